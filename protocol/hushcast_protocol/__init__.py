@@ -1,0 +1,1 @@
+"""The overlay as pure decisions: no I/O, clock or randomness of its own."""

@@ -1,0 +1,58 @@
+"""Epochs and days: stretches of Unix time that rosters, trail labels, tokens and leases belong to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+EPOCHS_A_DAY = 24
+MIN_EPOCH, MAX_EPOCH = 5, 24 * 3600  # seconds: below, a roster cannot be spread; above, a lease lasts weeks
+
+
+@dataclass(frozen=True)
+class Calendar:
+    """Turns Unix time into epochs and days of `epoch_seconds` and 24 epochs."""
+
+    epoch_seconds: int
+
+    @property
+    def day_seconds(self) -> int:
+        """Length of a day."""
+        return self.epoch_seconds * EPOCHS_A_DAY
+
+    @property
+    def grace(self) -> float:
+        """Seconds before its start and after its end in which a day is open, for clocks and stragglers."""
+        return self.epoch_seconds / 2
+
+    @property
+    def lead(self) -> float:
+        """Seconds before an epoch at which its roster is published."""
+        return self.epoch_seconds / 6
+
+    def epoch(self, now: float) -> int:
+        """Return the epoch of a moment."""
+        return int(now // self.epoch_seconds)
+
+    def epoch_start(self, epoch: int) -> float:
+        """Return the first moment of an epoch."""
+        return float(epoch * self.epoch_seconds)
+
+    def day(self, now: float) -> int:
+        """Return the day of a moment."""
+        return int(now // self.day_seconds)
+
+    def day_start(self, day: int) -> float:
+        """Return the first moment of a day."""
+        return float(day * self.day_seconds)
+
+    def lapse(self, day: int) -> float:
+        """Return the moment at which what belongs to a day is forgotten."""
+        return self.day_start(day + 1) + self.grace
+
+    def open_days(self, now: float) -> range:
+        """Return the days whose messages are taken at a moment: one, or two around a change of day."""
+        return range(self.day(now - self.grace), self.day(now + self.grace) + 1)
+
+    def installable_days(self, now: float) -> range:
+        """Return the days for which leases are taken at a moment: the open ones and the next."""
+        return range(self.day(now - self.grace), self.day(now) + 2)

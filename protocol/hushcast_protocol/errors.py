@@ -1,0 +1,35 @@
+"""Errors, split by whose fault they are: the local user's, the peer's, or the network's answer.
+
+None carries a topic, payload, key or address in its text, except `UsageError`, which is shown only to the
+person who typed the value.
+"""
+
+from __future__ import annotations
+
+
+class HushcastError(Exception):
+    """Root of every error this project raises on purpose."""
+
+
+class UsageError(HushcastError):
+    """Something the local user gave cannot be used; the text says what and the way out."""
+
+
+class PeerError(HushcastError):
+    """Bytes from the network were not what the protocol allows; the peer is at fault."""
+
+
+class DecodeError(PeerError):
+    """Bytes do not decode: truncated, oversized, wrong version, nested too deep, out of range."""
+
+
+class AuthenticationError(PeerError):
+    """Bytes decode but a signature, seal, key or hash does not hold."""
+
+
+class Refusal(HushcastError):
+    """A relay, directory or daemon declined a well-formed request, for a stated reason."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason

@@ -1,0 +1,132 @@
+"""The forwarding decision: which message goes to which next hops, each once (design "Forward")."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from enum import Enum
+
+from hushcast_protocol.leases import LeaseBook
+from hushcast_protocol.messages import Message
+from hushcast_protocol.profile import Profile
+from hushcast_protocol.tokens import element
+from hushcast_protocol.trail import Trail
+from hushcast_protocol.wire import RelayId
+
+MAX_IDS = 32_768  # messages remembered; about 12 MB, and five minutes at 100 messages a second
+CIRCULATION = 600.0  # seconds within which a message can come back to a relay: links retry, relays restart
+
+
+class Outcome(Enum):
+    """What became of a message at this relay."""
+
+    FORWARDED = "forwarded"
+    DUPLICATE = "duplicate"  # all that it asks for was sent before
+    UNROUTED = "unrouted"  # no next hop: this relay is no seat of a tree for it, or nobody subscribes
+    LOOP = "loop"  # its trail says that it was here, and memory cannot say otherwise
+
+
+@dataclass(frozen=True)
+class Send:
+    """A message for one next hop, with the tokens that led there."""
+
+    hop: bytes
+    message: Message
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What to do with a message."""
+
+    outcome: Outcome
+    sends: tuple[Send, ...] = ()
+    popcount: int = 0  # of the trail as it came
+
+
+class RecentIds:
+    """Exact memory of what was sent where; the oldest id is forgotten when it is full."""
+
+    def __init__(self, now: float, capacity: int = MAX_IDS) -> None:
+        self._capacity = capacity
+        self._complete_since = now
+        self._sent: OrderedDict[bytes, tuple[float, set[tuple[bytes, bytes]]]] = OrderedDict()
+
+    def __len__(self) -> int:
+        """Return the number of ids remembered."""
+        return len(self._sent)
+
+    def __contains__(self, message_id: bytes) -> bool:
+        return message_id in self._sent
+
+    def may_have_forgotten(self, now: float) -> bool:
+        """Tell whether an unknown id may yet have been here: after a restart, or when memory is full."""
+        return now - self._complete_since < CIRCULATION
+
+    def note(self, message_id: bytes, now: float) -> set[tuple[bytes, bytes]]:
+        """Return the set of (token, next hop) that an id was sent to, for the caller to extend."""
+        known = self._sent.get(message_id)
+        if known is None:
+            if len(self._sent) >= self._capacity:
+                _, (seen, _) = self._sent.popitem(last=False)
+                self._complete_since = max(self._complete_since, seen)
+            known = self._sent[message_id] = (now, set())
+        return known[1]
+
+
+class Router:
+    """One relay's decisions: from a message and where it came from to what is sent on."""
+
+    def __init__(self, relay: RelayId, profile: Profile, leases: LeaseBook, memory: RecentIds) -> None:
+        self._relay = relay
+        self._profile = profile
+        self._leases = leases
+        self._memory = memory
+        self._labels: tuple[bytes, ...] = ()
+
+    def use_label(self, label: bytes) -> None:
+        """Take a fresh trail label (16 random bytes) for a new epoch; the last one is still recognised."""
+        self._labels = (label, *self._labels[:1])
+
+    def route(self, message: Message, previous: bytes, now: float) -> Decision:
+        """Decide on a checked message that came from `previous` (a relay's key, or `ORIGIN`).
+
+        Raises `DecodeError` if the trail is forged.
+        """
+        trail = Trail(message.trail)
+        popcount = trail.popcount()
+        known = message.id in self._memory
+        if any(label in trail for label in self._labels) and self._is_loop(known, now):
+            return Decision(Outcome.LOOP, popcount=popcount)
+        if known and not self._profile.edge_elements:
+            # As published a relay sends to all its next hops at once, so a second copy brings nothing new.
+            return Decision(Outcome.DUPLICATE, popcount=popcount)
+        tokens = self._fresh_tokens(message, previous, now)
+        if not tokens:
+            outcome = Outcome.DUPLICATE if known else Outcome.UNROUTED
+            return Decision(outcome, popcount=popcount)
+        trail.add(self._labels[0])
+        header = trail.to_bytes()
+        sends = tuple(
+            Send(hop, Message(message.id, message.day, tuple(matched), header, message.body))
+            for hop, matched in tokens.items()
+        )
+        return Decision(Outcome.FORWARDED, sends, popcount)
+
+    def _is_loop(self, known: bool, now: float) -> bool:
+        if self._profile.trail_alone_drops:
+            return True
+        # Where the id is known, memory of (token, next hop) ends the loop and loses nothing.
+        return not known and self._memory.may_have_forgotten(now)
+
+    def _fresh_tokens(self, message: Message, previous: bytes, now: float) -> dict[bytes, list[bytes]]:
+        sent = self._memory.note(message.id, now)
+        fresh: dict[bytes, list[bytes]] = {}
+        table = self._leases.table(message.day)
+        if table is None:
+            return fresh
+        for token in message.tokens:
+            for hop in table.lookup(element(self._profile, token, self._relay, previous)):
+                if (token, hop) not in sent:
+                    sent.add((token, hop))
+                    fresh.setdefault(hop, []).append(token)
+        return fresh

@@ -1,0 +1,104 @@
+"""Frames: everything that two daemons, or a daemon and the directory, say over a link."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Literal
+
+import msgspec
+
+from hushcast_protocol.messages import MAX_BODY, Message
+from hushcast_protocol.parcels import MAX_PARCEL
+from hushcast_protocol.roster import MAX_RELAYS, MAX_ROSTER
+from hushcast_protocol.signatures import Signed
+from hushcast_protocol.wire import Counter, RelayId, Wire, decoder
+
+MAX_OVERLAY_FRAME = MAX_PARCEL + 4096  # bytes; the largest is a parcel, a message has at most 264 KiB
+assert MAX_BODY + 4096 <= MAX_OVERLAY_FRAME
+MAX_DIRECTORY_REQUEST = 1024  # bytes; a descriptor has about 300
+MAX_DIRECTORY_ANSWER = MAX_ROSTER + 4096  # bytes; rosters come one at a time
+
+Reason = Annotated[str, msgspec.Meta(max_length=64)]
+
+
+class Forward(Wire, frozen=True, tag="forward"):
+    """Relay to relay or mailbox: a message on its way. Its number is its place on this link, from 1."""
+
+    message: Message
+
+
+class Ack(Wire, frozen=True, tag="ack"):
+    """The answer: all forwards up to this number are in the spool or inbox of this end."""
+
+    number: Counter
+
+
+class Drop(Wire, frozen=True, tag="drop"):
+    """A publisher, whom the link does not name, to an origin."""
+
+    message: Message
+
+
+class Receipt(Wire, frozen=True, tag="receipt"):
+    """An origin's answer, given before any look-up: it says nothing of who subscribes."""
+
+    verdict: Literal["accepted", "form", "day", "quota"]
+
+
+class ParcelFrame(Wire, frozen=True, tag="parcel"):
+    """A sealed parcel, from a relay or dropped by a subscriber whom the link does not name."""
+
+    number: Counter
+    sealed: Annotated[bytes, msgspec.Meta(max_length=MAX_PARCEL)]
+
+
+class ParcelAnswer(Wire, frozen=True, tag="parcel-answer"):
+    """What became of a parcel: carried out here unless `refused`, and not carried out at `missing` below."""
+
+    number: Counter
+    refused: Reason | None
+    missing: Annotated[tuple[RelayId, ...], msgspec.Meta(max_length=MAX_RELAYS)]
+
+
+OverlayFrame = Forward | Ack | Drop | Receipt | ParcelFrame | ParcelAnswer
+
+
+class Register(Wire, frozen=True, tag="register"):
+    """A relay's signed descriptor, for the rosters to come."""
+
+    descriptor: Signed
+
+
+class Registered(Wire, frozen=True, tag="registered"):
+    """The directory reached the relay at its address and will list it."""
+
+
+class Fetch(Wire, frozen=True, tag="fetch"):
+    """Ask for the first roster after `epoch`."""
+
+    epoch: Counter
+
+
+class Rosters(Wire, frozen=True, tag="rosters"):
+    """The roster asked for, or none; `more` tells that later ones exist."""
+
+    roster: Signed | None
+    more: bool
+
+
+class Refused(Wire, frozen=True, tag="refused"):
+    """The directory declines, and why."""
+
+    reason: Annotated[str, msgspec.Meta(max_length=256)]
+
+
+DirectoryRequest = Register | Fetch
+DirectoryAnswer = Registered | Rosters | Refused
+
+decode_overlay: Callable[[bytes], OverlayFrame] = decoder(OverlayFrame, "frame", MAX_OVERLAY_FRAME)
+decode_directory_request: Callable[[bytes], DirectoryRequest] = decoder(
+    DirectoryRequest, "request", MAX_DIRECTORY_REQUEST
+)
+decode_directory_answer: Callable[[bytes], DirectoryAnswer] = decoder(
+    DirectoryAnswer, "answer", MAX_DIRECTORY_ANSWER
+)

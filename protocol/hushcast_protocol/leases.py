@@ -1,0 +1,246 @@
+"""Leases: what one subscription installed at one relay, the mailbox's consent, withdrawal and tombstones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated
+
+import msgspec
+
+from hushcast_protocol.addresses import Address, is_of_key, parse_address
+from hushcast_protocol.bloom import CAPACITY
+from hushcast_protocol.epochs import Calendar
+from hushcast_protocol.errors import AuthenticationError, DecodeError, Refusal
+from hushcast_protocol.hashes import LABEL, Domain, digest
+from hushcast_protocol.routing import RoutingTable
+from hushcast_protocol.secrets import LeaseSecret, Seed
+from hushcast_protocol.signatures import Purpose, Signed, check, sign
+from hushcast_protocol.wire import Bytes16, Counter, PublicKey, RelayId, Wire, decoder
+
+MAX_LEASES = 20_000  # held by one relay: 10,000 subscriptions on two days; some 20 MB
+MAX_ELEMENTS = 1024  # in one lease: a next hop's filter (`bloom.CAPACITY`) takes two of the largest
+MAX_TOMBSTONES = 20_000  # as many as leases: each can be withdrawn once
+MAX_CONSENT = 256  # bytes; a consent has about 200
+assert MAX_ELEMENTS <= CAPACITY
+
+Elements = Annotated[tuple[Bytes16, ...], msgspec.Meta(min_length=1, max_length=MAX_ELEMENTS)]
+
+
+class Consent(Wire, frozen=True, tag="consent/1"):
+    """A mailbox's word that this relay may send it what this lease routes, on this day."""
+
+    mailbox: PublicKey
+    address: Annotated[str, msgspec.Meta(max_length=80)]
+    relay: RelayId
+    lease: Bytes16
+    day: Counter
+
+
+class ToRelay(Wire, frozen=True, tag="relay"):
+    """A next hop that the roster lists."""
+
+    relay: RelayId
+
+
+class ToMailbox(Wire, frozen=True, tag="mailbox"):
+    """A next hop that is the mailbox itself, with its signed `Consent`."""
+
+    consent: Signed
+
+
+class Install(Wire, frozen=True, tag="install"):
+    """The instruction "route these elements to this next hop" for one day, under a lease id."""
+
+    lease: Bytes16
+    day: Counter
+    next_hop: ToRelay | ToMailbox
+    elements: Elements
+
+
+class Extend(Wire, frozen=True, tag="extend"):
+    """More elements for a lease already installed: a newcomer now sends here. `word` shows the right to."""
+
+    word: Bytes16
+    elements: Elements
+
+
+class Withdraw(Wire, frozen=True, tag="withdraw"):
+    """Forget the lease whose id is the hash of `word`, and refuse it from now on."""
+
+    word: Bytes16
+
+
+Instruction = Install | Extend | Withdraw
+
+_decode_consent: Callable[[bytes], Consent] = decoder(Consent, "consent", MAX_CONSENT)
+
+
+def lease_word(secret: LeaseSecret, relay: RelayId) -> bytes:
+    """Return the word (16 bytes) of an installation's lease at `relay`; no other relay can know it."""
+    return digest(Domain.LEASE_WORD, relay, key=secret.reveal(), size=LABEL)
+
+
+def lease_id(word: bytes) -> bytes:
+    """Return the id (16 bytes) of the lease that `word` withdraws."""
+    return digest(Domain.LEASE_ID, word, size=LABEL)
+
+
+def give_consent(mailbox: Seed, address: Address, relay: RelayId, lease: bytes, day: int) -> Signed:
+    """Sign a mailbox's consent with its own key."""
+    return sign(mailbox, Purpose.CONSENT, Consent(mailbox.public(), address, relay, lease, day))
+
+
+def check_consent(signed: Signed, relay: RelayId, install: Install) -> Consent:
+    """Return the consent if the mailbox gave it for this relay, lease and day, and the address is its own.
+
+    Raises `DecodeError` or `AuthenticationError`.
+    """
+    consent = _decode_consent(signed.body)
+    check(consent.mailbox, Purpose.CONSENT, signed.body, signed.signature)
+    if (consent.relay, consent.lease, consent.day) != (relay, install.lease, install.day):
+        raise AuthenticationError("a consent is for another relay, lease or day")
+    if not is_of_key(parse_address(consent.address), consent.mailbox):
+        raise AuthenticationError("a consent is for an address that is not its signer's")
+    return consent
+
+
+@dataclass(frozen=True)
+class Lease:
+    """A lease as held by a relay; `hop` is the 32-byte key of the next hop, relay or mailbox."""
+
+    id: bytes
+    day: int
+    hop: bytes
+    address: Address | None  # of a mailbox; a relay's is in the roster
+    elements: tuple[bytes, ...]
+
+
+class LeaseBook:
+    """The leases of one relay and, kept in step with them, its routing table for each day."""
+
+    def __init__(self, relay: RelayId, calendar: Calendar, filter_key: bytes) -> None:
+        self._relay = relay
+        self._calendar = calendar
+        self._filter_key = filter_key
+        self._leases: dict[bytes, Lease] = {}
+        self._tombstones: dict[bytes, int] = {}
+        self._tables: dict[int, RoutingTable] = {}
+
+    def __len__(self) -> int:
+        """Return the number of leases held."""
+        return len(self._leases)
+
+    def __contains__(self, lease: bytes) -> bool:
+        return lease in self._leases
+
+    def leases(self) -> list[Lease]:
+        """Return the leases held."""
+        return list(self._leases.values())
+
+    def tombstones(self) -> dict[bytes, int]:
+        """Return withdrawn lease ids with the day after which they may be forgotten."""
+        return dict(self._tombstones)
+
+    def table(self, day: int) -> RoutingTable | None:
+        """Return the routing table of a day, if anything is installed for it."""
+        return self._tables.get(day)
+
+    def apply(self, instruction: Instruction, now: float) -> Lease | None:
+        """Carry out an instruction; return the lease as it is now, or `None` if it is gone.
+
+        Installing the same lease anew replaces it, so an instruction may be repeated. Raises `Refusal`
+        ("day", "quota", "withdrawn", "unknown") or a `PeerError`.
+        """
+        if isinstance(instruction, Install):
+            return self._install(instruction, now)
+        if isinstance(instruction, Extend):
+            return self._extend(instruction)
+        self._withdraw(instruction, now)
+        return None
+
+    def restore(self, lease: Lease) -> None:
+        """Take back a lease that this relay held before a restart."""
+        self._put(lease)
+
+    def restore_tombstone(self, lease: bytes, day: int) -> None:
+        """Take back a tombstone that this relay held before a restart."""
+        self._tombstones[lease] = day
+
+    def lapse(self, now: float) -> list[bytes]:
+        """Forget what belongs to days gone by; return the ids of leases and tombstones forgotten."""
+        gone = [lease.id for lease in self._leases.values() if self._calendar.lapse(lease.day) <= now]
+        for lease in gone:
+            del self._leases[lease]
+        for day in [day for day in self._tables if self._calendar.lapse(day) <= now]:
+            del self._tables[day]
+        dead = [lease for lease, day in self._tombstones.items() if self._calendar.lapse(day) <= now]
+        for lease in dead:
+            del self._tombstones[lease]
+        return gone + dead
+
+    def mailbox_address(self, hop: bytes) -> Address | None:
+        """Return where the mailbox with the key `hop` is reached, if a lease here sends to it."""
+        return next((lease.address for lease in self._leases.values() if lease.hop == hop), None)
+
+    def _install(self, install: Install, now: float) -> Lease:
+        if install.day not in self._calendar.installable_days(now):
+            raise Refusal("day")
+        if install.lease in self._tombstones:
+            raise Refusal("withdrawn")
+        address = None
+        if isinstance(install.next_hop, ToMailbox):
+            consent = check_consent(install.next_hop.consent, self._relay, install)
+            hop, address = consent.mailbox, parse_address(consent.address)
+        else:
+            hop = install.next_hop.relay
+            if hop == self._relay:
+                raise DecodeError("an instruction routes a relay to itself")
+        lease = Lease(install.lease, install.day, hop, address, tuple(dict.fromkeys(install.elements)))
+        held = self._leases.get(lease.id)
+        if held == lease:
+            return held
+        if held is None and len(self._leases) >= MAX_LEASES:
+            raise Refusal("quota")
+        self._replace(held, lease)
+        return lease
+
+    def _extend(self, extend: Extend) -> Lease:
+        held = self._leases.get(lease_id(extend.word))
+        if held is None:
+            raise Refusal("unknown")
+        elements = tuple(dict.fromkeys(held.elements + extend.elements))
+        if len(elements) > MAX_ELEMENTS:
+            raise Refusal("quota")
+        grown = Lease(held.id, held.day, held.hop, held.address, elements)
+        self._replace(held, grown)
+        return grown
+
+    def _withdraw(self, withdraw: Withdraw, now: float) -> None:
+        lease = lease_id(withdraw.word)
+        held = self._leases.get(lease)
+        if held is not None:
+            self._drop(held)
+        if len(self._tombstones) >= MAX_TOMBSTONES:
+            raise Refusal("quota")
+        # A lease never seen may still be on its way: it can be for tomorrow at the latest.
+        self._tombstones[lease] = held.day if held is not None else self._calendar.day(now) + 1
+
+    def _replace(self, held: Lease | None, lease: Lease) -> None:
+        if held is not None:
+            self._drop(held)
+        try:
+            self._put(lease)
+        except Refusal:
+            if held is not None:
+                self._put(held)
+            raise
+
+    def _put(self, lease: Lease) -> None:
+        table = self._tables.setdefault(lease.day, RoutingTable(self._filter_key))
+        table.add(lease.hop, lease.elements)
+        self._leases[lease.id] = lease
+
+    def _drop(self, lease: Lease) -> None:
+        self._tables[lease.day].remove(lease.hop, lease.elements)
+        del self._leases[lease.id]

@@ -1,0 +1,118 @@
+"""Parcels: an instruction for one relay, sealed to it, around sealed parcels for it to pass on (VB §4.2)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Annotated
+
+import msgspec
+from nacl.exceptions import CryptoError
+from nacl.public import Box, PrivateKey, PublicKey, SealedBox
+
+from hushcast_protocol.errors import AuthenticationError, Refusal
+from hushcast_protocol.hashes import Domain, digest
+from hushcast_protocol.leases import Instruction
+from hushcast_protocol.secrets import ParcelKey, Randomness
+from hushcast_protocol.wire import Bytes32, Counter, RelayId, Wire, decoder, encode
+
+MAX_PARCEL = 512 * 1024  # bytes; the top parcel of 10,000 relays at depth 3 has about 250 KiB
+MAX_FANOUT = 256  # parcels that one relay passes on; 100 are needed for 10,000 relays at depth 2
+MAX_PARCELS_REMEMBERED = 50_000  # within three epochs; 3 MB
+NEAR = 1  # epochs that a parcel may be early or late
+
+_NONCE = 24
+
+
+class Onward(Wire, frozen=True, tag="onward"):
+    """A parcel to pass on, and to whom."""
+
+    relay: RelayId
+    sealed: Annotated[bytes, msgspec.Meta(max_length=MAX_PARCEL)]
+
+
+class Parcel(Wire, frozen=True, tag="parcel/1"):
+    """What a relay finds inside its seal. Its own key and the epoch bind it to one reader and time."""
+
+    network: Bytes32
+    relay: RelayId
+    epoch: Counter
+    instruction: Instruction
+    onward: Annotated[tuple[Onward, ...], msgspec.Meta(max_length=MAX_FANOUT)]
+
+
+_decode_parcel: Callable[[bytes], Parcel] = decoder(Parcel, "parcel", MAX_PARCEL)
+
+
+def seal_parcel(parcel: Parcel, parcel_key: bytes, randomness: Randomness) -> bytes:
+    """Seal a parcel to a relay's public parcel key (32 bytes).
+
+    The bytes are those of libsodium's sealed box, which draws its own randomness; here the ephemeral key
+    comes from `randomness`, so that simulations replay. Raises `Refusal` if the parcel grew too large.
+    """
+    plain = encode(parcel)
+    ephemeral, recipient = PrivateKey(randomness(PrivateKey.SIZE)), PublicKey(parcel_key)
+    public = bytes(ephemeral.public_key)
+    sealed = public + Box(ephemeral, recipient).encrypt(plain, _nonce(public, parcel_key)).ciphertext
+    if len(sealed) > MAX_PARCEL:
+        raise Refusal("a parcel would be larger than relays accept: use a deeper tree")
+    return sealed
+
+
+def open_parcel(sealed: bytes, key: ParcelKey, network: bytes, relay: RelayId, epoch: int) -> Parcel:
+    """Open a parcel sealed to `relay`; raise a `PeerError`, or `Refusal` ("day") if untimely."""
+    if len(sealed) > MAX_PARCEL:
+        raise AuthenticationError("a parcel is over the limit")
+    try:
+        plain = SealedBox(key.private_key()).decrypt(sealed)
+    except (CryptoError, ValueError, TypeError):
+        raise AuthenticationError("a parcel is not sealed to this relay") from None
+    parcel = _decode_parcel(plain)
+    if parcel.network != network or parcel.relay != relay:
+        raise AuthenticationError("a parcel is meant for another relay or network")
+    if abs(parcel.epoch - epoch) > NEAR:
+        raise Refusal("day")
+    return parcel
+
+
+class ParcelMemory:
+    """Digests of the parcels opened lately, so that none works twice."""
+
+    def __init__(self) -> None:
+        self._seen: dict[bytes, int] = {}
+
+    def __len__(self) -> int:
+        """Return how many parcels are remembered."""
+        return len(self._seen)
+
+    def note(self, sealed: bytes, epoch: int) -> tuple[bytes, int]:
+        """Remember a parcel until no relay takes it any more; return the digest and its last epoch.
+
+        Raises `AuthenticationError` if it was seen before, `Refusal` ("quota") if too many came lately.
+        """
+        name = digest(Domain.PARCEL, sealed)
+        if name in self._seen:
+            raise AuthenticationError("a parcel was seen before")
+        if len(self._seen) >= MAX_PARCELS_REMEMBERED:
+            self.forget(epoch)
+        if len(self._seen) >= MAX_PARCELS_REMEMBERED:
+            raise Refusal("quota")
+        last = epoch + 2 * NEAR
+        self._seen[name] = last
+        return name, last
+
+    def restore(self, name: bytes, last: int) -> None:
+        """Take back what was remembered before a restart."""
+        self._seen[name] = last
+
+    def forget(self, epoch: int) -> list[bytes]:
+        """Forget the parcels that have become too old to be taken; return their digests."""
+        old = [name for name, last in self._seen.items() if last < epoch]
+        for name in old:
+            del self._seen[name]
+        return old
+
+
+def _nonce(ephemeral: bytes, recipient: bytes) -> bytes:
+    # libsodium, crypto_box_seal: the nonce is BLAKE2b-192 of both public keys.
+    return hashlib.blake2b(ephemeral + recipient, digest_size=_NONCE).digest()

@@ -1,0 +1,31 @@
+"""The two behaviours of the overlay, as published and hardened, each one frozen value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Root(Enum):
+    """What stands at the root of a subscription's tree."""
+
+    LISTED = "listed"  # the subscriber's own relay, which the roster names (VB §4.2)
+    MAILBOX = "mailbox"  # a fresh address in no roster
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What planner and router read; never a fork of the code."""
+
+    name: str
+    root: Root
+    depth: int  # levels of relays under the root
+    edge_elements: bool  # filters hold H(token, relay, previous hop) instead of H(token)
+    trail_alone_drops: bool  # a hit in the trail drops, as published, false positives included
+    origins: int  # random relays that a publication is dropped at
+
+
+PAPER = Profile("paper", Root.LISTED, depth=3, edge_elements=False, trail_alone_drops=True, origins=1)
+HARDENED = Profile("hardened", Root.MAILBOX, depth=2, edge_elements=True, trail_alone_drops=False, origins=2)
+PROFILES = {profile.name: profile for profile in (PAPER, HARDENED)}
+MAX_DEPTH = 6  # beyond it a message passes more relays than its delay is worth; a trail holds 32

@@ -1,0 +1,107 @@
+"""The routing table: for each next hop a Bloom filter of route elements, all asked at once.
+
+The filters stand side by side as rows, one Python int for each bit position with one bit for each next hop,
+so that one look-up hashes once and intersects `HASHES` ints, however many next hops there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hushcast_protocol.bloom import CAPACITY, positions
+from hushcast_protocol.errors import Refusal
+
+
+class _Column:
+    """One next hop's place in the rows: its bit, and how often each of its positions is set."""
+
+    __slots__ = ("bit", "counts", "elements", "hop")
+
+    def __init__(self, hop: bytes, bit: int) -> None:
+        self.hop = hop
+        self.bit = bit
+        self.elements = 0
+        self.counts: dict[int, int] = {}
+
+
+class RoutingTable:
+    """Bloom filters by next hop, with removal (positions are counted beside the rows).
+
+    `key` (16 to 64 bytes) is the relay's own secret for `bloom.positions`.
+    """
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+        self._rows: dict[int, int] = {}
+        self._columns: dict[bytes, _Column] = {}
+        self._by_bit: list[_Column | None] = []
+        self._free: list[int] = []
+
+    def __len__(self) -> int:
+        """Return the number of next hops."""
+        return len(self._columns)
+
+    def elements(self, hop: bytes) -> int:
+        """Return how many elements the filter of `hop` holds, repeats counted."""
+        column = self._columns.get(hop)
+        return column.elements if column else 0
+
+    def add(self, hop: bytes, elements: Iterable[bytes]) -> None:
+        """Put elements into the filter of `hop`; all or, if it would pass `CAPACITY`, none (`Refusal`)."""
+        batch = list(elements)
+        if self.elements(hop) + len(batch) > CAPACITY:
+            raise Refusal("quota")
+        if not batch:
+            return
+        column = self._columns.get(hop) or self._open(hop)
+        column.elements += len(batch)
+        bit, counts, rows = 1 << column.bit, column.counts, self._rows
+        for element in batch:
+            for position in positions(element, self._key):
+                count = counts.get(position, 0)
+                counts[position] = count + 1
+                if not count:
+                    rows[position] = rows.get(position, 0) | bit
+
+    def remove(self, hop: bytes, elements: Iterable[bytes]) -> None:
+        """Take elements that were added out of the filter of `hop`; an empty filter disappears."""
+        column = self._columns[hop]
+        bit, counts, rows = 1 << column.bit, column.counts, self._rows
+        for element in elements:
+            column.elements -= 1
+            for position in positions(element, self._key):
+                counts[position] -= 1
+                if not counts[position]:
+                    del counts[position]
+                    rows[position] &= ~bit
+                    if not rows[position]:
+                        del rows[position]
+        if not column.elements:
+            del self._columns[hop]
+            self._by_bit[column.bit] = None
+            self._free.append(column.bit)
+
+    def lookup(self, element: bytes) -> list[bytes]:
+        """Return the next hops whose filter holds `element`: all that do, and by chance one that does not."""
+        found = -1
+        for position in positions(element, self._key):
+            found &= self._rows.get(position, 0)
+            if not found:
+                return []
+        hops = []
+        while found:
+            lowest = found & -found
+            column = self._by_bit[lowest.bit_length() - 1]
+            if column is not None:
+                hops.append(column.hop)
+            found ^= lowest
+        return hops
+
+    def _open(self, hop: bytes) -> _Column:
+        if self._free:
+            bit = self._free.pop()
+        else:
+            bit = len(self._by_bit)
+            self._by_bit.append(None)
+        column = self._columns[hop] = self._by_bit[bit] = _Column(hop, bit)
+        return column

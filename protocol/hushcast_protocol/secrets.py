@@ -1,0 +1,86 @@
+"""Secret byte strings that hide themselves in `repr`, compare in constant time and do not pickle."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable
+from typing import ClassVar, NoReturn, Self
+
+from nacl.public import PrivateKey
+from nacl.signing import SigningKey
+
+Randomness = Callable[[int], bytes]
+"""Gives that many random bytes: `os.urandom` in daemons, a seeded stream in simulations."""
+
+
+class Secret:
+    """Bytes of a fixed length that never show themselves; `reveal()` is the one way to read them."""
+
+    LENGTH: ClassVar[int] = 32
+    __slots__ = ("_value",)
+
+    def __init__(self, value: bytes) -> None:
+        if not isinstance(value, bytes) or len(value) != self.LENGTH:
+            raise ValueError(f"{type(self).__name__} takes {self.LENGTH} bytes")
+        self._value = value
+
+    def reveal(self) -> bytes:
+        """Return the bytes themselves."""
+        return self._value
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and hmac.compare_digest(self._value, other._value)
+
+    def __hash__(self) -> int:
+        return hash((type(self).__name__, self._value))
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"a {type(self).__name__} is not to be pickled")
+
+    @classmethod
+    def draw(cls, randomness: Randomness) -> Self:
+        """Draw a fresh secret."""
+        return cls(randomness(cls.LENGTH))
+
+
+class Seed(Secret):
+    """Seed of an Ed25519 key: a relay's identity, an onion service, a mailbox."""
+
+    __slots__ = ()
+
+    def signing_key(self) -> SigningKey:
+        """Return the signing key grown from this seed."""
+        return SigningKey(self._value)
+
+    def public(self) -> bytes:
+        """Return the 32 bytes of the Ed25519 public key."""
+        return bytes(self.signing_key().verify_key)
+
+
+class ParcelKey(Secret):
+    """X25519 private key under which a relay opens parcels."""
+
+    __slots__ = ()
+
+    def private_key(self) -> PrivateKey:
+        """Return the key in the form PyNaCl wants."""
+        return PrivateKey(self._value)
+
+    def public(self) -> bytes:
+        """Return the 32 bytes of the X25519 public key."""
+        return bytes(self.private_key().public_key)
+
+
+class TopicKey(Secret):
+    """Key of one topic for one day: its tokens and the seal of its bodies come from it."""
+
+    __slots__ = ()
+
+
+class LeaseSecret(Secret):
+    """What only the subscriber knows of an installation: words and ids of its leases come from it."""
+
+    __slots__ = ()

@@ -1,0 +1,60 @@
+"""Traces: what a testnet daemon observed, and the truth beside it, as JSON lines for analysis.
+
+Observations are what an adversary would have who ran the daemon; the truth is what only the owner knows. They
+go to separate files, `<node>.observations.jsonl` and `<node>.truth.jsonl`. Needs the standard library alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from typing import Literal
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One thing that one daemon saw. Byte strings are hex; what does not apply is absent."""
+
+    node: str  # the relay's identity key, or a client's name in the testnet
+    time: float  # seconds since the testnet's beginning
+    epoch: int
+    kind: Literal["drop", "received", "sent", "delivered", "installed", "withdrawn", "roster", "parcel"]
+    message: str | None = None  # id
+    tokens: tuple[str, ...] | None = None
+    previous: str | None = None  # previous hop's key; absent where the link was anonymous
+    next: str | None = None  # next hop's key, relay or mailbox
+    outcome: str | None = None  # the routing decision on a message received
+    popcount: int | None = None  # bits set in the trail as received
+    size: int | None = None  # bytes of the body or parcel
+    lease: str | None = None  # id
+    elements: int | None = None  # route elements in the lease
+    children: int | None = None  # parcels passed on
+    relays: int | None = None  # in the roster
+
+
+@dataclass(frozen=True)
+class Truth:
+    """One thing that only the daemon that did it knows."""
+
+    node: str
+    time: float
+    epoch: int
+    kind: Literal["published", "subscribed", "installed", "unsubscribed", "delivered", "started"]
+    role: str | None = None
+    topic: str | None = None
+    message: str | None = None
+    origins: tuple[str, ...] | None = None
+    mailbox: str | None = None  # the mailbox's key
+    day: int | None = None
+    depth: int | None = None
+    tree: dict[str, str | None] | None = None  # each relay's next hop, null for the root
+    tokens: tuple[str, ...] | None = None
+
+
+def to_line(record: Observation | Truth) -> str:
+    """Return a record as one JSON line without its line end."""
+    fields = {name: value for name, value in dataclasses.asdict(record).items() if value is not None}
+    return json.dumps({"schema": SCHEMA, **fields}, separators=(",", ":"))

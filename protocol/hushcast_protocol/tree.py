@@ -1,0 +1,83 @@
+"""The tree planner: a random balanced spanning tree of all relays under one root (VB §4.2).
+
+Needs the standard library alone, so that analyses can plan trees without the daemon's dependencies.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+Relay = bytes
+_PERSON = b"hc.tree"
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Each relay's next hop on the way up; `None` is the root itself, which is not among the relays."""
+
+    parents: Mapping[Relay, Relay | None]
+
+    @cached_property
+    def children(self) -> Mapping[Relay | None, Sequence[Relay]]:
+        """The relays directly under each relay that has some, and under the root (`None`)."""
+        below: dict[Relay | None, list[Relay]] = {}
+        for relay, parent in self.parents.items():
+            below.setdefault(parent, []).append(relay)
+        return below
+
+    def path_length(self, relay: Relay) -> int:
+        """Return the number of transmissions from `relay` to the root."""
+        steps, above = 1, self.parents[relay]
+        while above is not None:
+            steps, above = steps + 1, self.parents[above]
+        return steps
+
+
+def shuffled(relays: Iterable[Relay], seed: bytes) -> list[Relay]:
+    """Return the relays in an order that is uniform for a uniform `seed` (16 to 64 bytes), and replays."""
+    return sorted(relays, key=lambda relay: hashlib.blake2b(relay, key=seed, person=_PERSON).digest())
+
+
+def branching(relays: int, depth: int) -> int:
+    """Return the smallest number of children with which `depth` levels seat that many relays."""
+    width = 1
+    while sum(width**level for level in range(1, depth + 1)) < relays:
+        width += 1
+    return width
+
+
+def plan(relays: Iterable[Relay], depth: int, seed: bytes) -> Tree:
+    """Plan a tree of `depth` levels (1 or more) over all `relays`, drawn by `seed` (16 to 64 bytes).
+
+    Level d holds b^d relays, b the smallest number that suffices; the last level holds the rest. The children
+    of two relays of one level differ by one at most.
+    """
+    if depth < 1:
+        raise ValueError("a tree has at least one level")
+    waiting = shuffled(relays, seed)
+    width = branching(len(waiting), depth)
+    parents: dict[Relay, Relay | None] = {}
+    level: list[Relay | None] = [None]
+    for number in range(1, depth + 1):
+        size = width**number if number < depth else len(waiting)
+        seated, waiting = waiting[:size], waiting[size:]
+        for index, relay in enumerate(seated):
+            parents[relay] = level[index % len(level)]
+        level = list(seated)
+    return Tree(parents)
+
+
+def graft(tree: Tree, newcomers: Iterable[Relay], depth: int, seed: bytes) -> Tree:
+    """Seat newcomers as leaves of a tree, under the relays above the last level with the fewest children."""
+    parents = dict(tree.parents)
+    load = {relay: len(tree.children.get(relay, ())) for relay in shuffled(parents, seed)}
+    for newcomer in shuffled(newcomers, seed):
+        hosts = [relay for relay in load if tree.path_length(relay) < depth]
+        host = min(hosts, key=load.__getitem__, default=None)
+        if host is not None:
+            load[host] += 1
+        parents[newcomer] = host
+    return Tree(parents)
