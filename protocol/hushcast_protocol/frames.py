@@ -74,9 +74,9 @@ class Registered(Wire, frozen=True, tag="registered"):
 
 
 class Fetch(Wire, frozen=True, tag="fetch"):
-    """Ask for the first roster after `epoch`."""
+    """Ask for the first roster after an epoch, or for the newest."""
 
-    epoch: Counter
+    after: Counter | None
 
 
 class Rosters(Wire, frozen=True, tag="rosters"):

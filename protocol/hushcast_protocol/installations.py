@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from hushcast_protocol.addresses import Address
 from hushcast_protocol.leases import (
-    Extend,
     Install,
     Instruction,
     ToMailbox,
@@ -17,13 +16,15 @@ from hushcast_protocol.leases import (
     lease_id,
     lease_word,
 )
-from hushcast_protocol.parcels import Onward, Parcel, seal_parcel
+from hushcast_protocol.parcels import MAX_PATIENCE, Onward, Parcel, seal_parcel
 from hushcast_protocol.profile import Profile
 from hushcast_protocol.roster import Roster
 from hushcast_protocol.secrets import LeaseSecret, Randomness, Seed
 from hushcast_protocol.tokens import ORIGIN, element
 from hushcast_protocol.tree import Tree
 from hushcast_protocol.wire import RelayId
+
+PATIENCE_A_LEVEL = 20  # seconds that a relay awaits an answer for each level below: first contact takes 1–5 s
 
 
 @dataclass(frozen=True)
@@ -64,10 +65,6 @@ class Installation:
         hops = (ORIGIN, *self.tree.children.get(relay, ()))
         return Install(lease, self.day, hop, self._elements(profile, relay, hops))
 
-    def extend(self, profile: Profile, relay: RelayId, newcomers: Iterable[RelayId]) -> Extend:
-        """Return the instruction for `relay` to take from newcomers, too."""
-        return Extend(lease_word(self.secret, relay), self._elements(profile, relay, newcomers))
-
     def withdraw(self, relay: RelayId) -> Withdraw:
         """Return the instruction for `relay` to forget its lease."""
         return Withdraw(lease_word(self.secret, relay))
@@ -89,23 +86,15 @@ def seal_down(
     All relays of the tree have an instruction and stand in the roster.
     """
     sealed: dict[RelayId, bytes] = {}
+    levels: dict[RelayId, int] = {}
     for relay in _leaves_first(tree):
-        onward = tuple(Onward(child, sealed.pop(child)) for child in tree.children.get(relay, ()))
-        sealed[relay] = seal_single(relay, instructions[relay], roster, epoch, randomness, onward)
+        below = tree.children.get(relay, ())
+        levels[relay] = max((levels[child] + 1 for child in below), default=0)
+        onward = tuple(Onward(child, sealed.pop(child)) for child in below)
+        patience = min(levels[relay] * PATIENCE_A_LEVEL, MAX_PATIENCE)
+        parcel = Parcel(roster.network.id, relay, epoch, instructions[relay], patience, onward)
+        sealed[relay] = seal_parcel(parcel, roster.relays[relay].parcel_key, randomness)
     return sealed
-
-
-def seal_single(
-    relay: RelayId,
-    instruction: Instruction,
-    roster: Roster,
-    epoch: int,
-    randomness: Randomness,
-    onward: tuple[Onward, ...] = (),
-) -> bytes:
-    """Seal one instruction to one relay of the roster."""
-    parcel = Parcel(roster.network.id, relay, epoch, instruction, onward)
-    return seal_parcel(parcel, roster.relays[relay].parcel_key, randomness)
 
 
 def _leaves_first(tree: Tree) -> list[RelayId]:

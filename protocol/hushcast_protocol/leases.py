@@ -58,20 +58,13 @@ class Install(Wire, frozen=True, tag="install"):
     elements: Elements
 
 
-class Extend(Wire, frozen=True, tag="extend"):
-    """More elements for a lease already installed: a newcomer now sends here. `word` shows the right to."""
-
-    word: Bytes16
-    elements: Elements
-
-
 class Withdraw(Wire, frozen=True, tag="withdraw"):
     """Forget the lease whose id is the hash of `word`, and refuse it from now on."""
 
     word: Bytes16
 
 
-Instruction = Install | Extend | Withdraw
+Instruction = Install | Withdraw
 
 _decode_consent: Callable[[bytes], Consent] = decoder(Consent, "consent", MAX_CONSENT)
 
@@ -146,18 +139,47 @@ class LeaseBook:
         """Return the routing table of a day, if anything is installed for it."""
         return self._tables.get(day)
 
-    def apply(self, instruction: Instruction, now: float) -> Lease | None:
-        """Carry out an instruction; return the lease as it is now, or `None` if it is gone.
+    def install(self, install: Install, now: float) -> Lease:
+        """Take a lease; return it.
 
-        Installing the same lease anew replaces it, so an instruction may be repeated. Raises `Refusal`
-        ("day", "quota", "withdrawn", "unknown") or a `PeerError`.
+        The same lease installed anew replaces what was there: so an instruction may be repeated, and a tree
+        may grow. Raises `Refusal` ("day", "quota", "withdrawn") or a `PeerError`.
         """
-        if isinstance(instruction, Install):
-            return self._install(instruction, now)
-        if isinstance(instruction, Extend):
-            return self._extend(instruction)
-        self._withdraw(instruction, now)
-        return None
+        if install.day not in self._calendar.installable_days(now):
+            raise Refusal("day")
+        if install.lease in self._tombstones:
+            raise Refusal("withdrawn")
+        address = None
+        if isinstance(install.next_hop, ToMailbox):
+            consent = check_consent(install.next_hop.consent, self._relay, install)
+            hop, address = consent.mailbox, parse_address(consent.address)
+        else:
+            hop = install.next_hop.relay
+            if hop == self._relay:
+                raise DecodeError("an instruction routes a relay to itself")
+        lease = Lease(install.lease, install.day, hop, address, tuple(dict.fromkeys(install.elements)))
+        held = self._leases.get(lease.id)
+        if held == lease:
+            return held
+        if held is None and len(self._leases) >= MAX_LEASES:
+            raise Refusal("quota")
+        self._replace(held, lease)
+        return lease
+
+    def withdraw(self, withdraw: Withdraw, now: float) -> tuple[bytes, int]:
+        """Forget a lease; return its id and the day with which its tombstone lapses.
+
+        A lease never seen leaves a tombstone, too: its install may be on its way. Raises `Refusal` ("quota").
+        """
+        lease = lease_id(withdraw.word)
+        held = self._leases.get(lease)
+        if held is not None:
+            self._drop(held)
+        elif len(self._tombstones) >= MAX_TOMBSTONES:
+            raise Refusal("quota")
+        day = held.day if held is not None else self._calendar.day(now) + 1
+        self._tombstones[lease] = day
+        return lease, day
 
     def restore(self, lease: Lease) -> None:
         """Take back a lease that this relay held before a restart."""
@@ -182,49 +204,6 @@ class LeaseBook:
     def mailbox_address(self, hop: bytes) -> Address | None:
         """Return where the mailbox with the key `hop` is reached, if a lease here sends to it."""
         return next((lease.address for lease in self._leases.values() if lease.hop == hop), None)
-
-    def _install(self, install: Install, now: float) -> Lease:
-        if install.day not in self._calendar.installable_days(now):
-            raise Refusal("day")
-        if install.lease in self._tombstones:
-            raise Refusal("withdrawn")
-        address = None
-        if isinstance(install.next_hop, ToMailbox):
-            consent = check_consent(install.next_hop.consent, self._relay, install)
-            hop, address = consent.mailbox, parse_address(consent.address)
-        else:
-            hop = install.next_hop.relay
-            if hop == self._relay:
-                raise DecodeError("an instruction routes a relay to itself")
-        lease = Lease(install.lease, install.day, hop, address, tuple(dict.fromkeys(install.elements)))
-        held = self._leases.get(lease.id)
-        if held == lease:
-            return held
-        if held is None and len(self._leases) >= MAX_LEASES:
-            raise Refusal("quota")
-        self._replace(held, lease)
-        return lease
-
-    def _extend(self, extend: Extend) -> Lease:
-        held = self._leases.get(lease_id(extend.word))
-        if held is None:
-            raise Refusal("unknown")
-        elements = tuple(dict.fromkeys(held.elements + extend.elements))
-        if len(elements) > MAX_ELEMENTS:
-            raise Refusal("quota")
-        grown = Lease(held.id, held.day, held.hop, held.address, elements)
-        self._replace(held, grown)
-        return grown
-
-    def _withdraw(self, withdraw: Withdraw, now: float) -> None:
-        lease = lease_id(withdraw.word)
-        held = self._leases.get(lease)
-        if held is not None:
-            self._drop(held)
-        if len(self._tombstones) >= MAX_TOMBSTONES:
-            raise Refusal("quota")
-        # A lease never seen may still be on its way: it can be for tomorrow at the latest.
-        self._tombstones[lease] = held.day if held is not None else self._calendar.day(now) + 1
 
     def _replace(self, held: Lease | None, lease: Lease) -> None:
         if held is not None:

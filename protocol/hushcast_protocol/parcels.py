@@ -19,6 +19,7 @@ from hushcast_protocol.wire import Bytes32, Counter, RelayId, Wire, decoder, enc
 MAX_PARCEL = 512 * 1024  # bytes; the top parcel of 10,000 relays at depth 3 has about 250 KiB
 MAX_FANOUT = 256  # parcels that one relay passes on; 100 are needed for 10,000 relays at depth 2
 MAX_PARCELS_REMEMBERED = 50_000  # within three epochs; 3 MB
+MAX_PATIENCE = 300  # seconds
 NEAR = 1  # epochs that a parcel may be early or late
 
 _NONCE = 24
@@ -38,6 +39,7 @@ class Parcel(Wire, frozen=True, tag="parcel/1"):
     relay: RelayId
     epoch: Counter
     instruction: Instruction
+    patience: Annotated[int, msgspec.Meta(ge=0, le=MAX_PATIENCE)]  # seconds to await answers from below
     onward: Annotated[tuple[Onward, ...], msgspec.Meta(max_length=MAX_FANOUT)]
 
 

@@ -80,6 +80,12 @@ class TopicKey(Secret):
     __slots__ = ()
 
 
+class FilterKey(Secret):
+    """A relay's own key for hashing elements into its routing table."""
+
+    __slots__ = ()
+
+
 class LeaseSecret(Secret):
     """What only the subscriber knows of an installation: words and ids of its leases come from it."""
 

@@ -35,6 +35,24 @@ class Tree:
             steps, above = steps + 1, self.parents[above]
         return steps
 
+    def below(self, relay: Relay) -> list[Relay]:
+        """Return a relay and all relays under it."""
+        found = [relay]
+        for one in found:
+            found.extend(self.children.get(one, ()))
+        return found
+
+    def only(self, relays: Iterable[Relay]) -> Tree:
+        """Return the tree of some of the relays; those whose next hop is not among them come to the top."""
+        kept = set(relays)
+        return Tree(
+            {
+                relay: parent if parent in kept else None
+                for relay, parent in self.parents.items()
+                if relay in kept
+            }
+        )
+
 
 def shuffled(relays: Iterable[Relay], seed: bytes) -> list[Relay]:
     """Return the relays in an order that is uniform for a uniform `seed` (16 to 64 bytes), and replays."""
@@ -70,13 +88,16 @@ def plan(relays: Iterable[Relay], depth: int, seed: bytes) -> Tree:
     return Tree(parents)
 
 
-def graft(tree: Tree, newcomers: Iterable[Relay], depth: int, seed: bytes) -> Tree:
-    """Seat newcomers as leaves of a tree, under the relays above the last level with the fewest children."""
+def graft(tree: Tree, newcomers: Iterable[Relay], hosts: Iterable[Relay], depth: int, seed: bytes) -> Tree:
+    """Seat newcomers as leaves of a tree, under those `hosts` above the last level with the fewest children.
+
+    Where no host is left, a newcomer comes directly under the root.
+    """
     parents = dict(tree.parents)
-    load = {relay: len(tree.children.get(relay, ())) for relay in shuffled(parents, seed)}
+    load = {relay: len(tree.children.get(relay, ())) for relay in shuffled(hosts, seed)}
     for newcomer in shuffled(newcomers, seed):
-        hosts = [relay for relay in load if tree.path_length(relay) < depth]
-        host = min(hosts, key=load.__getitem__, default=None)
+        open_hosts = [relay for relay in load if tree.path_length(relay) < depth]
+        host = min(open_hosts, key=load.__getitem__, default=None)
         if host is not None:
             load[host] += 1
         parents[newcomer] = host

@@ -1,0 +1,1 @@
+"""The directory: takes relays' descriptors and publishes signed, chained rosters."""

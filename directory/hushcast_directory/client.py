@@ -1,0 +1,65 @@
+"""A daemon's questions to the directory, each over a connection of its own that names nobody."""
+
+from __future__ import annotations
+
+from hushcast_protocol.addresses import Address
+from hushcast_protocol.errors import DecodeError, Refusal
+from hushcast_protocol.frames import (
+    MAX_DIRECTORY_ANSWER,
+    DirectoryAnswer,
+    DirectoryRequest,
+    Fetch,
+    Refused,
+    Register,
+    Registered,
+    Rosters,
+    decode_directory_answer,
+)
+from hushcast_protocol.links import Link
+from hushcast_protocol.signatures import Signed
+from hushcast_protocol.wire import PublicKey
+from hushcast_runtime.channel import open_channel
+from hushcast_runtime.environment import Environment
+from hushcast_runtime.transports.base import Transport
+
+ANSWER_TIMEOUT = 90.0  # seconds; to register, the directory first reaches the relay
+
+
+class DirectoryClient:
+    """Asks one directory; every method raises `TransportError`, a `PeerError` or `Refusal`."""
+
+    def __init__(
+        self, env: Environment, transport: Transport, network: bytes, address: Address, key: PublicKey
+    ) -> None:
+        self._env = env
+        self._transport = transport
+        self._network = network
+        self._address = address
+        self._key = key
+
+    async def register(self, descriptor: Signed) -> None:
+        """Hand in a descriptor; returns once the directory has reached the relay at its address."""
+        if not isinstance(await self._ask(Register(descriptor)), Registered):
+            raise DecodeError("the directory answered something else than was asked")
+
+    async def roster(self, after: int | None) -> Rosters:
+        """Return the first roster after an epoch, or the newest (`None`), unchecked as yet."""
+        answer = await self._ask(Fetch(after))
+        if not isinstance(answer, Rosters):
+            raise DecodeError("the directory answered something else than was asked")
+        return answer
+
+    async def _ask(self, request: DirectoryRequest) -> DirectoryAnswer:
+        link = Link.initiate(self._network, self._key, self._env.randomness, MAX_DIRECTORY_ANSWER)
+        isolation = self._env.isolation()
+        channel, _ = await open_channel(
+            self._transport, self._address, isolation, link, decode_directory_answer
+        )
+        try:
+            await channel.send(request)
+            answer = await channel.one(ANSWER_TIMEOUT)
+        finally:
+            await channel.aclose()
+        if isinstance(answer, Refused):
+            raise Refusal(answer.reason)
+        return answer

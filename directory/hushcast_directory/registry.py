@@ -1,0 +1,140 @@
+"""What the directory knows: descriptors of relays, the rosters published, and when the next is due."""
+
+from __future__ import annotations
+
+import msgspec
+
+from hushcast_protocol.errors import Refusal
+from hushcast_protocol.roster import (
+    GENESIS,
+    MAX_RELAYS,
+    Descriptor,
+    Entry,
+    Network,
+    Roster,
+    RosterBody,
+    check_descriptor,
+    check_roster,
+    sign_roster,
+)
+from hushcast_protocol.secrets import Seed
+from hushcast_protocol.signatures import Signed
+from hushcast_protocol.wire import RelayId, encode
+from hushcast_runtime.store import Change, Store
+
+ROSTERS_KEPT = 48  # two days of them: a daemon away for longer starts with the newest
+MAX_VALIDITY = 4  # epochs that a descriptor may hold; relays sign a new one each epoch
+MAX_AHEAD = 300  # seconds that a relay's clock may be ahead of ours
+
+_DESCRIPTOR, _ROSTER = "descriptor", "roster"
+_decode_signed = msgspec.msgpack.Decoder(Signed).decode
+
+
+class Registry:
+    """Descriptors and rosters, in memory and in a store; times are arguments."""
+
+    def __init__(self, network: Network, seed: Seed, store: Store, first_roster: int) -> None:
+        """Publish the first roster once `first_roster` relays have registered."""
+        self._network = network
+        self._calendar = network.calendar
+        self._seed = seed
+        self._store = store
+        self._first_roster = first_roster
+        self._descriptors: dict[RelayId, tuple[Descriptor, Signed]] = {}
+        self._rosters: dict[int, Roster] = {}
+
+    async def load(self) -> None:
+        """Read back what was kept before a restart."""
+        for _, value in await self._store.scan(_DESCRIPTOR):
+            signed = _decode_signed(value)
+            descriptor = check_descriptor(signed, self._network)
+            self._descriptors[descriptor.relay] = (descriptor, signed)
+        for _, value in await self._store.scan(_ROSTER):
+            roster = check_roster(_decode_signed(value), self._seed.public(), self._network)
+            self._rosters[roster.epoch] = roster
+
+    @property
+    def newest(self) -> Roster | None:
+        """The roster published last."""
+        return self._rosters[max(self._rosters)] if self._rosters else None
+
+    def after(self, epoch: int | None) -> tuple[Roster | None, bool]:
+        """Return the first roster after an epoch, or the newest; and whether there are later ones."""
+        newest = self.newest
+        if epoch is None or newest is None:
+            return newest, False
+        later = sorted(known for known in self._rosters if known > epoch)
+        return (self._rosters[later[0]], len(later) > 1) if later else (None, False)
+
+    def examine(self, signed: Signed, now: float) -> Descriptor:
+        """Check a descriptor that a relay hands in; raise a `PeerError`, or `Refusal` with the reason."""
+        descriptor = check_descriptor(signed, self._network)
+        if descriptor.expires <= now:
+            raise Refusal("the descriptor has expired: check the relay's clock")
+        if descriptor.issued > now + MAX_AHEAD:
+            raise Refusal("the descriptor was issued in the future: check the relay's clock")
+        if descriptor.expires - now > MAX_VALIDITY * self._network.epoch_seconds + MAX_AHEAD:
+            raise Refusal("the descriptor holds for too long")
+        known = self._descriptors.get(descriptor.relay)
+        if known is not None and known[0].issued > descriptor.issued:
+            raise Refusal("a newer descriptor of this relay is known")
+        if known is None and len(self._descriptors) >= MAX_RELAYS:
+            self._forget_expired(now)
+            if len(self._descriptors) >= MAX_RELAYS:
+                raise Refusal(f"the network is full: it has {MAX_RELAYS} relays")
+        return descriptor
+
+    async def admit(self, descriptor: Descriptor, signed: Signed) -> None:
+        """Keep a descriptor whose relay was reached; durable on return."""
+        self._descriptors[descriptor.relay] = (descriptor, signed)
+        await self._store.write(Change(_DESCRIPTOR, descriptor.relay, encode(signed)))
+
+    def due(self, now: float) -> float | None:
+        """Return when the next roster is to be published (perhaps now), `None` while too few registered."""
+        newest = self.newest
+        if newest is not None:
+            return self._calendar.epoch_start(newest.epoch + 1) - self._calendar.lead
+        return now if len(self._live(now)) >= self._first_roster else None
+
+    async def publish(self, now: float) -> Roster:
+        """Sign the roster of the epoch that follows, or, the first time, of this one; durable on return."""
+        last = self.newest
+        epoch = self._calendar.epoch(now)
+        if last is not None:
+            # After a time away the roster of the running epoch, else of the coming one.
+            epoch = max(last.epoch + 1, self._calendar.epoch(now + self._calendar.lead))
+        entries = tuple(
+            Entry(signed, self._since(relay, epoch, last))
+            for relay, (_, signed) in sorted(self._live(self._calendar.epoch_start(epoch)).items())
+        )
+        body = RosterBody(self._network, epoch, last.digest if last else GENESIS, entries)
+        signed = sign_roster(self._seed, body)
+        roster = check_roster(signed, self._seed.public(), self._network)
+        old = [known for known in self._rosters if known <= epoch - ROSTERS_KEPT]
+        await self._store.write(
+            Change(_ROSTER, _key(epoch), encode(signed)), *(Change(_ROSTER, _key(e), None) for e in old)
+        )
+        self._rosters[epoch] = roster
+        for known in old:
+            del self._rosters[known]
+        self._forget_expired(now)
+        return roster
+
+    @staticmethod
+    def _since(relay: RelayId, epoch: int, last: Roster | None) -> int:
+        if last is None or relay not in last.relays:
+            return epoch
+        return last.relays[relay].since
+
+    def _live(self, now: float) -> dict[RelayId, tuple[Descriptor, Signed]]:
+        return {relay: held for relay, held in self._descriptors.items() if held[0].expires > now}
+
+    def _forget_expired(self, now: float) -> None:
+        expired = self._descriptors.keys() - self._live(now).keys()
+        for relay in sorted(expired):
+            del self._descriptors[relay]
+        self._store.write_soon(*(Change(_DESCRIPTOR, relay, None) for relay in sorted(expired)))
+
+
+def _key(epoch: int) -> bytes:
+    return epoch.to_bytes(8, "big")

@@ -1,0 +1,1 @@
+"""The daemon, as relay and as client."""

@@ -1,0 +1,78 @@
+"""The connector: opens and accepts links, comparing rosters before anything else is said."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+
+import trio
+
+from hushcast_node.rosters import RosterKeeper
+from hushcast_protocol.addresses import Address
+from hushcast_protocol.errors import PeerError
+from hushcast_protocol.frames import MAX_OVERLAY_FRAME, OverlayFrame, decode_overlay
+from hushcast_protocol.links import Established, Link
+from hushcast_protocol.roster import Relay
+from hushcast_protocol.secrets import Seed
+from hushcast_protocol.wire import PublicKey, Wire
+from hushcast_runtime.channel import Channel, accept_channel, open_channel
+from hushcast_runtime.counters import Counters
+from hushcast_runtime.environment import Environment
+from hushcast_runtime.transports.base import Transport, TransportError
+
+OverlayChannel = Channel[OverlayFrame]
+
+
+class Connector:
+    """Links of one daemon; every method raises `TransportError` or a `PeerError`.
+
+    Only a relay under its own name shows its roster. Whoever stays anonymous compares and shows nothing: a
+    directory that gave one daemon a roster of its own could else tell that daemon by it.
+    """
+
+    def __init__(
+        self, transport: Transport, env: Environment, rosters: RosterKeeper, counters: Counters
+    ) -> None:
+        self._transport = transport
+        self._env = env
+        self._rosters = rosters
+        self._counters = counters
+        self._network = rosters.network.id
+
+    async def named(self, us: Seed, peer: PublicKey, address: Address) -> OverlayChannel:
+        """Open a link as the relay `us` to a relay or mailbox."""
+        return await self._open(peer, address, us)
+
+    async def drop(self, relay: Relay, frame: Wire, timeout: float) -> OverlayFrame:
+        """Hand one frame to a relay anonymously, over a fresh circuit; return its answer."""
+        channel = await self._open(relay.id, relay.address, None)
+        try:
+            await channel.send(frame)
+            return await channel.one(timeout)
+        finally:
+            await channel.aclose()
+
+    async def accept(self, stream: trio.abc.Stream, us: Seed, as_relay: bool) -> OverlayChannel:
+        """Take a link as the relay or mailbox `us`."""
+        view = self._rosters.view() if as_relay else None
+        link = Link.respond(self._network, us, self._env.randomness, MAX_OVERLAY_FRAME, view)
+        return await self._checked(accept_channel(stream, link, decode_overlay))
+
+    async def _open(self, peer: PublicKey, address: Address, us: Seed | None) -> OverlayChannel:
+        view = self._rosters.view() if us else None
+        link = Link.initiate(self._network, peer, self._env.randomness, MAX_OVERLAY_FRAME, us, view)
+        isolation = self._env.isolation()
+        return await self._checked(open_channel(self._transport, address, isolation, link, decode_overlay))
+
+    async def _checked(self, handshake: Awaitable[tuple[OverlayChannel, Established]]) -> OverlayChannel:
+        try:
+            channel, established = await handshake
+        except (PeerError, TransportError):
+            self._counters.add("links_failed")
+            raise
+        try:
+            self._rosters.compare(established.view)
+        except PeerError:
+            await channel.aclose()
+            raise
+        self._counters.add("links_opened")
+        return channel

@@ -1,0 +1,90 @@
+"""Installing: carries one installation's instructions to its relays, down the tree first, then one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import structlog
+import trio
+
+from hushcast_node.connector import Connector
+from hushcast_node.rosters import RosterKeeper
+from hushcast_protocol.errors import PeerError
+from hushcast_protocol.frames import ParcelAnswer, ParcelFrame
+from hushcast_protocol.installations import PATIENCE_A_LEVEL, seal_down
+from hushcast_protocol.leases import Instruction
+from hushcast_protocol.roster import Relay, Roster
+from hushcast_protocol.tree import Tree
+from hushcast_protocol.wire import RelayId
+from hushcast_runtime.environment import Environment
+from hushcast_runtime.transports.base import TransportError
+
+MAX_DROPS = 16  # parcels being dropped at once; each takes a circuit
+ROUNDS = 3  # down the tree, and then twice one by one to those who were not reached
+
+log = structlog.get_logger("installing")
+
+Instruct = Callable[[RelayId], Instruction]
+
+
+class Installer:
+    """Delivers instructions; knows nothing of why."""
+
+    def __init__(self, rosters: RosterKeeper, connector: Connector, env: Environment) -> None:
+        self._rosters = rosters
+        self._connector = connector
+        self._env = env
+        self._drops = trio.CapacityLimiter(MAX_DROPS)
+
+    async def deliver(self, tree: Tree, relays: Iterable[RelayId], instruct: Instruct) -> set[RelayId]:
+        """Give each of some relays of a tree its instruction; return those that confirmed.
+
+        Relays that no roster lists any more are left out.
+        """
+        roster = self._rosters.newest
+        waiting = [relay for relay in relays if roster is not None and relay in roster.relays]
+        instructions = {relay: instruct(relay) for relay in waiting}
+        done: set[RelayId] = set()
+        for attempt in range(ROUNDS):
+            missing = [relay for relay in waiting if relay not in done]
+            if not missing or roster is None:
+                break
+            shape = tree.only(missing) if attempt == 0 else Tree(dict.fromkeys(missing))
+            done |= await self._drop_down(shape, instructions, roster)
+        return done
+
+    async def _drop_down(
+        self, tree: Tree, instructions: dict[RelayId, Instruction], roster: Roster
+    ) -> set[RelayId]:
+        epoch = self._rosters.calendar.epoch(self._env.now())
+        parcels = await self._env.compute(seal_down, tree, instructions, roster, epoch, self._env.randomness)
+        done: set[RelayId] = set()
+
+        async def drop(top: RelayId, sealed: bytes) -> None:
+            async with self._drops:
+                done.update(await self._drop(tree, roster.relays[top], sealed))
+
+        async with trio.open_nursery() as nursery:
+            for top, sealed in parcels.items():
+                nursery.start_soon(drop, top, sealed)
+        return done
+
+    async def _drop(self, tree: Tree, top: Relay, sealed: bytes) -> set[RelayId]:
+        below = tree.below(top.id)
+        patience = PATIENCE_A_LEVEL * (1 + _levels(tree, top.id))
+        try:
+            answer = await self._connector.drop(top, ParcelFrame(0, sealed), patience)
+        except (TransportError, PeerError) as error:
+            log.info("a parcel was not answered", reason=str(error))
+            return set()
+        if not isinstance(answer, ParcelAnswer):
+            return set()
+        if answer.refused is not None:
+            log.info("a parcel was refused", reason=answer.refused)
+            return set()
+        missing = {lost for relay in answer.missing if relay in tree.parents for lost in tree.below(relay)}
+        return {relay for relay in below if relay not in missing}
+
+
+def _levels(tree: Tree, relay: RelayId) -> int:
+    return max((1 + _levels(tree, child) for child in tree.children.get(relay, ())), default=0)

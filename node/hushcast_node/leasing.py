@@ -1,0 +1,153 @@
+"""Leasing: opens parcels, carries out their instructions durably, and passes on what they hold for others."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import msgspec
+import trio
+
+from hushcast_node.rosters import RosterKeeper
+from hushcast_node.tracing import Tracer
+from hushcast_protocol.addresses import Address
+from hushcast_protocol.errors import HushcastError, PeerError, Refusal
+from hushcast_protocol.frames import ParcelAnswer
+from hushcast_protocol.leases import Instruction, Lease, LeaseBook, Withdraw
+from hushcast_protocol.parcels import Onward, Parcel, ParcelMemory, open_parcel
+from hushcast_protocol.secrets import FilterKey, ParcelKey
+from hushcast_protocol.wire import RelayId, encode
+from hushcast_runtime.counters import Counters
+from hushcast_runtime.environment import Environment
+from hushcast_runtime.store import Change, Store
+
+_LEASE, _TOMBSTONE, _PARCEL = "lease", "tombstone", "parcel"
+
+PassOn = Callable[[RelayId, bytes, float], Awaitable[ParcelAnswer]]
+"""Hands a sealed parcel to a relay and waits so many seconds for the answer; raises a `HushcastError`."""
+
+
+class _StoredLease(msgspec.Struct, frozen=True, array_like=True):
+    """A lease as it lies in the store."""
+
+    day: int
+    hop: bytes
+    address: str | None
+    elements: tuple[bytes, ...]
+
+
+_decode_lease = msgspec.msgpack.Decoder(_StoredLease).decode
+
+
+class Leasing:
+    """The leases of one relay, from parcels to the store."""
+
+    def __init__(
+        self,
+        relay: RelayId,
+        parcel_key: ParcelKey,
+        filter_key: FilterKey,
+        rosters: RosterKeeper,
+        pass_on: PassOn,
+        env: Environment,
+        store: Store,
+        counters: Counters,
+        tracer: Tracer,
+    ) -> None:
+        self.book = LeaseBook(relay, rosters.calendar, filter_key.reveal())
+        self._relay = relay
+        self._parcel_key = parcel_key
+        self._rosters = rosters
+        self._pass_on = pass_on
+        self._env = env
+        self._store = store
+        self._counters = counters
+        self._tracer = tracer
+        self._seen = ParcelMemory()
+
+    async def load(self) -> None:
+        """Read back what was held before a restart."""
+        for key, value in await self._store.scan(_LEASE):
+            stored = _decode_lease(value)
+            address = Address(stored.address) if stored.address is not None else None
+            self.book.restore(Lease(key, stored.day, stored.hop, address, stored.elements))
+        for key, value in await self._store.scan(_TOMBSTONE):
+            self.book.restore_tombstone(key, int.from_bytes(value, "big"))
+        for key, value in await self._store.scan(_PARCEL):
+            self._seen.restore(key, int.from_bytes(value, "big"))
+
+    def lapse(self) -> None:
+        """Forget what belongs to days and epochs gone by."""
+        now = self._env.now()
+        changes = []
+        for lease in self.book.lapse(now):
+            changes += [Change(_LEASE, lease, None), Change(_TOMBSTONE, lease, None)]
+        for parcel in self._seen.forget(self._rosters.calendar.epoch(now)):
+            changes.append(Change(_PARCEL, parcel, None))
+        self._store.write_soon(*changes)
+
+    async def take_parcel(self, sealed: bytes) -> ParcelAnswer:
+        """Carry out a parcel's instruction, then pass on its parcels; answer when both are done."""
+        try:
+            parcel = self._open(sealed)
+        except PeerError:
+            self._counters.add("refused_form")
+            return ParcelAnswer(0, "form", ())
+        except Refusal as refusal:
+            return self._refused(refusal, ())
+        self._tracer.observe("parcel", size=len(sealed), children=len(parcel.onward))
+        below = tuple(onward.relay for onward in parcel.onward)
+        try:
+            await self._carry_out(parcel.instruction, len(parcel.onward))
+        except PeerError:
+            self._counters.add("refused_form")
+            return ParcelAnswer(0, "form", below)
+        except Refusal as refusal:
+            return self._refused(refusal, below)
+        self._counters.add("parcels_opened")
+        return ParcelAnswer(0, None, await self._pass_all_on(parcel))
+
+    def _open(self, sealed: bytes) -> Parcel:
+        epoch = self._rosters.calendar.epoch(self._env.now())
+        network = self._rosters.network.id
+        parcel = open_parcel(sealed, self._parcel_key, network, self._relay, epoch)
+        name, last = self._seen.note(sealed, epoch)
+        self._store.write_soon(Change(_PARCEL, name, last.to_bytes(8, "big")))
+        return parcel
+
+    def _refused(self, refusal: Refusal, below: tuple[RelayId, ...]) -> ParcelAnswer:
+        counter = f"refused_{refusal.reason}" if refusal.reason in ("day", "quota") else "refused_other"
+        self._counters.add(counter)
+        return ParcelAnswer(0, refusal.reason, below)
+
+    async def _carry_out(self, instruction: Instruction, children: int) -> None:
+        if isinstance(instruction, Withdraw):
+            lease_id, day = self.book.withdraw(instruction, self._env.now())
+            self._tracer.observe("withdrawn", lease=lease_id)
+            await self._store.write(
+                Change(_LEASE, lease_id, None), Change(_TOMBSTONE, lease_id, day.to_bytes(8, "big"))
+            )
+            return
+        lease = self.book.install(instruction, self._env.now())
+        stored = _StoredLease(lease.day, lease.hop, lease.address, lease.elements)
+        await self._store.write(Change(_LEASE, lease.id, encode(stored)))
+        self._tracer.observe(
+            "installed", lease=lease.id, next=lease.hop, elements=len(lease.elements), children=children
+        )
+
+    async def _pass_all_on(self, parcel: Parcel) -> tuple[RelayId, ...]:
+        missing: list[RelayId] = []
+
+        async def pass_on(onward: Onward) -> None:
+            try:
+                answer = await self._pass_on(onward.relay, onward.sealed, parcel.patience)
+            except HushcastError:
+                missing.append(onward.relay)
+                return
+            if answer.refused is not None:
+                missing.append(onward.relay)
+            missing.extend(answer.missing)
+
+        async with trio.open_nursery() as nursery:
+            for onward in parcel.onward:
+                nursery.start_soon(pass_on, onward)
+        return tuple(missing)

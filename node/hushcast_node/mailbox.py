@@ -1,0 +1,96 @@
+"""A mailbox: a fresh address that takes one subscription's messages from relays, and names nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import structlog
+import trio
+
+from hushcast_node.connector import Connector, OverlayChannel
+from hushcast_node.rosters import RosterKeeper
+from hushcast_node.session import IDLE
+from hushcast_protocol.addresses import Address
+from hushcast_protocol.errors import DecodeError, PeerError
+from hushcast_protocol.frames import Ack, Forward
+from hushcast_protocol.messages import Message
+from hushcast_protocol.secrets import Seed
+from hushcast_runtime.counters import Counters
+from hushcast_runtime.transports.base import Listener, Transport, TransportError
+
+MAX_CONNECTIONS = 512  # at once: the relays at the top of one tree, on two days
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds between attempts to open the address
+
+log = structlog.get_logger("mailbox")
+
+Deliver = Callable[[Message], Awaitable[None]]
+"""Takes a message into the inbox; returns once it is durable. Raises a `PeerError` if it is malformed."""
+
+
+class Mailbox:
+    """One mailbox, served while `run` runs."""
+
+    def __init__(
+        self,
+        seed: Seed,
+        transport: Transport,
+        connector: Connector,
+        rosters: RosterKeeper,
+        counters: Counters,
+        deliver: Deliver,
+    ) -> None:
+        self.seed = seed
+        self._transport = transport
+        self._connector = connector
+        self._rosters = rosters
+        self._counters = counters
+        self._deliver = deliver
+        self._connections = 0
+
+    async def open(self, previous: Address | None) -> Listener:
+        """Open the mailbox's address, trying until it succeeds."""
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                return await self._transport.listen(self.seed, previous)
+            except TransportError as error:
+                log.warning("a mailbox cannot be opened", reason=str(error), again_in=round(pause))
+                await trio.sleep(pause)
+                pause = min(2 * pause, LONGEST_PAUSE)
+
+    async def serve(self, stream: trio.abc.Stream) -> None:
+        """Take messages from one relay."""
+        if self._connections >= MAX_CONNECTIONS:
+            self._counters.add("refused_quota")
+            return
+        self._connections += 1
+        try:
+            channel = await self._connector.accept(stream, self.seed, as_relay=False)
+            try:
+                if channel.peer is None or self._rosters.relay(channel.peer) is None:
+                    raise DecodeError("a mailbox takes messages from relays of the roster only")
+                await self._take_all(channel)
+            finally:
+                await channel.aclose()
+        except PeerError as error:
+            self._counters.add("refused_form")
+            log.debug("a mailbox closed a link", reason=str(error))
+        except TransportError as error:
+            log.debug("a link to a mailbox ended", reason=str(error))
+        except Exception:
+            self._counters.add("internal_errors")
+            log.exception("a mailbox met an error of this program")
+        finally:
+            self._connections -= 1
+
+    async def _take_all(self, channel: OverlayChannel) -> None:
+        taken = 0
+        with trio.move_on_after(IDLE) as scope:
+            async for batch in channel.frames():
+                for frame in batch:
+                    if not isinstance(frame, Forward):
+                        raise DecodeError("a relay sent a mailbox something else than messages")
+                    await self._deliver(frame.message)
+                taken += len(batch)
+                await channel.send(Ack(taken))
+                scope.deadline = trio.current_time() + IDLE

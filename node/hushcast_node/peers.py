@@ -1,0 +1,279 @@
+"""Peers: for every next hop a bounded queue and, while there is something to say, an open link."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+import structlog
+import trio
+
+from hushcast_node.connector import Connector, OverlayChannel
+from hushcast_node.session import MAX_REQUESTS, Session
+from hushcast_node.spool import Spool, Spooled
+from hushcast_protocol.addresses import Address
+from hushcast_protocol.errors import DecodeError, PeerError
+from hushcast_protocol.frames import Ack, Forward, OverlayFrame, ParcelAnswer, ParcelFrame
+from hushcast_protocol.messages import Message
+from hushcast_protocol.secrets import Seed
+from hushcast_runtime.counters import Counters
+from hushcast_runtime.environment import Environment
+from hushcast_runtime.transports.base import TransportError
+
+MAX_QUEUE = 4 * 1024 * 1024  # bytes waiting in memory for one next hop; more waits in the spool on disk
+FIRST_BACKOFF, LONGEST_BACKOFF = 1.0, 60.0  # seconds between attempts to reach a next hop
+
+log = structlog.get_logger("peers")
+
+Locate = Callable[[bytes], Address | None]
+"""Where the relay or mailbox with a key is reached now, if that is known."""
+
+
+class Handlers(Protocol):
+    """What peers hand in, and where to."""
+
+    async def take_forwards(self, messages: list[Message], previous: bytes) -> None:
+        """Take over messages from a previous hop; returns once they are spooled. Raises a `PeerError`."""
+
+    async def take_parcel(self, sealed: bytes) -> ParcelAnswer:
+        """Carry out a sealed parcel; the answer's number is for the caller to set."""
+
+    def note_sent(self, message: Message, hop: bytes) -> None:
+        """Hear that a message goes out to a next hop."""
+
+
+class _Peer:
+    """One relay or mailbox that we send to, or that sent to us."""
+
+    def __init__(self, key: bytes) -> None:
+        self.key = key
+        self.queue: deque[Spooled] = deque()
+        self.queued = 0  # bytes
+        self.behind = False  # the spool holds more than the queue
+        self.last_key = b""  # of the newest message that ever was in the queue
+        self.refilling = False
+        self.sessions: list[Session] = []
+        self.connected = trio.Event()
+        self.dialling = False
+        self.requests = 0  # tasks that wait for a session
+
+    def wanted(self) -> bool:
+        return bool(self.queue or self.behind or self.requests)
+
+
+class Peers:
+    """All links of one relay under its own name."""
+
+    def __init__(
+        self,
+        us: Seed,
+        connector: Connector,
+        spool: Spool,
+        locate: Locate,
+        is_open_day: Callable[[int], bool],
+        handlers: Handlers,
+        env: Environment,
+        counters: Counters,
+        nursery: trio.Nursery,
+    ) -> None:
+        self._us = us
+        self._connector = connector
+        self._spool = spool
+        self._locate = locate
+        self._is_open_day = is_open_day
+        self._handlers = handlers
+        self._env = env
+        self._counters = counters
+        self._nursery = nursery
+        self._peers: dict[bytes, _Peer] = {}
+
+    def open_links(self) -> int:
+        """Return the number of open links."""
+        return sum(len(peer.sessions) for peer in self._peers.values())
+
+    def queued(self) -> int:
+        """Return the bytes waiting in memory."""
+        return sum(peer.queued for peer in self._peers.values())
+
+    def resume(self, hop: bytes) -> None:
+        """Send what the spool holds for `hop` since before a restart."""
+        peer = self._peer(hop)
+        peer.behind = True
+        self._advance(peer)
+
+    def enqueue(self, hop: bytes, item: Spooled) -> None:
+        """Send a spooled message to `hop` as soon as it can take it."""
+        peer = self._peer(hop)
+        size = len(item.message.body)
+        if peer.behind or peer.queued + size > MAX_QUEUE:
+            peer.behind = True  # it is in the spool and will be read back in its turn
+        else:
+            self._queue(peer, item)
+        self._advance(peer)
+
+    async def request(self, relay: bytes, sealed: bytes, patience: float) -> ParcelAnswer:
+        """Hand a parcel to a relay; raise `TransportError` if no answer comes within `patience` seconds."""
+        peer = self._peer(relay)
+        peer.requests += 1
+        try:
+            with trio.fail_after(patience):
+                self._advance(peer)
+                while not peer.sessions:
+                    await peer.connected.wait()
+                return await peer.sessions[0].request(sealed)
+        except trio.TooSlowError:
+            raise TransportError("a relay did not answer a parcel in time") from None
+        finally:
+            peer.requests -= 1
+            self._drop_if_unused(peer)
+
+    async def serve(self, channel: OverlayChannel) -> None:
+        """Take part in a link that a peer opened, until it ends."""
+        assert channel.peer is not None
+        await self._take_part(self._peer(channel.peer), channel)
+
+    async def _take_part(self, peer: _Peer, channel: OverlayChannel) -> None:
+        session = Session(channel, self._nursery.start_soon)
+        peer.sessions.append(session)
+        peer.connected.set()
+        try:
+            with session.scope:
+                self._advance(peer)
+                async for batch in channel.frames():
+                    session.touch()
+                    await self._take(peer, session, batch)
+        except (TransportError, PeerError) as error:
+            self._counters.add("links_failed")
+            log.debug("a link broke", reason=str(error))
+        finally:
+            session.end()
+            self._end(peer, session)
+            await channel.aclose()
+
+    async def _take(self, peer: _Peer, session: Session, batch: list[OverlayFrame]) -> None:
+        forwards = [frame.message for frame in batch if isinstance(frame, Forward)]
+        for frame in batch:
+            if isinstance(frame, Ack):
+                settled = session.acknowledged(frame.number)
+                self._spool.done(settled)
+                self._advance(peer)
+            elif isinstance(frame, ParcelFrame):
+                if session.answering >= MAX_REQUESTS:
+                    raise DecodeError("a peer hands in more parcels at once than any tree needs")
+                self._nursery.start_soon(self._answer, session, frame)
+            elif isinstance(frame, ParcelAnswer):
+                session.answered(frame)
+            elif not isinstance(frame, Forward):
+                raise DecodeError("a peer sent a frame that named peers do not send")
+        if forwards:
+            await self._handlers.take_forwards(forwards, peer.key)
+            session.acknowledge(len(forwards))
+
+    async def _answer(self, session: Session, frame: ParcelFrame) -> None:
+        session.answering += 1
+        try:
+            answer = await self._handlers.take_parcel(frame.sealed)
+        finally:
+            session.answering -= 1
+        session.post(ParcelAnswer(frame.number, answer.refused, answer.missing))
+
+    def _end(self, peer: _Peer, session: Session) -> None:
+        peer.sessions.remove(session)
+        if not peer.sessions:
+            peer.connected = trio.Event()
+        for item in reversed(session.unacknowledged):
+            peer.queue.appendleft(item)
+            peer.queued += len(item.message.body)
+        session.unacknowledged.clear()
+        self._advance(peer)
+        self._drop_if_unused(peer)
+
+    def _peer(self, key: bytes) -> _Peer:
+        if (peer := self._peers.get(key)) is None:
+            peer = self._peers[key] = _Peer(key)
+        return peer
+
+    def _drop_if_unused(self, peer: _Peer) -> None:
+        busy = peer.sessions or peer.dialling or peer.refilling or peer.wanted()
+        if not busy and self._peers.get(peer.key) is peer:
+            del self._peers[peer.key]
+
+    def _queue(self, peer: _Peer, item: Spooled) -> None:
+        peer.queue.append(item)
+        peer.queued += len(item.message.body)
+        peer.last_key = item.key
+
+    def _advance(self, peer: _Peer) -> None:
+        """Do whatever can be done now: send, read back from the spool, dial."""
+        if peer.sessions:
+            self._send(peer, peer.sessions[0])
+        elif peer.wanted() and not peer.dialling:
+            peer.dialling = True
+            self._nursery.start_soon(self._dial, peer)
+        if peer.behind and not peer.queue and not peer.refilling:
+            peer.refilling = True
+            self._nursery.start_soon(self._refill, peer)
+
+    def _send(self, peer: _Peer, session: Session) -> None:
+        sent: list[Spooled] = []
+        size = 0
+        while peer.queue and session.has_room(size):
+            item = peer.queue.popleft()
+            peer.queued -= len(item.message.body)
+            if self._is_open_day(item.message.day):
+                sent.append(item)
+                size += len(item.message.body)
+            else:
+                self._counters.add("messages_expired")
+                self._spool.done([item])
+        if sent:
+            self._counters.add("messages_sent", len(sent))
+            session.forward(sent)
+            for item in sent:
+                self._handlers.note_sent(item.message, peer.key)
+
+    async def _refill(self, peer: _Peer) -> None:
+        try:
+            items = await self._spool.waiting(peer.key, peer.last_key)
+            peer.behind = bool(items)
+            for item in items:
+                self._queue(peer, item)
+        finally:
+            peer.refilling = False
+        self._advance(peer)
+        self._drop_if_unused(peer)
+
+    async def _dial(self, peer: _Peer) -> None:
+        backoff = FIRST_BACKOFF
+        try:
+            while peer.wanted() and not peer.sessions:
+                try:
+                    channel = await self._open(peer.key)
+                except (TransportError, PeerError) as error:
+                    log.debug("a next hop was not reached", reason=str(error), again_in=round(backoff))
+                    self._give_up_expired(peer)
+                    with trio.move_on_after(backoff * self._env.uniform(0.5, 1.0)):
+                        await peer.connected.wait()  # it may reach us first
+                    backoff = min(2 * backoff, LONGEST_BACKOFF)
+                    continue
+                self._nursery.start_soon(self._take_part, peer, channel)
+                await peer.connected.wait()
+        finally:
+            peer.dialling = False
+        self._drop_if_unused(peer)
+
+    async def _open(self, key: bytes) -> OverlayChannel:
+        address = self._locate(key)
+        if address is None:
+            raise TransportError("a next hop is in no roster any more")
+        return await self._connector.named(self._us, key, address)
+
+    def _give_up_expired(self, peer: _Peer) -> None:
+        expired = [item for item in peer.queue if not self._is_open_day(item.message.day)]
+        if expired:
+            kept = [item for item in peer.queue if self._is_open_day(item.message.day)]
+            peer.queue = deque(kept)
+            peer.queued = sum(len(item.message.body) for item in kept)
+            self._counters.add("messages_expired", len(expired))
+            self._spool.done(expired)

@@ -1,0 +1,243 @@
+"""The relay: takes drops, parcels and messages from others, lets the pure core decide, sends on."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import structlog
+import trio
+
+from hushcast_node.connector import Connector, OverlayChannel
+from hushcast_node.identity import Identity
+from hushcast_node.leasing import Leasing
+from hushcast_node.peers import Peers
+from hushcast_node.rosters import RosterKeeper
+from hushcast_node.spool import Spool
+from hushcast_node.tracing import Tracer
+from hushcast_protocol.addresses import Address
+from hushcast_protocol.errors import AuthenticationError, DecodeError, PeerError
+from hushcast_protocol.forwarding import Outcome, RecentIds, Router, Send
+from hushcast_protocol.frames import Drop, OverlayFrame, ParcelAnswer, ParcelFrame, Receipt
+from hushcast_protocol.messages import Message, check_message
+from hushcast_protocol.profile import Profile
+from hushcast_protocol.tokens import ORIGIN
+from hushcast_protocol.trail import LABEL_SIZE, TRAIL_SIZE
+from hushcast_protocol.wire import RelayId, Wire, decoder, encode
+from hushcast_runtime.counters import Counters
+from hushcast_runtime.environment import Environment
+from hushcast_runtime.store import Change, Store
+from hushcast_runtime.transports.base import TransportError
+
+MAX_CONNECTIONS = 4096  # inbound at once; the roster is capped at half of it, the rest is for drops
+ANONYMOUS_TIMEOUT = 60.0  # seconds in which an unnamed connection hands in its one frame
+
+_INTAKE = "intake"
+_decode_message: Callable[[bytes], Message] = decoder(Message, "message", 512 * 1024)
+log = structlog.get_logger("relay")
+
+TakeListed = Callable[[Message], Awaitable[None]]
+"""Where the subscriber is a listed root: takes every new message that passes its relay."""
+
+
+class Relay:
+    """One relay's part in the overlay."""
+
+    def __init__(
+        self,
+        identity: Identity,
+        profile: Profile,
+        rosters: RosterKeeper,
+        connector: Connector,
+        take_listed: TakeListed,
+        env: Environment,
+        store: Store,
+        counters: Counters,
+        tracer: Tracer,
+        nursery: trio.Nursery,
+    ) -> None:
+        self.id: RelayId = identity.seed.public()
+        self._identity = identity
+        self._rosters = rosters
+        self._calendar = rosters.calendar
+        self._connector = connector
+        self._take_listed = take_listed
+        self._env = env
+        self._store = store
+        self._counters = counters
+        self._tracer = tracer
+        self._nursery = nursery
+        self._spool = Spool(store)
+        self.leasing = Leasing(
+            self.id,
+            identity.parcel_key,
+            identity.filter_key,
+            rosters,
+            self._pass_on,
+            env,
+            store,
+            counters,
+            tracer,
+        )
+        memory = RecentIds(env.now())
+        self._router = Router(self.id, profile, self.leasing.book, memory)
+        self.peers = Peers(
+            identity.seed, connector, self._spool, self._locate, self._is_open, self, env, counters, nursery
+        )
+        self._connections = 0
+        self._intakes = 0
+
+    async def load(self) -> None:
+        """Read back leases, and take up the messages that a restart interrupted."""
+        self._router.use_label(self._env.randomness(LABEL_SIZE))
+        await self.leasing.load()
+        hops = await self._spool.load()
+        for key, value in await self._store.scan(_INTAKE):
+            await self._route([_decode_message(value)], ORIGIN, Change(_INTAKE, key, None))
+        for hop in hops:
+            self.peers.resume(hop)
+
+    async def keep_time(self) -> None:
+        """Take a fresh trail label and forget what has lapsed with every epoch, until cancelled."""
+        while True:
+            epoch = self._calendar.epoch(self._env.now())
+            await trio.sleep(self._calendar.epoch_start(epoch + 1) - self._env.now())
+            self._router.use_label(self._env.randomness(LABEL_SIZE))
+            self.leasing.lapse()
+
+    async def serve(self, stream: trio.abc.Stream) -> None:
+        """Answer one incoming connection."""
+        if self._connections >= MAX_CONNECTIONS:
+            self._counters.add("refused_quota")
+            return
+        self._connections += 1
+        try:
+            channel = await self._connector.accept(stream, self._identity.seed, as_relay=True)
+            if channel.peer is None:
+                await self._serve_anonymous(channel)
+            elif self._rosters.relay(channel.peer) is not None:
+                await self.peers.serve(channel)
+            else:
+                self._counters.add("refused_form")
+                await channel.aclose()
+        except PeerError as error:
+            self._counters.add("refused_form")
+            log.debug("a connection was refused", reason=str(error))
+        except TransportError as error:
+            log.debug("a connection ended", reason=str(error))
+        except Exception:
+            self._counters.add("internal_errors")
+            log.exception("a connection met an error of this program")
+        finally:
+            self._connections -= 1
+
+    async def take_forwards(self, messages: list[Message], previous: bytes) -> None:
+        """Take over messages from a previous hop; raises a `PeerError` at the first that is malformed."""
+        try:
+            good = []
+            for message in messages:
+                self._counters.add("messages_received")
+                check_message(message)
+                if not self._is_open(message.day):
+                    self._counters.add("refused_day")
+                else:
+                    good.append(message)
+        finally:
+            await self._route(good, previous)
+
+    async def take_parcel(self, sealed: bytes) -> ParcelAnswer:
+        """Carry out a parcel."""
+        return await self.leasing.take_parcel(sealed)
+
+    def note_sent(self, message: Message, hop: bytes) -> None:
+        """Trace a message going out."""
+        self._tracer.observe("sent", message=message.id, tokens=message.tokens, next=hop)
+
+    async def _serve_anonymous(self, channel: OverlayChannel) -> None:
+        try:
+            frame = await channel.one(ANONYMOUS_TIMEOUT)
+            await channel.send(await self._answer_anonymous(frame))
+            await channel.finish()
+        finally:
+            await channel.aclose()
+
+    async def _answer_anonymous(self, frame: OverlayFrame) -> Wire:
+        if isinstance(frame, Drop):
+            return await self._take_drop(frame.message)
+        if isinstance(frame, ParcelFrame):
+            answer = await self.take_parcel(frame.sealed)
+            return ParcelAnswer(frame.number, answer.refused, answer.missing)
+        raise DecodeError("an unnamed peer sent a frame that only relays send")
+
+    async def _take_drop(self, message: Message) -> Receipt:
+        """Answer before any look-up: neither verdict nor delay tells whether anybody subscribes."""
+        try:
+            check_message(message)
+        except (DecodeError, AuthenticationError):
+            self._counters.add("refused_form")
+            return Receipt("form")
+        if message.trail != bytes(TRAIL_SIZE):
+            self._counters.add("refused_form")
+            return Receipt("form")
+        if not self._is_open(message.day):
+            self._counters.add("refused_day")
+            return Receipt("day")
+        if self._spool.is_full(len(message.body)):
+            self._counters.add("refused_quota")
+            return Receipt("quota")
+        self._counters.add("messages_dropped_here")
+        self._tracer.observe("drop", message=message.id, tokens=message.tokens, size=len(message.body))
+        self._intakes += 1
+        key = message.id + self._intakes.to_bytes(8, "big")
+        await self._store.write(Change(_INTAKE, key, encode(message)))
+        self._nursery.start_soon(self._route, [message], ORIGIN, Change(_INTAKE, key, None))
+        return Receipt("accepted")
+
+    async def _route(self, messages: list[Message], previous: bytes, *settled: Change) -> None:
+        """Decide on checked messages, spool what is to be sent, and queue it."""
+        sends: list[Send] = []
+        for message in messages:
+            sends += await self._decide(message, previous)
+        placed = await self._spool.put(sends, *settled)
+        for hop, item in placed:
+            self.peers.enqueue(hop, item)
+
+    async def _decide(self, message: Message, previous: bytes) -> tuple[Send, ...]:
+        try:
+            decision = self._router.route(message, previous, self._env.now())
+        except DecodeError:
+            self._counters.add("refused_form")
+            return ()
+        self._tracer.observe(
+            "received",
+            message=message.id,
+            tokens=message.tokens,
+            previous=None if previous == ORIGIN else previous,
+            outcome=decision.outcome.value,
+            popcount=decision.popcount,
+            size=len(message.body),
+        )
+        if decision.outcome in _COUNTED:
+            self._counters.add(_COUNTED[decision.outcome])
+        if decision.outcome not in (Outcome.LOOP, Outcome.DUPLICATE):
+            await self._take_listed(message)
+        if self._spool.is_full(sum(len(send.message.body) for send in decision.sends)):
+            self._counters.add("refused_quota")
+            return ()
+        return decision.sends
+
+    async def _pass_on(self, relay: RelayId, sealed: bytes, patience: float) -> ParcelAnswer:
+        return await self.peers.request(relay, sealed, patience)
+
+    def _locate(self, key: bytes) -> Address | None:
+        relay = self._rosters.relay(key)
+        return relay.address if relay is not None else self.leasing.book.mailbox_address(key)
+
+    def _is_open(self, day: int) -> bool:
+        return day in self._calendar.open_days(self._env.now())
+
+
+_COUNTED = {
+    Outcome.DUPLICATE: "messages_duplicate",
+    Outcome.LOOP: "messages_looped",
+    Outcome.UNROUTED: "messages_unrouted",
+}

@@ -1,0 +1,154 @@
+"""The rosters a daemon holds: checked against the chain, compared with its peers', kept while none comes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+import structlog
+import trio
+
+from hushcast_directory.client import DirectoryClient
+from hushcast_protocol.errors import AuthenticationError, PeerError, Refusal
+from hushcast_protocol.roster import Network, Relay, Roster, View, check_roster, check_successor
+from hushcast_protocol.signatures import Signed
+from hushcast_protocol.wire import PublicKey, RelayId, encode
+from hushcast_runtime.counters import Counters
+from hushcast_runtime.environment import Environment
+from hushcast_runtime.store import Change, Store
+from hushcast_runtime.transports.base import TransportError
+
+ROSTERS_HELD = 3  # the last, the running and the coming epoch's: links of the old one live on
+DIGESTS_HELD = 48  # epochs for which a peer's view can be compared: two days
+MAX_ABSENCE = 40  # epochs away after which the chain is not followed link by link any more
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds between attempts to get a roster that should be there
+
+_KIND = "roster"
+_decode_signed = msgspec.msgpack.Decoder(Signed).decode
+log = structlog.get_logger("rosters")
+
+CheckRoster = Callable[[Signed, PublicKey, Network], Roster]
+
+
+class RosterKeeper:
+    """The rosters of about now, and the digests of those before."""
+
+    def __init__(
+        self,
+        network: Network,
+        directory: PublicKey,
+        env: Environment,
+        store: Store,
+        counters: Counters,
+        check: CheckRoster = check_roster,
+    ) -> None:
+        self.network = network
+        self.calendar = network.calendar
+        self._directory = directory
+        self._env = env
+        self._store = store
+        self._counters = counters
+        self._check = check
+        self._held: list[Roster] = []
+        self._digests: dict[int, bytes] = {}
+        self._changed = trio.Event()
+
+    async def load(self) -> None:
+        """Read back the rosters held before a restart."""
+        for _, value in await self._store.scan(_KIND):
+            self._hold(self._check(_decode_signed(value), self._directory, self.network))
+
+    @property
+    def newest(self) -> Roster | None:
+        """The roster with the highest epoch."""
+        return self._held[-1] if self._held else None
+
+    def current(self) -> Roster:
+        """Return the roster in force; raise `Refusal` if there is none or it lists nobody."""
+        epoch = self.calendar.epoch(self._env.now())
+        roster = next((held for held in reversed(self._held) if held.epoch <= epoch), self.newest)
+        if roster is None:
+            raise Refusal("no roster yet: the directory was not reached, or waits for relays to register")
+        if not roster.relays:
+            raise Refusal("the roster lists no relay: wait until relays have registered")
+        return roster
+
+    def relay(self, relay: RelayId) -> Relay | None:
+        """Return what the newest roster that lists a relay says of it."""
+        return next((held.relays[relay] for held in reversed(self._held) if relay in held.relays), None)
+
+    def view(self) -> View | None:
+        """Return what this daemon, as a relay, tells its peers to hold."""
+        return View(self.newest.epoch, self.newest.digest) if self.newest else None
+
+    def compare(self, view: View | None) -> None:
+        """Raise `AuthenticationError` if a peer holds another roster than we for the same epoch."""
+        if view is None or self._digests.get(view.epoch, view.digest) == view.digest:
+            return
+        self._counters.add("roster_mismatches")
+        log.error("a peer holds another roster for the same epoch: the directory may lie", epoch=view.epoch)
+        raise AuthenticationError("a peer holds another roster for the same epoch")
+
+    async def changed(self) -> None:
+        """Wait for the next roster."""
+        await self._changed.wait()
+
+    async def run(self, directory: DirectoryClient) -> None:
+        """Fetch rosters as they are published, until cancelled."""
+        pause = FIRST_PAUSE
+        while True:
+            before = self.newest
+            try:
+                await self._catch_up(directory)
+            except (TransportError, PeerError, Refusal) as error:
+                log.warning("no roster from the directory", reason=str(error), again_in=round(pause))
+            pause = FIRST_PAUSE if self.newest is not before else min(2 * pause, self._longest_pause())
+            await trio.sleep(max(self._until_next(), pause * self._env.uniform(0.5, 1.0)))
+
+    async def _catch_up(self, directory: DirectoryClient) -> None:
+        more = True
+        while more:
+            after = None if self._is_far_behind() or not self.newest else self.newest.epoch
+            answer = await directory.roster(after)
+            if answer.roster is None or (self.newest and answer.roster == self.newest.signed):
+                return
+            await self._take(answer.roster, chained=after is not None)
+            more = answer.more
+
+    async def _take(self, signed: Signed, chained: bool) -> None:
+        # A signature for each relay: in a big network too long for the scheduler to wait.
+        roster = await self._env.compute(self._check, signed, self._directory, self.network)
+        if chained:
+            check_successor(roster, self.newest)
+        elif self.newest is not None:
+            log.warning("away for too long to follow the chain of rosters: starting with the newest")
+            self._held.clear()
+            self._digests.clear()
+        changes = [Change(_KIND, key, None) for key, _ in await self._store.scan(_KIND)][: 1 - ROSTERS_HELD]
+        await self._store.write(*changes, Change(_KIND, roster.epoch.to_bytes(8, "big"), encode(signed)))
+        self._hold(roster)
+        self._counters.add("rosters_taken")
+        log.info("roster taken", epoch=roster.epoch, relays=len(roster.relays))
+        self._changed.set()
+        self._changed = trio.Event()
+
+    def _hold(self, roster: Roster) -> None:
+        self._held = [*self._held, roster][-ROSTERS_HELD:]
+        self._digests[roster.epoch] = roster.digest
+        for epoch in [epoch for epoch in self._digests if epoch <= roster.epoch - DIGESTS_HELD]:
+            del self._digests[epoch]
+
+    def _is_far_behind(self) -> bool:
+        if self.newest is None:
+            return False
+        return self.calendar.epoch(self._env.now()) - self.newest.epoch > MAX_ABSENCE
+
+    def _until_next(self) -> float:
+        """Seconds until the next roster can be there; each daemon asks at a moment of its own."""
+        if self.newest is None:
+            return 0.0
+        published = self.calendar.epoch_start(self.newest.epoch + 1) - self.calendar.lead
+        return published + self._env.uniform(0.0, 0.5) * self.calendar.lead - self._env.now()
+
+    def _longest_pause(self) -> float:
+        return min(LONGEST_PAUSE, self.calendar.lead) if self.newest else 4 * FIRST_PAUSE

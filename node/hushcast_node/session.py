@@ -1,0 +1,125 @@
+"""A session: one open link to a named peer, with acknowledgements, window and answers."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+
+import trio
+
+from hushcast_node.connector import OverlayChannel
+from hushcast_node.spool import Spooled
+from hushcast_protocol.frames import Ack, Forward, ParcelAnswer, ParcelFrame
+from hushcast_protocol.wire import Wire
+from hushcast_runtime.transports.base import TransportError
+
+IDLE = 300.0  # seconds without a frame after which a link is closed: circuits cost both ends and Tor
+MAX_UNACKNOWLEDGED = 4 * 1024 * 1024  # bytes sent on a link before the next waits for an acknowledgement
+MAX_REQUESTS = 1024  # parcels whose answers are awaited on one link
+
+
+class Session:
+    """Sends without making the caller wait; what is being sent is bounded by the window."""
+
+    def __init__(self, channel: OverlayChannel, spawn: Callable[..., None]) -> None:
+        self.channel = channel
+        self.scope = trio.CancelScope()
+        """Cancelled to end the session; its deadline moves with every frame."""
+        self.unacknowledged: deque[Spooled] = deque()
+        self.answering = 0  # parcels of the peer's that are being carried out
+        self._spawn = spawn
+        self._in_flight = 0
+        self._acknowledged = 0
+        self._received = 0
+        self._ack_due = False
+        self._outbox: list[Wire] = []
+        self._flushing = False
+        self._answers: dict[int, trio.Event] = {}
+        self._results: dict[int, ParcelAnswer] = {}
+        self._requests = 0
+        self.touch()
+
+    def touch(self) -> None:
+        """Put off the idle closing."""
+        self.scope.deadline = trio.current_time() + IDLE
+
+    def has_room(self, more: int = 0) -> bool:
+        """Tell whether the window takes another message beside `more` bytes."""
+        return self._in_flight + more < MAX_UNACKNOWLEDGED
+
+    def forward(self, items: Iterable[Spooled]) -> None:
+        """Send messages; they stay in `unacknowledged` until the peer has spooled them."""
+        for item in items:
+            self.unacknowledged.append(item)
+            self._in_flight += len(item.message.body)
+            self._outbox.append(Forward(item.message))
+        self._flush_soon()
+
+    def acknowledged(self, number: int) -> list[Spooled]:
+        """Take a cumulative acknowledgement; return the messages it settles."""
+        settled = []
+        while self._acknowledged < number and self.unacknowledged:
+            item = self.unacknowledged.popleft()
+            self._in_flight -= len(item.message.body)
+            self._acknowledged += 1
+            settled.append(item)
+        return settled
+
+    def acknowledge(self, count: int) -> None:
+        """Acknowledge `count` more forwards of the peer's."""
+        self._received += count
+        self._ack_due = True
+        self._flush_soon()
+
+    def post(self, frame: Wire) -> None:
+        """Send a frame that answers one of the peer's."""
+        self._outbox.append(frame)
+        self._flush_soon()
+
+    async def request(self, sealed: bytes) -> ParcelAnswer:
+        """Hand the peer a parcel and wait for its answer; raise `TransportError` if the link ends first."""
+        if len(self._answers) >= MAX_REQUESTS:
+            raise TransportError("too many parcels wait for answers on one link")
+        self._requests += 1
+        number = self._requests
+        arrived = self._answers[number] = trio.Event()
+        try:
+            self.post(ParcelFrame(number, sealed))
+            await arrived.wait()
+            if (answer := self._results.pop(number, None)) is None:
+                raise TransportError("the link ended before the parcel was answered")
+            return answer
+        finally:
+            self._answers.pop(number, None)
+
+    def answered(self, answer: ParcelAnswer) -> None:
+        """Take the peer's answer to a parcel."""
+        if (arrived := self._answers.get(answer.number)) is not None:
+            self._results[answer.number] = answer
+            arrived.set()
+
+    def end(self) -> None:
+        """Wake all who wait for answers that will not come."""
+        self.scope.cancel()
+        for arrived in self._answers.values():
+            arrived.set()
+
+    def _flush_soon(self) -> None:
+        self.touch()
+        if not self._flushing:
+            self._flushing = True
+            self._spawn(self._flush)
+
+    async def _flush(self) -> None:
+        # In a task of its own: a reader that waited to send could wait for a peer that waits for it.
+        try:
+            while self._outbox or self._ack_due:
+                frames, self._outbox = self._outbox, []
+                if self._ack_due:
+                    self._ack_due = False
+                    frames.append(Ack(self._received))
+                await self.channel.send(*frames)
+        except TransportError:
+            self.scope.cancel()
+        finally:
+            self._flushing = False

@@ -1,0 +1,87 @@
+"""The spool: messages this relay took over and has not yet seen acknowledged by their next hop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from hushcast_protocol.errors import DecodeError
+from hushcast_protocol.forwarding import Send
+from hushcast_protocol.messages import Message
+from hushcast_protocol.wire import decoder, encode
+from hushcast_runtime.store import Change, Store
+
+MAX_SPOOL = 256 * 1024 * 1024  # bytes of bodies; a thousand of the largest, 250,000 of the smallest
+_SCAN = 64  # records read at once
+
+_KIND = "spool"
+_decode: Callable[[bytes], Message] = decoder(Message, "message", 512 * 1024)
+
+
+@dataclass(frozen=True)
+class Spooled:
+    """A message waiting for its next hop to acknowledge it; `key` is its place in the store."""
+
+    key: bytes
+    message: Message
+
+
+class Spool:
+    """Messages by next hop, in order of arrival."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._size = 0
+        self._next = 0
+
+    @property
+    def size(self) -> int:
+        """Bytes of the bodies held."""
+        return self._size
+
+    def is_full(self, more: int) -> bool:
+        """Tell whether `more` bytes would pass the cap."""
+        return self._size + more > MAX_SPOOL
+
+    async def load(self) -> list[bytes]:
+        """Count what was held before a restart; return the next hops that something waits for."""
+        hops: dict[bytes, None] = {}
+        after = b""
+        while batch := await self._store.scan(_KIND, after=after, limit=_SCAN):
+            for key, value in batch:
+                hops[key[:32]] = None
+                self._size += len(_decode(value).body)
+                self._next = max(self._next, int.from_bytes(key[32:], "big") + 1)
+            after = batch[-1][0]
+        return list(hops)
+
+    async def put(self, sends: Iterable[Send], *settled: Change) -> list[tuple[bytes, Spooled]]:
+        """Take over messages, together with what this settles; return them by next hop once durable."""
+        placed, changes = [], list(settled)
+        for send in sends:
+            key = send.hop + self._next.to_bytes(8, "big")
+            self._next += 1
+            self._size += len(send.message.body)
+            placed.append((send.hop, Spooled(key, send.message)))
+            changes.append(Change(_KIND, key, encode(send.message)))
+        if changes:
+            await self._store.write(*changes)
+        return placed
+
+    def done(self, spooled: Iterable[Spooled]) -> None:
+        """Forget messages that were acknowledged, or given up."""
+        changes = []
+        for item in spooled:
+            self._size -= len(item.message.body)
+            changes.append(Change(_KIND, item.key, None))
+        self._store.write_soon(*changes)
+
+    async def waiting(self, hop: bytes, after: bytes) -> list[Spooled]:
+        """Return the next messages for `hop` behind the key `after` (`b""`: from the first)."""
+        found = []
+        for key, value in await self._store.scan(_KIND, hop, after, _SCAN):
+            try:
+                found.append(Spooled(key, _decode(value)))
+            except DecodeError:  # written by another version: nothing could forward it
+                self._store.write_soon(Change(_KIND, key, None))
+        return found

@@ -1,0 +1,344 @@
+"""The subscriber: opens mailboxes, plans and installs trees in time, withdraws, delivers to inboxes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Awaitable, Callable, Iterable
+
+import structlog
+import trio
+
+from hushcast_node.connector import Connector
+from hushcast_node.inbox import Inbox
+from hushcast_node.installing import Installer
+from hushcast_node.mailbox import Mailbox
+from hushcast_node.rosters import RosterKeeper
+from hushcast_node.subscription import ID_SIZE, Planned, Subscription, SubscriptionRecords
+from hushcast_node.topic_keys import TopicKeys
+from hushcast_node.tracing import Tracer
+from hushcast_protocol.addresses import Address
+from hushcast_protocol.errors import AuthenticationError, DecodeError, Refusal
+from hushcast_protocol.installations import Installation, ListedRoot, MailboxRoot
+from hushcast_protocol.messages import Message, check_message, open_body
+from hushcast_protocol.profile import Profile, Root
+from hushcast_protocol.secrets import LeaseSecret, Seed
+from hushcast_protocol.tokens import token
+from hushcast_protocol.topics import Topic
+from hushcast_protocol.tree import graft, plan
+from hushcast_protocol.wire import RelayId
+from hushcast_runtime.counters import Counters
+from hushcast_runtime.environment import Environment
+from hushcast_runtime.store import Store
+from hushcast_runtime.transports.base import Transport, TransportError
+
+MAX_SUBSCRIPTIONS = 256  # of one daemon: each needs an onion service, and a parcel for every relay a day
+EARLIEST_RENEWAL, LATEST_RENEWAL = 0.5, 0.25  # shares of a day before its end
+WITHDRAW_WITHIN = 30.0  # seconds that unsubscribing waits for relays; what is left is done afterwards
+FIRST_PAUSE = 2.0  # seconds before the next attempt where no relay confirmed
+
+log = structlog.get_logger("subscriber")
+
+
+class Subscriber:
+    """All subscriptions of one daemon."""
+
+    def __init__(
+        self,
+        relay: RelayId | None,
+        profile: Profile,
+        rosters: RosterKeeper,
+        transport: Transport,
+        connector: Connector,
+        keys: TopicKeys,
+        env: Environment,
+        store: Store,
+        counters: Counters,
+        tracer: Tracer,
+        nursery: trio.Nursery,
+    ) -> None:
+        """`relay` is this daemon's own relay, if it runs one."""
+        self._relay = relay
+        self._profile = profile
+        self._rosters = rosters
+        self._calendar = rosters.calendar
+        self._transport = transport
+        self._connector = connector
+        self._keys = keys
+        self._env = env
+        self._store = store
+        self._counters = counters
+        self._tracer = tracer
+        self._nursery = nursery
+        self._records = SubscriptionRecords(store)
+        self._installer = Installer(rosters, connector, env)
+        self._by_topic: dict[Topic, Subscription] = {}
+        self._withdrawing: list[Planned] = []
+
+    @property
+    def subscriptions(self) -> list[Subscription]:
+        """The subscriptions held, oldest first."""
+        return list(self._by_topic.values())
+
+    async def load(self) -> None:
+        """Take up the subscriptions, and the withdrawals, that a restart interrupted."""
+        held: dict[bytes, Subscription] = {}
+        for name, stored in sorted(
+            await self._records.load_subscriptions(), key=lambda kept: kept[1].created
+        ):
+            subscription = Subscription(
+                name,
+                Topic(stored.topic),
+                Seed(stored.seed),
+                stored.created,
+                stored.renewal,
+                Inbox(name, self._env, self._store, self._counters),
+                Address(stored.address) if stored.address is not None else None,
+            )
+            await subscription.inbox.load()
+            held[name] = subscription
+        for planned in await self._records.load_installations():
+            owner = held.get(planned.subscription)
+            if owner is not None and not planned.withdrawing:
+                owner.planned[planned.installation.day] = planned
+            else:
+                planned.withdrawing = True
+                self._withdrawing.append(planned)
+        for subscription in held.values():
+            self._start(subscription)
+
+    async def subscribe(self, topic: Topic) -> Subscription:
+        """Return the subscription to a topic, new or held; its `ready` tells when messages reach it.
+
+        Raises `Refusal` where there is no roster, or too many subscriptions.
+        """
+        if (held := self._by_topic.get(topic)) is not None:
+            return held
+        self._rosters.current()
+        if self._profile.root is Root.LISTED and self._relay is None:
+            raise Refusal("under the profile paper only relays can subscribe: this daemon is a client")
+        if len(self._by_topic) >= MAX_SUBSCRIPTIONS:
+            raise Refusal(f"this daemon has {MAX_SUBSCRIPTIONS} subscriptions: unsubscribe from one first")
+        name = self._env.randomness(ID_SIZE)
+        subscription = Subscription(
+            name,
+            topic,
+            Seed.draw(self._env.randomness),
+            self._env.now(),
+            self._env.uniform(LATEST_RENEWAL, EARLIEST_RENEWAL),
+            Inbox(name, self._env, self._store, self._counters),
+        )
+        self._start(subscription)
+        await self._records.keep(subscription)
+        self._tracer.tell("subscribed", topic=topic.name, mailbox=subscription.seed.public())
+        return subscription
+
+    async def unsubscribe(self, topic: Topic) -> bool:
+        """End a subscription: nothing is delivered from now on, and relays are told to forget it.
+
+        Returns whether there was one. What relays do not confirm soon is repeated in the background.
+        """
+        subscription = self._by_topic.pop(topic, None)
+        if subscription is None:
+            return False
+        subscription.scope.cancel()
+        subscription.ready.set()  # who still waits for it hears from the closed inbox that it ended
+        subscription.inbox.close()
+        await self._records.end(subscription)
+        await subscription.inbox.erase()
+        self._tracer.tell("unsubscribed", topic=topic.name, mailbox=subscription.seed.public())
+        ended = list(subscription.planned.values())
+        self._withdrawing += ended
+        with trio.move_on_after(WITHDRAW_WITHIN):
+            async with trio.open_nursery() as nursery:
+                for planned in ended:
+                    nursery.start_soon(self._withdraw, planned)
+        return True
+
+    async def keep_withdrawing(self) -> None:
+        """Repeat withdrawals until confirmed or lapsed, and forget days gone by, until cancelled."""
+        while True:
+            for planned in list(self._withdrawing):
+                await self._withdraw(planned)
+            for subscription in self.subscriptions:
+                subscription.inbox.lapse(self._calendar.day(self._env.now() - self._calendar.grace))
+            await trio.sleep(self._calendar.lead * self._env.uniform(0.5, 1.0))
+
+    async def take_listed(self, message: Message) -> None:
+        """Where subscribers are listed roots: take a message that passes this daemon's own relay."""
+        if self._profile.root is not Root.LISTED:
+            return
+        for subscription in self.subscriptions:
+            planned = subscription.planned.get(message.day)
+            if planned is not None and not set(planned.installation.tokens).isdisjoint(message.tokens):
+                await self._deliver(subscription, message)
+
+    def _start(self, subscription: Subscription) -> None:
+        self._by_topic[subscription.topic] = subscription
+        self._nursery.start_soon(self._keep, subscription)
+
+    async def _keep(self, subscription: Subscription) -> None:
+        with subscription.scope:
+            async with trio.open_nursery() as nursery:
+                if self._profile.root is Root.MAILBOX:
+                    nursery.start_soon(self._serve_mailbox, subscription)
+                else:
+                    subscription.opened.set()
+                    subscription.published.set()
+                nursery.start_soon(self._install_in_time, subscription)
+
+    async def _serve_mailbox(self, subscription: Subscription) -> None:
+        async def deliver(message: Message) -> None:
+            check_message(message)
+            await self._deliver(subscription, message)
+
+        mailbox = Mailbox(
+            subscription.seed, self._transport, self._connector, self._rosters, self._counters, deliver
+        )
+        listener = await mailbox.open(subscription.address)
+        try:
+            if subscription.address != listener.address:
+                subscription.address = listener.address
+                await self._records.keep(subscription)
+            subscription.opened.set()
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(listener.serve, mailbox.serve)
+                await _until_published(listener.published)
+                subscription.published.set()
+        finally:
+            with trio.CancelScope(shield=True), trio.move_on_after(5):
+                await listener.aclose()
+
+    async def _deliver(self, subscription: Subscription, message: Message) -> None:
+        if subscription.inbox.knows(message.id):
+            return
+        if message.day not in self._calendar.open_days(self._env.now()):
+            self._counters.add("refused_day")
+            return
+        key = await self._keys.get(subscription.topic, message.day)
+        try:
+            payload = open_body(key, message)
+        except (AuthenticationError, DecodeError):
+            self._counters.add("messages_not_ours")
+            return
+        if await subscription.inbox.put(message.id, message.day, payload):
+            self._tracer.tell("delivered", topic=subscription.topic.name, message=message.id)
+
+    async def _install_in_time(self, subscription: Subscription) -> None:
+        await subscription.opened.wait()
+        while True:
+            for day in self._days_wanted(subscription):
+                if day not in subscription.planned:
+                    await self._plan(subscription, day)
+                await self._complete(subscription.planned[day])
+            self._forget_lapsed(subscription)
+            today = subscription.planned.get(self._calendar.day(self._env.now()))
+            if today is None or not today.nodes:
+                await trio.sleep(FIRST_PAUSE)
+                continue
+            await subscription.published.wait()
+            subscription.ready.set()
+            with trio.move_on_after(self._until_next_look(subscription)):
+                await self._rosters.changed()
+                # Everybody hears of newcomers at once; each subscription sees to them at a time of its own.
+                await trio.sleep(self._calendar.epoch_seconds * self._env.uniform(0.0, 0.25))
+
+    def _days_wanted(self, subscription: Subscription) -> Iterable[int]:
+        today = self._calendar.day(self._env.now())
+        return (today, today + 1) if self._renews_at(subscription, today) <= self._env.now() else (today,)
+
+    def _renews_at(self, subscription: Subscription, day: int) -> float:
+        return self._calendar.day_start(day + 1) - subscription.renewal * self._calendar.day_seconds
+
+    def _until_next_look(self, subscription: Subscription) -> float:
+        now = self._env.now()
+        today = self._calendar.day(now)
+        moments = [self._renews_at(subscription, today), self._calendar.day_start(today + 1)]
+        moments.append(now + self._calendar.epoch_seconds)  # relays that were away are told again
+        return min(moment for moment in moments if moment > now) - now
+
+    async def _plan(self, subscription: Subscription, day: int) -> None:
+        roster = self._rosters.newest
+        assert roster is not None
+        listed = self._profile.root is Root.LISTED
+        relays = [relay for relay in roster.relays if not listed or relay != self._relay]
+        seed = self._env.randomness(32)
+        tree = await self._env.compute(plan, relays, self._profile.depth, seed)
+        key = await self._keys.get(subscription.topic, day)
+        if listed:
+            assert self._relay is not None
+            root: MailboxRoot | ListedRoot = ListedRoot(self._relay)
+        else:
+            assert subscription.address is not None
+            root = MailboxRoot(subscription.seed, subscription.address)
+        installation = Installation(day, root, tree, (token(key),), LeaseSecret.draw(self._env.randomness))
+        planned = Planned(subscription.id, installation, set(tree.parents))
+        # On disk before any relay hears of it: what is installed can always be withdrawn.
+        await self._records.keep_installation(planned)
+        subscription.planned[day] = planned
+        self._tracer.tell(
+            "installed",
+            topic=subscription.topic.name,
+            mailbox=subscription.seed.public(),
+            day=day,
+            depth=self._profile.depth,
+            tree=dict(tree.parents),
+            tokens=installation.tokens,
+        )
+
+    async def _complete(self, planned: Planned) -> None:
+        """Tell newcomers and all others that have not confirmed."""
+        self._seat_newcomers(planned)
+        if not planned.missing:
+            return
+        installation = planned.installation
+        planned.missing -= await self._installer.deliver(
+            installation.tree,
+            sorted(planned.missing),
+            lambda relay: installation.install(self._profile, relay),
+        )
+        await self._records.keep_installation(planned)
+
+    def _seat_newcomers(self, planned: Planned) -> None:
+        roster, tree, root = self._rosters.newest, planned.installation.tree, planned.installation.root
+        if roster is None:
+            return
+        newcomers = [
+            relay
+            for relay in roster.relays
+            if relay not in tree.parents and not (isinstance(root, ListedRoot) and relay == root.relay)
+        ]
+        if not newcomers:
+            return
+        hosts = [relay for relay in tree.parents if relay in roster.relays and relay not in planned.missing]
+        seed = self._env.randomness(32)
+        grown = graft(tree, newcomers, hosts, self._profile.depth, seed)
+        planned.installation = dataclasses.replace(planned.installation, tree=grown)
+        above = {grown.parents[newcomer] for newcomer in newcomers} - {None}
+        planned.missing |= set(newcomers) | {host for host in above if host is not None}
+
+    async def _withdraw(self, planned: Planned) -> None:
+        installation = planned.installation
+        if self._calendar.lapse(installation.day) > self._env.now():
+            planned.missing -= await self._installer.deliver(
+                installation.tree, sorted(planned.missing), installation.withdraw
+            )
+            if planned.missing:
+                await self._records.keep_installation(planned)
+                return
+        self._records.forget_installation(planned)
+        if planned in self._withdrawing:
+            self._withdrawing.remove(planned)
+
+    def _forget_lapsed(self, subscription: Subscription) -> None:
+        for day in list(subscription.planned):
+            if self._calendar.lapse(day) <= self._env.now():
+                self._records.forget_installation(subscription.planned.pop(day))
+
+
+async def _until_published(published: Callable[[], Awaitable[None]]) -> None:
+    while True:
+        try:
+            return await published()
+        except TransportError as error:
+            log.warning("a mailbox is not published yet", reason=str(error))
+            await trio.sleep(FIRST_PAUSE)

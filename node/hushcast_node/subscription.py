@@ -1,0 +1,165 @@
+"""One subscription and its installations, in memory and as they lie in the store."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import msgspec
+import trio
+
+from hushcast_node.inbox import Inbox
+from hushcast_protocol.addresses import Address, parse_address
+from hushcast_protocol.installations import Installation, ListedRoot, MailboxRoot
+from hushcast_protocol.secrets import LeaseSecret, Seed
+from hushcast_protocol.topics import Topic
+from hushcast_protocol.tree import Tree
+from hushcast_protocol.wire import RelayId, encode
+from hushcast_runtime.store import Change, Store
+
+_SUBSCRIPTION, _INSTALLATION = "subscription", "installation"
+ID_SIZE = 16  # bytes
+
+
+@dataclass(eq=False)
+class Planned:
+    """One day's installation: which relays still have to be told, and whether it is being withdrawn."""
+
+    subscription: bytes
+    installation: Installation
+    missing: set[RelayId]
+    withdrawing: bool = False
+
+    @property
+    def nodes(self) -> int:
+        """The number of relays that confirmed."""
+        return len(self.installation.tree.parents) - len(self.missing)
+
+
+@dataclass(eq=False)
+class Subscription:
+    """What one daemon holds for one topic, shared by all its applications."""
+
+    id: bytes
+    topic: Topic
+    seed: Seed
+    created: float
+    renewal: float
+    """Share of a day before its end at which the next day is installed; each subscription has its own."""
+    inbox: Inbox
+    address: Address | None = None
+    planned: dict[int, Planned] = field(default_factory=dict)
+    opened: trio.Event = field(default_factory=trio.Event)
+    """Set when the mailbox has its address."""
+    published: trio.Event = field(default_factory=trio.Event)
+    """Set when relays can find the mailbox."""
+    ready: trio.Event = field(default_factory=trio.Event)
+    """Set when messages of the running day reach it."""
+    scope: trio.CancelScope = field(default_factory=trio.CancelScope)
+
+
+class _StoredSubscription(msgspec.Struct, frozen=True, array_like=True):
+    topic: str
+    seed: bytes
+    created: float
+    renewal: float
+    address: str | None
+
+
+class _StoredInstallation(msgspec.Struct, frozen=True, array_like=True):
+    day: int
+    root_relay: bytes | None
+    root_seed: bytes | None
+    root_address: str | None
+    parents: list[tuple[bytes, bytes | None]]
+    tokens: tuple[bytes, ...]
+    secret: bytes
+    missing: list[bytes]
+    withdrawing: bool
+
+
+_decode_subscription = msgspec.msgpack.Decoder(_StoredSubscription).decode
+_decode_installation = msgspec.msgpack.Decoder(_StoredInstallation).decode
+
+
+class SubscriptionRecords:
+    """Subscriptions and installations in the store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def keep(self, subscription: Subscription) -> None:
+        """Write a subscription; durable on return."""
+        stored = _StoredSubscription(
+            subscription.topic.name,
+            subscription.seed.reveal(),
+            subscription.created,
+            subscription.renewal,
+            subscription.address,
+        )
+        await self._store.write(Change(_SUBSCRIPTION, subscription.id, encode(stored)))
+
+    async def keep_installation(self, planned: Planned) -> None:
+        """Write an installation and how far it is; durable on return."""
+        installation = planned.installation
+        root = installation.root
+        stored = _StoredInstallation(
+            installation.day,
+            root.relay if isinstance(root, ListedRoot) else None,
+            root.seed.reveal() if isinstance(root, MailboxRoot) else None,
+            root.address if isinstance(root, MailboxRoot) else None,
+            list(installation.tree.parents.items()),
+            installation.tokens,
+            installation.secret.reveal(),
+            sorted(planned.missing),
+            planned.withdrawing,
+        )
+        await self._store.write(Change(_INSTALLATION, _key(planned), encode(stored)))
+
+    async def end(self, subscription: Subscription) -> None:
+        """Delete a subscription and mark its installations as being withdrawn, all at once."""
+        for planned in subscription.planned.values():
+            planned.withdrawing = True
+            planned.missing = set(planned.installation.tree.parents)
+            await self.keep_installation(planned)
+        await self._store.write(Change(_SUBSCRIPTION, subscription.id, None))
+
+    def forget_installation(self, planned: Planned) -> None:
+        """Delete an installation that lapsed or was withdrawn everywhere."""
+        self._store.write_soon(Change(_INSTALLATION, _key(planned), None))
+
+    async def load_subscriptions(self) -> list[tuple[bytes, _StoredSubscription]]:
+        """Return the subscriptions kept, by id."""
+        return [(key, _decode_subscription(value)) for key, value in await self._store.scan(_SUBSCRIPTION)]
+
+    async def load_installations(self) -> list[Planned]:
+        """Return the installations kept, those being withdrawn included."""
+        loaded = []
+        for key, value in await self._store.scan(_INSTALLATION):
+            stored = _decode_installation(value)
+            loaded.append(
+                Planned(
+                    key[:ID_SIZE],
+                    Installation(
+                        stored.day,
+                        _root(stored),
+                        Tree(dict(stored.parents)),
+                        stored.tokens,
+                        LeaseSecret(stored.secret),
+                    ),
+                    set(stored.missing),
+                    stored.withdrawing,
+                )
+            )
+        return loaded
+
+
+def _root(stored: _StoredInstallation) -> MailboxRoot | ListedRoot:
+    if stored.root_relay is not None:
+        return ListedRoot(stored.root_relay)
+    assert stored.root_seed is not None
+    assert stored.root_address is not None
+    return MailboxRoot(Seed(stored.root_seed), parse_address(stored.root_address))
+
+
+def _key(planned: Planned) -> bytes:
+    return planned.subscription + planned.installation.day.to_bytes(8, "big")

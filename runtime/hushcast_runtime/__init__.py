@@ -1,0 +1,1 @@
+"""What both daemons stand on: transports, links over streams, storage, configuration, logs, counters."""

@@ -1,0 +1,152 @@
+"""A channel: a link (`hushcast_protocol.links`) over a byte stream, carrying frames."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from typing import Generic, TypeVar
+
+import trio
+
+from hushcast_protocol.addresses import Address
+from hushcast_protocol.errors import PeerError
+from hushcast_protocol.links import Established, Link
+from hushcast_protocol.wire import Wire, encode
+from hushcast_runtime.transports.base import Transport, TransportError
+
+FrameT = TypeVar("FrameT")
+
+CONNECT_TIMEOUT = 60.0  # seconds; the first contact with an onion service takes up to five, or hangs
+HANDSHAKE_TIMEOUT = 30.0  # seconds from connected stream to open link; a round trip over Tor takes about one
+LINGER = 10.0  # seconds
+_READ = 65536  # bytes
+
+
+class Channel(Generic[FrameT]):
+    """Frames over an open link. Sending is for any task; receiving for one."""
+
+    def __init__(self, stream: trio.abc.Stream, link: Link, decode: Callable[[bytes], FrameT]) -> None:
+        self._stream = stream
+        self._link = link
+        self._decode = decode
+        self._sending = trio.Lock()
+        self._early: list[bytes] = []
+        self._broken = False
+        self.peer: bytes | None = None
+        """The other end's proven key; `None` where it stays anonymous."""
+
+    async def handshake(self) -> Established:
+        """Run the handshake; raise a `PeerError` or `TransportError`."""
+        with _translated(), trio.fail_after(HANDSHAKE_TIMEOUT):
+            await self._flush()
+            while True:
+                for event in self._link.receive(await self._read()):
+                    if isinstance(event, Established):
+                        established = event
+                        self.peer = event.peer
+                    else:
+                        self._early.append(event)
+                await self._flush()
+                if self._link.is_open:
+                    return established
+
+    async def send(self, *frames: Wire) -> None:
+        """Send frames in order, in one write."""
+        with _translated():
+            async with self._sending:
+                for frame in frames:
+                    self._link.send(encode(frame))
+                if self._broken:
+                    raise TransportError("the connection broke")
+                # Bytes half sent, as when the sender is cancelled, leave nothing that could follow them.
+                self._broken = True
+                await self._stream.send_all(self._link.data_to_send())
+                self._broken = False
+
+    async def frames(self) -> AsyncIterator[list[FrameT]]:
+        """Yield the frames of each read until the other end closes the stream.
+
+        A generator without resources of its own: leaving the loop early costs nothing.
+        """
+        batch, self._early = [self._decode(frame) for frame in self._early], []
+        if batch:
+            yield batch
+        while True:
+            with _translated():
+                data = await self._stream.receive_some(_READ)
+            if not data:
+                return
+            batch, error = [], None
+            try:
+                for event in self._link.receive(bytes(data)):
+                    assert isinstance(event, bytes)
+                    batch.append(self._decode(event))
+            except PeerError as caught:
+                error = caught
+            if batch:
+                yield batch  # what came whole before a bad frame counts, however the bytes were cut
+            if error is not None:
+                raise error
+
+    async def one(self, timeout: float) -> FrameT:
+        """Return the next frame, the only one expected; wait `timeout` seconds at most."""
+        with _translated(), trio.fail_after(timeout):
+            async for batch in self.frames():
+                return batch[0]
+        raise TransportError("the other end closed the link before it answered")
+
+    async def finish(self) -> None:
+        """Let the other end take what was sent and close first; a moment is enough for an honest one."""
+        with _translated(), trio.move_on_after(LINGER):
+            while await self._stream.receive_some(_READ):
+                pass
+
+    async def aclose(self) -> None:
+        """Close the stream at once."""
+        await trio.aclose_forcefully(self._stream)
+
+    async def _read(self) -> bytes:
+        data = await self._stream.receive_some(_READ)
+        if not data:
+            raise TransportError("the other end closed the stream during the handshake")
+        return bytes(data)
+
+    async def _flush(self) -> None:
+        if data := self._link.data_to_send():
+            await self._stream.send_all(data)
+
+
+async def open_channel(
+    transport: Transport,
+    address: Address,
+    isolation: str,
+    link: Link,
+    decode: Callable[[bytes], FrameT],
+) -> tuple[Channel[FrameT], Established]:
+    """Connect to `address` and run the initiator's handshake; raise a `PeerError` or `TransportError`."""
+    with _translated(), trio.fail_after(CONNECT_TIMEOUT):
+        stream = await transport.connect(address, isolation)
+    return await accept_channel(stream, link, decode)
+
+
+async def accept_channel(
+    stream: trio.abc.Stream, link: Link, decode: Callable[[bytes], FrameT]
+) -> tuple[Channel[FrameT], Established]:
+    """Run the handshake over a stream, which is closed if that fails."""
+    channel = Channel(stream, link, decode)
+    try:
+        return channel, await channel.handshake()
+    except BaseException:
+        await channel.aclose()
+        raise
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """Turn what trio raises when a stream ends or time runs out into `TransportError`."""
+    try:
+        yield
+    except (trio.BrokenResourceError, trio.ClosedResourceError, OSError):
+        raise TransportError("the connection broke") from None
+    except trio.TooSlowError:
+        raise TransportError("the other end did not answer in time") from None

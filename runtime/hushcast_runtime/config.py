@@ -1,0 +1,193 @@
+"""Configuration: every setting of both daemons, declared once; what could leak an address is refused here."""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from pathlib import Path
+from typing import Annotated, Literal, TypeVar
+
+import msgspec
+
+from hushcast_protocol.addresses import Address, is_onion, parse_address
+from hushcast_protocol.epochs import MAX_EPOCH, MIN_EPOCH
+from hushcast_protocol.errors import DecodeError, UsageError
+from hushcast_protocol.profile import MAX_DEPTH, PROFILES, Profile
+from hushcast_protocol.roster import MAX_RELAYS, Network
+from hushcast_runtime.tor.endpoints import parse_endpoint
+from hushcast_runtime.tor.settings import TorSettings
+
+MAX_CONFIG = 64 * 1024  # bytes
+
+
+class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    pass
+
+
+class NetworkSection(_Section, frozen=True, kw_only=True):
+    """Which network: the directory's operator gives these out, and all daemons of it agree on them."""
+
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
+    """Any name; it keeps networks apart."""
+    profile: Literal["hardened", "paper"] = "hardened"
+    """`hardened`, or `paper` for experiments with the scheme as published."""
+    epoch_seconds: Annotated[int, msgspec.Meta(ge=MIN_EPOCH, le=MAX_EPOCH)] = 3600
+    """Length of an epoch."""
+
+    def network(self) -> Network:
+        """Return what the protocol calls the network."""
+        return Network(self.name, self.profile, self.epoch_seconds)
+
+
+class JoinedNetworkSection(NetworkSection, frozen=True, kw_only=True):
+    """A network and where its directory is."""
+
+    directory: str
+    """The directory's address, `….onion:7411`."""
+    directory_key: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
+    """The directory's public key, 64 hexadecimal digits."""
+
+
+class TorSection(_Section, frozen=True, kw_only=True):
+    """Which tor carries everything."""
+
+    mode: Literal["own", "system"] = "own"
+    """`own` starts a tor process under the state directory; `system` uses one that runs already."""
+    control: str = "127.0.0.1:9051"
+    """Control port of the system's tor: `127.0.0.1:PORT` or `unix:/PATH`."""
+    socks: str = "127.0.0.1:9050"
+    """SOCKS port of the system's tor."""
+    torrc: str | None = None
+    """A file of extra torrc lines for a tor of our own."""
+
+    def settings(self, state: Path) -> TorSettings:
+        """Return what the transport wants; raises `UsageError`."""
+        if self.mode == "own":
+            include = Path(self.torrc) if self.torrc else None
+            return TorSettings(state_directory=state / "tor", torrc_include=include)
+        return TorSettings(control=parse_endpoint(self.control), socks=parse_endpoint(self.socks))
+
+
+class LogSection(_Section, frozen=True, kw_only=True):
+    """What is told on standard error."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    """The least level that is told."""
+    json: bool = False
+    """One JSON object a line."""
+
+
+class TestnetSection(_Section, frozen=True, kw_only=True):
+    """Only for daemons of a testnet: what would be dangerous elsewhere."""
+
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=32)]
+    """The daemon's name in the testnet."""
+    traces: str
+    """Directory for traces: everything that this daemon sees and does, in clear."""
+    began: float
+    """Unix time from which traces count."""
+
+
+class _DaemonSettings(_Section, frozen=True, kw_only=True):
+    state: str
+    """Directory of everything that is kept; made with mode 0700 when missing."""
+    transport: Literal["tor", "tcp"] = "tor"
+    """`tor`, or `tcp` for trials on one machine: loopback only, and no anonymity at all."""
+    tor: TorSection = TorSection()
+    log: LogSection = LogSection()
+
+
+class NodeSettings(_DaemonSettings, frozen=True, kw_only=True):
+    """Settings of `hushcast node run`."""
+
+    role: Literal["relay", "client"]
+    """`relay` forwards for others and is listed; `client` only publishes and subscribes."""
+    network: JoinedNetworkSection
+    socket: str | None = None
+    """The control socket; `control.sock` in the state directory unless given."""
+    depth: Annotated[int, msgspec.Meta(ge=1, le=MAX_DEPTH)] | None = None
+    """Levels of the trees of this daemon's subscriptions; the profile's unless given."""
+    origins: Annotated[int, msgspec.Meta(ge=1, le=8)] | None = None
+    """Random relays that a publication is dropped at; the profile's unless given."""
+    testnet: TestnetSection | None = None
+
+    def profile(self) -> Profile:
+        """Return the network's profile with this daemon's own depth and origins."""
+        base = PROFILES[self.network.profile]
+        return dataclasses.replace(
+            base,
+            depth=base.depth if self.depth is None else self.depth,
+            origins=base.origins if self.origins is None else self.origins,
+        )
+
+    def socket_path(self) -> Path:
+        """Return where the control socket is."""
+        return Path(self.socket) if self.socket else Path(self.state) / "control.sock"
+
+
+class DirectorySettings(_DaemonSettings, frozen=True, kw_only=True):
+    """Settings of `hushcast directory run`."""
+
+    network: NetworkSection
+    first_roster: Annotated[int, msgspec.Meta(ge=1, le=MAX_RELAYS)] = 1
+    """Relays that must have registered before the first roster is published."""
+
+
+SettingsT = TypeVar("SettingsT", NodeSettings, DirectorySettings)
+
+
+def load_settings(path: Path, kind: type[SettingsT]) -> SettingsT:
+    """Read a TOML file; raise `UsageError` that names the key and the reason if it cannot be used."""
+    try:
+        data = path.read_bytes()
+        if len(data) > MAX_CONFIG:
+            raise UsageError(f"{path}: a configuration has at most {MAX_CONFIG} bytes")
+        settings = msgspec.convert(tomllib.loads(data.decode()), kind)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} is not TOML: {error}") from None
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{path}: {_readable(str(error))}") from None
+    try:
+        check_settings(settings)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
+    return settings
+
+
+def check_settings(settings: NodeSettings | DirectorySettings) -> None:
+    """Raise `UsageError` if these settings could reach anything outside Tor, or contradict each other."""
+    if not Path(settings.state).is_absolute():
+        raise UsageError("state: give an absolute path, so that it does not depend on where you start")
+    if settings.transport == "tor":
+        try:
+            settings.tor.settings(Path(settings.state))
+        except UsageError as error:
+            raise UsageError(f"tor: {error}") from None
+    if isinstance(settings, NodeSettings):
+        directory_address(settings)
+        if len(bytes(settings.socket_path())) > 107:
+            raise UsageError("socket: the path has over 107 bytes, which Unix sockets cannot have")
+
+
+def directory_address(settings: NodeSettings) -> Address:
+    """Return the directory's address if the transport may reach it; raise `UsageError`."""
+    try:
+        address = parse_address(settings.network.directory)
+    except DecodeError as error:
+        raise UsageError(f"network.directory: {error}") from None
+    if settings.transport == "tor" and not is_onion(address):
+        raise UsageError(
+            "network.directory: with transport tor it must be an onion address; no other is safe"
+        )
+    if settings.transport == "tcp" and not address.startswith("127."):
+        raise UsageError("network.directory: with transport tcp it is a loopback address")
+    return address
+
+
+def _readable(error: str) -> str:
+    # msgspec: "Expected `int`, got `str` - at `$.network.epoch_seconds`"
+    reason, _, where = error.partition(" - at `$")
+    key = where.strip("`.")
+    return f"{key}: {reason}" if key else reason

@@ -1,0 +1,44 @@
+"""Counters: how often each kind of thing happened, declared here, never by peer or topic."""
+
+from __future__ import annotations
+
+COUNTERS = {
+    "messages_dropped_here": "messages that anonymous publishers dropped at this relay",
+    "messages_received": "messages that came over links",
+    "messages_sent": "messages sent to next hops, repeats after a broken link included",
+    "messages_delivered": "messages put into the inbox",
+    "messages_duplicate": "messages for which all had been sent before",
+    "messages_looped": "messages whose trail ended them here",
+    "messages_unrouted": "messages for which this relay had no next hop",
+    "messages_expired": "messages given up because their day was over",
+    "messages_lost_inbox": "messages dropped from the inbox unseen: too old, or it was full",
+    "messages_not_ours": "messages at a mailbox that do not open under its topic",
+    "parcels_opened": "parcels opened and carried out",
+    "refused_form": "what was refused because its bytes or signatures did not hold",
+    "refused_day": "what was refused because it belongs to another day or epoch",
+    "refused_quota": "what was refused because a cap was reached",
+    "refused_other": "what was refused for another reason",
+    "links_opened": "links whose handshake succeeded",
+    "links_failed": "links that could not be opened or broke",
+    "rosters_taken": "rosters fetched and found to follow the chain",
+    "roster_mismatches": "links whose other end holds another roster for the same epoch",
+    "internal_errors": "errors of this program that cost one connection; please report them",
+}
+
+
+class Counters:
+    """Counts since the daemon started."""
+
+    def __init__(self) -> None:
+        self._counts = dict.fromkeys(COUNTERS, 0)
+
+    def add(self, name: str, amount: int = 1) -> None:
+        """Count; a name that is not declared is an error of ours."""
+        self._counts[name] += amount
+
+    def __getitem__(self, name: str) -> int:
+        return self._counts[name]
+
+    def as_dict(self) -> dict[str, int]:
+        """Return all counts."""
+        return dict(self._counts)

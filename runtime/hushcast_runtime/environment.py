@@ -1,0 +1,76 @@
+"""The world as a daemon sees it: time, randomness and a place for long computations, all injected."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import trio
+
+from hushcast_protocol.secrets import Randomness
+
+T = TypeVar("T")
+
+
+class Compute(Protocol):
+    """Runs a function that takes long, without stalling the scheduler."""
+
+    def __call__(self, function: Callable[..., T], *args: Any) -> Awaitable[T]:
+        """Return what `function(*args)` returns."""
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Unix time in seconds, random bytes, and worker threads."""
+
+    now: Callable[[], float]
+    randomness: Randomness
+    compute: Compute
+
+    def uniform(self, low: float, high: float) -> float:
+        """Draw a number between `low` and `high`."""
+        return low + (high - low) * int.from_bytes(self.randomness(7), "big") / 2**56
+
+    def sample(self, items: list[T], count: int) -> list[T]:
+        """Draw `count` different items, or all if there are fewer, in random order."""
+        pool = list(items)
+        drawn: list[T] = []
+        while pool and len(drawn) < count:
+            index = self.below(len(pool))
+            pool[index], pool[-1] = pool[-1], pool[index]
+            drawn.append(pool.pop())
+        return drawn
+
+    def below(self, bound: int) -> int:
+        """Draw a whole number from 0 to `bound` - 1."""
+        # 64 bits over the bound make the bias of the remainder smaller than 2^-64.
+        size = (bound.bit_length() + 64 + 7) // 8
+        return int.from_bytes(self.randomness(size), "big") % bound
+
+    def isolation(self) -> str:
+        """Draw a name for a path of its own through the network (`Transport.connect`)."""
+        return self.randomness(16).hex()
+
+
+async def _in_thread(function: Callable[..., T], *args: Any) -> T:
+    return await trio.to_thread.run_sync(function, *args)
+
+
+def system_environment() -> Environment:
+    """Return the environment of a real daemon."""
+    return Environment(time.time, os.urandom, _in_thread)
+
+
+def simulated_environment(seed: int | str, start: float = 0.0) -> Environment:
+    """Return an environment under trio's clock that replays from a seed; not for real daemons."""
+    source = random.Random(f"hushcast simulation {seed}")  # noqa: S311 - must replay; no secret comes of it
+
+    async def compute(function: Callable[..., T], *args: Any) -> T:
+        await trio.lowlevel.checkpoint()
+        return function(*args)
+
+    return Environment(lambda: start + trio.current_time(), source.randbytes, compute)

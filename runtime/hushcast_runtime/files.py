@@ -1,0 +1,43 @@
+"""Files and directories that only their owner may read, written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from hushcast_protocol.errors import UsageError
+from hushcast_protocol.secrets import Randomness, Seed
+
+
+def private_directory(path: Path) -> Path:
+    """Make a directory for the owner only; refuse one that others may enter (`UsageError`)."""
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if path.stat().st_mode & 0o077:
+        raise UsageError(f"{path} is open to other users: chmod 700 it, or name another directory")
+    return path
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """Write a file with mode 0600 so that a crash leaves the old or the new one, never half of it."""
+    part = path.with_name(path.name + ".part")
+    part.unlink(missing_ok=True)
+    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)
+
+
+def load_or_create(path: Path, size: int, randomness: Randomness) -> bytes:
+    """Return a secret of `size` bytes kept in a file, drawing it the first time."""
+    if not path.exists():
+        write_private(path, randomness(size))
+    data = path.read_bytes()
+    if len(data) != size:
+        raise UsageError(f"{path} should hold {size} bytes and holds {len(data)}: restore it from a backup")
+    return data
+
+
+def load_seed(path: Path, randomness: Randomness) -> Seed:
+    """Return the Ed25519 seed kept in a file, drawing it the first time."""
+    return Seed(load_or_create(path, Seed.LENGTH, randomness))

@@ -1,0 +1,60 @@
+"""Authentication at a control port: SAFECOOKIE, or nothing where tor asks for nothing.
+
+Plain COOKIE is left out: it hands the cookie to whoever holds the port, and every tor that offers it offers
+SAFECOOKIE as well (control-spec section 3.24).
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+from collections.abc import Awaitable, Callable
+
+import stem.response
+import trio
+from stem.connection import AuthMethod
+
+from hushcast_runtime.tor.replies import convert, status
+from hushcast_runtime.transports.base import TransportError
+
+Ask = Callable[[str], Awaitable[stem.response.ControlMessage]]
+
+_COOKIE_LENGTH = 32  # bytes
+_SERVER_KEY = b"Tor safe cookie authentication server-to-controller hash"
+_CLIENT_KEY = b"Tor safe cookie authentication controller-to-server hash"
+
+
+async def authenticate(ask: Ask) -> None:
+    """Authenticate a fresh control connection. Raises `TransportError` when that is not possible."""
+    offer = await ask("PROTOCOLINFO 1")
+    convert("PROTOCOLINFO", offer)
+    if AuthMethod.NONE in offer.auth_methods:
+        proof = ""
+    elif AuthMethod.SAFECOOKIE in offer.auth_methods and offer.cookie_path:
+        proof = await _prove(ask, await _read_cookie(offer.cookie_path))
+    else:
+        raise TransportError("tor's control port offers no cookie: set CookieAuthentication 1 in its torrc")
+    if status(await ask(f"AUTHENTICATE {proof}".rstrip())) != "250":
+        raise TransportError("tor's control port refused our cookie")
+
+
+async def _read_cookie(path: str) -> bytes:
+    try:
+        async with await trio.open_file(path, "rb") as file:
+            cookie: bytes = await file.read(_COOKIE_LENGTH + 1)
+    except OSError as error:
+        reason = f"tor's control cookie cannot be read ({error.strerror}): join its group"
+        raise TransportError(reason) from None
+    if len(cookie) != _COOKIE_LENGTH:
+        raise TransportError("tor's control cookie has a wrong length")
+    return cookie
+
+
+async def _prove(ask: Ask, cookie: bytes) -> str:
+    nonce = os.urandom(_COOKIE_LENGTH)
+    reply = await ask(f"AUTHCHALLENGE SAFECOOKIE {nonce.hex()}")
+    convert("AUTHCHALLENGE", reply)
+    both = cookie + nonce + reply.server_nonce
+    if not hmac.compare_digest(hmac.digest(_SERVER_KEY, both, "sha256"), reply.server_hash):
+        raise TransportError("whoever holds tor's control port does not know its cookie")
+    return hmac.digest(_CLIENT_KEY, both, "sha256").hex()

@@ -1,0 +1,165 @@
+"""Control connection to a tor: one command at a time, events as they come, for as long as it lives.
+
+Onion services added over a connection live as long as the connection does.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import stem.response
+import trio
+
+from hushcast_runtime.tor.authentication import authenticate
+from hushcast_runtime.tor.endpoints import Endpoint, open_endpoint
+from hushcast_runtime.tor.replies import EVENT, ReplySplitter, convert, status
+from hushcast_runtime.transports.base import TransportError
+
+EventHandler = Callable[[Any], None]
+"""Takes a `stem.response.events.Event`; called between replies, so it must neither block nor raise."""
+
+_OK = "250"
+_SEND_WITHIN = 10.0  # seconds; a tor on the same machine that takes longer hangs
+_MAX_PENDING = 64  # replies still owed to commands whose callers were cancelled
+_LOST = "the control connection to tor is lost"
+
+
+class _Slot:
+    """Where the reply to one command is put."""
+
+    def __init__(self) -> None:
+        self.filled = trio.Event()
+        self.reply: stem.response.ControlMessage | None = None
+
+
+class ControlClient:
+    """An open control connection; made by `open_control`."""
+
+    def __init__(self, stream: trio.abc.Stream, on_event: EventHandler) -> None:
+        self._stream = stream
+        self._on_event = on_event
+        self._turn = trio.Lock()
+        self._owed: deque[_Slot] = deque()
+        self.lost = trio.Event()
+        """Set once the connection is gone for good."""
+
+    async def ask(self, command: str) -> stem.response.ControlMessage:
+        """Send one command line and return tor's reply, whatever its status.
+
+        Raises `TransportError` when the connection is lost, before or while waiting. May be cancelled at any
+        point; a command already sent then takes effect all the same.
+        """
+        if "\r" in command or "\n" in command:
+            raise ValueError("a control command is one line")
+        async with self._turn:
+            if self.lost.is_set() or len(self._owed) >= _MAX_PENDING:
+                raise TransportError(_LOST)
+            slot = _Slot()
+            self._owed.append(slot)
+            await self._send(command.encode("ascii") + b"\r\n")
+            await slot.filled.wait()
+        if slot.reply is None:
+            raise TransportError(_LOST)
+        return slot.reply
+
+    async def _send(self, line: bytes) -> None:
+        # Half a line would spoil whatever is sent next, so cancellation waits until the line is out.
+        try:
+            with trio.fail_after(_SEND_WITHIN) as scope:
+                scope.shield = True
+                await self._stream.send_all(line)
+        except (trio.TooSlowError, trio.BrokenResourceError, trio.ClosedResourceError):
+            self._lose()
+            raise TransportError(_LOST) from None
+
+    async def command(self, line: str) -> stem.response.ControlMessage:
+        """Send one command and return its reply; `TransportError` (status, no text) when tor refuses it."""
+        reply = await self.ask(line)
+        if (code := status(reply)) != _OK:
+            raise TransportError(f"tor refused {line.partition(' ')[0]} (status {code})")
+        return reply
+
+    async def getinfo(self, key: str) -> str:
+        """Return the value of one GETINFO key."""
+        reply = await self.command(f"GETINFO {key}")
+        convert("GETINFO", reply)
+        return bytes(reply.entries[key]).decode("utf-8", "replace")
+
+    async def set_events(self, *kinds: str) -> None:
+        """Ask for these kinds of events and no others."""
+        await self.command(" ".join(("SETEVENTS", *kinds)))
+
+    async def add_onion(self, key: str, virtual_port: int, target: Endpoint) -> str:
+        """Add an onion service with the expanded `key` (base64) and return its name without `.onion`.
+
+        It lives until `del_onion` or until this connection ends, and leads from `virtual_port` to `target`.
+        """
+        reply = await self.command(f"ADD_ONION ED25519-V3:{key} Flags=DiscardPK Port={virtual_port},{target}")
+        convert("ADD_ONION", reply)
+        return str(reply.service_id)
+
+    async def del_onion(self, service: str) -> None:
+        """Withdraw the service of that name; one that tor no longer knows is as good as withdrawn."""
+        reply = await self.ask(f"DEL_ONION {service}")
+        if (code := status(reply)) not in (_OK, "552"):
+            raise TransportError(f"tor refused DEL_ONION (status {code})")
+
+    async def read(self) -> None:
+        """Take replies and events from the connection until it ends; never raises but when cancelled."""
+        splitter = ReplySplitter()
+        try:
+            async for data in self._stream:
+                for reply in splitter.feed(bytes(data)):
+                    self._take(reply)
+        except (trio.BrokenResourceError, trio.ClosedResourceError, TransportError):
+            pass  # `lost` tells; whoever waits for a reply gets an error
+        finally:
+            self._lose()
+
+    def _take(self, reply: stem.response.ControlMessage) -> None:
+        if status(reply) != EVENT:
+            if not self._owed:
+                raise TransportError("tor sent a reply to no command")
+            slot = self._owed.popleft()
+            slot.reply = reply
+            slot.filled.set()
+            return
+        try:
+            convert("EVENT", reply)
+        except TransportError:
+            return  # an event in a form newer than stem: nothing of ours hangs on a single one
+        self._on_event(reply)
+
+    def _lose(self) -> None:
+        self.lost.set()
+        while self._owed:
+            self._owed.popleft().filled.set()
+
+
+def _ignore(event: Any) -> None:
+    pass
+
+
+@asynccontextmanager
+async def open_control(endpoint: Endpoint, on_event: EventHandler = _ignore) -> AsyncIterator[ControlClient]:
+    """Connect to the control port at `endpoint`, authenticate and keep reading until the block ends.
+
+    Raises `TransportError` when nothing answers or tor does not let us in. Losing the connection later sets
+    `lost` and fails commands; it does not cancel the block.
+    """
+    failure: Exception | None = None
+    stream = await open_endpoint(endpoint)
+    async with stream, trio.open_nursery() as nursery:
+        control = ControlClient(stream, on_event)
+        nursery.start_soon(control.read)
+        try:
+            await authenticate(control.ask)
+            yield control
+        except Exception as error:  # kept, so that the nursery does not wrap it into a group
+            failure = error
+        nursery.cancel_scope.cancel()
+    if failure is not None:
+        raise failure

@@ -1,0 +1,79 @@
+"""An onion service of this daemon: a loopback port, the name tor gives it, and whether others can find it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import trio
+
+from hushcast_protocol.addresses import Address, onion_address
+from hushcast_protocol.secrets import Seed
+from hushcast_runtime.tor.endpoints import Endpoint
+from hushcast_runtime.tor.onions import expanded_key, service_of
+from hushcast_runtime.tor.publication import Publication
+from hushcast_runtime.transports.base import StreamHandler, TransportError
+from hushcast_runtime.transports.streams import LOOPBACK, port_of, serve_streams
+
+Withdraw = Callable[["TorListener"], Awaitable[None]]
+
+
+class TorListener:
+    """Implements `Listener` with an onion service; made by `TorTransport.listen`."""
+
+    def __init__(
+        self, seed: Seed, listener: trio.SocketListener, withdraw: Withdraw, published_within: float
+    ) -> None:
+        self._seed = seed
+        self._listener = listener
+        self._withdraw = withdraw
+        self._published_within = published_within
+        self._address = onion_address(seed.public())
+        self.publication = Publication()
+        """Where the transport reports the events about this service."""
+        self._closed = False
+
+    @property
+    def address(self) -> Address:
+        """The onion address, which is the public key of the seed."""
+        return self._address
+
+    @property
+    def service(self) -> str:
+        """The name tor knows the service by: 56 characters."""
+        return service_of(self._address)
+
+    @property
+    def key(self) -> str:
+        """The service's key in tor's form."""
+        return expanded_key(self._seed)
+
+    @property
+    def target(self) -> Endpoint:
+        """The loopback port that tor passes incoming streams to."""
+        return Endpoint(host=LOOPBACK, port=port_of(self._listener))
+
+    async def serve(self, handler: StreamHandler) -> None:
+        """Run `handler` for every incoming stream until cancelled, see `Listener.serve`."""
+        await serve_streams(self._listener, handler)
+
+    async def published(self) -> None:
+        """Return once a directory holds each of the service's descriptors.
+
+        Raises `TransportError` when that takes longer than the settings allow or the service is closed. A
+        refused upload is not the end: tor tries again by itself.
+        """
+        with trio.move_on_after(self._published_within):
+            await self.publication.done.wait()
+        if self._closed:
+            raise TransportError("the onion service was closed")
+        if not self.publication.done.is_set():
+            raise TransportError("tor has not published the onion service in time")
+
+    async def aclose(self) -> None:
+        """Withdraw the service and close its port; streams already accepted are left to their handlers."""
+        self._closed = True
+        self.publication.done.set()  # whoever waits is told
+        try:
+            await self._withdraw(self)
+        finally:
+            await self._listener.aclose()

@@ -1,0 +1,64 @@
+"""Splits the bytes of a control connection into whole replies (Tor control-spec section 2.3)."""
+
+from __future__ import annotations
+
+import stem
+import stem.response
+
+from hushcast_runtime.transports.base import TransportError
+
+MAX_REPLY = 4 << 20  # bytes; GETINFO circuit-status of a busy tor stays below 1 MiB
+EVENT = "650"
+
+
+class ReplySplitter:
+    """Takes bytes in pieces of any size, gives back parsed replies; holds at most `MAX_REPLY` bytes."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self._scanned = 0  # everything before it is whole lines of the reply being read
+        self._in_data = False
+
+    def feed(self, data: bytes) -> list[stem.response.ControlMessage]:
+        """Return the replies that `data` completes. Raises `TransportError` when tor breaks the protocol."""
+        self._buffer += data
+        replies = []
+        while (end := self._buffer.find(b"\r\n", self._scanned)) >= 0:
+            last = self._is_last(bytes(self._buffer[self._scanned : end]))
+            self._scanned = end + 2
+            if last:
+                replies.append(_parse(bytes(self._buffer[: self._scanned])))
+                del self._buffer[: self._scanned]
+                self._scanned = 0
+        if len(self._buffer) > MAX_REPLY:
+            raise TransportError("a reply of tor is too long")
+        return replies
+
+    def _is_last(self, line: bytes) -> bool:
+        if self._in_data:
+            self._in_data = line != b"."
+            return False
+        if len(line) < 4 or not line[:3].isdigit() or line[3:4] not in b" -+":
+            raise TransportError("a reply of tor is malformed")
+        self._in_data = line[3:4] == b"+"
+        return line[3:4] == b" "
+
+
+def _parse(raw: bytes) -> stem.response.ControlMessage:
+    try:
+        return stem.response.ControlMessage.from_str(raw)
+    except (stem.ControllerError, ValueError):
+        raise TransportError("a reply of tor is malformed") from None
+
+
+def status(reply: stem.response.ControlMessage) -> str:
+    """Return the three-digit status of a reply, `EVENT` for an event."""
+    return str(reply.content()[-1][0])
+
+
+def convert(kind: str, reply: stem.response.ControlMessage) -> None:
+    """Turn `reply` into stem's class for `kind` in place; `TransportError` when it is not of that kind."""
+    try:
+        stem.response.convert(kind, reply)
+    except (stem.ControllerError, ValueError):
+        raise TransportError("a reply of tor is not of the kind asked for") from None

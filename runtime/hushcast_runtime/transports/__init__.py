@@ -1,0 +1,1 @@
+"""Three ways to reach a daemon behind one interface."""

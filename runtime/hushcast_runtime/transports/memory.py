@@ -1,0 +1,186 @@
+"""The `memory` transport: daemons of one process, with delays that a mock clock can skip."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+import trio
+
+from hushcast_protocol.addresses import Address, memory_address
+from hushcast_protocol.secrets import Seed
+from hushcast_runtime.transports.base import StreamHandler, TransportError
+
+MAX_IN_FLIGHT = 1024 * 1024  # bytes in one direction of a stream before the sender waits, as in a socket
+
+
+class MemoryNetwork:
+    """All listeners of one simulated network; `delay()` gives a new stream its seconds one way."""
+
+    def __init__(self, delay: Callable[[], float] = lambda: 0.0) -> None:
+        self.delay = delay
+        self.listeners: dict[Address, MemoryListener] = {}
+
+    def transport(self) -> MemoryTransport:
+        """Return the transport of one daemon."""
+        return MemoryTransport(self)
+
+
+class MemoryTransport:
+    """One daemon's way into a `MemoryNetwork`."""
+
+    def __init__(self, network: MemoryNetwork) -> None:
+        self._network = network
+
+    async def listen(self, seed: Seed, previous: Address | None = None) -> MemoryListener:
+        """Open the listener whose address is the key of `seed`."""
+        await trio.lowlevel.checkpoint()
+        address = memory_address(seed.public())
+        if address in self._network.listeners:
+            raise TransportError("this address is already listened on")
+        listener = self._network.listeners[address] = MemoryListener(self._network, address)
+        return listener
+
+    async def connect(self, address: Address, isolation: str) -> trio.abc.Stream:
+        """Connect to a listener of the same network."""
+        delay = self._network.delay()
+        await trio.sleep(2 * delay)
+        listener = self._network.listeners.get(address)
+        if listener is None:
+            raise TransportError("no daemon answers at this address")
+        forth, back = _Pipe(delay), _Pipe(delay)
+        listener.accept(MemoryStream(forth, back))
+        return MemoryStream(back, forth)
+
+
+class MemoryListener:
+    """One address in a `MemoryNetwork`."""
+
+    def __init__(self, network: MemoryNetwork, address: Address) -> None:
+        self._network = network
+        self.address = address
+        self._accepted: deque[MemoryStream] = deque()
+        self._arrival = trio.lowlevel.ParkingLot()
+
+    def accept(self, stream: MemoryStream) -> None:
+        """Take the far end of a new stream."""
+        self._accepted.append(stream)
+        self._arrival.unpark()
+
+    async def serve(self, handler: StreamHandler) -> None:
+        """Run `handler` for every stream, each in a task of its own."""
+        async with trio.open_nursery() as nursery:
+            while True:
+                while self._accepted:
+                    nursery.start_soon(_handle, handler, self._accepted.popleft())
+                await self._arrival.park()
+
+    async def published(self) -> None:
+        """Return at once: the address is known as soon as it exists."""
+        await trio.lowlevel.checkpoint()
+
+    async def aclose(self) -> None:
+        """Withdraw the address."""
+        self._network.listeners.pop(self.address, None)
+        while self._accepted:
+            self._accepted.popleft().close()
+        await trio.lowlevel.checkpoint()
+
+
+async def _handle(handler: StreamHandler, stream: MemoryStream) -> None:
+    try:
+        await handler(stream)
+    except Exception:  # noqa: S110 - the contract of `Listener.serve`: it costs this stream only
+        pass
+    finally:
+        stream.close()
+
+
+class _Pipe:
+    """One direction of a stream: chunks that can be read a delay after they were written."""
+
+    def __init__(self, delay: float) -> None:
+        self._delay = delay
+        self._chunks: deque[tuple[float, bytes]] = deque()
+        self._size = 0
+        self._closed = False
+        self._readable = trio.lowlevel.ParkingLot()
+        self._writable = trio.lowlevel.ParkingLot()
+
+    async def write(self, data: bytes) -> None:
+        while self._size > MAX_IN_FLIGHT and not self._closed:
+            await self._writable.park()
+        await trio.lowlevel.checkpoint()
+        if self._closed:
+            raise trio.BrokenResourceError("the other end closed the stream")
+        if data:
+            self._chunks.append((trio.current_time() + self._delay, data))
+            self._size += len(data)
+            self._readable.unpark_all()
+
+    async def read(self, most: int) -> bytes:
+        await trio.lowlevel.checkpoint()
+        while not self._chunks:
+            if self._closed:
+                return b""
+            await self._readable.park()
+        arrival = self._chunks[0][0]
+        if arrival > trio.current_time():
+            await trio.sleep_until(arrival)
+        now, taken, size = trio.current_time(), [], 0
+        while self._chunks and self._chunks[0][0] <= now and size < most:
+            chunk = self._chunks.popleft()[1]
+            if size + len(chunk) > most:
+                self._chunks.appendleft((now, chunk[most - size :]))
+                chunk = chunk[: most - size]
+            taken.append(chunk)
+            size += len(chunk)
+        self._size -= size
+        self._writable.unpark_all()
+        return b"".join(taken)
+
+    def close(self) -> None:
+        self._closed = True
+        self._readable.unpark_all()
+        self._writable.unpark_all()
+
+
+class MemoryStream(trio.abc.Stream):
+    """One end of a stream between two daemons of one process."""
+
+    def __init__(self, incoming: _Pipe, outgoing: _Pipe) -> None:
+        self._incoming = incoming
+        self._outgoing = outgoing
+        self._closed = False
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        """Send all of `data`."""
+        self._check_open()
+        await self._outgoing.write(bytes(data))
+
+    async def wait_send_all_might_not_block(self) -> None:
+        """Return at once."""
+        self._check_open()
+        await trio.lowlevel.checkpoint()
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        """Return some bytes, or none at the end of the stream."""
+        self._check_open()
+        data = await self._incoming.read(max_bytes or 65536)
+        self._check_open()
+        return data
+
+    def close(self) -> None:
+        """Close both directions."""
+        self._closed = True
+        self._incoming.close()
+        self._outgoing.close()
+
+    async def aclose(self) -> None:
+        """Close both directions."""
+        self.close()
+        await trio.lowlevel.checkpoint()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise trio.ClosedResourceError("this end of the stream was closed")

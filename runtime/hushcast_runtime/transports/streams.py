@@ -1,0 +1,50 @@
+"""Loopback sockets that `tcp` and `tor` both listen on, and how they hand streams to handlers."""
+
+from __future__ import annotations
+
+import structlog
+import trio
+
+from hushcast_runtime.transports.base import StreamHandler, TransportError
+
+LOOPBACK = "127.0.0.1"
+
+_log = structlog.get_logger()
+
+
+async def listen_on_loopback(port: int = 0, host: str = LOOPBACK) -> trio.SocketListener:
+    """Listen on a loopback port, one of the kernel's choice when `port` is 0.
+
+    A port left behind by a daemon that has just ended can be taken again at once. Raises `TransportError`
+    when the port is taken.
+    """
+    try:
+        listeners = await trio.open_tcp_listeners(port, host=host)
+    except OSError as error:
+        raise TransportError(f"a loopback port cannot be opened ({error.strerror})") from None
+    return listeners[0]
+
+
+def port_of(listener: trio.SocketListener) -> int:
+    """Return the TCP port of `listener`."""
+    return int(listener.socket.getsockname()[1])
+
+
+async def serve_streams(listener: trio.SocketListener, handler: StreamHandler) -> None:
+    """Run `handler` for every incoming stream, each in a task of its own, until cancelled.
+
+    A handler that raises `Exception` costs its own stream only, which is closed after it in any case.
+    """
+
+    async def guarded(stream: trio.SocketStream) -> None:
+        async with stream:
+            try:
+                await handler(stream)
+            except Exception as error:
+                _log.warning("stream_handler_failed", error=type(error).__name__)
+
+    async with trio.open_nursery() as handlers:
+        try:
+            await trio.serve_listeners(guarded, [listener], handler_nursery=handlers)
+        except* trio.ClosedResourceError:
+            await trio.sleep_forever()  # withdrawn: what was accepted is left to its handlers

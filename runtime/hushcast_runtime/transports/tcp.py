@@ -1,0 +1,78 @@
+"""The `tcp` transport: loopback only and refused otherwise, for tests and machines without Tor.
+
+It hides nothing: every process of the machine can connect, and whoever listens sees who connects.
+"""
+
+from __future__ import annotations
+
+import re
+
+import trio
+
+from hushcast_protocol.addresses import Address, parse_address, split
+from hushcast_protocol.errors import DecodeError, UsageError
+from hushcast_protocol.secrets import Seed
+from hushcast_runtime.transports.base import Listener, StreamHandler, TransportError
+from hushcast_runtime.transports.streams import LOOPBACK, listen_on_loopback, port_of, serve_streams
+
+_LOOPBACK = re.compile(r"127\.")
+
+
+def _loopback(address: Address) -> tuple[str, int]:
+    """Return host and port; raise `UsageError` for an address that is not loopback."""
+    try:
+        checked = parse_address(address)
+    except DecodeError as error:
+        raise UsageError(f"the tcp transport cannot use this address: {error}") from None
+    if not _LOOPBACK.match(checked):
+        raise UsageError("the tcp transport reaches loopback addresses only: use the tor transport")
+    return split(checked)
+
+
+class TcpListener:
+    """A loopback port; its address belongs to no key."""
+
+    def __init__(self, listener: trio.SocketListener, host: str) -> None:
+        self._listener = listener
+        self._address = Address(f"{host}:{port_of(listener)}")
+
+    @property
+    def address(self) -> Address:
+        """Where others on this machine reach this listener."""
+        return self._address
+
+    async def serve(self, handler: StreamHandler) -> None:
+        """Run `handler` for every incoming stream until cancelled, see `Listener.serve`."""
+        await serve_streams(self._listener, handler)
+
+    async def published(self) -> None:
+        """Return at once: a port that listens can be found."""
+        await trio.lowlevel.checkpoint()
+
+    async def aclose(self) -> None:
+        """Close the port; streams already accepted are left to their handlers."""
+        await self._listener.aclose()
+
+
+class TcpTransport:
+    """Implements `Transport` on loopback."""
+
+    async def listen(self, seed: Seed, previous: Address | None = None) -> Listener:
+        """Listen on the port of `previous`, or on one of the kernel's choice; `seed` has no part in it.
+
+        Raises `UsageError` when `previous` is not loopback and `TransportError` when its port is taken.
+        """
+        host, port = (LOOPBACK, 0) if previous is None else _loopback(previous)
+        return TcpListener(await listen_on_loopback(port, host), host)
+
+    async def connect(self, address: Address, isolation: str) -> trio.abc.Stream:
+        """Connect to a loopback address; there are no circuits, so `isolation` has nothing to separate.
+
+        Raises `UsageError` when `address` is not loopback, before any socket is opened, and `TransportError`
+        when nobody listens there.
+        """
+        host, port = _loopback(address)
+        try:
+            return await trio.open_tcp_stream(host, port)
+        except OSError:
+            raise TransportError("nobody listens at this loopback port") from None
