@@ -53,10 +53,11 @@ class Parts:
 class Daemon:
     """One daemon. `run` makes it live; what applications ask is `PubSub`."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, counters: Counters | None = None) -> None:
+        """Wire the parts; `counters` may be shared with what is around the daemon."""
         self._parts = parts
         env, store = parts.env, parts.store
-        self.counters = Counters()
+        self.counters = counters if counters is not None else Counters()
         self.rosters = RosterKeeper(
             parts.network, parts.directory_key, env, store, self.counters, parts.check_roster
         )

@@ -11,7 +11,8 @@ from hushcast_node.rosters import RosterKeeper
 from hushcast_node.tracing import Tracer
 from hushcast_protocol.addresses import Address
 from hushcast_protocol.errors import HushcastError, PeerError, Refusal
-from hushcast_protocol.frames import ParcelAnswer
+from hushcast_protocol.frames import ParcelAnswer, Reason
+from hushcast_protocol.hops import Hop, key_of, relay_hop
 from hushcast_protocol.leases import Instruction, Lease, LeaseBook, Withdraw
 from hushcast_protocol.parcels import Onward, Parcel, ParcelMemory, open_parcel
 from hushcast_protocol.secrets import FilterKey, ParcelKey
@@ -22,7 +23,7 @@ from hushcast_runtime.store import Change, Store
 
 _LEASE, _TOMBSTONE, _PARCEL = "lease", "tombstone", "parcel"
 
-PassOn = Callable[[RelayId, bytes, float], Awaitable[ParcelAnswer]]
+PassOn = Callable[[Hop, bytes, float], Awaitable[ParcelAnswer]]
 """Hands a sealed parcel to a relay and waits so many seconds for the answer; raises a `HushcastError`."""
 
 
@@ -69,7 +70,7 @@ class Leasing:
         for key, value in await self._store.scan(_LEASE):
             stored = _decode_lease(value)
             address = Address(stored.address) if stored.address is not None else None
-            self.book.restore(Lease(key, stored.day, stored.hop, address, stored.elements))
+            self.book.restore(Lease(key, stored.day, Hop(stored.hop), address, stored.elements))
         for key, value in await self._store.scan(_TOMBSTONE):
             self.book.restore_tombstone(key, int.from_bytes(value, "big"))
         for key, value in await self._store.scan(_PARCEL):
@@ -117,7 +118,10 @@ class Leasing:
     def _refused(self, refusal: Refusal, below: tuple[RelayId, ...]) -> ParcelAnswer:
         counter = f"refused_{refusal.reason}" if refusal.reason in ("day", "quota") else "refused_other"
         self._counters.add(counter)
-        return ParcelAnswer(0, refusal.reason, below)
+        reason: Reason = "quota"
+        if refusal.reason in ("day", "withdrawn"):
+            reason = refusal.reason  # type: ignore[assignment]
+        return ParcelAnswer(0, reason, below)
 
     async def _carry_out(self, instruction: Instruction, children: int) -> None:
         if isinstance(instruction, Withdraw):
@@ -131,7 +135,11 @@ class Leasing:
         stored = _StoredLease(lease.day, lease.hop, lease.address, lease.elements)
         await self._store.write(Change(_LEASE, lease.id, encode(stored)))
         self._tracer.observe(
-            "installed", lease=lease.id, next=lease.hop, elements=len(lease.elements), children=children
+            "installed",
+            lease=lease.id,
+            next=key_of(lease.hop),
+            elements=len(lease.elements),
+            children=children,
         )
 
     async def _pass_all_on(self, parcel: Parcel) -> tuple[RelayId, ...]:
@@ -139,7 +147,7 @@ class Leasing:
 
         async def pass_on(onward: Onward) -> None:
             try:
-                answer = await self._pass_on(onward.relay, onward.sealed, parcel.patience)
+                answer = await self._pass_on(relay_hop(onward.relay), onward.sealed, parcel.patience)
             except HushcastError:
                 missing.append(onward.relay)
                 return

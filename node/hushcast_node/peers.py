@@ -15,6 +15,7 @@ from hushcast_node.spool import Spool, Spooled
 from hushcast_protocol.addresses import Address
 from hushcast_protocol.errors import DecodeError, PeerError
 from hushcast_protocol.frames import Ack, Forward, OverlayFrame, ParcelAnswer, ParcelFrame
+from hushcast_protocol.hops import Hop, key_of, relay_hop
 from hushcast_protocol.messages import Message
 from hushcast_protocol.secrets import Seed
 from hushcast_runtime.counters import Counters
@@ -26,8 +27,8 @@ FIRST_BACKOFF, LONGEST_BACKOFF = 1.0, 60.0  # seconds between attempts to reach 
 
 log = structlog.get_logger("peers")
 
-Locate = Callable[[bytes], Address | None]
-"""Where the relay or mailbox with a key is reached now, if that is known."""
+Locate = Callable[[Hop], Address | None]
+"""Where a next hop is reached now, if that is known."""
 
 
 class Handlers(Protocol):
@@ -39,24 +40,27 @@ class Handlers(Protocol):
     async def take_parcel(self, sealed: bytes) -> ParcelAnswer:
         """Carry out a sealed parcel; the answer's number is for the caller to set."""
 
-    def note_sent(self, message: Message, hop: bytes) -> None:
+    def note_sent(self, message: Message, hop: Hop) -> None:
         """Hear that a message goes out to a next hop."""
 
 
 class _Peer:
     """One relay or mailbox that we send to, or that sent to us."""
 
-    def __init__(self, key: bytes) -> None:
-        self.key = key
+    def __init__(self, hop: Hop) -> None:
+        self.hop = hop
         self.queue: deque[Spooled] = deque()
         self.queued = 0  # bytes
         self.behind = False  # the spool holds more than the queue
-        self.last_key = b""  # of the newest message that ever was in the queue
+        self.passed_over = 0  # messages that went to the spool alone
         self.refilling = False
         self.sessions: list[Session] = []
         self.connected = trio.Event()
         self.dialling = False
         self.requests = 0  # tasks that wait for a session
+
+    def in_memory(self) -> bool:
+        return bool(self.queue) or any(session.unacknowledged for session in self.sessions)
 
     def wanted(self) -> bool:
         return bool(self.queue or self.behind or self.requests)
@@ -86,7 +90,7 @@ class Peers:
         self._env = env
         self._counters = counters
         self._nursery = nursery
-        self._peers: dict[bytes, _Peer] = {}
+        self._peers: dict[Hop, _Peer] = {}
 
     def open_links(self) -> int:
         """Return the number of open links."""
@@ -96,23 +100,24 @@ class Peers:
         """Return the bytes waiting in memory."""
         return sum(peer.queued for peer in self._peers.values())
 
-    def resume(self, hop: bytes) -> None:
+    def resume(self, hop: Hop) -> None:
         """Send what the spool holds for `hop` since before a restart."""
         peer = self._peer(hop)
         peer.behind = True
         self._advance(peer)
 
-    def enqueue(self, hop: bytes, item: Spooled) -> None:
+    def enqueue(self, hop: Hop, item: Spooled) -> None:
         """Send a spooled message to `hop` as soon as it can take it."""
         peer = self._peer(hop)
         size = len(item.message.body)
         if peer.behind or peer.queued + size > MAX_QUEUE:
             peer.behind = True  # it is in the spool and will be read back in its turn
+            peer.passed_over += 1
         else:
             self._queue(peer, item)
         self._advance(peer)
 
-    async def request(self, relay: bytes, sealed: bytes, patience: float) -> ParcelAnswer:
+    async def request(self, relay: Hop, sealed: bytes, patience: float) -> ParcelAnswer:
         """Hand a parcel to a relay; raise `TransportError` if no answer comes within `patience` seconds."""
         peer = self._peer(relay)
         peer.requests += 1
@@ -131,7 +136,7 @@ class Peers:
     async def serve(self, channel: OverlayChannel) -> None:
         """Take part in a link that a peer opened, until it ends."""
         assert channel.peer is not None
-        await self._take_part(self._peer(channel.peer), channel)
+        await self._take_part(self._peer(relay_hop(channel.peer)), channel)
 
     async def _take_part(self, peer: _Peer, channel: OverlayChannel) -> None:
         session = Session(channel, self._nursery.start_soon)
@@ -167,7 +172,7 @@ class Peers:
             elif not isinstance(frame, Forward):
                 raise DecodeError("a peer sent a frame that named peers do not send")
         if forwards:
-            await self._handlers.take_forwards(forwards, peer.key)
+            await self._handlers.take_forwards(forwards, key_of(peer.hop))
             session.acknowledge(len(forwards))
 
     async def _answer(self, session: Session, frame: ParcelFrame) -> None:
@@ -189,20 +194,19 @@ class Peers:
         self._advance(peer)
         self._drop_if_unused(peer)
 
-    def _peer(self, key: bytes) -> _Peer:
-        if (peer := self._peers.get(key)) is None:
-            peer = self._peers[key] = _Peer(key)
+    def _peer(self, hop: Hop) -> _Peer:
+        if (peer := self._peers.get(hop)) is None:
+            peer = self._peers[hop] = _Peer(hop)
         return peer
 
     def _drop_if_unused(self, peer: _Peer) -> None:
         busy = peer.sessions or peer.dialling or peer.refilling or peer.wanted()
-        if not busy and self._peers.get(peer.key) is peer:
-            del self._peers[peer.key]
+        if not busy and self._peers.get(peer.hop) is peer:
+            del self._peers[peer.hop]
 
     def _queue(self, peer: _Peer, item: Spooled) -> None:
         peer.queue.append(item)
         peer.queued += len(item.message.body)
-        peer.last_key = item.key
 
     def _advance(self, peer: _Peer) -> None:
         """Do whatever can be done now: send, read back from the spool, dial."""
@@ -211,7 +215,7 @@ class Peers:
         elif peer.wanted() and not peer.dialling:
             peer.dialling = True
             self._nursery.start_soon(self._dial, peer)
-        if peer.behind and not peer.queue and not peer.refilling:
+        if peer.behind and not peer.refilling and not peer.in_memory():
             peer.refilling = True
             self._nursery.start_soon(self._refill, peer)
 
@@ -231,12 +235,13 @@ class Peers:
             self._counters.add("messages_sent", len(sent))
             session.forward(sent)
             for item in sent:
-                self._handlers.note_sent(item.message, peer.key)
+                self._handlers.note_sent(item.message, peer.hop)
 
     async def _refill(self, peer: _Peer) -> None:
         try:
-            items = await self._spool.waiting(peer.key, peer.last_key)
-            peer.behind = bool(items)
+            before = peer.passed_over
+            items = await self._spool.waiting(peer.hop)
+            peer.behind = bool(items) or peer.passed_over != before
             for item in items:
                 self._queue(peer, item)
         finally:
@@ -249,7 +254,7 @@ class Peers:
         try:
             while peer.wanted() and not peer.sessions:
                 try:
-                    channel = await self._open(peer.key)
+                    channel = await self._open(peer.hop)
                 except (TransportError, PeerError) as error:
                     log.debug("a next hop was not reached", reason=str(error), again_in=round(backoff))
                     self._give_up_expired(peer)
@@ -263,11 +268,11 @@ class Peers:
             peer.dialling = False
         self._drop_if_unused(peer)
 
-    async def _open(self, key: bytes) -> OverlayChannel:
-        address = self._locate(key)
+    async def _open(self, hop: Hop) -> OverlayChannel:
+        address = self._locate(hop)
         if address is None:
             raise TransportError("a next hop is in no roster any more")
-        return await self._connector.named(self._us, key, address)
+        return await self._connector.named(self._us, key_of(hop), address)
 
     def _give_up_expired(self, peer: _Peer) -> None:
         expired = [item for item in peer.queue if not self._is_open_day(item.message.day)]

@@ -18,6 +18,7 @@ from hushcast_protocol.addresses import Address
 from hushcast_protocol.errors import AuthenticationError, DecodeError, PeerError
 from hushcast_protocol.forwarding import Outcome, RecentIds, Router, Send
 from hushcast_protocol.frames import Drop, OverlayFrame, ParcelAnswer, ParcelFrame, Receipt
+from hushcast_protocol.hops import Hop, is_mailbox, key_of
 from hushcast_protocol.messages import Message, check_message
 from hushcast_protocol.profile import Profile
 from hushcast_protocol.tokens import ORIGIN
@@ -79,7 +80,8 @@ class Relay:
             tracer,
         )
         memory = RecentIds(env.now())
-        self._router = Router(self.id, profile, self.leasing.book, memory)
+        label = env.randomness(LABEL_SIZE)
+        self._router = Router(self.id, profile, self.leasing.book, memory, label)
         self.peers = Peers(
             identity.seed, connector, self._spool, self._locate, self._is_open, self, env, counters, nursery
         )
@@ -88,7 +90,6 @@ class Relay:
 
     async def load(self) -> None:
         """Read back leases, and take up the messages that a restart interrupted."""
-        self._router.use_label(self._env.randomness(LABEL_SIZE))
         await self.leasing.load()
         hops = await self._spool.load()
         for key, value in await self._store.scan(_INTAKE):
@@ -148,9 +149,9 @@ class Relay:
         """Carry out a parcel."""
         return await self.leasing.take_parcel(sealed)
 
-    def note_sent(self, message: Message, hop: bytes) -> None:
+    def note_sent(self, message: Message, hop: Hop) -> None:
         """Trace a message going out."""
-        self._tracer.observe("sent", message=message.id, tokens=message.tokens, next=hop)
+        self._tracer.observe("sent", message=message.id, tokens=message.tokens, next=key_of(hop))
 
     async def _serve_anonymous(self, channel: OverlayChannel) -> None:
         try:
@@ -225,12 +226,14 @@ class Relay:
             return ()
         return decision.sends
 
-    async def _pass_on(self, relay: RelayId, sealed: bytes, patience: float) -> ParcelAnswer:
+    async def _pass_on(self, relay: Hop, sealed: bytes, patience: float) -> ParcelAnswer:
         return await self.peers.request(relay, sealed, patience)
 
-    def _locate(self, key: bytes) -> Address | None:
-        relay = self._rosters.relay(key)
-        return relay.address if relay is not None else self.leasing.book.mailbox_address(key)
+    def _locate(self, hop: Hop) -> Address | None:
+        if is_mailbox(hop):
+            return self.leasing.book.mailbox_address(hop)
+        relay = self._rosters.relay(key_of(hop))
+        return relay.address if relay is not None else None
 
     def _is_open(self, day: int) -> bool:
         return day in self._calendar.open_days(self._env.now())

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from hushcast_protocol.errors import DecodeError
 from hushcast_protocol.forwarding import Send
+from hushcast_protocol.hops import HOP_SIZE, Hop
 from hushcast_protocol.messages import Message
 from hushcast_protocol.wire import decoder, encode
 from hushcast_runtime.store import Change, Store
@@ -31,6 +31,7 @@ class Spool:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._sizes: dict[bytes, int] = {}
         self._size = 0
         self._next = 0
 
@@ -43,25 +44,25 @@ class Spool:
         """Tell whether `more` bytes would pass the cap."""
         return self._size + more > MAX_SPOOL
 
-    async def load(self) -> list[bytes]:
+    async def load(self) -> list[Hop]:
         """Count what was held before a restart; return the next hops that something waits for."""
-        hops: dict[bytes, None] = {}
+        hops: dict[Hop, None] = {}
         after = b""
         while batch := await self._store.scan(_KIND, after=after, limit=_SCAN):
             for key, value in batch:
-                hops[key[:32]] = None
-                self._size += len(_decode(value).body)
-                self._next = max(self._next, int.from_bytes(key[32:], "big") + 1)
+                hops[Hop(key[:HOP_SIZE])] = None
+                self._hold(key, len(_decode(value).body))
+                self._next = max(self._next, int.from_bytes(key[HOP_SIZE:], "big") + 1)
             after = batch[-1][0]
         return list(hops)
 
-    async def put(self, sends: Iterable[Send], *settled: Change) -> list[tuple[bytes, Spooled]]:
+    async def put(self, sends: Iterable[Send], *settled: Change) -> list[tuple[Hop, Spooled]]:
         """Take over messages, together with what this settles; return them by next hop once durable."""
         placed, changes = [], list(settled)
         for send in sends:
             key = send.hop + self._next.to_bytes(8, "big")
             self._next += 1
-            self._size += len(send.message.body)
+            self._hold(key, len(send.message.body))
             placed.append((send.hop, Spooled(key, send.message)))
             changes.append(Change(_KIND, key, encode(send.message)))
         if changes:
@@ -72,16 +73,16 @@ class Spool:
         """Forget messages that were acknowledged, or given up."""
         changes = []
         for item in spooled:
-            self._size -= len(item.message.body)
+            self._size -= self._sizes.pop(item.key, 0)
             changes.append(Change(_KIND, item.key, None))
         self._store.write_soon(*changes)
 
-    async def waiting(self, hop: bytes, after: bytes) -> list[Spooled]:
-        """Return the next messages for `hop` behind the key `after` (`b""`: from the first)."""
-        found = []
-        for key, value in await self._store.scan(_KIND, hop, after, _SCAN):
-            try:
-                found.append(Spooled(key, _decode(value)))
-            except DecodeError:  # written by another version: nothing could forward it
-                self._store.write_soon(Change(_KIND, key, None))
-        return found
+    async def waiting(self, hop: Hop) -> list[Spooled]:
+        """Return the first messages for `hop`, at most 64."""
+        await self._store.write()  # what was acknowledged is gone only once that is committed
+        records = await self._store.scan(_KIND, hop, limit=_SCAN)
+        return [Spooled(key, _decode(value)) for key, value in records if key in self._sizes]
+
+    def _hold(self, key: bytes, size: int) -> None:
+        self._sizes[key] = size
+        self._size += size

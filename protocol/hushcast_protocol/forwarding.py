@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
+from hushcast_protocol.errors import DecodeError
+from hushcast_protocol.hops import Hop
 from hushcast_protocol.leases import LeaseBook
 from hushcast_protocol.messages import Message
 from hushcast_protocol.profile import Profile
 from hushcast_protocol.tokens import element
-from hushcast_protocol.trail import Trail
+from hushcast_protocol.trail import MAX_BITS_SET, Trail
 from hushcast_protocol.wire import RelayId
 
 MAX_IDS = 32_768  # messages remembered; about 12 MB, and five minutes at 100 messages a second
@@ -30,7 +33,7 @@ class Outcome(Enum):
 class Send:
     """A message for one next hop, with the tokens that led there."""
 
-    hop: bytes
+    hop: Hop
     message: Message
 
 
@@ -49,7 +52,7 @@ class RecentIds:
     def __init__(self, now: float, capacity: int = MAX_IDS) -> None:
         self._capacity = capacity
         self._complete_since = now
-        self._sent: OrderedDict[bytes, tuple[float, set[tuple[bytes, bytes]]]] = OrderedDict()
+        self._sent: OrderedDict[bytes, tuple[float, set[tuple[bytes, Hop]]]] = OrderedDict()
 
     def __len__(self) -> int:
         """Return the number of ids remembered."""
@@ -62,26 +65,34 @@ class RecentIds:
         """Tell whether an unknown id may yet have been here: after a restart, or when memory is full."""
         return now - self._complete_since < CIRCULATION
 
-    def note(self, message_id: bytes, now: float) -> set[tuple[bytes, bytes]]:
-        """Return the set of (token, next hop) that an id was sent to, for the caller to extend."""
+    def sent(self, message_id: bytes) -> frozenset[tuple[bytes, Hop]] | set[tuple[bytes, Hop]]:
+        """Return the (token, next hop) pairs that an id was sent to."""
+        known = self._sent.get(message_id)
+        return known[1] if known is not None else frozenset()
+
+    def note(self, message_id: bytes, now: float, pairs: Iterable[tuple[bytes, Hop]]) -> None:
+        """Remember that an id was sent to these (token, next hop) pairs."""
         known = self._sent.get(message_id)
         if known is None:
             if len(self._sent) >= self._capacity:
                 _, (seen, _) = self._sent.popitem(last=False)
                 self._complete_since = max(self._complete_since, seen)
             known = self._sent[message_id] = (now, set())
-        return known[1]
+        known[1].update(pairs)
 
 
 class Router:
     """One relay's decisions: from a message and where it came from to what is sent on."""
 
-    def __init__(self, relay: RelayId, profile: Profile, leases: LeaseBook, memory: RecentIds) -> None:
+    def __init__(
+        self, relay: RelayId, profile: Profile, leases: LeaseBook, memory: RecentIds, label: bytes
+    ) -> None:
+        """Begin with a first trail label (16 random bytes)."""
         self._relay = relay
         self._profile = profile
         self._leases = leases
         self._memory = memory
-        self._labels: tuple[bytes, ...] = ()
+        self._labels: tuple[bytes, ...] = (label,)
 
     def use_label(self, label: bytes) -> None:
         """Take a fresh trail label (16 random bytes) for a new epoch; the last one is still recognised."""
@@ -90,7 +101,7 @@ class Router:
     def route(self, message: Message, previous: bytes, now: float) -> Decision:
         """Decide on a checked message that came from `previous` (a relay's key, or `ORIGIN`).
 
-        Raises `DecodeError` if the trail is forged.
+        Raises `DecodeError` if the trail is forged, or so full that no next hop would take it.
         """
         trail = Trail(message.trail)
         popcount = trail.popcount()
@@ -105,6 +116,8 @@ class Router:
             outcome = Outcome.DUPLICATE if known else Outcome.UNROUTED
             return Decision(outcome, popcount=popcount)
         trail.add(self._labels[0])
+        if trail.popcount() > MAX_BITS_SET:
+            raise DecodeError("a trail has no room for another relay")
         header = trail.to_bytes()
         sends = tuple(
             Send(hop, Message(message.id, message.day, tuple(matched), header, message.body))
@@ -118,15 +131,17 @@ class Router:
         # Where the id is known, memory of (token, next hop) ends the loop and loses nothing.
         return not known and self._memory.may_have_forgotten(now)
 
-    def _fresh_tokens(self, message: Message, previous: bytes, now: float) -> dict[bytes, list[bytes]]:
-        sent = self._memory.note(message.id, now)
-        fresh: dict[bytes, list[bytes]] = {}
+    def _fresh_tokens(self, message: Message, previous: bytes, now: float) -> dict[Hop, list[bytes]]:
+        sent = self._memory.sent(message.id)
+        fresh: dict[Hop, list[bytes]] = {}
         table = self._leases.table(message.day)
         if table is None:
             return fresh
         for token in message.tokens:
             for hop in table.lookup(element(self._profile, token, self._relay, previous)):
                 if (token, hop) not in sent:
-                    sent.add((token, hop))
                     fresh.setdefault(hop, []).append(token)
+        if fresh:
+            # Only what is sent on is remembered, so that messages without a route cannot flush the memory.
+            self._memory.note(message.id, now, ((t, hop) for hop, found in fresh.items() for t in found))
         return fresh

@@ -18,7 +18,7 @@ assert MAX_BODY + 4096 <= MAX_OVERLAY_FRAME
 MAX_DIRECTORY_REQUEST = 1024  # bytes; a descriptor has about 300
 MAX_DIRECTORY_ANSWER = MAX_ROSTER + 4096  # bytes; rosters come one at a time
 
-Reason = Annotated[str, msgspec.Meta(max_length=64)]
+Reason = Literal["form", "day", "quota", "withdrawn"]
 
 
 class Forward(Wire, frozen=True, tag="forward"):
@@ -89,7 +89,7 @@ class Rosters(Wire, frozen=True, tag="rosters"):
 class Refused(Wire, frozen=True, tag="refused"):
     """The directory declines, and why."""
 
-    reason: Annotated[str, msgspec.Meta(max_length=256)]
+    reason: Annotated[str, msgspec.Meta(max_length=256, pattern="^[ -~]*$")]
 
 
 DirectoryRequest = Register | Fetch

@@ -1,4 +1,4 @@
-"""Domain-separated BLAKE2b: every use of the hash has a name of its own, all listed here."""
+"""Domain-separated BLAKE2b: every use of the hash has a name of its own, listed here."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Domain(bytes, Enum):
     ROSTER = b"hc.roster"
     TRANSCRIPT = b"hc.transcript"
     LINK_KEY = b"hc.link-key"
-    SEAT = b"hc.seat"
+    # `tree` shuffles with `hc.tree` by itself: it depends on the standard library alone.
 
 
 def digest(domain: Domain, *parts: bytes, key: bytes = b"", size: int = DIGEST) -> bytes:

@@ -13,6 +13,7 @@ from hushcast_protocol.bloom import CAPACITY
 from hushcast_protocol.epochs import Calendar
 from hushcast_protocol.errors import AuthenticationError, DecodeError, Refusal
 from hushcast_protocol.hashes import LABEL, Domain, digest
+from hushcast_protocol.hops import Hop, mailbox_hop, relay_hop
 from hushcast_protocol.routing import RoutingTable
 from hushcast_protocol.secrets import LeaseSecret, Seed
 from hushcast_protocol.signatures import Purpose, Signed, check, sign
@@ -100,11 +101,11 @@ def check_consent(signed: Signed, relay: RelayId, install: Install) -> Consent:
 
 @dataclass(frozen=True)
 class Lease:
-    """A lease as held by a relay; `hop` is the 32-byte key of the next hop, relay or mailbox."""
+    """A lease as held by a relay."""
 
     id: bytes
     day: int
-    hop: bytes
+    hop: Hop
     address: Address | None  # of a mailbox; a relay's is in the roster
     elements: tuple[bytes, ...]
 
@@ -152,10 +153,10 @@ class LeaseBook:
         address = None
         if isinstance(install.next_hop, ToMailbox):
             consent = check_consent(install.next_hop.consent, self._relay, install)
-            hop, address = consent.mailbox, parse_address(consent.address)
+            hop, address = mailbox_hop(consent.mailbox), parse_address(consent.address)
         else:
-            hop = install.next_hop.relay
-            if hop == self._relay:
+            hop = relay_hop(install.next_hop.relay)
+            if install.next_hop.relay == self._relay:
                 raise DecodeError("an instruction routes a relay to itself")
         lease = Lease(install.lease, install.day, hop, address, tuple(dict.fromkeys(install.elements)))
         held = self._leases.get(lease.id)
@@ -175,7 +176,7 @@ class LeaseBook:
         held = self._leases.get(lease)
         if held is not None:
             self._drop(held)
-        elif len(self._tombstones) >= MAX_TOMBSTONES:
+        elif lease not in self._tombstones and len(self._tombstones) >= MAX_TOMBSTONES:
             raise Refusal("quota")
         day = held.day if held is not None else self._calendar.day(now) + 1
         self._tombstones[lease] = day
@@ -201,8 +202,8 @@ class LeaseBook:
             del self._tombstones[lease]
         return gone + dead
 
-    def mailbox_address(self, hop: bytes) -> Address | None:
-        """Return where the mailbox with the key `hop` is reached, if a lease here sends to it."""
+    def mailbox_address(self, hop: Hop) -> Address | None:
+        """Return where a mailbox is reached, if a lease here sends to it."""
         return next((lease.address for lease in self._leases.values() if lease.hop == hop), None)
 
     def _replace(self, held: Lease | None, lease: Lease) -> None:

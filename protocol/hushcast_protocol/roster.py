@@ -8,6 +8,8 @@ from functools import cached_property
 from typing import Annotated
 
 import msgspec
+from nacl.bindings import crypto_scalarmult
+from nacl.exceptions import CryptoError
 
 from hushcast_protocol.addresses import Address, parse_address
 from hushcast_protocol.epochs import MAX_EPOCH, MIN_EPOCH, Calendar
@@ -20,6 +22,8 @@ from hushcast_protocol.wire import Bytes32, Counter, PublicKey, RelayId, Wire, d
 MAX_RELAYS = 2000  # design §3 row 12: beyond it a full mesh of onion links breaks, and shards are needed
 MAX_DESCRIPTOR = 512  # bytes; a descriptor has about 300
 MAX_ROSTER = MAX_RELAYS * (MAX_DESCRIPTOR + 32)  # bytes
+_ANY_SCALAR = b"\x01" * 32
+
 GENESIS = bytes(32)
 """The digest before a network's first roster."""
 
@@ -121,6 +125,10 @@ def check_descriptor(signed: Signed, network: Network) -> Descriptor:
         raise DecodeError("a descriptor is of another network")
     if descriptor.relay == bytes(32):
         raise DecodeError("a descriptor names no key")
+    try:
+        crypto_scalarmult(_ANY_SCALAR, descriptor.parcel_key)
+    except (CryptoError, RuntimeError):
+        raise DecodeError("a descriptor's parcel key is not one that anything can be sealed to") from None
     parse_address(descriptor.address)
     check(descriptor.relay, Purpose.DESCRIPTOR, signed.body, signed.signature)
     return descriptor

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from hushcast_protocol.bloom import CAPACITY, positions
 from hushcast_protocol.errors import Refusal
+from hushcast_protocol.hops import Hop
 
 
 class _Column:
@@ -17,7 +18,7 @@ class _Column:
 
     __slots__ = ("bit", "counts", "elements", "hop")
 
-    def __init__(self, hop: bytes, bit: int) -> None:
+    def __init__(self, hop: Hop, bit: int) -> None:
         self.hop = hop
         self.bit = bit
         self.elements = 0
@@ -33,7 +34,7 @@ class RoutingTable:
     def __init__(self, key: bytes) -> None:
         self._key = key
         self._rows: dict[int, int] = {}
-        self._columns: dict[bytes, _Column] = {}
+        self._columns: dict[Hop, _Column] = {}
         self._by_bit: list[_Column | None] = []
         self._free: list[int] = []
 
@@ -41,12 +42,12 @@ class RoutingTable:
         """Return the number of next hops."""
         return len(self._columns)
 
-    def elements(self, hop: bytes) -> int:
+    def elements(self, hop: Hop) -> int:
         """Return how many elements the filter of `hop` holds, repeats counted."""
         column = self._columns.get(hop)
         return column.elements if column else 0
 
-    def add(self, hop: bytes, elements: Iterable[bytes]) -> None:
+    def add(self, hop: Hop, elements: Iterable[bytes]) -> None:
         """Put elements into the filter of `hop`; all or, if it would pass `CAPACITY`, none (`Refusal`)."""
         batch = list(elements)
         if self.elements(hop) + len(batch) > CAPACITY:
@@ -63,7 +64,7 @@ class RoutingTable:
                 if not count:
                     rows[position] = rows.get(position, 0) | bit
 
-    def remove(self, hop: bytes, elements: Iterable[bytes]) -> None:
+    def remove(self, hop: Hop, elements: Iterable[bytes]) -> None:
         """Take elements that were added out of the filter of `hop`; an empty filter disappears."""
         column = self._columns[hop]
         bit, counts, rows = 1 << column.bit, column.counts, self._rows
@@ -81,14 +82,14 @@ class RoutingTable:
             self._by_bit[column.bit] = None
             self._free.append(column.bit)
 
-    def lookup(self, element: bytes) -> list[bytes]:
+    def lookup(self, element: bytes) -> list[Hop]:
         """Return the next hops whose filter holds `element`: all that do, and by chance one that does not."""
         found = -1
         for position in positions(element, self._key):
             found &= self._rows.get(position, 0)
             if not found:
                 return []
-        hops = []
+        hops: list[Hop] = []
         while found:
             lowest = found & -found
             column = self._by_bit[lowest.bit_length() - 1]
@@ -97,7 +98,7 @@ class RoutingTable:
             found ^= lowest
         return hops
 
-    def _open(self, hop: bytes) -> _Column:
+    def _open(self, hop: Hop) -> _Column:
         if self._free:
             bit = self._free.pop()
         else:

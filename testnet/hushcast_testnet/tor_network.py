@@ -138,7 +138,7 @@ async def prepare(directory: Path, ports: Iterable[int], clients: int = 1) -> Pr
     """Write keys and configuration of a network into `directory`, which must not exist yet.
 
     `ports` are `ports_needed(clients)` ports from `held_ports`, held until the network is started. Raises
-    `UsageError` when tor is not installed or the directory exists, `TransportError` when its key programs fail.
+    `UsageError` when tor is missing or the directory exists, `TransportError` when its key programs fail.
     """
     left = iter(ports)
     directory = _made(directory)

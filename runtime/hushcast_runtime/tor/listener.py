@@ -14,6 +14,8 @@ from hushcast_runtime.tor.publication import Publication
 from hushcast_runtime.transports.base import StreamHandler, TransportError
 from hushcast_runtime.transports.streams import LOOPBACK, port_of, serve_streams
 
+_SLOW = 10.0  # seconds; a directory that takes longer to answer an upload is not waited for
+
 Withdraw = Callable[["TorListener"], Awaitable[None]]
 
 
@@ -57,22 +59,24 @@ class TorListener:
         await serve_streams(self._listener, handler)
 
     async def published(self) -> None:
-        """Return once a directory holds each of the service's descriptors.
+        """Return once directories hold the service's descriptors: all of them, or some and the rest are slow.
 
         Raises `TransportError` when that takes longer than the settings allow or the service is closed. A
         refused upload is not the end: tor tries again by itself.
         """
         with trio.move_on_after(self._published_within):
-            await self.publication.done.wait()
+            await self.publication.held.wait()
+            with trio.move_on_after(_SLOW):
+                await self.publication.complete.wait()
         if self._closed:
             raise TransportError("the onion service was closed")
-        if not self.publication.done.is_set():
+        if not self.publication.held.is_set():
             raise TransportError("tor has not published the onion service in time")
 
     async def aclose(self) -> None:
         """Withdraw the service and close its port; streams already accepted are left to their handlers."""
         self._closed = True
-        self.publication.done.set()  # whoever waits is told
+        self.publication.end()
         try:
             await self._withdraw(self)
         finally:

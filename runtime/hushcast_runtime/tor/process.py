@@ -64,15 +64,18 @@ async def run_tor(
         raise UsageError("tor is not installed: install the package tor, or name a running one's endpoints")
     state = _prepare(state_directory, torrc_include)
     process = await _start(program, state)
+    ended = False
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_fail_when_ended, process)
             task_status.started(await _control_port(state / _PORT_FILE))
     except* TransportError:
-        raise TransportError(f"our tor ended with status {process.returncode}: see its {_LOG}") from None
+        ended = True
     finally:
         with trio.CancelScope(shield=True):
             await _stop(process)
+    if ended:
+        raise TransportError(f"our tor ended with status {process.returncode}: see its {_LOG}")
 
 
 def _prepare(directory: Path, include: Path | None) -> Path:

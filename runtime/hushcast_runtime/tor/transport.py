@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import os
 import re
+from contextlib import suppress
 from typing import Any
 
 import trio
@@ -26,6 +27,7 @@ from hushcast_runtime.transports.base import Listener, TransportError
 from hushcast_runtime.transports.streams import listen_on_loopback
 
 _ISOLATION = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
+_WITHDRAW_WITHIN = 5.0  # seconds; tor answers within milliseconds
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0  # seconds between attempts to reach the control port
 
 
@@ -101,9 +103,10 @@ class TorTransport:
     async def _adopt(self, control: ControlClient) -> None:
         await control.set_events(*publication.EVENTS, *bootstrap.EVENTS)
         self._socks = self._settings.socks or await _socks_of(control)
-        for service in list(self._services.values()):
-            await self._add(control, service)
         self._control = control
+        for service in list(self._services.values()):
+            if service.service in self._services:  # not closed while the others were added
+                await self._add(control, service)
         await self._watch.begin(control)
 
     def _handle(self, event: Any) -> None:
@@ -134,9 +137,7 @@ class TorTransport:
         try:
             await self._add(control, service)
         except BaseException:
-            with trio.move_on_after(5) as scope:  # cancelled or refused, it must not stay half open
-                scope.shield = True
-                await service.aclose()
+            await service.aclose()
             raise
         return service
 
@@ -144,7 +145,11 @@ class TorTransport:
         if self._services.get(service.service) is not service:
             return
         del self._services[service.service]
-        if self._control is not None and not self._control.lost.is_set():
+        if self._control is None:
+            return
+        # Whoever is cancelled must withdraw all the same; a lost connection has done so already.
+        with suppress(TransportError), trio.move_on_after(_WITHDRAW_WITHIN) as scope:
+            scope.shield = True
             await self._control.del_onion(service.service)
 
     async def connect(self, address: Address, isolation: str) -> trio.abc.Stream:

@@ -1,0 +1,174 @@
+"""The daemon's end of the control socket."""
+
+from __future__ import annotations
+
+import os
+import socket as sockets
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import structlog
+import trio
+
+from hushcast_node.control.lines import Lines
+from hushcast_node.control.words import (
+    MAX_LINE,
+    Answer,
+    Delivered,
+    Described,
+    Failed,
+    Listed,
+    Publish,
+    Published,
+    Request,
+    Status,
+    Subscribe,
+    Subscribed,
+    Subscriptions,
+    Unsubscribe,
+    Unsubscribed,
+    as_text,
+    decode_request,
+    decode_shown,
+    encode_line,
+)
+from hushcast_node.pubsub import Feed, PubSub
+from hushcast_protocol.errors import DecodeError, Refusal, UsageError
+from hushcast_protocol.topics import parse_topic
+from hushcast_runtime.counters import Counters
+
+MAX_CONNECTIONS = 256  # at once; an application more waits until another leaves
+
+log = structlog.get_logger("control")
+
+
+class ControlServer:
+    """Serves applications; until the daemon is up it answers `status` only.
+
+    Whoever can open the socket is trusted: its file mode (0600) is the access control.
+    """
+
+    def __init__(self, path: Path, status: Callable[[], dict[str, Any]], counters: Counters) -> None:
+        self._path = path
+        self._status = status
+        self._counters = counters
+        self._service: PubSub | None = None
+        self._connections = trio.CapacityLimiter(MAX_CONNECTIONS)
+
+    def open(self, service: PubSub) -> None:
+        """Serve everything from now on."""
+        self._service = service
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Listen until cancelled; the caller holds the lock of the state directory."""
+        listener = _listen(self._path)
+        try:
+            await trio.serve_listeners(self._serve, [listener], task_status=task_status)  # type: ignore[arg-type]
+        finally:
+            _remove(self._path)
+
+    async def _serve(self, stream: trio.SocketStream) -> None:
+        async with self._connections:
+            try:
+                async with stream:
+                    await self._converse(Lines(stream, MAX_LINE))
+            except (trio.BrokenResourceError, trio.ClosedResourceError):
+                pass  # the application went away
+            except Exception:
+                self._counters.add("internal_errors")
+                log.exception("an application's request met an error of this program")
+
+    async def _converse(self, lines: Lines) -> None:
+        try:
+            line = await lines.read()
+            if line is None:
+                return
+            request = decode_request(line)
+            if isinstance(request, Subscribe):
+                await self._feed(request, lines)
+            else:
+                await lines.write(encode_line(await self._answer(request)))
+        except (DecodeError, UsageError) as error:
+            await lines.write(encode_line(Failed("usage", str(error))))
+        except Refusal as refusal:
+            await lines.write(encode_line(Failed("refused", refusal.reason)))
+
+    async def _answer(self, request: Request) -> Answer:
+        if isinstance(request, Status):
+            return Described(self._status())
+        service = self._ready()
+        if isinstance(request, Subscriptions):
+            return Listed(service.subscriptions())
+        assert isinstance(request, Publish | Unsubscribe)
+        topic = parse_topic(request.topic)
+        if isinstance(request, Publish):
+            accepted = await service.publish(topic, request.payload)
+            return Published(accepted.id.hex(), topic.name)
+        return Unsubscribed(topic.name, await service.unsubscribe(topic))
+
+    def _ready(self) -> PubSub:
+        if self._service is None:
+            raise Refusal("the daemon is starting: `hushcast status` shows how far it is")
+        return self._service
+
+    async def _feed(self, request: Subscribe, lines: Lines) -> None:
+        topic = parse_topic(request.topic)
+        service = self._ready()
+        async with trio.open_nursery() as nursery:
+            feed: Feed | None = None
+            try:
+                # The application leaving must end the wait for relays, too.
+                listening = _Listening(lines)
+                nursery.start_soon(listening.run, nursery.cancel_scope)
+                feed = listening.feed = await service.subscribe(topic)
+                await lines.write(encode_line(Subscribed(topic.name, feed.nodes)))
+                while (arrival := await feed.next()) is not None:
+                    cursor, received = arrival
+                    text, encoding = as_text(received.payload)
+                    event = Delivered(
+                        topic.name, received.id.hex(), text, encoding, round(received.received_at, 3), cursor
+                    )
+                    await lines.write(encode_line(event))
+                await lines.write(encode_line(Unsubscribed(topic.name, True)))
+            finally:
+                if feed is not None:
+                    feed.close()
+                nursery.cancel_scope.cancel()
+
+
+class _Listening:
+    """Hears what a listening application says, and when it leaves."""
+
+    def __init__(self, lines: Lines) -> None:
+        self._lines = lines
+        self.feed: Feed | None = None
+
+    async def run(self, scope: trio.CancelScope) -> None:
+        try:
+            while (line := await self._lines.read()) is not None:
+                if self.feed is not None:
+                    self.feed.shown(decode_shown(line).cursor)
+        except (trio.BrokenResourceError, DecodeError):
+            pass
+        scope.cancel()
+
+
+def _listen(path: Path) -> trio.SocketListener:
+    socket = sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM)
+    try:
+        path.unlink(missing_ok=True)  # left by a daemon that was killed: we hold its lock
+        before = os.umask(0o177)  # from its first moment on the socket is the owner's alone
+        try:
+            socket.bind(str(path))
+        finally:
+            os.umask(before)
+        socket.listen(64)
+    except OSError as error:
+        socket.close()
+        raise UsageError(f"the control socket {path} cannot be opened: {error.strerror}") from None
+    return trio.SocketListener(trio.socket.from_stdlib_socket(socket))
+
+
+def _remove(path: Path) -> None:
+    path.unlink(missing_ok=True)

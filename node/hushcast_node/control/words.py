@@ -1,0 +1,147 @@
+"""What is said over the control socket: JSON objects, one a line, declared once for both ends.
+
+A connection carries one request. The daemon answers with one `…Done` or `Failed` line; a `subscribe` is
+answered with `Subscribed` and then a `Delivered` line for each message, and hears `Shown` lines meanwhile.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from hushcast_protocol.errors import DecodeError
+from hushcast_protocol.messages import MAX_PAYLOAD
+
+MAX_LINE = 2 * MAX_PAYLOAD  # bytes; a payload in base64 takes four thirds of its size
+
+
+class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    pass
+
+
+class Publish(_Line, frozen=True, tag_field="op", tag="publish"):
+    """Publish `payload` (base64) on a topic."""
+
+    topic: str
+    payload: bytes
+
+
+class Subscribe(_Line, frozen=True, tag_field="op", tag="subscribe"):
+    """Subscribe to a topic and hear its messages until the connection closes."""
+
+    topic: str
+
+
+class Unsubscribe(_Line, frozen=True, tag_field="op", tag="unsubscribe"):
+    """End the subscription to a topic."""
+
+    topic: str
+
+
+class Subscriptions(_Line, frozen=True, tag_field="op", tag="subscriptions"):
+    """List the subscriptions."""
+
+
+class Status(_Line, frozen=True, tag_field="op", tag="status"):
+    """Describe the daemon."""
+
+
+class Shown(_Line, frozen=True, tag_field="op", tag="shown"):
+    """The application has shown all messages up to `cursor`."""
+
+    cursor: Annotated[int, msgspec.Meta(ge=0, lt=2**63)]
+
+
+Request = Publish | Subscribe | Unsubscribe | Subscriptions | Status
+
+
+class Published(_Line, frozen=True, tag_field="event", tag="published"):
+    """A relay has taken the message over."""
+
+    id: str
+    topic: str
+    receipt: Literal["accepted"] = "accepted"
+
+
+class Subscribed(_Line, frozen=True, tag_field="event", tag="subscribed"):
+    """Messages on the topic reach the daemon; so many relays route to it."""
+
+    topic: str
+    nodes: int
+
+
+class Delivered(_Line, frozen=True, tag_field="event", tag="message"):
+    """A message; `cursor` is its place in the inbox."""
+
+    topic: str
+    id: str
+    payload: str
+    encoding: Literal["utf-8", "base64"]
+    received_at: float
+    cursor: int
+
+
+class Unsubscribed(_Line, frozen=True, tag_field="event", tag="unsubscribed"):
+    """The subscription is over; `existed` tells whether there was one."""
+
+    topic: str
+    existed: bool
+
+
+class Listed(_Line, frozen=True, tag_field="event", tag="subscriptions"):
+    """The subscriptions, `{"topic", "nodes", "ready", "since"}` each."""
+
+    subscriptions: list[dict[str, Any]]
+
+
+class Described(_Line, frozen=True, tag_field="event", tag="status"):
+    """The daemon's state."""
+
+    status: dict[str, Any]
+
+
+class Failed(_Line, frozen=True, tag_field="event", tag="failed"):
+    """The request was not carried out: its words were wrong, or daemon or network declined."""
+
+    kind: Literal["usage", "refused"]
+    reason: str
+
+
+Answer = Published | Subscribed | Delivered | Unsubscribed | Listed | Described | Failed
+
+encode_line = msgspec.json.Encoder().encode
+_decode_request = msgspec.json.Decoder(Request).decode
+_decode_answer = msgspec.json.Decoder(Answer).decode
+_decode_shown = msgspec.json.Decoder(Shown).decode
+
+
+def decode_request(line: bytes) -> Request:
+    """Decode an application's request; raise `DecodeError` that says what is wrong."""
+    return _checked(_decode_request, line)  # type: ignore[no-any-return]
+
+
+def decode_answer(line: bytes) -> Answer:
+    """Decode a daemon's answer; raise `DecodeError`."""
+    return _checked(_decode_answer, line)  # type: ignore[no-any-return]
+
+
+def decode_shown(line: bytes) -> Shown:
+    """Decode what an application says while it listens; raise `DecodeError`."""
+    return _checked(_decode_shown, line)  # type: ignore[no-any-return]
+
+
+def _checked(decode: Any, line: bytes) -> Any:
+    try:
+        return decode(line)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise DecodeError(f"a line does not decode: {error}") from None
+
+
+def as_text(payload: bytes) -> tuple[str, Literal["utf-8", "base64"]]:
+    """Return a payload as JSON can carry it, and how it is encoded."""
+    try:
+        return payload.decode(), "utf-8"
+    except UnicodeDecodeError:
+        return base64.b64encode(payload).decode(), "base64"

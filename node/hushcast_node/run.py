@@ -1,0 +1,95 @@
+"""Runs a node as a process: from its settings to a life that a signal ends."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import structlog
+import trio
+
+from hushcast_node.control.server import ControlServer
+from hushcast_node.daemon import Daemon, Parts
+from hushcast_node.identity import Identity, load_identity
+from hushcast_node.tracing import FileTracer, NoTracer, Tracer
+from hushcast_runtime.config import NodeSettings, directory_address
+from hushcast_runtime.counters import Counters
+from hushcast_runtime.environment import Environment, system_environment
+from hushcast_runtime.process import open_transport, run_until_signal
+from hushcast_runtime.store import SqliteStore
+from hushcast_runtime.tor.transport import TorTransport
+
+log = structlog.get_logger("node")
+
+
+def run_node(settings: NodeSettings) -> None:
+    """Run a node until SIGTERM or SIGINT; raises the `HushcastError` that ended it."""
+    run_until_signal(settings, _Node(settings).live)
+
+
+class _Node:
+    """One node process."""
+
+    def __init__(self, settings: NodeSettings) -> None:
+        self._settings = settings
+        self._env = system_environment()
+        self._counters = Counters()
+        self._tor: TorTransport | None = None
+        self._daemon: Daemon | None = None
+
+    async def live(self, nursery: trio.Nursery) -> None:
+        """Start everything: the control socket first, so that `status` can show the rest."""
+        settings, env = self._settings, self._env
+        state = Path(settings.state)
+        control = ControlServer(settings.socket_path(), self._status, self._counters)
+        await nursery.start(control.run)
+        store = SqliteStore(state / "state.db")
+        try:
+            identity = load_identity(state, env.randomness) if settings.role == "relay" else None
+            transport = await open_transport(settings, nursery, self._announce)
+            self._daemon = Daemon(
+                Parts(
+                    settings.network.network(),
+                    settings.profile(),
+                    directory_address(settings),
+                    bytes.fromhex(settings.network.directory_key),
+                    identity,
+                    env,
+                    transport,
+                    store,
+                    _tracer(settings, identity, env),
+                ),
+                self._counters,
+            )
+            async with trio.open_nursery() as living:
+                await living.start(self._daemon.run)
+                control.open(self._daemon)
+                log.info("running", role=settings.role)
+        finally:
+            store.close()
+
+    def _announce(self, tor: TorTransport) -> None:
+        self._tor = tor
+
+    def _status(self) -> dict[str, Any]:
+        status: dict[str, Any] = {"ready": False, "role": self._settings.role}
+        if self._daemon is not None:
+            status = self._daemon.status()
+        status["transport"] = self._settings.transport
+        status["tor"] = asdict(self._tor.state) if self._tor is not None else None
+        return status
+
+
+def _tracer(settings: NodeSettings, identity: Identity | None, env: Environment) -> Tracer:
+    if settings.testnet is None:
+        return NoTracer()
+    node = identity.seed.public().hex() if identity else settings.testnet.name
+    return FileTracer(
+        Path(settings.testnet.traces),
+        settings.testnet.name,
+        node,
+        settings.testnet.began,
+        settings.network.epoch_seconds,
+        env,
+    )

@@ -1,0 +1,92 @@
+"""What every daemon process does around its work: lock its state, open its transport, end on a signal."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import structlog
+import trio
+
+from hushcast_protocol.errors import HushcastError, UsageError
+from hushcast_runtime.config import DirectorySettings, NodeSettings
+from hushcast_runtime.files import private_directory
+from hushcast_runtime.logs import configure_logs
+from hushcast_runtime.tor.transport import TorTransport
+from hushcast_runtime.transports.base import Transport
+from hushcast_runtime.transports.tcp import TcpTransport
+
+log = structlog.get_logger("process")
+
+Work = Callable[[trio.Nursery], Awaitable[None]]
+"""Starts a daemon's tasks in the nursery and returns, or goes on until cancelled."""
+
+
+def run_until_signal(settings: NodeSettings | DirectorySettings, work: Work) -> None:
+    """Run a daemon until SIGTERM or SIGINT.
+
+    Raises the `HushcastError` that ended it, `UsageError` if another daemon uses its state.
+    """
+    configure_logs(settings.log.level, settings.log.json)
+    state = private_directory(Path(settings.state))
+    with _locked(state):
+        try:
+            trio.run(_live, work)
+        except* HushcastError as errors:
+            raise _first(errors) from None
+
+
+@contextmanager
+def _locked(state: Path) -> Iterator[None]:
+    """Hold the state directory for this process alone; the kernel frees it however the process ends."""
+    with (state / "lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UsageError(f"another daemon is running with the state directory {state}") from None
+        file.write(f"{os.getpid()}\n")
+        file.flush()
+        yield
+
+
+async def _live(work: Work) -> None:
+    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(work, nursery)
+            async for _ in signals:
+                log.info("stopping")
+                nursery.cancel_scope.cancel()
+                return
+
+
+async def open_transport(
+    settings: NodeSettings | DirectorySettings, nursery: trio.Nursery, announce: Callable[[Any], None]
+) -> Transport:
+    """Open the transport of the settings; `announce` gets it before it is ready, to show its progress."""
+    if settings.transport == "tcp":
+        return TcpTransport()
+    shown = -1
+
+    def progress(percent: int, summary: str) -> None:
+        nonlocal shown
+        if percent > shown:
+            shown = percent
+            log.info("tor", percent=percent, phase=summary)
+
+    tor = TorTransport(settings.tor.settings(Path(settings.state)), progress)
+    announce(tor)
+    await nursery.start(tor.run)
+    return tor
+
+
+def _first(group: BaseExceptionGroup[HushcastError]) -> HushcastError:
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    assert isinstance(error, HushcastError)
+    return error

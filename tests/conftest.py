@@ -1,0 +1,35 @@
+"""Fixtures of all tests: one private Tor network for the whole run, made when the first test asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import trio
+
+from hushcast_testnet import private_tor
+from hushcast_testnet.private_tor import TorNetwork
+
+TOR_READY_WITHIN = 120.0  # seconds; measured 14, and other work may share the machine
+
+
+@pytest.fixture(scope="session")
+def tor_network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TorNetwork]:
+    # A session outlives every test's event loop, so this has loops of its own, before and after them.
+    directory = tmp_path_factory.mktemp("tor") / "network"
+    network = trio.run(_up, directory)
+    yield network
+    trio.run(private_tor.stop, network.processes)
+
+
+async def _up(directory: Path) -> TorNetwork:
+    with trio.fail_after(TOR_READY_WITHIN):
+        network = await private_tor.start(directory)
+        try:
+            await private_tor.wait_ready(network)
+        except BaseException:
+            with trio.CancelScope(shield=True):
+                await private_tor.stop(network.processes)
+            raise
+    return network

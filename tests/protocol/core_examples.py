@@ -1,0 +1,254 @@
+"""Examples of everything that crosses the wire, ways to damage them, and strategies for random ones."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from functools import cache
+
+import nacl.public
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+
+from hushcast_protocol import frames, leases, links, messages, parcels, roster
+from hushcast_protocol.addresses import Address, memory_address, onion_address
+from hushcast_protocol.epochs import Calendar
+from hushcast_protocol.secrets import LeaseSecret, ParcelKey, Randomness, Seed, TopicKey
+from hushcast_protocol.signatures import Purpose, Signed, signature
+from hushcast_protocol.trail import TRAIL_SIZE
+from hushcast_protocol.wire import decoder
+
+CALENDAR = Calendar(60)
+DAY = 1000
+NOW = CALENDAR.day_start(DAY) + CALENDAR.day_seconds / 2  # noon: one day is open
+EPOCH = CALENDAR.epoch(NOW)
+FILTER_KEY = bytes(range(32))
+
+
+def properties(examples: int) -> settings:
+    """Settings of a property test: the same examples on every run, no deadline on a shared machine."""
+    return settings(
+        max_examples=examples,
+        derandomize=True,
+        deadline=None,
+        database=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )
+
+
+def stream(number: int = 0) -> Randomness:
+    """A seeded stream of bytes, in place of `os.urandom`."""
+    return random.Random(number).randbytes
+
+
+def seed(number: int) -> Seed:
+    return Seed(number.to_bytes(32, "big"))
+
+
+@cache
+def relay_id(number: int) -> bytes:
+    """Identity key of relay `number`, 0 and up."""
+    return seed(1000 + number).public()
+
+
+@cache
+def parcel_key(number: int) -> ParcelKey:
+    return ParcelKey((2000 + number).to_bytes(32, "big"))
+
+
+NETWORK = roster.Network("example", "hardened", 60)
+DIRECTORY = seed(1)
+MAILBOX = seed(2)
+TOPIC_KEY = TopicKey(b"k" * 32)
+LEASE_SECRET = LeaseSecret(b"l" * 32)
+
+
+def descriptor_of(number: int) -> roster.Descriptor:
+    relay = relay_id(number)
+    return roster.Descriptor(
+        NETWORK.id, relay, memory_address(relay), parcel_key(number).public(), 6_000_000, 7_000_000
+    )
+
+
+def signed_descriptor(number: int) -> Signed:
+    return roster.sign_descriptor(seed(1000 + number), descriptor_of(number))
+
+
+def roster_body(
+    count: int, epoch: int = EPOCH, previous: bytes = roster.GENESIS, since: int | None = None
+) -> roster.RosterBody:
+    first = epoch if since is None else since
+    entries = tuple(roster.Entry(signed_descriptor(number), first) for number in range(count))
+    return roster.RosterBody(NETWORK, epoch, previous, entries)
+
+
+def roster_of(count: int) -> roster.Roster:
+    signed = roster.sign_roster(DIRECTORY, roster_body(count))
+    return roster.check_roster(signed, DIRECTORY.public(), NETWORK)
+
+
+def mailbox_address(mailbox: Seed = MAILBOX) -> Address:
+    return onion_address(mailbox.public())
+
+
+def mailbox_install(
+    relay: bytes, word: bytes = b"w" * 16, elements: tuple[bytes, ...] = (b"e" * 16,), day: int = DAY
+) -> leases.Install:
+    lease = leases.lease_id(word)
+    consent = leases.give_consent(MAILBOX, mailbox_address(), relay, lease, day)
+    return leases.Install(lease, day, leases.ToMailbox(consent), elements)
+
+
+def lease_book(relay: bytes, key: bytes = FILTER_KEY) -> leases.LeaseBook:
+    return leases.LeaseBook(relay, CALENDAR, key)
+
+
+def carry_out(
+    book: leases.LeaseBook, instruction: leases.Instruction, now: float = NOW
+) -> leases.Lease | tuple[bytes, int]:
+    """Do with an instruction what a daemon does."""
+    if isinstance(instruction, leases.Withdraw):
+        return book.withdraw(instruction, now)
+    return book.install(instruction, now)
+
+
+def parcel_to(
+    number: int, instruction: leases.Instruction, *onward: parcels.Onward, epoch: int = EPOCH
+) -> parcels.Parcel:
+    return parcels.Parcel(
+        network=NETWORK.id,
+        relay=relay_id(number),
+        epoch=epoch,
+        instruction=instruction,
+        patience=20 if onward else 0,
+        onward=onward,
+    )
+
+
+def small_message(
+    tokens: tuple[bytes, ...] = (b"t" * 16,), number: int = 0, day: int = DAY
+) -> messages.Message:
+    return messages.compose(TOPIC_KEY, day, tokens, b"payload %d" % number, stream(number))
+
+
+def truncations(data: bytes) -> Iterator[bytes]:
+    """Every proper prefix."""
+    for size in range(len(data)):
+        yield data[:size]
+
+
+def bit_flips(data: bytes, start: int = 0, end: int | None = None) -> Iterator[bytes]:
+    """The data with each single bit flipped in turn, of the bytes `start` to `end`."""
+    damaged = bytearray(data)
+    for index in range(start, len(data) if end is None else end):
+        for bit in range(8):
+            damaged[index] ^= 1 << bit
+            yield bytes(damaged)
+            damaged[index] ^= 1 << bit
+
+
+# Readers: how a daemon takes hostile bytes of each type, once past whatever seal or signature an adversary
+# can make for itself.
+
+_decode_proof = decoder(links.Proof | links.Anonymous, "proof", links.MAX_HANDSHAKE_FRAME)
+
+
+def read_descriptor(data: bytes) -> object:
+    given = signature(seed(1000), Purpose.DESCRIPTOR, data)
+    return roster.check_descriptor(Signed(data, given), NETWORK)
+
+
+def read_roster(data: bytes) -> object:
+    given = signature(DIRECTORY, Purpose.ROSTER, data)
+    return roster.check_roster(Signed(data, given), DIRECTORY.public(), NETWORK)
+
+
+def read_consent(data: bytes) -> object:
+    given = signature(MAILBOX, Purpose.CONSENT, data)
+    return leases.check_consent(Signed(data, given), relay_id(0), mailbox_install(relay_id(0)))
+
+
+def read_parcel(data: bytes) -> object:
+    recipient = parcel_key(0)
+    sealed = nacl.public.SealedBox(nacl.public.PublicKey(recipient.public())).encrypt(data)
+    return parcels.open_parcel(sealed, recipient, NETWORK.id, relay_id(0), EPOCH)
+
+
+def read_message(data: bytes) -> object:
+    frame = frames.decode_overlay(data)
+    if isinstance(frame, frames.Forward | frames.Drop):
+        messages.check_message(frame.message)
+    return frame
+
+
+READERS = {
+    "overlay": frames.decode_overlay,
+    "message": read_message,
+    "request": frames.decode_directory_request,
+    "answer": frames.decode_directory_answer,
+    "proof": _decode_proof,
+    "descriptor": read_descriptor,
+    "roster": read_roster,
+    "consent": read_consent,
+    "parcel": read_parcel,
+}
+
+
+# Strategies for random values of every type.
+
+bytes16 = st.binary(min_size=16, max_size=16)
+bytes32 = st.binary(min_size=32, max_size=32)
+bytes64 = st.binary(min_size=64, max_size=64)
+counters = st.integers(0, 2**48 - 1)
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=64)
+signed = st.builds(Signed, st.binary(max_size=64), bytes64)
+elements = st.lists(bytes16, min_size=1, max_size=5).map(tuple)
+views = st.none() | st.builds(roster.View, counters, bytes32)
+instructions = st.one_of(
+    st.builds(
+        leases.Install,
+        bytes16,
+        counters,
+        st.builds(leases.ToRelay, bytes32) | st.builds(leases.ToMailbox, signed),
+        elements,
+    ),
+    st.builds(leases.Withdraw, bytes16),
+)
+plain_messages = st.builds(
+    messages.Message,
+    bytes32,
+    counters,
+    st.lists(bytes16, min_size=1, max_size=4).map(tuple),
+    st.binary(min_size=TRAIL_SIZE, max_size=TRAIL_SIZE),
+    st.binary(max_size=100),
+)
+overlay_frames = st.one_of(
+    st.builds(frames.Forward, plain_messages),
+    st.builds(frames.Ack, counters),
+    st.builds(frames.Drop, plain_messages),
+    st.builds(frames.Receipt, st.sampled_from(["accepted", "form", "day", "quota"])),
+    st.builds(frames.ParcelFrame, counters, st.binary(max_size=100)),
+    st.builds(frames.ParcelAnswer, counters, st.none() | texts, st.lists(bytes32, max_size=3).map(tuple)),
+)
+requests = st.builds(frames.Register, signed) | st.builds(frames.Fetch, st.none() | counters)
+answers = st.one_of(
+    st.just(frames.Registered()),
+    st.builds(frames.Rosters, st.none() | signed, st.booleans()),
+    st.builds(frames.Refused, texts),
+)
+proofs = st.builds(links.Proof, bytes32, bytes64, views) | st.builds(links.Anonymous, views)
+open_parcels = st.builds(
+    parcels.Parcel,
+    network=st.just(NETWORK.id),
+    relay=st.just(relay_id(0)),
+    epoch=st.just(EPOCH),
+    instruction=instructions,
+    patience=st.integers(0, parcels.MAX_PATIENCE),
+    onward=st.lists(st.builds(parcels.Onward, bytes32, st.binary(max_size=40)), max_size=3).map(tuple),
+)
+packed = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats() | st.text() | st.binary(),
+    lambda inner: st.lists(inner, max_size=6) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=20,
+)
+"""Arbitrary msgpack values."""

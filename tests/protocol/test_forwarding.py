@@ -1,0 +1,462 @@
+"""Forwarding: the rules one by one, and whole networks in memory against what trees and floods promise."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, deque
+from dataclasses import dataclass, replace
+
+import pytest
+from core_examples import (
+    DAY,
+    NOW,
+    bytes16,
+    carry_out,
+    lease_book,
+    mailbox_address,
+    properties,
+    relay_id,
+    seed,
+    small_message,
+    stream,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hushcast_protocol.errors import DecodeError
+from hushcast_protocol.forwarding import CIRCULATION, Decision, Outcome, RecentIds, Router
+from hushcast_protocol.installations import Installation, ListedRoot, MailboxRoot
+from hushcast_protocol.leases import Install, ToRelay
+from hushcast_protocol.messages import Message, check_message
+from hushcast_protocol.profile import HARDENED, PAPER, Profile
+from hushcast_protocol.secrets import LeaseSecret
+from hushcast_protocol.tokens import ORIGIN, element
+from hushcast_protocol.trail import LABEL_SIZE, MAX_BITS_SET, Trail
+from hushcast_protocol.tree import Tree, plan
+
+OWN, A, B, C = (relay_id(number) for number in range(4))
+ONE, TWO, THREE = (letter * 16 for letter in (b"1", b"2", b"3"))
+LABEL = b"L" * LABEL_SIZE
+START = NOW - 10 * CIRCULATION
+FRESH = NOW - 1  # a relay that started a second ago
+
+
+class Seat:
+    """One relay with a way to install what a test needs."""
+
+    def __init__(self, profile: Profile = HARDENED, started: float = START, memory: int = 1000):
+        self.profile = profile
+        self.leases = lease_book(OWN)
+        self.memory = RecentIds(started, memory)
+        self.router = Router(OWN, profile, self.leases, self.memory, b"\x77" * 16)
+        self.router.use_label(LABEL)
+        self._count = 0
+
+    def take(self, *ways: tuple[bytes, bytes], to: bytes, day: int = DAY) -> Seat:
+        """Route each (token, previous hop) to a next hop."""
+        self._count += 1
+        found = tuple(element(self.profile, token, OWN, previous) for token, previous in ways)
+        carry_out(self.leases, Install(self._count.to_bytes(16, "big"), day, ToRelay(to), found))
+        return self
+
+    def route(self, message: Message, previous: bytes = A, now: float = NOW) -> Decision:
+        return self.router.route(message, previous, now)
+
+
+def sent(decision: Decision) -> dict[bytes, tuple[bytes, ...]]:
+    return {send.hop: send.message.tokens for send in decision.sends}
+
+
+def passed(message: Message, *labels: bytes) -> Message:
+    """The message after it passed the relays with these labels."""
+    trail = Trail(message.trail)
+    for label in labels:
+        trail.add(label)
+    return Message(message.id, message.day, message.tokens, trail.to_bytes(), message.body)
+
+
+both = pytest.mark.parametrize("profile", [HARDENED, PAPER], ids=lambda profile: profile.name)
+
+
+# Where to
+
+
+@both
+def test_a_message_goes_where_its_element_leads(profile):
+    message = small_message((ONE,))
+    decision = Seat(profile).take((ONE, A), to=B).route(message)
+    assert decision.outcome is Outcome.FORWARDED
+    assert sent(decision) == {B: (ONE,)}
+    on = decision.sends[0].message
+    assert (on.id, on.day, on.body) == (message.id, message.day, message.body)
+    check_message(on)
+
+
+@both
+def test_a_message_that_nobody_asked_for_goes_nowhere(profile):
+    seat = Seat(profile)
+    assert seat.route(small_message((ONE,))).outcome is Outcome.UNROUTED
+    seat.take((TWO, A), to=B)
+    decision = seat.route(small_message((ONE,), number=1))
+    assert decision.outcome is Outcome.UNROUTED
+    assert decision.sends == ()
+
+
+def test_only_the_edges_of_a_tree_lead_on():
+    seat = Seat().take((ONE, A), (ONE, ORIGIN), to=B)
+    assert seat.route(small_message((ONE,), 1), A).outcome is Outcome.FORWARDED
+    assert seat.route(small_message((ONE,), 2), ORIGIN).outcome is Outcome.FORWARDED
+    assert seat.route(small_message((ONE,), 3), B).outcome is Outcome.UNROUTED
+    assert seat.route(small_message((ONE,), 4), C).outcome is Outcome.UNROUTED
+
+
+def test_as_published_all_edges_lead_on():
+    seat = Seat(PAPER).take((ONE, A), to=B)
+    for number, previous in enumerate((A, B, C, ORIGIN)):
+        assert seat.route(small_message((ONE,), number), previous).outcome is Outcome.FORWARDED
+
+
+@both
+def test_each_next_hop_gets_the_tokens_that_led_there(profile):
+    seat = Seat(profile).take((ONE, A), to=B).take((ONE, A), (TWO, A), to=C)
+    assert sent(seat.route(small_message((ONE, TWO, THREE)))) == {B: (ONE,), C: (ONE, TWO)}
+
+
+@both
+def test_tables_of_other_days_do_not_count(profile):
+    seat = Seat(profile).take((ONE, A), to=B, day=DAY + 1)
+    assert seat.route(small_message((ONE,))).outcome is Outcome.UNROUTED
+    assert seat.route(small_message((ONE,), day=DAY + 1)).outcome is Outcome.FORWARDED
+
+
+@both
+def test_a_token_said_twice_counts_once(profile):
+    assert sent(Seat(profile).take((ONE, A), to=B).route(small_message((ONE, ONE)))) == {B: (ONE,)}
+
+
+@both
+def test_the_own_label_joins_the_trail(profile):
+    before = passed(small_message((ONE,)), b"x" * LABEL_SIZE)
+    decision = Seat(profile).take((ONE, A), to=B).route(before)
+    after = Trail(decision.sends[0].message.trail)
+    assert LABEL in after
+    assert b"x" * LABEL_SIZE in after
+    assert decision.popcount == Trail(before.trail).popcount()
+
+
+# Each once
+
+
+def test_the_same_message_goes_to_a_next_hop_once():
+    seat = Seat().take((ONE, A), (ONE, C), to=B)
+    message = small_message((ONE,))
+    assert sent(seat.route(message, A)) == {B: (ONE,)}
+    for previous in (A, C, A):
+        decision = seat.route(message, previous)
+        assert decision.outcome is Outcome.DUPLICATE
+        assert decision.sends == ()
+
+
+def test_a_second_copy_brings_what_the_first_did_not():
+    seat = Seat().take((ONE, A), to=B).take((ONE, C), to=B).take((ONE, C), (TWO, C), to=relay_id(7))
+    message = small_message((ONE, TWO))
+    assert sent(seat.route(message, A)) == {B: (ONE,)}
+    assert sent(seat.route(message, C)) == {relay_id(7): (ONE, TWO)}
+    assert seat.route(message, C).outcome is Outcome.DUPLICATE
+
+
+def test_a_copy_with_other_tokens_suppresses_nothing():
+    """Tokens are not part of the id: an adversary may send a true body under a token of its own first."""
+    seat = Seat().take((ONE, A), (TWO, A), to=B)
+    assert sent(seat.route(small_message((TWO,)))) == {B: (TWO,)}
+    assert sent(seat.route(small_message((ONE,)))) == {B: (ONE,)}
+
+
+def test_a_lease_installed_between_two_copies_is_served():
+    seat = Seat().take((ONE, A), to=B)
+    message = small_message((ONE,))
+    seat.route(message)
+    seat.take((ONE, A), to=C)
+    assert sent(seat.route(message)) == {C: (ONE,)}
+
+
+def test_as_published_an_id_is_forwarded_once():
+    seat = Seat(PAPER).take((ONE, A), to=B)
+    message = small_message((ONE, TWO))
+    assert sent(seat.route(message, A)) == {B: (ONE,)}
+    seat.take((TWO, A), to=C)
+    assert seat.route(message, C).outcome is Outcome.DUPLICATE
+
+
+# The trail
+
+
+def test_the_trail_alone_never_drops():
+    """A false positive, or a forged trail, costs nothing where memory is whole."""
+    seat = Seat().take((ONE, A), to=B)
+    assert sent(seat.route(passed(small_message((ONE,)), LABEL))) == {B: (ONE,)}
+
+
+def test_the_trail_drops_where_memory_may_have_been_lost():
+    seat = Seat(started=FRESH).take((ONE, A), to=B)
+    looped = passed(small_message((ONE,)), LABEL)
+    assert seat.route(looped) == Decision(Outcome.LOOP, popcount=Trail(looped.trail).popcount())
+    assert sent(seat.route(small_message((ONE,)))) == {B: (ONE,)}, "a drop must not be remembered as sent"
+
+
+def test_a_relay_that_started_lately_forwards_what_did_not_pass_it():
+    seat = Seat(started=FRESH).take((ONE, A), to=B)
+    assert seat.route(passed(small_message((ONE,)), b"x" * LABEL_SIZE)).outcome is Outcome.FORWARDED
+
+
+def test_a_known_id_is_judged_by_memory_even_if_that_is_young():
+    seat = Seat(started=FRESH).take((ONE, A), to=B).take((ONE, C), to=relay_id(7))
+    message = small_message((ONE,))
+    seat.route(message, A)
+    assert sent(seat.route(passed(message, LABEL), C)) == {relay_id(7): (ONE,)}
+    assert seat.route(passed(message, LABEL), A).outcome is Outcome.DUPLICATE
+
+
+@pytest.mark.parametrize("started", [START, FRESH])
+def test_as_published_the_trail_drops(started):
+    seat = Seat(PAPER, started).take((ONE, A), to=B)
+    assert seat.route(passed(small_message((ONE,)), LABEL)).outcome is Outcome.LOOP
+    assert seat.route(small_message((ONE,))).outcome is Outcome.FORWARDED
+
+
+def test_the_labels_of_this_and_the_last_epoch_are_recognised():
+    labels = [bytes([number]) * LABEL_SIZE for number in range(3)]
+    for passed_label, outcome in zip(labels, (Outcome.FORWARDED, Outcome.LOOP, Outcome.LOOP), strict=True):
+        seat = Seat(PAPER).take((ONE, A), to=B)
+        for label in labels:
+            seat.router.use_label(label)
+        decision = seat.route(passed(small_message((ONE,)), passed_label))
+        assert decision.outcome is outcome
+        if decision.sends:
+            assert labels[2] in Trail(decision.sends[0].message.trail)
+
+
+@both
+def test_a_forged_trail_is_refused(profile):
+    message = small_message((ONE,))
+    forged = Message(message.id, message.day, message.tokens, b"\xff" * len(message.trail), message.body)
+    with pytest.raises(DecodeError):
+        Seat(profile).take((ONE, A), to=B).route(forged)
+    assert Seat(profile).take((ONE, A), to=B).route(message).outcome is Outcome.FORWARDED
+
+
+@both
+def test_what_a_relay_sends_on_the_next_one_accepts(profile):
+    """Else anybody who drops a message with the fullest trail makes one honest relay accuse another."""
+    message = small_message((ONE,))
+    full = ((1 << MAX_BITS_SET) - 1).to_bytes(len(message.trail), "little")
+    fullest = Message(message.id, message.day, message.tokens, full, message.body)
+    try:
+        decision = Seat(profile).take((ONE, ORIGIN), to=B).route(fullest, ORIGIN)
+    except DecodeError:
+        return
+    for send in decision.sends:
+        Trail(send.message.trail)
+
+
+# Memory
+
+
+def test_memory_is_bounded_and_knows_that_it_forgot():
+    memory = RecentIds(0.0, capacity=2)
+    memory.note(b"one", 1000.0)
+    memory.note(b"two", 1001.0)
+    assert not memory.may_have_forgotten(1002.0)
+    memory.note(b"three", 1500.0)
+    assert len(memory) == 2
+    assert b"one" not in memory
+    assert b"two" in memory
+    assert memory.may_have_forgotten(1500.0)
+    assert memory.may_have_forgotten(1000.0 + CIRCULATION - 1)
+    assert not memory.may_have_forgotten(1000.0 + CIRCULATION)
+
+
+def test_memory_is_young_after_a_start():
+    memory = RecentIds(1000.0)
+    assert memory.may_have_forgotten(1000.0 + CIRCULATION - 1)
+    assert not memory.may_have_forgotten(1000.0 + CIRCULATION)
+
+
+@properties(60)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 6), st.sampled_from([A, B, C]), st.sampled_from([ONE, TWO])), max_size=30
+    )
+)
+def test_no_next_hop_gets_a_token_of_a_message_twice(arrivals):
+    seat = Seat()
+    seat.take((ONE, A), (TWO, A), (ONE, B), to=relay_id(7)).take((ONE, A), (ONE, C), (TWO, B), to=relay_id(8))
+    seen: Counter[tuple[bytes, bytes, bytes]] = Counter()
+    for number, previous, token in arrivals:
+        for send in seat.route(small_message((token,), number), previous).sends:
+            seen.update((send.message.id, send.hop, one) for one in send.message.tokens)
+    assert all(count == 1 for count in seen.values())
+
+
+@properties(40)
+@given(st.lists(bytes16, min_size=1, max_size=80).map(tuple), st.sampled_from([HARDENED, PAPER]))
+def test_any_tokens_end_in_a_decision(tokens, profile):
+    assert Seat(profile).take((ONE, A), to=B).route(small_message(tokens)).outcome in Outcome
+
+
+# Whole networks
+
+RELAYS = [relay_id(number) for number in range(60)]
+
+
+@dataclass(frozen=True)
+class Subscription:
+    """A subscriber's key at the root, its tree, and the token it asks for."""
+
+    root: bytes
+    tree: Tree
+    token: bytes
+
+    def way(self, origin: bytes) -> list[tuple[bytes, bytes]]:
+        """The edges from an origin up to the root."""
+        edges, seat = [], origin
+        while seat != self.root:
+            above = self.tree.parents[seat] or self.root
+            edges.append((seat, above))
+            seat = above
+        return edges
+
+
+@dataclass
+class Overlay:
+    """All relays of a network, their leases and routers, and a breadth-first walk through them."""
+
+    routers: dict[bytes, Router]
+    subscriptions: list[Subscription]
+
+    def publish(self, message: Message, *origins: bytes) -> list[tuple[bytes, bytes]]:
+        """Drop a message at origins; return the transmissions as edges, in order."""
+        waiting = deque((ORIGIN, origin, message) for origin in origins)
+        edges = []
+        while waiting:
+            previous, relay, arrived = waiting.popleft()
+            for send in self.routers[relay].route(arrived, previous, NOW).sends:
+                edges.append((relay, send.hop))
+                if send.hop in self.routers:
+                    waiting.append((relay, send.hop, send.message))
+        return edges
+
+    def on(self, token: bytes) -> list[Subscription]:
+        return [subscription for subscription in self.subscriptions if subscription.token == token]
+
+
+def build(profile: Profile, tokens: list[bytes], number: int) -> Overlay:
+    """Plan and install one subscription a token (repeats are several subscribers of one topic)."""
+    draw, chooser = stream(number), random.Random(number)
+    books = {relay: lease_book(relay) for relay in RELAYS}
+    subscriptions = []
+    for index, token in enumerate(tokens):
+        root: ListedRoot | MailboxRoot
+        if profile.edge_elements:
+            mailbox = seed(5000 + index)
+            key, root = mailbox.public(), MailboxRoot(mailbox, mailbox_address(mailbox))
+        else:
+            key = chooser.choice(RELAYS)
+            root = ListedRoot(key)
+        tree = plan([relay for relay in RELAYS if relay != key], profile.depth, draw(32))
+        installation = Installation(DAY, root, tree, (token,), LeaseSecret(draw(32)))
+        for relay in tree.parents:
+            carry_out(books[relay], installation.install(profile, relay))
+        subscriptions.append(Subscription(key, tree, token))
+    routers = {}
+    for relay, book in books.items():
+        routers[relay] = Router(relay, profile, book, RecentIds(START))
+        routers[relay].use_label(draw(LABEL_SIZE))
+    return Overlay(routers, subscriptions)
+
+
+TOPICS = [ONE] * 10 + [TWO] * 4 + [THREE]
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_two_levels_send_exactly_what_the_trees_say(number):
+    overlay = build(HARDENED, TOPICS, number)
+    for index, origin in enumerate(RELAYS):
+        for token in (ONE, TWO, THREE):
+            edges = overlay.publish(small_message((token,), index), origin)
+            assert len(edges) == len(set(edges))
+            assert set(edges) == {edge for one in overlay.on(token) for edge in one.way(origin)}
+
+
+@pytest.mark.parametrize(("depth", "times_ideal"), [(2, 1.0), (3, 1.1), (4, 1.2)])
+def test_every_subscriber_is_reached_along_its_tree_at_little_more_than_the_ideal(depth, times_ideal):
+    """What is above the ideal: an edge of one tree may be one of another tree that the message is not on."""
+    overlay = build(replace(HARDENED, depth=depth), TOPICS, 7)
+    transmissions = ideal = 0
+    for index, origin in enumerate(RELAYS):
+        edges = overlay.publish(small_message((ONE,), index), origin)
+        ways = [subscription.way(origin) for subscription in overlay.on(ONE)]
+        assert {edge for way in ways for edge in way} <= set(edges)
+        assert len(edges) == len(set(edges))
+        assert {one.root for one in overlay.on(TWO)}.isdisjoint(hop for _, hop in edges)
+        transmissions += len(edges)
+        ideal += sum(len(way) for way in ways)
+    assert transmissions <= times_ideal * ideal
+
+
+def test_several_topics_in_one_message_reach_all_their_subscribers():
+    overlay = build(HARDENED, TOPICS, 8)
+    for index, origin in enumerate(RELAYS[:20]):
+        reached = Counter(hop for _, hop in overlay.publish(small_message((ONE, TWO), index), origin))
+        for subscription in overlay.subscriptions:
+            assert reached[subscription.root] == (subscription.token != THREE)
+
+
+def test_a_second_origin_reaches_all_again_at_no_more_than_twice_the_cost():
+    overlay = build(HARDENED, TOPICS, 9)
+    for index in range(20):
+        origins = RELAYS[index], RELAYS[index + 30]
+        edges = overlay.publish(small_message((ONE,), index), *origins)
+        assert len(edges) == len(set(edges))
+        for subscription in overlay.on(ONE):
+            assert all(edge in edges for origin in origins for edge in subscription.way(origin))
+
+
+def test_a_message_dropped_again_costs_nothing():
+    overlay = build(HARDENED, TOPICS, 10)
+    message = small_message((ONE,))
+    assert overlay.publish(message, RELAYS[0])
+    assert overlay.publish(message, RELAYS[0]) == []
+
+
+def flood(overlay: Overlay, token: bytes, origin: bytes) -> tuple[set[bytes], int]:
+    """What VB §4.2 with an exact memory of ids does: who is reached, and at how many transmissions."""
+    hops: dict[bytes, set[bytes]] = {}
+    for subscription in overlay.on(token):
+        for relay, above in subscription.tree.parents.items():
+            hops.setdefault(relay, set()).add(above or subscription.root)
+    reached, waiting = {origin}, [origin]
+    while waiting:
+        for hop in hops.get(waiting.pop(), set()) - reached:
+            reached.add(hop)
+            waiting.append(hop)
+    return reached, sum(len(hops.get(relay, ())) for relay in reached)
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_as_published_all_are_reached_by_a_flood(number):
+    overlay = build(PAPER, TOPICS, number)
+    transmissions = expected = 0
+    for index, origin in enumerate(RELAYS):
+        edges = overlay.publish(small_message((ONE,), index), origin)
+        reached, cost = flood(overlay, ONE, origin)
+        assert {hop for _, hop in edges} | {origin} == reached
+        for subscription in overlay.on(ONE):
+            assert subscription.root in reached
+        transmissions += len(edges)
+        expected += cost
+    assert transmissions == pytest.approx(expected, rel=0.05)
+    # What the hardened profile saves: one path a subscriber instead of nearly all relays times subscribers.
+    assert transmissions > 5 * sum(
+        len(one.way(o)) for one in overlay.on(ONE) for o in RELAYS if o != one.root
+    )

@@ -1,0 +1,90 @@
+"""Frames: tags of their own, and limits that hold what they must."""
+
+import msgspec
+import pytest
+from core_examples import relay_id, small_message, stream
+
+from hushcast_protocol import frames
+from hushcast_protocol.errors import DecodeError
+from hushcast_protocol.messages import MAX_PAYLOAD, MAX_TOKENS, Message, compose
+from hushcast_protocol.parcels import MAX_PARCEL
+from hushcast_protocol.profile import HARDENED, MAX_DEPTH, PAPER, PROFILES, Root
+from hushcast_protocol.roster import MAX_RELAYS
+from hushcast_protocol.secrets import TopicKey
+from hushcast_protocol.wire import encode
+
+
+def largest_message() -> Message:
+    tokens = tuple(number.to_bytes(16, "big") for number in range(MAX_TOKENS))
+    return compose(TopicKey(bytes(32)), 2**48 - 1, tokens, bytes(MAX_PAYLOAD), stream())
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        frames.Forward(largest_message()),
+        frames.Drop(largest_message()),
+        frames.Ack(2**48 - 1),
+        frames.ParcelFrame(2**48 - 1, bytes(MAX_PARCEL)),
+        frames.ParcelAnswer(2**48 - 1, "\U0001f989" * 64, (relay_id(0),) * MAX_RELAYS),
+    ],
+    ids=lambda frame: type(frame).__name__,
+)
+def test_the_largest_frames_fit(frame):
+    assert frames.decode_overlay(encode(frame)) == frame
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        frames.ParcelFrame(1, bytes(MAX_PARCEL + 1)),
+        frames.ParcelAnswer(1, "x" * 65, ()),
+        frames.ParcelAnswer(1, None, (relay_id(0),) * (MAX_RELAYS + 1)),
+        frames.ParcelAnswer(1, None, (b"short",)),
+        frames.Ack(-1),
+        frames.Ack(2**48),
+        frames.Receipt("unheard of"),
+        frames.Receipt(None),
+    ],
+)
+def test_frames_over_their_limits_are_refused(frame):
+    with pytest.raises(DecodeError):
+        frames.decode_overlay(encode(frame))
+
+
+def test_each_kind_of_end_reads_its_own_frames_only():
+    overlay = [frames.Forward(small_message()), frames.Ack(1), frames.Receipt("accepted")]
+    requests, answers = (
+        [frames.Fetch(1)],
+        [frames.Registered(), frames.Refused("full"), frames.Rosters(None, False)],
+    )
+    readers = [
+        (frames.decode_overlay, overlay),
+        (frames.decode_directory_request, requests),
+        (frames.decode_directory_answer, answers),
+    ]
+    for read, own in readers:
+        for _, theirs in readers:
+            for frame in theirs:
+                if theirs is own:
+                    assert read(encode(frame)) == frame
+                else:
+                    with pytest.raises(DecodeError):
+                        read(encode(frame))
+
+
+def test_frames_on_the_wire_do_not_change():
+    assert encode(frames.Ack(7)) == msgspec.msgpack.encode(["ack", 7])
+    assert encode(frames.Receipt("day")) == msgspec.msgpack.encode(["receipt", "day"])
+    assert encode(frames.ParcelFrame(1, b"s")) == msgspec.msgpack.encode(["parcel", 1, b"s"])
+    assert encode(frames.ParcelAnswer(1, None, ())) == msgspec.msgpack.encode(["parcel-answer", 1, None, []])
+    message = small_message()
+    fields = ["message", message.id, message.day, list(message.tokens), message.trail, message.body]
+    assert encode(frames.Forward(message)) == msgspec.msgpack.encode(["forward", fields])
+
+
+def test_profiles_are_what_the_design_says():
+    assert {"paper": PAPER, "hardened": HARDENED} == PROFILES
+    assert (PAPER.root, PAPER.edge_elements, PAPER.trail_alone_drops) == (Root.LISTED, False, True)
+    assert (HARDENED.root, HARDENED.edge_elements, HARDENED.trail_alone_drops) == (Root.MAILBOX, True, False)
+    assert all(1 <= profile.depth <= MAX_DEPTH for profile in PROFILES.values())

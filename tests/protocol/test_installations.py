@@ -1,0 +1,251 @@
+"""Installations: a tree turned into one instruction a relay, sealed so that each sees its own alone."""
+
+from __future__ import annotations
+
+import pytest
+from core_examples import (
+    DAY,
+    EPOCH,
+    LEASE_SECRET,
+    MAILBOX,
+    NETWORK,
+    carry_out,
+    descriptor_of,
+    lease_book,
+    mailbox_address,
+    parcel_key,
+    properties,
+    relay_id,
+    stream,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hushcast_protocol.errors import AuthenticationError
+from hushcast_protocol.installations import Installation, ListedRoot, MailboxRoot, seal_down
+from hushcast_protocol.leases import (
+    Install,
+    ToMailbox,
+    ToRelay,
+    Withdraw,
+    check_consent,
+    lease_id,
+    lease_word,
+)
+from hushcast_protocol.parcels import MAX_FANOUT, MAX_PARCEL, Parcel, open_parcel
+from hushcast_protocol.profile import HARDENED, PAPER, Profile
+from hushcast_protocol.roster import GENESIS, Relay, Roster
+from hushcast_protocol.signatures import Signed
+from hushcast_protocol.tokens import ORIGIN, element
+from hushcast_protocol.tree import Tree, branching, plan
+from hushcast_protocol.wire import encode
+
+TOKENS = (b"1" * 16, b"2" * 16)
+NUMBERS = {relay_id(number): number for number in range(60)}
+RELAYS = list(NUMBERS)
+both = pytest.mark.parametrize("profile", [HARDENED, PAPER], ids=lambda profile: profile.name)
+
+
+def roster(count: int) -> Roster:
+    """A roster as if checked; the relays' descriptors are not signed."""
+    relays = {}
+    for number in range(count):
+        listed = descriptor_of(number)
+        relays[listed.relay] = Relay(listed.relay, listed.address, listed.parcel_key, EPOCH)
+    return Roster(Signed(b"", bytes(64)), NETWORK, EPOCH, GENESIS, relays)
+
+
+def installation(
+    profile: Profile, count: int = 60, seed: bytes = bytes(32), tokens: tuple[bytes, ...] = TOKENS
+) -> Installation:
+    if profile is PAPER:
+        root: ListedRoot | MailboxRoot = ListedRoot(RELAYS[0])
+        relays = RELAYS[1:count]
+    else:
+        root, relays = MailboxRoot(MAILBOX, mailbox_address()), RELAYS[:count]
+    return Installation(DAY, root, plan(relays, profile.depth, seed), tokens, LEASE_SECRET)
+
+
+def installs(profile: Profile, made: Installation) -> dict[bytes, Install]:
+    return {relay: made.install(profile, relay) for relay in made.tree.parents}
+
+
+def walk(parcels: dict[bytes, bytes]) -> list[tuple[bytes, Parcel]]:
+    """Hand parcels on as relays do; return what each relay opened, in order."""
+    waiting, opened = list(parcels.items()), []
+    for relay, sealed in waiting:
+        parcel = open_parcel(sealed, parcel_key(NUMBERS[relay]), NETWORK.id, relay, EPOCH)
+        opened.append((relay, parcel))
+        waiting.extend((onward.relay, onward.sealed) for onward in parcel.onward)
+    return opened
+
+
+# Instructions
+
+
+@both
+def test_every_relay_sends_up_its_tree(profile):
+    made = installation(profile)
+    for relay, install in installs(profile, made).items():
+        above = made.tree.parents[relay]
+        if above is not None:
+            assert install.next_hop == ToRelay(above)
+        elif profile is PAPER:
+            assert install.next_hop == ToRelay(RELAYS[0])
+        else:
+            assert isinstance(install.next_hop, ToMailbox)
+            consent = check_consent(install.next_hop.consent, relay, install)
+            assert (consent.mailbox, consent.address) == (MAILBOX.public(), mailbox_address())
+
+
+def test_a_relay_takes_from_its_children_and_from_publishers():
+    made = installation(HARDENED)
+    for relay, install in installs(HARDENED, made).items():
+        hops = [ORIGIN, *made.tree.children.get(relay, ())]
+        assert set(install.elements) == {
+            element(HARDENED, token, relay, hop) for token in TOKENS for hop in hops
+        }
+        assert len(install.elements) == len(hops) * len(TOKENS)
+
+
+def test_as_published_a_relay_takes_from_anybody():
+    made = installation(PAPER)
+    assert {install.elements for install in installs(PAPER, made).values()} == {
+        tuple(sorted(element(PAPER, token, RELAYS[0], ORIGIN) for token in TOKENS))
+    }
+
+
+@both
+def test_the_order_of_elements_tells_nothing(profile):
+    forth, back = installation(profile), installation(profile, tokens=TOKENS[::-1])
+    for relay in forth.tree.parents:
+        assert forth.install(profile, relay) == back.install(profile, relay)
+        assert list(forth.install(profile, relay).elements) == sorted(forth.install(profile, relay).elements)
+
+
+@both
+def test_leases_differ_at_every_relay_and_only_their_word_withdraws(profile):
+    made = installation(profile)
+    found = installs(profile, made)
+    assert len({install.lease for install in found.values()}) == len(found)
+    for relay, install in found.items():
+        assert install.lease == lease_id(made.withdraw(relay).word)
+        assert made.withdraw(relay) == Withdraw(lease_word(LEASE_SECRET, relay))
+
+
+@both
+def test_no_instruction_shows_token_or_secret(profile):
+    made = installation(profile)
+    for relay, install in installs(profile, made).items():
+        encoded = encode(install)
+        for hidden in (*TOKENS, LEASE_SECRET.reveal(), MAILBOX.reveal(), made.withdraw(relay).word):
+            assert hidden not in encoded
+
+
+def test_relays_under_the_top_do_not_learn_the_mailbox():
+    made = installation(HARDENED)
+    for relay, install in installs(HARDENED, made).items():
+        shown = MAILBOX.public() in encode(install) or mailbox_address().encode() in encode(install)
+        assert shown == (made.tree.parents[relay] is None)
+
+
+# Parcels
+
+
+@both
+@properties(15)
+@given(st.integers(2, 60), st.binary(min_size=32, max_size=32), st.integers(0, 1000))
+def test_every_relay_is_reached_once_with_its_own_instruction(profile, count, seed, number):
+    made = installation(profile, count, seed)
+    instructions = installs(profile, made)
+    top = seal_down(made.tree, instructions, roster(60), EPOCH, stream(number))
+    assert set(top) == set(made.tree.children.get(None, ()))
+    opened = walk(top)
+    assert len(opened) == len(instructions)
+    assert {relay: parcel.instruction for relay, parcel in opened} == instructions
+    for relay, parcel in opened:
+        assert [onward.relay for onward in parcel.onward] == list(made.tree.children.get(relay, ()))
+
+
+def test_installs_and_withdrawals_are_carried_out_all_over():
+    made = installation(HARDENED)
+    books = {relay: lease_book(relay) for relay in RELAYS}
+    for relay, parcel in walk(seal_down(made.tree, installs(HARDENED, made), roster(60), EPOCH, stream())):
+        carry_out(books[relay], parcel.instruction)
+    assert all(len(book) == 1 for book in books.values())
+    withdrawals = {relay: made.withdraw(relay) for relay in RELAYS}
+    other_way = plan(RELAYS, 3, b"s" * 32)
+    for relay, parcel in walk(seal_down(other_way, withdrawals, roster(60), EPOCH, stream(1))):
+        carry_out(books[relay], parcel.instruction)
+    assert all(len(book) == 0 for book in books.values())
+
+
+def test_no_relay_reads_anothers_instruction():
+    made = installation(PAPER)  # three levels, so that somebody passes on what passes on
+    instructions = installs(HARDENED, made)
+    opened = walk(seal_down(made.tree, instructions, roster(60), EPOCH, stream()))
+    assert any(onward.sealed for _, parcel in opened for onward in parcel.onward)
+    for relay, parcel in opened:
+        seen = encode(parcel)
+        for other, install in instructions.items():
+            shown = [install.lease in seen, *(one in seen for one in install.elements)]
+            assert all(shown) if other == relay else not any(shown)
+        for onward in parcel.onward:
+            with pytest.raises(AuthenticationError):
+                open_parcel(onward.sealed, parcel_key(NUMBERS[relay]), NETWORK.id, relay, EPOCH)
+
+
+def test_a_parcel_names_no_relay_but_the_next_ones():
+    made = installation(PAPER)
+    for relay, parcel in walk(seal_down(made.tree, installs(PAPER, made), roster(60), EPOCH, stream())):
+        known = {relay, RELAYS[0], made.tree.parents[relay], *made.tree.children.get(relay, ())}
+        assert {other for other in RELAYS if other in encode(parcel)} <= known
+
+
+def test_a_part_of_a_tree_is_sealed_by_itself():
+    """Relays that did not answer are tried again, without those that did."""
+    made = installation(HARDENED)
+    missing = RELAYS[::3]
+    part = made.tree.only(missing)
+    instructions = {relay: made.install(HARDENED, relay) for relay in missing}
+    opened = walk(seal_down(part, instructions, roster(60), EPOCH, stream()))
+    assert sorted(relay for relay, _ in opened) == sorted(missing)
+    assert {relay: parcel.instruction for relay, parcel in opened} == instructions
+
+
+def test_seals_replay_from_a_seed():
+    made = installation(HARDENED)
+    seals = [seal_down(made.tree, installs(HARDENED, made), roster(60), EPOCH, stream(n)) for n in (1, 1, 2)]
+    assert seals[0] == seals[1]
+    assert all(seals[0][relay] != seals[2][relay] for relay in seals[0])
+
+
+def test_a_relay_waits_longer_the_more_levels_lie_below():
+    made = installation(PAPER)
+    patience = {
+        relay: parcel.patience
+        for relay, parcel in walk(seal_down(made.tree, installs(PAPER, made), roster(60), EPOCH, stream()))
+    }
+    for relay in patience:
+        below = made.tree.children.get(relay, ())
+        assert (patience[relay] > 0) == bool(below)
+        assert all(patience[child] < patience[relay] for child in below)
+
+
+@pytest.mark.parametrize("depth", [2, 3])
+def test_the_largest_network_fits_its_parcels(depth):
+    """2,000 relays; the instruction is one of those that a top relay gets, for one token."""
+    tree = plan([number.to_bytes(32, "big") for number in range(2000)], depth, bytes(32))
+    keys = parcel_key(0).public()
+    relays = {relay: Relay(relay, mailbox_address(), keys, EPOCH) for relay in tree.parents}
+    whole = Roster(Signed(b"", bytes(64)), NETWORK, EPOCH, GENESIS, relays)
+    width = branching(2000, depth)
+    consent = installation(HARDENED, 1, tokens=TOKENS[:1]).install(HARDENED, RELAYS[0]).next_hop
+    largest = Install(bytes(16), DAY, consent, tuple(n.to_bytes(16, "big") for n in range(1 + width)))
+    top = seal_down(tree, dict.fromkeys(tree.parents, largest), whole, EPOCH, stream())
+    assert width <= MAX_FANOUT
+    assert max(map(len, top.values())) < MAX_PARCEL / 2
+
+
+def test_an_empty_tree_needs_no_parcels():
+    assert seal_down(Tree({}), {}, roster(0), EPOCH, stream()) == {}

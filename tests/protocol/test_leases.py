@@ -1,0 +1,472 @@
+"""Leases: consent, replacement, withdrawal, tombstones, lapse, quotas, and the table in step."""
+
+import contextlib
+
+import pytest
+from core_examples import (
+    CALENDAR,
+    DAY,
+    FILTER_KEY,
+    LEASE_SECRET,
+    MAILBOX,
+    NOW,
+    bit_flips,
+    carry_out,
+    lease_book,
+    mailbox_address,
+    mailbox_install,
+    properties,
+    relay_id,
+    seed,
+)
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from hushcast_protocol import leases
+from hushcast_protocol.addresses import Address, memory_address
+from hushcast_protocol.bloom import CAPACITY
+from hushcast_protocol.errors import AuthenticationError, DecodeError, PeerError, Refusal
+from hushcast_protocol.leases import (
+    MAX_ELEMENTS,
+    Consent,
+    Install,
+    Lease,
+    LeaseBook,
+    ToMailbox,
+    ToRelay,
+    Withdraw,
+    check_consent,
+    give_consent,
+    lease_id,
+    lease_word,
+)
+from hushcast_protocol.signatures import Purpose, Signed, sign
+
+OWN, OTHER, THIRD = relay_id(0), relay_id(1), relay_id(2)
+WORD = b"w" * 16
+LEASE = lease_id(WORD)
+
+
+def element(number: int) -> bytes:
+    return number.to_bytes(16, "big")
+
+
+def elements(*numbers: int) -> tuple[bytes, ...]:
+    return tuple(element(number) for number in numbers)
+
+
+def to_relay(*numbers: int, word: bytes = WORD, hop: bytes = OTHER, day: int = DAY) -> Install:
+    return Install(lease_id(word), day, ToRelay(hop), elements(*numbers))
+
+
+def book() -> LeaseBook:
+    return lease_book(OWN)
+
+
+def routes(held: LeaseBook, number: int, day: int = DAY) -> list[bytes]:
+    table = held.table(day)
+    return sorted(table.lookup(element(number))) if table else []
+
+
+def state(held: LeaseBook) -> tuple[object, ...]:
+    ways = [routes(held, number, day) for number in range(40) for day in range(DAY - 1, DAY + 3)]
+    return sorted(held.leases(), key=lambda lease: lease.id), held.tombstones(), ways
+
+
+# Installing
+
+
+def test_an_install_routes_its_elements_to_its_next_hop():
+    held = book()
+    lease = carry_out(held, to_relay(1, 2))
+    assert lease == Lease(LEASE, DAY, OTHER, None, elements(1, 2))
+    assert routes(held, 1) == routes(held, 2) == [OTHER]
+    assert routes(held, 3) == []
+    assert routes(held, 1, DAY + 1) == []
+    assert LEASE in held
+    assert len(held) == 1
+
+
+def test_an_install_for_a_mailbox_notes_its_address():
+    held = book()
+    lease = carry_out(held, mailbox_install(OWN, elements=elements(1)))
+    assert lease.hop == MAILBOX.public()
+    assert lease.address == mailbox_address()
+    assert held.mailbox_address(MAILBOX.public()) == mailbox_address()
+    assert held.mailbox_address(OTHER) is None
+    assert routes(held, 1) == [MAILBOX.public()]
+
+
+def test_the_same_install_may_be_repeated():
+    held = book()
+    carry_out(held, to_relay(1, 2))
+    before = state(held)
+    carry_out(held, to_relay(1, 2))
+    assert state(held) == before
+    carry_out(held, Withdraw(WORD))
+    assert routes(held, 1) == []
+
+
+def test_another_install_of_a_lease_replaces_it():
+    held = book()
+    carry_out(held, to_relay(1, 2))
+    carry_out(held, to_relay(2, 3, hop=THIRD, day=DAY + 1))
+    assert len(held) == 1
+    assert [routes(held, number) for number in (1, 2, 3)] == [[], [], []]
+    assert [routes(held, number, DAY + 1) for number in (1, 2, 3)] == [[], [THIRD], [THIRD]]
+
+
+def test_a_lease_may_grow_and_shrink():
+    held = book()
+    for numbers in ((1,), (1, 2, 3), (3,)):
+        carry_out(held, to_relay(*numbers))
+        assert [number for number in range(5) if routes(held, number)] == list(numbers)
+        assert held.table(DAY).elements(OTHER) == len(numbers)
+
+
+def test_repeated_elements_count_once():
+    held = book()
+    assert carry_out(held, to_relay(*[1] * 10, 2)).elements == elements(1, 2)
+    assert held.table(DAY).elements(OTHER) == 2
+
+
+@pytest.mark.parametrize(("day", "taken"), [(DAY - 1, False), (DAY, True), (DAY + 1, True), (DAY + 2, False)])
+def test_leases_are_for_today_or_tomorrow(day, taken):
+    held = book()
+    if taken:
+        carry_out(held, to_relay(1, day=day))
+    else:
+        with pytest.raises(Refusal, match="day"):
+            carry_out(held, to_relay(1, day=day))
+    assert len(held) == taken
+
+
+def test_a_relay_is_not_its_own_next_hop():
+    held = book()
+    with pytest.raises(DecodeError):
+        carry_out(held, to_relay(1, hop=OWN))
+    assert len(held) == 0
+
+
+# Consent
+
+
+def consent(**changed: object) -> Consent:
+    fields = {
+        "mailbox": MAILBOX.public(),
+        "address": mailbox_address(),
+        "relay": OWN,
+        "lease": LEASE,
+        "day": DAY,
+    }
+    return Consent(**(fields | changed))
+
+
+def signed(value: object, by: object = MAILBOX, purpose: Purpose = Purpose.CONSENT) -> Signed:
+    return sign(by, purpose, value)
+
+
+WRONG_CONSENTS = {
+    "relay": signed(consent(relay=OTHER)),
+    "lease": signed(consent(lease=bytes(16))),
+    "day": signed(consent(day=DAY + 1)),
+    "mailbox": signed(consent(mailbox=seed(3).public())),
+    "address": signed(consent(address=mailbox_address(seed(3)))),
+    "memory address": signed(consent(address=memory_address(OTHER))),
+    "no address": signed(consent(address="")),
+    "a host name": signed(consent(address="example.org:80")),
+    "signer": signed(consent(), by=seed(3)),
+    "purpose": signed(consent(), purpose=Purpose.DESCRIPTOR),
+    "type": signed(Withdraw(WORD)),
+    "no signature": Signed(signed(consent()).body, bytes(64)),
+    "low-order key": Signed(signed(consent(mailbox=b"\x01" + bytes(31))).body, b"\x01" + bytes(63)),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG_CONSENTS)
+def test_a_consent_wrong_in_any_field_installs_nothing(wrong):
+    held = book()
+    with pytest.raises(PeerError):
+        carry_out(held, Install(LEASE, DAY, ToMailbox(WRONG_CONSENTS[wrong]), elements(1)))
+    assert state(held) == state(book())
+
+
+def test_a_right_consent_installs():
+    held = book()
+    carry_out(held, Install(LEASE, DAY, ToMailbox(signed(consent())), elements(1)))
+    assert len(held) == 1
+    assert give_consent(MAILBOX, mailbox_address(), OWN, LEASE, DAY) == signed(consent())
+
+
+def test_no_flipped_bit_of_a_consent_is_accepted():
+    install = mailbox_install(OWN)
+    good = install.next_hop.consent
+    assert check_consent(good, OWN, install).mailbox == MAILBOX.public()
+    for body in bit_flips(good.body):
+        with pytest.raises(PeerError):
+            check_consent(Signed(body, good.signature), OWN, install)
+    for signature in bit_flips(good.signature):
+        with pytest.raises(PeerError):
+            check_consent(Signed(good.body, signature), OWN, install)
+
+
+def test_nothing_is_routed_to_a_mailbox_without_its_consent():
+    """Whoever knows a mailbox's key could else name it as if it were a relay, and point anything at it."""
+    held = book()
+    carry_out(held, mailbox_install(OWN, elements=elements(1)))
+    try:
+        carry_out(held, to_relay(2, word=b"x" * 16, hop=MAILBOX.public()))
+    except (PeerError, Refusal):
+        return
+    assert MAILBOX.public() not in routes(held, 2)
+
+
+def test_a_mailbox_keeps_its_address_whoever_names_its_key():
+    held = book()
+    with contextlib.suppress(PeerError, Refusal):
+        carry_out(held, to_relay(2, word=b"x" * 16, hop=MAILBOX.public()))
+    carry_out(held, mailbox_install(OWN, elements=elements(1)))
+    assert held.mailbox_address(MAILBOX.public()) == mailbox_address()
+
+
+# Withdrawing
+
+
+def test_a_withdrawn_lease_stays_away():
+    held = book()
+    carry_out(held, to_relay(1))
+    assert carry_out(held, Withdraw(WORD)) == (LEASE, DAY)
+    assert routes(held, 1) == []
+    assert LEASE not in held
+    with pytest.raises(Refusal, match="withdrawn"):
+        carry_out(held, to_relay(1))
+
+
+def test_a_withdrawal_may_overtake_its_install():
+    held = book()
+    carry_out(held, Withdraw(WORD))
+    for day in (DAY, DAY + 1):
+        with pytest.raises(Refusal, match="withdrawn"):
+            carry_out(held, to_relay(1, day=day))
+
+
+def test_the_lease_id_withdraws_nothing():
+    held = book()
+    carry_out(held, to_relay(1))
+    carry_out(held, Withdraw(LEASE))
+    assert routes(held, 1) == [OTHER]
+
+
+def test_a_withdrawal_leaves_other_leases_alone():
+    held = book()
+    carry_out(held, to_relay(1, 2))
+    carry_out(held, to_relay(2, 3, word=b"x" * 16))
+    carry_out(held, Withdraw(WORD))
+    assert [routes(held, number) for number in (1, 2, 3)] == [[], [OTHER], [OTHER]]
+
+
+def test_words_tell_relays_and_secrets_apart():
+    words = {
+        lease_word(secret, relay)
+        for secret in (LEASE_SECRET, type(LEASE_SECRET)(bytes(32)))
+        for relay in (OWN, OTHER)
+    }
+    assert len(words | {lease_id(word) for word in words}) == 8
+
+
+def test_words_and_ids_do_not_change():
+    assert lease_word(LEASE_SECRET, b"r" * 32).hex() == "0a5e02704b8d4822ab014f4c232c3211"
+    assert lease_id(b"w" * 16).hex() == "62c958231a61f1fa7be09e8f09819095"
+
+
+# Lapsing
+
+
+def test_a_lease_lapses_with_its_day_and_grace():
+    held = book()
+    carry_out(held, to_relay(1))
+    carry_out(held, to_relay(2, word=b"x" * 16, day=DAY + 1))
+    end = CALENDAR.lapse(DAY)
+    assert held.lapse(end - 0.5) == []
+    assert routes(held, 1) == [OTHER]
+    assert held.lapse(end) == [LEASE]
+    assert held.table(DAY) is None
+    assert LEASE not in held
+    assert routes(held, 2, DAY + 1) == [OTHER]
+
+
+def test_tombstones_lapse_only_when_the_lease_could_not_return():
+    held = book()
+    carry_out(held, Withdraw(WORD))
+    assert held.tombstones() == {LEASE: DAY + 1}
+    assert held.lapse(CALENDAR.lapse(DAY)) == []
+    assert held.lapse(CALENDAR.lapse(DAY + 1)) == [LEASE]
+    assert held.tombstones() == {}
+    for day in (DAY, DAY + 1):
+        with pytest.raises(Refusal, match="day"):
+            carry_out(held, to_relay(1, day=day), CALENDAR.lapse(DAY + 1))
+
+
+# Quotas
+
+
+def test_a_full_book_takes_no_new_lease_but_replaces(monkeypatch):
+    monkeypatch.setattr(leases, "MAX_LEASES", 2)
+    held = book()
+    carry_out(held, to_relay(1))
+    carry_out(held, to_relay(2, word=b"x" * 16))
+    with pytest.raises(Refusal, match="quota"):
+        carry_out(held, to_relay(3, word=b"y" * 16))
+    assert routes(held, 3) == []
+    carry_out(held, to_relay(4))
+    assert [routes(held, number) for number in (1, 4)] == [[], [OTHER]]
+    carry_out(held, Withdraw(WORD))
+    carry_out(held, to_relay(3, word=b"y" * 16))
+    assert routes(held, 3) == [OTHER]
+
+
+def test_a_full_filter_refuses_and_keeps_the_lease_replaced():
+    held = book()
+    for number in range(CAPACITY // MAX_ELEMENTS):
+        first = 10_000 * (number + 1)
+        carry_out(held, to_relay(*range(first, first + MAX_ELEMENTS), word=bytes([number]) * 16))
+    carry_out(held, to_relay(1, hop=THIRD))
+    before = state(held)
+    for refused in (to_relay(1), to_relay(2, word=b"x" * 16)):
+        with pytest.raises(Refusal, match="quota"):
+            carry_out(held, refused)
+        assert state(held) == before
+
+
+def test_a_withdrawal_that_is_refused_changes_nothing(monkeypatch):
+    """Otherwise the caller, told of a refusal, would keep on disk a lease that is gone from memory."""
+    monkeypatch.setattr(leases, "MAX_TOMBSTONES", 1)
+    held = book()
+    carry_out(held, Withdraw(b"x" * 16))
+    carry_out(held, to_relay(1))
+    before = state(held)
+    try:
+        carry_out(held, Withdraw(WORD))
+    except Refusal:
+        assert state(held) == before
+    else:
+        assert LEASE not in held
+
+
+def test_a_withdrawal_may_be_repeated_when_there_is_no_room_for_more(monkeypatch):
+    monkeypatch.setattr(leases, "MAX_TOMBSTONES", 1)
+    held = book()
+    carry_out(held, Withdraw(WORD))
+    carry_out(held, Withdraw(WORD))
+    with pytest.raises(Refusal, match="quota"):
+        carry_out(held, Withdraw(b"x" * 16))
+
+
+# Restarts
+
+
+def test_a_book_is_restored_from_what_it_held():
+    held = book()
+    carry_out(held, to_relay(1, 2))
+    carry_out(held, mailbox_install(OWN, word=b"m" * 16, elements=elements(3)))
+    carry_out(held, Withdraw(b"x" * 16))
+    again = lease_book(OWN, FILTER_KEY[::-1])
+    for lease in held.leases():
+        again.restore(lease)
+    for lease, day in held.tombstones().items():
+        again.restore_tombstone(lease, day)
+    assert state(again) == state(held)
+    assert again.mailbox_address(MAILBOX.public()) == mailbox_address()
+
+
+# A life
+
+
+WORDS = [bytes([number]) * 16 for number in range(6)]
+
+
+class BookLife(RuleBasedStateMachine):
+    """The book and its tables against dicts that know nothing of filters."""
+
+    words = st.sampled_from(WORDS)
+    some = st.lists(st.integers(0, 9), min_size=1, max_size=4).map(tuple)
+    hops = st.sampled_from([OTHER, THIRD])
+
+    def __init__(self):
+        super().__init__()
+        self.book = book()
+        self.now = NOW
+        self.leases: dict[bytes, tuple[int, bytes, set[int]]] = {}
+        self.dead: dict[bytes, int] = {}
+
+    def apply(self, instruction: leases.Instruction, refusal: str | None) -> None:
+        if refusal is None:
+            carry_out(self.book, instruction, self.now)
+        else:
+            with pytest.raises(Refusal, match=refusal):
+                carry_out(self.book, instruction, self.now)
+
+    @rule(word=words, ahead=st.integers(-2, 2), hop=hops, numbers=some, to_mailbox=st.booleans())
+    def install(self, word, ahead, hop, numbers, to_mailbox):
+        day = CALENDAR.day(self.now) + ahead
+        if day not in CALENDAR.installable_days(self.now):
+            refusal = "day"
+        elif word in self.dead:
+            refusal = "withdrawn"
+        else:
+            refusal = None
+            self.leases[word] = (day, MAILBOX.public() if to_mailbox else hop, set(numbers))
+        if to_mailbox:
+            self.apply(mailbox_install(OWN, word, elements(*numbers), day), refusal)
+        else:
+            self.apply(to_relay(*numbers, word=word, hop=hop, day=day), refusal)
+
+    @rule(word=words)
+    def withdraw(self, word):
+        held = self.leases.pop(word, None)
+        self.dead[word] = held[0] if held else CALENDAR.day(self.now) + 1
+        self.apply(Withdraw(word), None)
+
+    @rule(epochs=st.integers(1, 30))
+    def wait(self, epochs):
+        self.now += epochs * CALENDAR.epoch_seconds
+
+    @precondition(lambda self: self.leases or self.dead)
+    @rule()
+    def lapse(self):
+        gone = [word for word, (day, _, _) in self.leases.items() if CALENDAR.lapse(day) <= self.now]
+        gone += [word for word, day in self.dead.items() if CALENDAR.lapse(day) <= self.now]
+        assert sorted(self.book.lapse(self.now)) == sorted(map(lease_id, gone))
+        for word in gone:
+            self.leases.pop(word, None)
+            self.dead.pop(word, None)
+
+    @invariant()
+    def the_book_is_as_the_model(self):
+        assert {lease.id for lease in self.book.leases()} == {lease_id(word) for word in self.leases}
+        assert self.book.tombstones() == {lease_id(word): day for word, day in self.dead.items()}
+        assert len(self.book) == len(self.leases)
+
+    @invariant()
+    def the_tables_are_in_step(self):
+        today = CALENDAR.day(self.now)
+        for day in range(today - 3, today + 3):
+            for number in range(10):
+                hops = {hop for on, hop, held in self.leases.values() if on == day and number in held}
+                assert routes(self.book, number, day) == sorted(hops)
+
+
+BookLife.TestCase.settings = properties(60)
+test_book_life = BookLife.TestCase
+
+
+def test_lease_addresses_are_checked_texts():
+    lease = carry_out(book(), mailbox_install(OWN))
+    assert lease.address == Address(mailbox_address())
+
+
+def test_authentication_and_form_are_told_apart():
+    with pytest.raises(AuthenticationError):
+        check_consent(WRONG_CONSENTS["relay"], OWN, mailbox_install(OWN))
+    with pytest.raises(DecodeError):
+        check_consent(WRONG_CONSENTS["type"], OWN, mailbox_install(OWN))

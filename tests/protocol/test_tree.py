@@ -1,0 +1,198 @@
+"""The tree planner: spans, depth, balance, chance and grafts."""
+
+import itertools
+
+import pytest
+from core_examples import properties
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hushcast_protocol.tree import Tree, branching, graft, plan, shuffled
+
+RELAYS = [number.to_bytes(32, "big") for number in range(600)]
+seeds = st.binary(min_size=16, max_size=64)
+counts = st.integers(0, 300)
+depths = st.integers(1, 6)
+
+
+def levels(tree: Tree) -> list[list[bytes | None]]:
+    """The root, then the relays of each level."""
+    found: list[list[bytes | None]] = [[None]]
+    while below := [child for seat in found[-1] for child in tree.children.get(seat, ())]:
+        found.append(below)
+    return found
+
+
+@properties(200)
+@given(counts, depths, seeds)
+def test_a_tree_spans_all_relays_within_its_depth(count, depth, seed):
+    relays = RELAYS[:count]
+    tree = plan(relays, depth, seed)
+    assert set(tree.parents) == set(relays)
+    reached = list(itertools.chain(*levels(tree)[1:]))
+    assert sorted(reached) == relays
+    assert all(1 <= tree.path_length(relay) <= depth for relay in relays)
+    for distance, level in enumerate(levels(tree)):
+        assert all(tree.path_length(relay) == distance for relay in level if relay is not None)
+
+
+@properties(200)
+@given(counts, depths, seeds)
+def test_a_tree_is_balanced(count, depth, seed):
+    tree = plan(RELAYS[:count], depth, seed)
+    width = branching(count, depth)
+    for level in levels(tree):
+        sizes = [len(tree.children.get(seat, ())) for seat in level]
+        assert max(sizes) - min(sizes) <= 1
+        assert max(sizes) <= width
+    for distance, level in enumerate(levels(tree)[:-1]):
+        assert len(level) == width**distance
+
+
+@properties(100)
+@given(st.integers(1, 300), depths)
+def test_branching_is_the_smallest_that_suffices(count, depth):
+    def seats(width: int) -> int:
+        return sum(width**level for level in range(1, depth + 1))
+
+    width = branching(count, depth)
+    assert seats(width) >= count
+    assert width == 1 or seats(width - 1) < count
+
+
+@pytest.mark.parametrize(
+    ("relays", "depth", "width"),
+    [
+        (500, 3, 8),  # 7 + 49 + 343 = 399 < 500 <= 8 + 64 + 512
+        (500, 2, 22),  # 21 + 441 = 462 < 500 <= 22 + 484
+        (500, 1, 500),
+        (12, 2, 3),  # 2 + 4 < 12 <= 3 + 9
+        (2000, 2, 45),  # 44 + 1936 = 1980 < 2000
+        (1, 3, 1),
+    ],
+)
+def test_known_branching(relays, depth, width):
+    assert branching(relays, depth) == width
+
+
+@properties(50)
+@given(counts, depths, seeds)
+def test_a_tree_replays_from_its_seed(count, depth, seed):
+    assert plan(RELAYS[:count], depth, seed).parents == plan(RELAYS[:count][::-1], depth, seed).parents
+
+
+@properties(50)
+@given(seeds, seeds)
+def test_other_seeds_give_other_trees(one, other):
+    first, second = (plan(RELAYS[:50], 3, seed).parents for seed in (one, other))
+    assert (first == second) == (one == other)
+
+
+def test_the_length_of_a_seed_counts():
+    assert len({tuple(shuffled(RELAYS[:20], bytes(length))) for length in (16, 17, 32, 64)}) == 4
+
+
+def test_depth_is_at_least_one():
+    with pytest.raises(ValueError, match="at least one level"):
+        plan(RELAYS[:3], 0, bytes(16))
+
+
+def test_positions_are_uniform():
+    """Chi-square with fixed seeds: each of 12 relays on each of 12 places in 6,000 trees.
+
+    The 132 independent cells have 121 degrees of freedom: mean 121, standard deviation 15.6.
+    """
+    relays, trees = RELAYS[:12], 6000
+    counts: dict[tuple[bytes, int], int] = dict.fromkeys(itertools.product(relays, range(12)), 0)
+    for number in range(trees):
+        tree = plan(relays, 2, number.to_bytes(32, "big"))
+        for place, relay in enumerate(tree.parents):
+            counts[relay, place] += 1
+    expected = trees / 12
+    chi_square = sum((count - expected) ** 2 / expected for count in counts.values())
+    assert 121 - 5 * 15.6 < chi_square < 121 + 5 * 15.6
+
+
+def test_next_hops_are_uniform():
+    """The next hop of one relay in 20,000 trees is any other equally often: 11 cells, mean 10, sd 4.5."""
+    relays = RELAYS[:12]
+    above: dict[bytes | None, int] = {}
+    for number in range(20_000):
+        parent = plan(relays, 2, number.to_bytes(32, "big")).parents[relays[0]]
+        above[parent] = above.get(parent, 0) + 1
+    assert above.pop(None) / 20_000 == pytest.approx(3 / 12, abs=5 * 0.0031)
+    expected = sum(above.values()) / 11
+    assert sum((above[relay] - expected) ** 2 / expected for relay in relays[1:]) < 10 + 5 * 4.5
+
+
+@properties(150)
+@given(st.integers(0, 150), st.integers(0, 60), depths, seeds)
+def test_grafts_keep_seats_and_depth(count, newcomers, depth, seed):
+    tree = plan(RELAYS[:count], depth, seed)
+    grown = graft(tree, RELAYS[count : count + newcomers], tree.parents, depth, seed)
+    assert set(grown.parents) == set(RELAYS[: count + newcomers])
+    assert all(grown.parents[relay] == parent for relay, parent in tree.parents.items())
+    assert all(1 <= grown.path_length(relay) <= depth for relay in grown.parents)
+    for newcomer in RELAYS[count : count + newcomers]:
+        assert newcomer not in grown.children
+    assert tree.parents == plan(RELAYS[:count], depth, seed).parents
+
+
+@properties(50)
+@given(st.integers(1, 100), st.integers(1, 60), st.integers(2, 6), seeds)
+def test_grafts_go_where_there_is_most_room(count, newcomers, depth, seed):
+    tree = plan(RELAYS[:count], depth, seed)
+    hosts = [relay for relay in tree.parents if tree.path_length(relay) < depth][::2]
+    grown = graft(tree, RELAYS[count : count + newcomers], hosts, depth, seed)
+    before, after = ([len(which.children.get(host, ())) for host in hosts] for which in (tree, grown))
+    gaining = [now for was, now in zip(before, after, strict=True) if now > was]
+    assert max(gaining) <= min(after) + 1
+
+
+@properties(50)
+@given(st.integers(0, 150), st.integers(0, 60), depths, seeds)
+def test_grafts_replay_from_their_seed(count, newcomers, depth, seed):
+    tree = plan(RELAYS[:count], depth, seed)
+    late, hosts = RELAYS[count : count + newcomers], RELAYS[:count]
+    assert (
+        graft(tree, late, hosts, depth, seed).parents
+        == graft(tree, late[::-1], hosts[::-1], depth, seed).parents
+    )
+
+
+@properties(50)
+@given(st.integers(1, 100), st.integers(1, 20), depths, seeds, st.data())
+def test_grafts_go_under_hosts_or_the_root(count, newcomers, depth, seed, data):
+    tree = plan(RELAYS[:count], depth, seed)
+    hosts = set(data.draw(st.lists(st.sampled_from(RELAYS[:count]))))
+    grown = graft(tree, RELAYS[count : count + newcomers], hosts, depth, seed)
+    possible = {host for host in hosts if tree.path_length(host) < depth} or {None}
+    assert {grown.parents[newcomer] for newcomer in RELAYS[count : count + newcomers]} <= possible
+
+
+@properties(100)
+@given(st.integers(0, 150), depths, seeds, st.data())
+def test_a_part_of_a_tree_keeps_the_ways_inside_it(count, depth, seed, data):
+    tree = plan(RELAYS[:count], depth, seed)
+    kept = set(data.draw(st.lists(st.sampled_from(RELAYS[: count or 1]))))
+    part = tree.only(kept)
+    assert set(part.parents) == kept & set(tree.parents)
+    for relay, parent in part.parents.items():
+        assert parent == (tree.parents[relay] if tree.parents[relay] in kept else None)
+
+
+@properties(100)
+@given(st.integers(1, 150), depths, seeds, st.data())
+def test_all_below_a_relay_pass_it(count, depth, seed, data):
+    tree = plan(RELAYS[:count], depth, seed)
+    relay = data.draw(st.sampled_from(RELAYS[:count]))
+
+    def passes(other: bytes | None) -> bool:
+        return other == relay or (other is not None and passes(tree.parents[other]))
+
+    assert sorted(tree.below(relay)) == [other for other in RELAYS[:count] if passes(other)]
+
+
+def test_the_order_of_a_seed_does_not_change():
+    """Subscribers keep seeds over restarts: the same seed must give the same seats."""
+    assert [relay[-1] for relay in shuffled(RELAYS[:10], bytes(range(32)))] == [4, 5, 8, 1, 6, 3, 9, 7, 2, 0]

@@ -1,0 +1,348 @@
+"""What only the `tor` transport promises: isolation, keys, refusal before any socket, and a state to see."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from hushcast_protocol.addresses import ONION_PORT, Address, onion_address
+from hushcast_protocol.errors import UsageError
+from hushcast_protocol.secrets import Seed
+from hushcast_runtime.tor import socks
+from hushcast_runtime.tor.bootstrap import TorState
+from hushcast_runtime.tor.control import open_control
+from hushcast_runtime.tor.endpoints import Endpoint, parse_endpoint
+from hushcast_runtime.tor.onions import expanded_key, service_id
+from hushcast_runtime.tor.publication import Publication
+from hushcast_runtime.tor.replies import ReplySplitter, status
+from hushcast_runtime.tor.settings import TorSettings
+from hushcast_runtime.tor.socks import Unreachable, UnreachableError
+from hushcast_runtime.tor.transport import TorTransport
+from hushcast_runtime.transports.base import TransportError
+from hushcast_testnet.private_tor import TorNetwork
+
+DEADLINE = 60.0
+ONION = onion_address(Seed(bytes(32)).public())
+LOOPBACK = Endpoint(host="127.0.0.1", port=9)
+
+
+@asynccontextmanager
+async def running(settings: TorSettings) -> AsyncIterator[TorTransport]:
+    transport = TorTransport(settings)
+    async with trio.open_nursery() as nursery:
+        with trio.fail_after(DEADLINE):
+            await nursery.start(transport.run)
+        yield transport
+        nursery.cancel_scope.cancel()
+
+
+def shared(network: TorNetwork) -> TorSettings:
+    control, door = network.clients[0].endpoints()
+    return TorSettings(control=control, socks=door)
+
+
+async def test_nothing_but_onion_addresses_gets_as_far_as_a_socket(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_socket(*_: Any, **__: Any) -> None:
+        raise AssertionError("a socket was opened")
+
+    transport = TorTransport(TorSettings(control=LOOPBACK, socks=LOOPBACK))
+    monkeypatch.setattr(trio.socket, "socket", no_socket)
+    monkeypatch.setattr(trio, "open_tcp_stream", no_socket)
+    for text in ("127.0.0.1:80", "example.org:80", "a.onion:1", "0" * 32 + ".memory:1", ""):
+        with pytest.raises(TransportError, match="only onion addresses"):
+            await transport.connect(Address(text), "a")
+    for isolation in ("", "a b", "<torS0X>0", "a" * 65):
+        with pytest.raises(ValueError, match="isolation"):
+            await transport.connect(ONION, isolation)
+    with pytest.raises(TransportError, match="not connected"):
+        await transport.connect(ONION, "a")
+
+
+@pytest.mark.parametrize("text", ["127.0.0.1:9051", "127.8.0.1:1", "unix:/run/tor/control", '"unix:/a"'])
+def test_endpoints_on_this_machine_are_taken(text: str) -> None:
+    assert str(parse_endpoint(text)) == text.strip('"')
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["192.0.2.1:9051", "localhost:9051", "0.0.0.0:1", "127.0.0.1:0", "127.0.0.1:70000", "1", "unix:a", ""],
+)
+def test_endpoints_elsewhere_are_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_endpoint(text)
+
+
+def test_settings_are_of_one_mode(tmp_path: Path) -> None:
+    for wrong in (
+        {},
+        {"control": LOOPBACK},
+        {"state_directory": tmp_path, "socks": LOOPBACK},
+        {"control": LOOPBACK, "socks": LOOPBACK, "torrc_include": tmp_path},
+        {"state_directory": tmp_path, "ready_within": 0.0},
+    ):
+        with pytest.raises(UsageError):
+            TorSettings(**wrong)
+
+
+REPLIES = b"250-version=1\r\n250+info/names=\r\na -- b\r\n..c\r\n250 x\r\n.\r\n250 OK\r\n650 X 1\r\n"
+
+
+def test_replies_are_the_same_however_the_bytes_are_split() -> None:
+    for cut in range(len(REPLIES) + 1):
+        splitter = ReplySplitter()
+        replies = splitter.feed(REPLIES[:cut]) + splitter.feed(REPLIES[cut:])
+        assert [status(reply) for reply in replies] == ["250", "650"]
+        assert list(replies[0]) == ["version=1", "info/names=\na -- b\n.c\n250 x", "OK"]
+
+
+@pytest.mark.parametrize("wrong", [b"hello\r\n", b"25\r\n", b"250?x\r\n", b"a" * (5 << 20)])
+def test_bytes_that_are_no_replies_are_an_error(wrong: bytes) -> None:
+    with pytest.raises(TransportError):
+        ReplySplitter().feed(wrong)
+
+
+def hs_desc(
+    action: str, directory: str, descriptor: str | None = None, authentication: str = "UNKNOWN"
+) -> SimpleNamespace:
+    return SimpleNamespace(
+        action=action, directory=directory, descriptor_id=descriptor, authentication=authentication
+    )
+
+
+def test_a_service_is_published_once_all_directories_have_answered() -> None:
+    publication = Publication()
+    publication.handle(hs_desc("CREATED", "UNKNOWN", "now"))
+    publication.handle(hs_desc("CREATED", "UNKNOWN", "next"))
+    for directory, descriptor in (("a", "now"), ("a", "next"), ("b", "next"), ("c", "now"), ("d", "now")):
+        publication.handle(hs_desc("UPLOAD", directory, descriptor))
+    publication.handle(hs_desc("UPLOADED", "b"))
+    publication.handle(hs_desc("UPLOADED", "a"))  # which of the two, it does not say
+    publication.handle(hs_desc("FAILED", "d"))
+    assert not publication.held.is_set()
+    publication.handle(hs_desc("UPLOADED", "a"))
+    assert publication.held.is_set()
+    publication.handle(hs_desc("FAILED", "c", "now", "NO_AUTH"))  # a fetch by somebody on the same tor
+    assert not publication.complete.is_set()
+    publication.handle(hs_desc("UPLOADED", "c"))
+    assert publication.complete.is_set()
+
+
+async def socks_answer(answers: list[bytes]) -> bytes:
+    """Run a request against a server that gives these answers; return what it was sent."""
+    ours, theirs = trio.testing.memory_stream_pair()
+    heard = b""
+
+    async def server() -> None:
+        nonlocal heard
+        for answer in answers:
+            heard += bytes(await theirs.receive_some(1024))
+            await theirs.send_all(answer)
+        await theirs.send_eof()
+        async for data in theirs:
+            heard += bytes(data)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(server)
+        try:
+            await socks.request(ours, ONION, "user", "secret")
+        finally:
+            await ours.aclose()
+    return heard
+
+
+async def failure_of(answers: list[bytes]) -> TransportError:
+    with pytest.RaisesGroup(TransportError, flatten_subgroups=True) as caught:
+        await socks_answer(answers)
+    error = caught.value.exceptions[0]
+    assert isinstance(error, TransportError)
+    assert ONION[:56] not in str(error)
+    return error
+
+
+GRANTED = b"\x05\x00\x00\x01\0\0\0\0\0\0"
+
+
+async def test_only_user_and_password_are_offered_and_the_name_is_left_to_tor() -> None:
+    heard = await socks_answer([b"\x05\x02", b"\x01\x00", GRANTED])
+    assert heard.startswith(b"\x05\x01\x02\x01\x04user\x06secret\x05\x01\x00\x03\x3e")
+    assert heard.endswith(ONION[:62].encode() + ONION_PORT.to_bytes(2, "big"))
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        (0xF0, Unreachable.NOT_FOUND),
+        (0xF2, Unreachable.INTRODUCTION_FAILED),
+        (0xF3, Unreachable.RENDEZVOUS_FAILED),
+        (0xF7, Unreachable.INTRODUCTION_TIMED_OUT),
+        (0x06, Unreachable.TIMED_OUT),
+        (0x42, Unreachable.OTHER),
+    ],
+)
+async def test_the_reasons_of_tor_are_kinds_of_errors(code: int, kind: Unreachable) -> None:
+    error = await failure_of([b"\x05\x02", b"\x01\x00", bytes([5, code, 0, 1]) + bytes(6)])
+    assert isinstance(error, UnreachableError)
+    assert error.kind is kind
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        [b"\x05\x00"],
+        [b"\x05\xff"],
+        [b"\x05\x02", b"\x01\x01"],
+        [b"\x05\x02"],
+        [b"\x05\x02", b"\x01\x00", GRANTED[:7]],
+    ],
+)
+async def test_a_server_that_does_not_isolate_or_ends_early_is_an_error(answers: list[bytes]) -> None:
+    assert not isinstance(await failure_of(answers), UnreachableError)
+
+
+@pytest.mark.tor
+async def test_expanded_keys_are_those_of_tor(tor_network: TorNetwork) -> None:
+    control_port, _ = tor_network.clients[0].endpoints()
+    async with open_control(control_port) as control:
+        for _ in range(20):
+            seed = Seed.draw(os.urandom)
+            name = await control.add_onion(expanded_key(seed), ONION_PORT, LOOPBACK)
+            assert name == service_id(seed) == onion_address(seed.public())[:56]
+            await control.del_onion(name)
+            await control.del_onion(name)  # unknown by now, which is what was wanted
+
+
+class Circuits:
+    """Learns from STREAM events which circuit each connection to the SOCKS port took."""
+
+    def __init__(self) -> None:
+        self._ports: dict[str, int] = {}
+        self._circuits: dict[int, str] = {}
+        self._heard = trio.lowlevel.ParkingLot()
+
+    def handle(self, event: Any) -> None:
+        if event.status == "NEW" and event.source_port is not None:
+            self._ports[event.id] = event.source_port
+        elif event.status == "SUCCEEDED" and event.id in self._ports:
+            self._circuits[self._ports[event.id]] = event.circ_id
+            self._heard.unpark_all()
+
+    async def of(self, stream: trio.abc.Stream) -> str:
+        assert isinstance(stream, trio.SocketStream)
+        port = stream.socket.getsockname()[1]
+        while port not in self._circuits:
+            await self._heard.park()
+        return self._circuits[port]
+
+
+@pytest.mark.tor
+async def test_isolation_separates_circuits(tor_network: TorNetwork) -> None:
+    circuits = Circuits()
+    control_port, _ = tor_network.clients[0].endpoints()
+    async with (
+        open_control(control_port, circuits.handle) as control,
+        running(shared(tor_network)) as one,
+        running(shared(tor_network)) as other,
+    ):
+        await control.set_events("STREAM")
+        listener = await one.listen(Seed.draw(os.urandom))
+        with trio.fail_after(DEADLINE):
+            await listener.published()
+            streams = [
+                await transport.connect(listener.address, isolation)
+                for transport, isolation in ((one, "a"), (one, "a"), (one, "b"), (other, "a"))
+            ]
+            a, again, b, stranger = [await circuits.of(stream) for stream in streams]
+        for stream in streams:
+            await stream.aclose()
+        assert a == again
+        assert len({a, b, stranger}) == 3
+        await listener.aclose()
+
+
+@pytest.mark.tor
+async def test_a_service_that_does_not_exist_is_not_found(tor_network: TorNetwork) -> None:
+    async with running(shared(tor_network)) as transport:
+        with trio.fail_after(DEADLINE), pytest.raises(UnreachableError) as caught:
+            await transport.connect(onion_address(Seed.draw(os.urandom).public()), "a")
+    assert caught.value.kind is Unreachable.NOT_FOUND
+
+
+@pytest.mark.tor
+async def test_a_lost_control_connection_shows_and_services_come_back(tor_network: TorNetwork) -> None:
+    seed = Seed.draw(os.urandom)
+    async with running(shared(tor_network)) as transport:
+        assert transport.state == TorState(100, "Done", connected=True)
+        listener = await transport.listen(seed)
+        control = transport._control
+        assert control is not None
+        await control._stream.aclose()
+        await control.lost.wait()
+        await trio.testing.wait_all_tasks_blocked()
+        assert not transport.state.connected
+        with pytest.raises(TransportError, match="not connected"):
+            await transport.listen(Seed.draw(os.urandom))
+        with trio.fail_after(DEADLINE):
+            await listener.published()  # which only the second connection can bring about
+        assert transport.state.connected
+        assert transport._control is not None
+        name = await transport._control.getinfo("onions/current")
+        assert name == service_id(seed)
+        await listener.aclose()
+
+
+@pytest.mark.tor
+async def test_a_tor_of_our_own_joins_serves_and_ends_with_us(
+    tor_network: TorNetwork, tmp_path: Path
+) -> None:
+    state = tmp_path / "tor"
+    settings = TorSettings(state_directory=state, torrc_include=Path(tor_network.snippet))
+    async with running(settings) as transport:
+        assert transport.state.percent == 100
+        assert state.stat().st_mode & 0o777 == 0o700
+        listener = await transport.listen(Seed.draw(os.urandom))
+        with trio.fail_after(DEADLINE):
+            await listener.published()
+        await listener.aclose()
+        port = int((state / "control-port").read_text().rpartition(":")[2])
+    with pytest.raises(TransportError):
+        async with open_control(Endpoint(host="127.0.0.1", port=port)):
+            pass
+
+
+@pytest.mark.tor
+async def test_the_end_of_our_tor_reaches_whoever_runs_the_transport(
+    tor_network: TorNetwork, tmp_path: Path
+) -> None:
+    transport = TorTransport(
+        TorSettings(state_directory=tmp_path / "tor", torrc_include=Path(tor_network.snippet))
+    )
+    with pytest.RaisesGroup(pytest.RaisesExc(TransportError, match="our tor ended")):
+        async with trio.open_nursery() as nursery:
+            with trio.fail_after(DEADLINE):
+                await nursery.start(transport.run)
+            assert transport._control is not None
+            await transport._control.command("SIGNAL HALT")
+
+
+@pytest.mark.tor
+async def test_a_tor_that_cannot_start_is_an_error(tmp_path: Path) -> None:
+    include = tmp_path / "include"
+    include.write_text("NoSuchOption 1\n")
+    transport = TorTransport(TorSettings(state_directory=tmp_path / "tor", torrc_include=include))
+    with pytest.raises(TransportError, match="our tor ended with status 1"):
+        await transport.run()
+
+
+async def test_a_tor_that_is_not_there_is_an_error_in_time() -> None:
+    transport = TorTransport(TorSettings(control=LOOPBACK, socks=LOOPBACK, ready_within=0.1))
+    with pytest.raises(TransportError, match="not ready in time"):
+        await transport.run()
+    assert not transport.state.connected
