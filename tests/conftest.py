@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from hushcast_testnet import private_tor
+from hushcast_testnet import private_tor, processes
 from hushcast_testnet.private_tor import TorNetwork
 
 TOR_READY_WITHIN = 120.0  # seconds; measured 14, and other work may share the machine
@@ -20,7 +20,7 @@ def tor_network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TorNetwork
     directory = tmp_path_factory.mktemp("tor") / "network"
     network = trio.run(_up, directory)
     yield network
-    trio.run(private_tor.stop, network.processes)
+    trio.run(processes.stop, network.processes)
 
 
 async def _up(directory: Path) -> TorNetwork:
@@ -30,6 +30,6 @@ async def _up(directory: Path) -> TorNetwork:
             await private_tor.wait_ready(network)
         except BaseException:
             with trio.CancelScope(shield=True):
-                await private_tor.stop(network.processes)
+                await processes.stop(network.processes)
             raise
     return network

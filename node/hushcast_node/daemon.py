@@ -68,6 +68,7 @@ class Daemon:
             env, parts.transport, parts.network.id, parts.directory_address, parts.directory_key
         )
         self._registered = trio.Event()
+        self._address: Address | None = None
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Live until cancelled. Reports started when applications can be served."""
@@ -119,6 +120,7 @@ class Daemon:
         )
         await self.relay.load()
         listener = await open_address(identity, parts.transport, parts.store)
+        self._address = listener.address
         nursery.start_soon(listener.serve, self.relay.serve)
         nursery.start_soon(self.relay.keep_time)
         nursery.start_soon(
@@ -177,6 +179,7 @@ class Daemon:
         return {
             "ready": self.ready,
             "role": "relay" if self._parts.identity else "client",
+            "address": self._address,
             "network": self._parts.network.name,
             "profile": self._parts.profile.name,
             "epoch": self.rosters.calendar.epoch(self._parts.env.now()),

@@ -137,7 +137,7 @@ class Router:
         table = self._leases.table(message.day)
         if table is None:
             return fresh
-        for token in message.tokens:
+        for token in dict.fromkeys(message.tokens):
             for hop in table.lookup(element(self._profile, token, self._relay, previous)):
                 if (token, hop) not in sent:
                     fresh.setdefault(hop, []).append(token)

@@ -89,7 +89,7 @@ class Rosters(Wire, frozen=True, tag="rosters"):
 class Refused(Wire, frozen=True, tag="refused"):
     """The directory declines, and why."""
 
-    reason: Annotated[str, msgspec.Meta(max_length=256, pattern="^[ -~]*$")]
+    reason: Annotated[str, msgspec.Meta(max_length=256, pattern=r"^[ -~]*\Z")]
 
 
 DirectoryRequest = Register | Fetch

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import signal
+import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +15,7 @@ import structlog
 import trio
 
 from hushcast_protocol.errors import HushcastError, UsageError
-from hushcast_runtime.config import DirectorySettings, NodeSettings
+from hushcast_runtime.config import DirectorySettings, NodeSettings, SettingsT, load_settings
 from hushcast_runtime.files import private_directory
 from hushcast_runtime.logs import configure_logs
 from hushcast_runtime.tor.transport import TorTransport
@@ -44,11 +45,12 @@ def run_until_signal(settings: NodeSettings | DirectorySettings, work: Work) -> 
 @contextmanager
 def _locked(state: Path) -> Iterator[None]:
     """Hold the state directory for this process alone; the kernel frees it however the process ends."""
-    with (state / "lock").open("w") as file:
+    with (state / "lock").open("a+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise UsageError(f"another daemon is running with the state directory {state}") from None
+        file.truncate(0)
         file.write(f"{os.getpid()}\n")
         file.flush()
         yield
@@ -90,3 +92,30 @@ def _first(group: BaseExceptionGroup[HushcastError]) -> HushcastError:
         error = error.exceptions[0]
     assert isinstance(error, HushcastError)
     return error
+
+
+def main(arguments: list[str], kind: type[SettingsT], run: Callable[[SettingsT], None]) -> None:
+    """Run a daemon from the configuration that is the one argument; a failure is one line of text."""
+    if len(arguments) != 2:
+        sys.exit("give the path of a configuration")
+    try:
+        run(load_settings(Path(arguments[1]), kind))
+    except HushcastError as error:
+        sys.exit(str(error))
+
+
+def holder(state: Path) -> int | None:
+    """Return the pid of the daemon that runs with a state directory, `None` when there is none.
+
+    Reads what the kernel says of locks: trying the lock could keep a daemon from starting at that moment.
+    """
+    try:
+        inode = (state / "lock").stat().st_ino
+        pid = (state / "lock").read_text().strip()
+    except FileNotFoundError:
+        return None
+    for line in Path("/proc/locks").read_text().splitlines():
+        fields = line.split()
+        if fields[1] == "FLOCK" and fields[4] == pid and fields[5].endswith(f":{inode}"):
+            return int(pid)
+    return None

@@ -6,12 +6,10 @@ Its processes outlive whoever starts them; the `TorNetwork` returned is all it t
 from __future__ import annotations
 
 import math
-import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,12 +18,12 @@ import trio
 from hushcast_runtime.tor.bootstrap import EVENTS, BootstrapWatch, Progress
 from hushcast_runtime.tor.control import open_control
 from hushcast_runtime.transports.base import TransportError
-from hushcast_testnet import tor_network
+from hushcast_testnet import processes, tor_network
+from hushcast_testnet.processes import Process
 from hushcast_testnet.tor_keys import find_program
 from hushcast_testnet.tor_network import PreparedNetwork, TorClient, TorNode
 
 _LAUNCH_WITHIN = 15.0  # seconds from running tor to its pid file; measured 0.02
-_STOP_WITHIN = 5.0  # seconds between asking a tor to end and ending it
 _LOOK_EVERY = 0.05  # seconds between looks at files of processes that report nowhere else
 _VOTE_LEAD = 5  # seconds from telling the authorities when to vote to the consensus; voting takes 4
 _VOTE_LATER = 200  # seconds; keeps authorities from voting before they are told to
@@ -33,20 +31,11 @@ _OFFSET = "TestingV3AuthVotingStartOffset"
 
 
 @dataclass(frozen=True, slots=True)
-class TorProcess:
-    """One tor: its pid, and its start in clock ticks since boot, which no later process of that pid has."""
-
-    name: str
-    pid: int
-    started: int
-
-
-@dataclass(frozen=True, slots=True)
 class TorNetwork:
     """A running network, made of text and numbers alone so that the caller can keep it as JSON."""
 
     directory: str
-    processes: tuple[TorProcess, ...]
+    processes: tuple[Process, ...]
     clients: tuple[TorClient, ...]
     snippet: str
     """Path of the torrc lines by which a daemon's own tor joins."""
@@ -64,7 +53,7 @@ async def start(directory: Path, clients: int = 1, progress: Progress = _ignore)
     ends this function early, nothing is left running.
     """
     find_program("tor")
-    started: list[TorProcess] = []
+    started: list[Process] = []
     with tor_network.held_ports(tor_network.ports_needed(clients)) as ports:
         try:
             progress(0, "making keys")
@@ -72,12 +61,12 @@ async def start(directory: Path, clients: int = 1, progress: Progress = _ignore)
             await _start_all(prepared, started, progress)
         except BaseException:
             with trio.CancelScope(shield=True):
-                await stop(started)
+                await processes.stop(started)
             raise
     return TorNetwork(str(prepared.directory), tuple(started), prepared.clients, str(prepared.snippet))
 
 
-async def _start_all(prepared: PreparedNetwork, started: list[TorProcess], progress: Progress) -> None:
+async def _start_all(prepared: PreparedNetwork, started: list[Process], progress: Progress) -> None:
     """Start the processes in the order that leaves nobody waiting for a retry.
 
     tor asks again for what was not there yet after 10 to 15 seconds: so the authorities vote only once they
@@ -93,11 +82,11 @@ async def _start_all(prepared: PreparedNetwork, started: list[TorProcess], progr
         await _until(lambda node=node: _descriptors(node) >= len(nodes))  # type: ignore[misc]
     progress(40, "voting")
     _vote_in(prepared, _VOTE_LEAD)
-    _signal(authorities, signal.SIGHUP)
+    processes.send(authorities, signal.SIGHUP)
     for node in prepared.authorities:
         await _until((node.directory / "data" / "cached-microdesc-consensus").exists)
     progress(60, "waiting for relays")
-    _signal(relays, signal.SIGHUP)
+    processes.send(relays, signal.SIGHUP)
     for node in prepared.relays:
         await _until((node.directory / "data" / "cached-microdescs.new").exists)
     progress(70, "starting clients")
@@ -128,7 +117,7 @@ async def _until(there: Callable[[], bool]) -> None:
         await trio.sleep(_LOOK_EVERY)
 
 
-async def _launch(node: TorNode, started: list[TorProcess]) -> TorProcess:
+async def _launch(node: TorNode, started: list[Process]) -> Process:
     # tor puts itself into the background, away from our streams and session. Not to be interrupted: between
     # its fork and our reading of the pid nobody could stop it.
     command = [find_program("tor"), "--ignore-missing-torrc"]
@@ -144,71 +133,11 @@ async def _launch(node: TorNode, started: list[TorProcess]) -> TorProcess:
         await _until(lambda: pid_file.exists() and pid_file.read_text().endswith("\n"))
     if scope.cancelled_caught:
         raise TransportError(f"tor {node.name} did not start in time: see {node.directory / 'log'}")
-    pid = int(pid_file.read_text())
-    start_time = _start_time(pid)
-    if start_time is None:
+    process = processes.find(f"tor {node.name}", int(pid_file.read_text()))
+    if process is None:
         raise TransportError(f"tor {node.name} ended at once: see {node.directory / 'log'}")
-    process = TorProcess(node.name, pid, start_time)
     started.append(process)
     return process
-
-
-def _start_time(pid: int) -> int | None:
-    """Return when the process started (clock ticks since boot), None when there is none that still runs."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    return None if fields[0] in "ZX" else int(fields[19])
-
-
-def is_running(process: TorProcess) -> bool:
-    """Tell whether this very process still runs."""
-    return _start_time(process.pid) == process.started
-
-
-def _open(process: TorProcess) -> int | None:
-    """Return a file descriptor of this very process, None when it has ended; it can then not be mistaken."""
-    try:
-        descriptor = os.pidfd_open(process.pid)
-    except ProcessLookupError:
-        return None
-    if is_running(process):
-        return descriptor
-    os.close(descriptor)
-    return None
-
-
-def _signal(processes: Iterable[TorProcess], number: signal.Signals) -> None:
-    for process in processes:
-        if (descriptor := _open(process)) is None:
-            raise TransportError(f"tor {process.name} has ended by itself")
-        try:
-            signal.pidfd_send_signal(descriptor, number)
-        finally:
-            os.close(descriptor)
-
-
-async def stop(processes: Iterable[TorProcess]) -> None:
-    """Stop these processes and return when they have ended; whoever has their pids by now is spared."""
-    descriptors = [descriptor for process in processes if (descriptor := _open(process)) is not None]
-    try:
-        for number, within in ((signal.SIGTERM, _STOP_WITHIN), (signal.SIGKILL, math.inf)):
-            for descriptor in descriptors:
-                _send(descriptor, number)
-            with trio.move_on_after(within) as waiting:
-                for descriptor in descriptors:
-                    await trio.lowlevel.wait_readable(descriptor)  # readable: it has ended
-            if not waiting.cancelled_caught:
-                return
-    finally:
-        for descriptor in descriptors:
-            os.close(descriptor)
-
-
-def _send(descriptor: int, number: signal.Signals) -> None:
-    with suppress(ProcessLookupError):  # it has ended and been reaped
-        signal.pidfd_send_signal(descriptor, number)
 
 
 async def wait_ready(network: TorNetwork, progress: Progress = _ignore) -> None:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import trio
 import trio.testing
@@ -74,8 +75,9 @@ class Result:
 def simulate(scenario: Scenario, progress: Callable[[str], None] = lambda text: None) -> Result:
     """Run a scenario to its end; `progress` hears what is being done."""
     # trio shuffles its run queue: with a seeded order of its own a run replays exactly.
-    run = trio._core._run
-    run._r, run._ALLOW_DETERMINISTIC_SCHEDULING = random.Random(scenario.seed), True  # noqa: S311
+    internals: Any = trio._core._run
+    internals._r = random.Random(scenario.seed)  # noqa: S311
+    internals._ALLOW_DETERMINISTIC_SCHEDULING = True
     began = time.perf_counter()
     clock = trio.testing.MockClock(autojump_threshold=0)
     result = trio.run(_Simulation(scenario, progress).run, clock=clock)
@@ -140,8 +142,8 @@ class _Simulation:
         for daemon in self._relays + self._clients:
             await nursery.start(daemon.run)
         for daemon in self._relays + self._clients:
-            while not daemon.ready:
-                await trio.sleep(1)
+            while not daemon.ready:  # noqa: ASYNC110 - a mock clock makes waiting free
+                await trio.sleep(1)  # virtual seconds
 
     def _daemon(self, name: str, is_relay: bool) -> Daemon:
         env = simulated_environment(f"{self._scenario.seed} {name}", BEGIN)

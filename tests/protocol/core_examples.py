@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from functools import cache
+from typing import get_args
 
 import nacl.public
 from hypothesis import HealthCheck, settings
@@ -200,7 +201,7 @@ bytes16 = st.binary(min_size=16, max_size=16)
 bytes32 = st.binary(min_size=32, max_size=32)
 bytes64 = st.binary(min_size=64, max_size=64)
 counters = st.integers(0, 2**48 - 1)
-texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=64)
+printable = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=256)
 signed = st.builds(Signed, st.binary(max_size=64), bytes64)
 elements = st.lists(bytes16, min_size=1, max_size=5).map(tuple)
 views = st.none() | st.builds(roster.View, counters, bytes32)
@@ -228,13 +229,18 @@ overlay_frames = st.one_of(
     st.builds(frames.Drop, plain_messages),
     st.builds(frames.Receipt, st.sampled_from(["accepted", "form", "day", "quota"])),
     st.builds(frames.ParcelFrame, counters, st.binary(max_size=100)),
-    st.builds(frames.ParcelAnswer, counters, st.none() | texts, st.lists(bytes32, max_size=3).map(tuple)),
+    st.builds(
+        frames.ParcelAnswer,
+        counters,
+        st.none() | st.sampled_from(get_args(frames.Reason)),
+        st.lists(bytes32, max_size=3).map(tuple),
+    ),
 )
 requests = st.builds(frames.Register, signed) | st.builds(frames.Fetch, st.none() | counters)
 answers = st.one_of(
     st.just(frames.Registered()),
     st.builds(frames.Rosters, st.none() | signed, st.booleans()),
-    st.builds(frames.Refused, texts),
+    st.builds(frames.Refused, printable),
 )
 proofs = st.builds(links.Proof, bytes32, bytes64, views) | st.builds(links.Anonymous, views)
 open_parcels = st.builds(

@@ -25,6 +25,7 @@ from hypothesis import strategies as st
 
 from hushcast_protocol.errors import DecodeError
 from hushcast_protocol.forwarding import CIRCULATION, Decision, Outcome, RecentIds, Router
+from hushcast_protocol.hops import Hop, is_mailbox, key_of, relay_hop
 from hushcast_protocol.installations import Installation, ListedRoot, MailboxRoot
 from hushcast_protocol.leases import Install, ToRelay
 from hushcast_protocol.messages import Message, check_message
@@ -35,6 +36,8 @@ from hushcast_protocol.trail import LABEL_SIZE, MAX_BITS_SET, Trail
 from hushcast_protocol.tree import Tree, plan
 
 OWN, A, B, C = (relay_id(number) for number in range(4))
+TO_A, TO_B, TO_C, TO_D = (relay_hop(relay_id(number)) for number in (1, 2, 3, 7))
+D = key_of(TO_D)
 ONE, TWO, THREE = (letter * 16 for letter in (b"1", b"2", b"3"))
 LABEL = b"L" * LABEL_SIZE
 START = NOW - 10 * CIRCULATION
@@ -48,8 +51,7 @@ class Seat:
         self.profile = profile
         self.leases = lease_book(OWN)
         self.memory = RecentIds(started, memory)
-        self.router = Router(OWN, profile, self.leases, self.memory, b"\x77" * 16)
-        self.router.use_label(LABEL)
+        self.router = Router(OWN, profile, self.leases, self.memory, LABEL)
         self._count = 0
 
     def take(self, *ways: tuple[bytes, bytes], to: bytes, day: int = DAY) -> Seat:
@@ -63,7 +65,7 @@ class Seat:
         return self.router.route(message, previous, now)
 
 
-def sent(decision: Decision) -> dict[bytes, tuple[bytes, ...]]:
+def sent(decision: Decision) -> dict[Hop, tuple[bytes, ...]]:
     return {send.hop: send.message.tokens for send in decision.sends}
 
 
@@ -86,7 +88,7 @@ def test_a_message_goes_where_its_element_leads(profile):
     message = small_message((ONE,))
     decision = Seat(profile).take((ONE, A), to=B).route(message)
     assert decision.outcome is Outcome.FORWARDED
-    assert sent(decision) == {B: (ONE,)}
+    assert sent(decision) == {TO_B: (ONE,)}
     on = decision.sends[0].message
     assert (on.id, on.day, on.body) == (message.id, message.day, message.body)
     check_message(on)
@@ -119,7 +121,7 @@ def test_as_published_all_edges_lead_on():
 @both
 def test_each_next_hop_gets_the_tokens_that_led_there(profile):
     seat = Seat(profile).take((ONE, A), to=B).take((ONE, A), (TWO, A), to=C)
-    assert sent(seat.route(small_message((ONE, TWO, THREE)))) == {B: (ONE,), C: (ONE, TWO)}
+    assert sent(seat.route(small_message((ONE, TWO, THREE)))) == {TO_B: (ONE,), TO_C: (ONE, TWO)}
 
 
 @both
@@ -131,7 +133,7 @@ def test_tables_of_other_days_do_not_count(profile):
 
 @both
 def test_a_token_said_twice_counts_once(profile):
-    assert sent(Seat(profile).take((ONE, A), to=B).route(small_message((ONE, ONE)))) == {B: (ONE,)}
+    assert sent(Seat(profile).take((ONE, A), to=B).route(small_message((ONE, ONE)))) == {TO_B: (ONE,)}
 
 
 @both
@@ -150,7 +152,7 @@ def test_the_own_label_joins_the_trail(profile):
 def test_the_same_message_goes_to_a_next_hop_once():
     seat = Seat().take((ONE, A), (ONE, C), to=B)
     message = small_message((ONE,))
-    assert sent(seat.route(message, A)) == {B: (ONE,)}
+    assert sent(seat.route(message, A)) == {TO_B: (ONE,)}
     for previous in (A, C, A):
         decision = seat.route(message, previous)
         assert decision.outcome is Outcome.DUPLICATE
@@ -158,18 +160,18 @@ def test_the_same_message_goes_to_a_next_hop_once():
 
 
 def test_a_second_copy_brings_what_the_first_did_not():
-    seat = Seat().take((ONE, A), to=B).take((ONE, C), to=B).take((ONE, C), (TWO, C), to=relay_id(7))
+    seat = Seat().take((ONE, A), to=B).take((ONE, C), to=B).take((ONE, C), (TWO, C), to=D)
     message = small_message((ONE, TWO))
-    assert sent(seat.route(message, A)) == {B: (ONE,)}
-    assert sent(seat.route(message, C)) == {relay_id(7): (ONE, TWO)}
+    assert sent(seat.route(message, A)) == {TO_B: (ONE,)}
+    assert sent(seat.route(message, C)) == {TO_D: (ONE, TWO)}
     assert seat.route(message, C).outcome is Outcome.DUPLICATE
 
 
 def test_a_copy_with_other_tokens_suppresses_nothing():
     """Tokens are not part of the id: an adversary may send a true body under a token of its own first."""
     seat = Seat().take((ONE, A), (TWO, A), to=B)
-    assert sent(seat.route(small_message((TWO,)))) == {B: (TWO,)}
-    assert sent(seat.route(small_message((ONE,)))) == {B: (ONE,)}
+    assert sent(seat.route(small_message((TWO,)))) == {TO_B: (TWO,)}
+    assert sent(seat.route(small_message((ONE,)))) == {TO_B: (ONE,)}
 
 
 def test_a_lease_installed_between_two_copies_is_served():
@@ -177,13 +179,13 @@ def test_a_lease_installed_between_two_copies_is_served():
     message = small_message((ONE,))
     seat.route(message)
     seat.take((ONE, A), to=C)
-    assert sent(seat.route(message)) == {C: (ONE,)}
+    assert sent(seat.route(message)) == {TO_C: (ONE,)}
 
 
 def test_as_published_an_id_is_forwarded_once():
     seat = Seat(PAPER).take((ONE, A), to=B)
     message = small_message((ONE, TWO))
-    assert sent(seat.route(message, A)) == {B: (ONE,)}
+    assert sent(seat.route(message, A)) == {TO_B: (ONE,)}
     seat.take((TWO, A), to=C)
     assert seat.route(message, C).outcome is Outcome.DUPLICATE
 
@@ -194,14 +196,14 @@ def test_as_published_an_id_is_forwarded_once():
 def test_the_trail_alone_never_drops():
     """A false positive, or a forged trail, costs nothing where memory is whole."""
     seat = Seat().take((ONE, A), to=B)
-    assert sent(seat.route(passed(small_message((ONE,)), LABEL))) == {B: (ONE,)}
+    assert sent(seat.route(passed(small_message((ONE,)), LABEL))) == {TO_B: (ONE,)}
 
 
 def test_the_trail_drops_where_memory_may_have_been_lost():
     seat = Seat(started=FRESH).take((ONE, A), to=B)
     looped = passed(small_message((ONE,)), LABEL)
     assert seat.route(looped) == Decision(Outcome.LOOP, popcount=Trail(looped.trail).popcount())
-    assert sent(seat.route(small_message((ONE,)))) == {B: (ONE,)}, "a drop must not be remembered as sent"
+    assert sent(seat.route(small_message((ONE,)))) == {TO_B: (ONE,)}, "a drop must not be remembered as sent"
 
 
 def test_a_relay_that_started_lately_forwards_what_did_not_pass_it():
@@ -210,10 +212,10 @@ def test_a_relay_that_started_lately_forwards_what_did_not_pass_it():
 
 
 def test_a_known_id_is_judged_by_memory_even_if_that_is_young():
-    seat = Seat(started=FRESH).take((ONE, A), to=B).take((ONE, C), to=relay_id(7))
+    seat = Seat(started=FRESH).take((ONE, A), to=B).take((ONE, C), to=D)
     message = small_message((ONE,))
     seat.route(message, A)
-    assert sent(seat.route(passed(message, LABEL), C)) == {relay_id(7): (ONE,)}
+    assert sent(seat.route(passed(message, LABEL), C)) == {TO_D: (ONE,)}
     assert seat.route(passed(message, LABEL), A).outcome is Outcome.DUPLICATE
 
 
@@ -226,7 +228,8 @@ def test_as_published_the_trail_drops(started):
 
 def test_the_labels_of_this_and_the_last_epoch_are_recognised():
     labels = [bytes([number]) * LABEL_SIZE for number in range(3)]
-    for passed_label, outcome in zip(labels, (Outcome.FORWARDED, Outcome.LOOP, Outcome.LOOP), strict=True):
+    outcomes = (Outcome.FORWARDED, Outcome.FORWARDED, Outcome.LOOP, Outcome.LOOP)
+    for passed_label, outcome in zip((LABEL, *labels), outcomes, strict=True):
         seat = Seat(PAPER).take((ONE, A), to=B)
         for label in labels:
             seat.router.use_label(label)
@@ -251,12 +254,45 @@ def test_what_a_relay_sends_on_the_next_one_accepts(profile):
     message = small_message((ONE,))
     full = ((1 << MAX_BITS_SET) - 1).to_bytes(len(message.trail), "little")
     fullest = Message(message.id, message.day, message.tokens, full, message.body)
-    try:
-        decision = Seat(profile).take((ONE, ORIGIN), to=B).route(fullest, ORIGIN)
-    except DecodeError:
-        return
-    for send in decision.sends:
-        Trail(send.message.trail)
+    with pytest.raises(DecodeError, match="room"):
+        Seat(profile).take((ONE, ORIGIN), to=B).route(fullest, ORIGIN)
+
+
+@both
+@pytest.mark.parametrize("room", range(15))
+def test_a_trail_is_filled_to_the_cap_and_not_beyond(profile, room):
+    """The own label sets up to 14 bits: what fits under the cap goes on, the rest is refused."""
+    message = small_message((ONE,))
+    before = ((1 << (MAX_BITS_SET - room)) - 1).to_bytes(len(message.trail), "little")
+    nearly = Message(message.id, message.day, message.tokens, before, message.body)
+    with_label = Trail(before)
+    with_label.add(LABEL)
+    seat = Seat(profile).take((ONE, A), to=B)
+    if with_label.popcount() > MAX_BITS_SET:
+        with pytest.raises(DecodeError, match="room"):
+            seat.route(nearly)
+    else:
+        (send,) = seat.route(nearly).sends
+        assert Trail(send.message.trail).to_bytes() == with_label.to_bytes()
+
+
+@both
+def test_a_copy_with_a_forged_trail_suppresses_nothing(profile):
+    """The trail is not part of the id: any relay can fill that of a true message and send it ahead."""
+    message = small_message((ONE,))
+    full = ((1 << MAX_BITS_SET) - 1).to_bytes(len(message.trail), "little")
+    seat = Seat(profile).take((ONE, A), to=B)
+    with pytest.raises(DecodeError):
+        seat.route(Message(message.id, message.day, message.tokens, full, message.body))
+    assert sent(seat.route(message)) == {TO_B: (ONE,)}
+
+
+@both
+def test_a_trail_without_room_matters_only_where_the_message_would_go_on(profile):
+    message = small_message((ONE,))
+    full = ((1 << MAX_BITS_SET) - 1).to_bytes(len(message.trail), "little")
+    fullest = Message(message.id, message.day, message.tokens, full, message.body)
+    assert Seat(profile).route(fullest).outcome is Outcome.UNROUTED
 
 
 # Memory
@@ -264,16 +300,39 @@ def test_what_a_relay_sends_on_the_next_one_accepts(profile):
 
 def test_memory_is_bounded_and_knows_that_it_forgot():
     memory = RecentIds(0.0, capacity=2)
-    memory.note(b"one", 1000.0)
-    memory.note(b"two", 1001.0)
+    memory.note(b"one", 1000.0, [(ONE, TO_A)])
+    memory.note(b"two", 1001.0, [(ONE, TO_A)])
     assert not memory.may_have_forgotten(1002.0)
-    memory.note(b"three", 1500.0)
+    memory.note(b"three", 1500.0, [(ONE, TO_A)])
     assert len(memory) == 2
     assert b"one" not in memory
     assert b"two" in memory
     assert memory.may_have_forgotten(1500.0)
     assert memory.may_have_forgotten(1000.0 + CIRCULATION - 1)
     assert not memory.may_have_forgotten(1000.0 + CIRCULATION)
+
+
+def test_memory_grows_with_every_note_of_an_id():
+    memory = RecentIds(0.0)
+    assert memory.sent(b"one") == frozenset()
+    memory.note(b"one", 1.0, [(ONE, TO_A)])
+    memory.note(b"one", 2.0, iter([(ONE, TO_B), (TWO, TO_A), (ONE, TO_A)]))
+    assert memory.sent(b"one") == {(ONE, TO_A), (ONE, TO_B), (TWO, TO_A)}
+    assert memory.sent(b"two") == frozenset()
+    assert len(memory) == 1
+
+
+@both
+def test_what_went_nowhere_is_not_remembered(profile):
+    """Else anybody could flush the memory with messages that nobody asked for."""
+    seat = Seat(profile).take((TWO, A), to=B)
+    message = small_message((ONE,))
+    for _ in range(3):
+        assert seat.route(message).outcome is Outcome.UNROUTED
+    assert len(seat.memory) == 0
+    seat.take((ONE, A), to=C)
+    assert sent(seat.route(message)) == {TO_C: (ONE,)}
+    assert seat.memory.sent(message.id) == {(ONE, TO_C)}
 
 
 def test_memory_is_young_after_a_start():
@@ -290,7 +349,7 @@ def test_memory_is_young_after_a_start():
 )
 def test_no_next_hop_gets_a_token_of_a_message_twice(arrivals):
     seat = Seat()
-    seat.take((ONE, A), (TWO, A), (ONE, B), to=relay_id(7)).take((ONE, A), (ONE, C), (TWO, B), to=relay_id(8))
+    seat.take((ONE, A), (TWO, A), (ONE, B), to=D).take((ONE, A), (ONE, C), (TWO, B), to=relay_id(8))
     seen: Counter[tuple[bytes, bytes, bytes]] = Counter()
     for number, previous, token in arrivals:
         for send in seat.route(small_message((token,), number), previous).sends:
@@ -341,9 +400,11 @@ class Overlay:
         while waiting:
             previous, relay, arrived = waiting.popleft()
             for send in self.routers[relay].route(arrived, previous, NOW).sends:
-                edges.append((relay, send.hop))
-                if send.hop in self.routers:
-                    waiting.append((relay, send.hop, send.message))
+                hop = key_of(send.hop)
+                assert is_mailbox(send.hop) == (hop not in self.routers)
+                edges.append((relay, hop))
+                if hop in self.routers:
+                    waiting.append((relay, hop, send.message))
         return edges
 
     def on(self, token: bytes) -> list[Subscription]:
@@ -368,10 +429,10 @@ def build(profile: Profile, tokens: list[bytes], number: int) -> Overlay:
         for relay in tree.parents:
             carry_out(books[relay], installation.install(profile, relay))
         subscriptions.append(Subscription(key, tree, token))
-    routers = {}
-    for relay, book in books.items():
-        routers[relay] = Router(relay, profile, book, RecentIds(START))
-        routers[relay].use_label(draw(LABEL_SIZE))
+    routers = {
+        relay: Router(relay, profile, book, RecentIds(START), draw(LABEL_SIZE))
+        for relay, book in books.items()
+    }
     return Overlay(routers, subscriptions)
 
 

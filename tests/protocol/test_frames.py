@@ -1,5 +1,7 @@
 """Frames: tags of their own, and limits that hold what they must."""
 
+from typing import get_args
+
 import msgspec
 import pytest
 from core_examples import relay_id, small_message, stream
@@ -26,7 +28,7 @@ def largest_message() -> Message:
         frames.Drop(largest_message()),
         frames.Ack(2**48 - 1),
         frames.ParcelFrame(2**48 - 1, bytes(MAX_PARCEL)),
-        frames.ParcelAnswer(2**48 - 1, "\U0001f989" * 64, (relay_id(0),) * MAX_RELAYS),
+        frames.ParcelAnswer(2**48 - 1, "withdrawn", (relay_id(0),) * MAX_RELAYS),
     ],
     ids=lambda frame: type(frame).__name__,
 )
@@ -39,6 +41,9 @@ def test_the_largest_frames_fit(frame):
     [
         frames.ParcelFrame(1, bytes(MAX_PARCEL + 1)),
         frames.ParcelAnswer(1, "x" * 65, ()),
+        frames.ParcelAnswer(1, "unheard of", ()),
+        frames.ParcelAnswer(1, "", ()),
+        frames.ParcelAnswer(1, "Form", ()),
         frames.ParcelAnswer(1, None, (relay_id(0),) * (MAX_RELAYS + 1)),
         frames.ParcelAnswer(1, None, (b"short",)),
         frames.Ack(-1),
@@ -50,6 +55,29 @@ def test_the_largest_frames_fit(frame):
 def test_frames_over_their_limits_are_refused(frame):
     with pytest.raises(DecodeError):
         frames.decode_overlay(encode(frame))
+
+
+@pytest.mark.parametrize("reason", get_args(frames.Reason))
+def test_every_reason_to_refuse_a_parcel_is_read(reason):
+    answer = frames.ParcelAnswer(1, reason, ())
+    assert frames.decode_overlay(encode(answer)) == answer
+
+
+PRINTABLE = "".join(map(chr, range(32, 127)))
+
+
+@pytest.mark.parametrize("reason", ["", PRINTABLE, "x" * 256])
+def test_a_directory_says_why_in_printable_ascii(reason):
+    answer = frames.Refused(reason)
+    assert frames.decode_directory_answer(encode(answer)) == answer
+
+
+@pytest.mark.parametrize(
+    "reason", ["a\nline", "\n", "full\n", "\x1b[2J", "\x7f", "\x00", "caf\u00e9", "\u202e", "x" * 257]
+)
+def test_a_directory_cannot_write_on_a_terminal_or_forge_log_lines(reason):
+    with pytest.raises(DecodeError):
+        frames.decode_directory_answer(encode(frames.Refused(reason)))
 
 
 def test_each_kind_of_end_reads_its_own_frames_only():

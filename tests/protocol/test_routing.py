@@ -12,11 +12,12 @@ from pybloom_live import BloomFilter
 
 from hushcast_protocol.bloom import CAPACITY, false_positive_rate
 from hushcast_protocol.errors import Refusal
+from hushcast_protocol.hops import Hop, key_of, mailbox_hop, relay_hop
 from hushcast_protocol.routing import RoutingTable
 
 
-def hop_of(number: int) -> bytes:
-    return b"hop" + number.to_bytes(29, "big")
+def hop_of(number: int) -> Hop:
+    return relay_hop(number.to_bytes(32, "big"))
 
 
 def element_of(number: int) -> bytes:
@@ -173,6 +174,17 @@ def test_a_refused_next_hop_leaves_no_place():
     assert not table._rows
     table.add(hop_of(0), [])
     assert len(table) == 0
+
+
+def test_a_relay_and_a_mailbox_of_one_key_are_two_next_hops():
+    table = RoutingTable(FILTER_KEY)
+    relay = hop_of(1)
+    mailbox = mailbox_hop(key_of(relay))
+    table.add(relay, [element_of(1)])
+    table.add(mailbox, [element_of(2)])
+    assert [table.lookup(element_of(number)) for number in (1, 2)] == [[relay], [mailbox]]
+    table.remove(relay, [element_of(1)])
+    assert [table.lookup(element_of(number)) for number in (1, 2)] == [[], [mailbox]]
 
 
 def test_an_empty_table_routes_nothing():

@@ -15,19 +15,20 @@ import trio
 
 from hushcast_protocol.errors import UsageError
 from hushcast_runtime.transports.base import TransportError
-from hushcast_testnet import private_tor
+from hushcast_testnet import private_tor, processes
 from hushcast_testnet import tor_network as layout
-from hushcast_testnet.private_tor import TorNetwork, TorProcess
+from hushcast_testnet.private_tor import TorNetwork
+from hushcast_testnet.processes import Process
 
 
 def sleeper() -> list[str]:
     return [sys.executable, "-c", "import time; time.sleep(600)"]
 
 
-def record(pid: int) -> TorProcess:
-    started = private_tor._start_time(pid)
-    assert started is not None
-    return TorProcess("sleeper", pid, started)
+def record(pid: int) -> Process:
+    found = processes.find("sleeper", pid)
+    assert found is not None
+    return found
 
 
 def test_held_ports_are_free_for_tor_and_for_nobody_else() -> None:
@@ -47,14 +48,14 @@ async def test_stopping_ends_a_process_and_spares_a_later_one_of_its_pid() -> No
         process: trio.Process = await nursery.start(partial(trio.run_process, sleeper(), check=False))
         right = record(process.pid)
         stale = replace(right, started=right.started - 1)
-        assert private_tor.is_running(right)
-        assert not private_tor.is_running(stale)
-        await private_tor.stop([stale])
+        assert processes.is_running(right)
+        assert not processes.is_running(stale)
+        await processes.stop([stale])
         assert process.poll() is None
         with trio.fail_after(30):
-            await private_tor.stop([right])
-        assert not private_tor.is_running(right)
-        await private_tor.stop([right])
+            await processes.stop([right])
+        assert not processes.is_running(right)
+        await processes.stop([right])
 
 
 async def test_a_missing_tor_is_said_clearly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,7 +72,7 @@ async def test_a_directory_in_use_is_refused(tor_network: TorNetwork) -> None:
 
 def test_the_record_of_a_network_survives_json() -> None:
     client = layout.TorClient("127.0.0.1:1", "127.0.0.1:2")
-    network = TorNetwork("/d", (TorProcess("relay0", 5, 6),), (client,), "/d/snippet")
+    network = TorNetwork("/d", (Process("relay0", 5, 6),), (client,), "/d/snippet")
     assert msgspec.json.decode(msgspec.json.encode(network), type=TorNetwork) == network
 
 
@@ -79,7 +80,7 @@ def test_the_record_of_a_network_survives_json() -> None:
 def test_a_network_runs_free_of_who_started_it(tor_network: TorNetwork) -> None:
     assert len(tor_network.processes) == layout.AUTHORITIES + layout.RELAYS + 1
     for process in tor_network.processes:
-        assert private_tor.is_running(process)
+        assert processes.is_running(process)
         assert os.getsid(process.pid) != os.getsid(0)
         for stream in range(3):
             assert Path(f"/proc/{process.pid}/fd/{stream}").readlink() == Path("/dev/null")
@@ -97,10 +98,10 @@ def test_all_relays_are_in_the_first_consensus(tor_network: TorNetwork) -> None:
 async def test_a_start_that_fails_leaves_nothing_running(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    launched: list[TorProcess] = []
+    launched: list[Process] = []
     launch = private_tor._launch
 
-    async def last_fails(node: layout.TorNode, started: list[TorProcess]) -> TorProcess:
+    async def last_fails(node: layout.TorNode, started: list[Process]) -> Process:
         if node.name == "relay4":
             (node.directory / "torrc").write_text("NoSuchOption 1\n")
         launched.append(await launch(node, started))
@@ -110,7 +111,7 @@ async def test_a_start_that_fails_leaves_nothing_running(
     with pytest.raises(TransportError, match="relay4 did not start"):
         await private_tor.start(tmp_path / "network")
     assert len(launched) == layout.AUTHORITIES + layout.RELAYS - 1
-    assert not any(private_tor.is_running(process) for process in launched)
+    assert not any(processes.is_running(process) for process in launched)
 
 
 @pytest.mark.tor
@@ -122,7 +123,7 @@ async def test_a_start_that_is_cancelled_leaves_nothing_running(tmp_path: Path) 
     with trio.CancelScope() as scope:
         await private_tor.start(tmp_path / "network", progress=cancel)
     pids = [int(file.read_text()) for file in (tmp_path / "network").glob("*/pid")]
-    assert not any(private_tor._start_time(pid) for pid in pids)
+    assert not any(processes.find("x", pid) for pid in pids)
 
 
 @pytest.mark.tor

@@ -51,7 +51,7 @@ class Status(_Line, frozen=True, tag_field="op", tag="status"):
 class Shown(_Line, frozen=True, tag_field="op", tag="shown"):
     """The application has shown all messages up to `cursor`."""
 
-    cursor: Annotated[int, msgspec.Meta(ge=0, lt=2**63)]
+    cursor: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
 Request = Publish | Subscribe | Unsubscribe | Subscriptions | Status

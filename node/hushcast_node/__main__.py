@@ -1,0 +1,9 @@
+"""`python -m hushcast_node CONFIG`: what `hushcast node run` does."""
+
+import sys
+
+from hushcast_node.run import run_node
+from hushcast_runtime.config import NodeSettings
+from hushcast_runtime.process import main
+
+main(sys.argv, NodeSettings, run_node)
