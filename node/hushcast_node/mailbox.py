@@ -86,7 +86,7 @@ class Mailbox:
     async def _take_all(self, channel: OverlayChannel) -> None:
         taken = 0
         with trio.move_on_after(IDLE) as scope:
-            async for batch in channel.frames():
+            while batch := await channel.receive():
                 for frame in batch:
                     if not isinstance(frame, Forward):
                         raise DecodeError("a relay sent a mailbox something else than messages")

@@ -145,9 +145,9 @@ class Peers:
         try:
             with session.scope:
                 self._advance(peer)
-                async for batch in channel.frames():
-                    session.touch()
+                while batch := await channel.receive():
                     await self._take(peer, session, batch)
+                    session.alive()
         except (TransportError, PeerError) as error:
             self._counters.add("links_failed")
             log.debug("a link broke", reason=str(error))

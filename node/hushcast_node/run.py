@@ -44,9 +44,10 @@ class _Node:
         state = Path(settings.state)
         control = ControlServer(settings.socket_path(), self._status, self._counters)
         await nursery.start(control.run)
+        identity = load_identity(state, env.randomness) if settings.role == "relay" else None
+        tracer = _tracer(settings, identity, env)
         store = SqliteStore(state / "state.db")
         try:
-            identity = load_identity(state, env.randomness) if settings.role == "relay" else None
             transport = await open_transport(settings, nursery, self._announce)
             self._daemon = Daemon(
                 Parts(
@@ -58,7 +59,7 @@ class _Node:
                     env,
                     transport,
                     store,
-                    _tracer(settings, identity, env),
+                    tracer,
                 ),
                 self._counters,
             )
@@ -68,6 +69,7 @@ class _Node:
                 log.info("running", role=settings.role)
         finally:
             store.close()
+            tracer.close()
 
     def _announce(self, tor: TorTransport) -> None:
         self._tor = tor

@@ -14,6 +14,7 @@ from hushcast_protocol.wire import Wire
 from hushcast_runtime.transports.base import TransportError
 
 IDLE = 300.0  # seconds without a frame after which a link is closed: circuits cost both ends and Tor
+ACKNOWLEDGE_WITHIN = 30.0  # seconds; the link to a daemon that was killed may just fall silent
 MAX_UNACKNOWLEDGED = 4 * 1024 * 1024  # bytes sent on a link before the next waits for an acknowledgement
 MAX_REQUESTS = 1024  # parcels whose answers are awaited on one link
 
@@ -24,7 +25,7 @@ class Session:
     def __init__(self, channel: OverlayChannel, spawn: Callable[..., None]) -> None:
         self.channel = channel
         self.scope = trio.CancelScope()
-        """Cancelled to end the session; its deadline moves with every frame."""
+        """Cancelled to end the session; its deadline moves with every frame of the peer's."""
         self.unacknowledged: deque[Spooled] = deque()
         self.answering = 0  # parcels of the peer's that are being carried out
         self._spawn = spawn
@@ -37,11 +38,12 @@ class Session:
         self._answers: dict[int, trio.Event] = {}
         self._results: dict[int, ParcelAnswer] = {}
         self._requests = 0
-        self.touch()
+        self.alive()
 
-    def touch(self) -> None:
-        """Put off the idle closing."""
-        self.scope.deadline = trio.current_time() + IDLE
+    def alive(self) -> None:
+        """Hear from the peer: put off the end that comes with idleness, or with no acknowledgement."""
+        patience = ACKNOWLEDGE_WITHIN if self.unacknowledged else IDLE
+        self.scope.deadline = trio.current_time() + patience
 
     def has_room(self, more: int = 0) -> bool:
         """Tell whether the window takes another message beside `more` bytes."""
@@ -49,6 +51,8 @@ class Session:
 
     def forward(self, items: Iterable[Spooled]) -> None:
         """Send messages; they stay in `unacknowledged` until the peer has spooled them."""
+        if not self.unacknowledged:
+            self.scope.deadline = trio.current_time() + ACKNOWLEDGE_WITHIN
         for item in items:
             self.unacknowledged.append(item)
             self._in_flight += len(item.message.body)
@@ -89,6 +93,9 @@ class Session:
             if (answer := self._results.pop(number, None)) is None:
                 raise TransportError("the link ended before the parcel was answered")
             return answer
+        except trio.Cancelled:
+            self.scope.cancel()  # out of patience: a silent link is a dead one
+            raise
         finally:
             self._answers.pop(number, None)
 
@@ -105,7 +112,6 @@ class Session:
             arrived.set()
 
     def _flush_soon(self) -> None:
-        self.touch()
         if not self._flushing:
             self._flushing = True
             self._spawn(self._flush)

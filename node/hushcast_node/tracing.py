@@ -20,6 +20,9 @@ class Tracer(Protocol):
     def tell(self, kind: Any, **fields: Any) -> None:
         """Write down what only this daemon knows."""
 
+    def close(self) -> None:
+        """Write no more."""
+
 
 class NoTracer:
     """The tracer of every daemon outside a testnet: it writes nothing."""
@@ -28,6 +31,9 @@ class NoTracer:
         """Do nothing."""
 
     def tell(self, kind: Any, **fields: Any) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
         """Do nothing."""
 
 

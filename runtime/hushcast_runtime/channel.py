@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Generic, TypeVar
 
@@ -16,7 +16,7 @@ from hushcast_runtime.transports.base import Transport, TransportError
 
 FrameT = TypeVar("FrameT")
 
-CONNECT_TIMEOUT = 60.0  # seconds; the first contact with an onion service takes up to five, or hangs
+CONNECT_TIMEOUT = 25.0  # seconds; first contact takes up to five, but to a service that restarted it may hang
 HANDSHAKE_TIMEOUT = 30.0  # seconds from connected stream to open link; a round trip over Tor takes about one
 LINGER = 10.0  # seconds
 _READ = 65536  # bytes
@@ -32,6 +32,7 @@ class Channel(Generic[FrameT]):
         self._sending = trio.Lock()
         self._early: list[bytes] = []
         self._broken = False
+        self._failure: PeerError | None = None
         self.peer: bytes | None = None
         """The other end's proven key; `None` where it stays anonymous."""
 
@@ -63,35 +64,39 @@ class Channel(Generic[FrameT]):
                 await self._stream.send_all(self._link.data_to_send())
                 self._broken = False
 
-    async def frames(self) -> AsyncIterator[list[FrameT]]:
-        """Yield the frames of each read until the other end closes the stream.
+    async def receive(self) -> list[FrameT]:
+        """Return the frames of the next read that ends one; none when the other end closed the stream.
 
-        A generator without resources of its own: leaving the loop early costs nothing.
+        What came whole before a bad frame counts, however the bytes were cut: its `PeerError` comes next.
         """
-        batch, self._early = [self._decode(frame) for frame in self._early], []
-        if batch:
-            yield batch
+        if self._failure is not None:
+            raise self._failure
+        if self._early:
+            return self._decoded(iter([self._early.pop(0)]))
         while True:
             with _translated():
                 data = await self._stream.receive_some(_READ)
             if not data:
-                return
-            batch, error = [], None
-            try:
-                for event in self._link.receive(bytes(data)):
-                    assert isinstance(event, bytes)
-                    batch.append(self._decode(event))
-            except PeerError as caught:
-                error = caught
-            if batch:
-                yield batch  # what came whole before a bad frame counts, however the bytes were cut
-            if error is not None:
-                raise error
+                return []
+            if batch := self._decoded(self._link.receive(bytes(data))):
+                return batch
+
+    def _decoded(self, events: Iterator[Established | bytes]) -> list[FrameT]:
+        batch: list[FrameT] = []
+        try:
+            for event in events:
+                assert isinstance(event, bytes)
+                batch.append(self._decode(event))
+        except PeerError as error:
+            if not batch:
+                raise
+            self._failure = error
+        return batch
 
     async def one(self, timeout: float) -> FrameT:
         """Return the next frame, the only one expected; wait `timeout` seconds at most."""
         with _translated(), trio.fail_after(timeout):
-            async for batch in self.frames():
+            if batch := await self.receive():
                 return batch[0]
         raise TransportError("the other end closed the link before it answered")
 

@@ -139,7 +139,8 @@ SettingsT = TypeVar("SettingsT", NodeSettings, DirectorySettings)
 def load_settings(path: Path, kind: type[SettingsT]) -> SettingsT:
     """Read a TOML file; raise `UsageError` that names the key and the reason if it cannot be used."""
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(MAX_CONFIG + 1)
         if len(data) > MAX_CONFIG:
             raise UsageError(f"{path}: a configuration has at most {MAX_CONFIG} bytes")
         settings = msgspec.convert(tomllib.loads(data.decode()), kind)
@@ -147,6 +148,8 @@ def load_settings(path: Path, kind: type[SettingsT]) -> SettingsT:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is not TOML: {error}") from None
+    except RecursionError:
+        raise UsageError(f"{path} is not TOML that anybody would write: it is nested too deeply") from None
     except msgspec.ValidationError as error:
         raise UsageError(f"{path}: {_readable(str(error))}") from None
     try:

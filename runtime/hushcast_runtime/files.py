@@ -11,7 +11,10 @@ from hushcast_protocol.secrets import Randomness, Seed
 
 def private_directory(path: Path) -> Path:
     """Make a directory for the owner only; refuse one that others may enter (`UsageError`)."""
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be made: {error.strerror}") from None
     if path.stat().st_mode & 0o077:
         raise UsageError(f"{path} is open to other users: chmod 700 it, or name another directory")
     return path

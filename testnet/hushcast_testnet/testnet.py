@@ -187,7 +187,7 @@ class _Builder:
             while waiting:
                 still = []
                 for member in waiting:
-                    described = await _describe(member)
+                    described = await describe(member)
                     roster = described.get("roster") or {}
                     if not described.get("ready") or roster.get("relays") != relays:
                         still.append(member)
@@ -227,13 +227,13 @@ class _Builder:
 
 
 async def _status(directory: Path) -> dict[str, Any]:
-    testnet = _load(directory)
+    testnet = load(directory)
     nodes = []
     ready = True
     for member in testnet.members:
         if member.role == "directory":
             continue
-        ready = ready and bool((await _describe(member)).get("ready"))
+        ready = ready and bool((await describe(member)).get("ready"))
         nodes.append(
             {
                 "name": member.name,
@@ -260,7 +260,7 @@ async def _status(directory: Path) -> dict[str, Any]:
 
 
 async def _down(directory: Path, progress: Progress) -> None:
-    await _stop(_load(directory), progress)
+    await _stop(load(directory), progress)
 
 
 async def _stop(testnet: Testnet, progress: Progress) -> None:
@@ -277,7 +277,8 @@ async def _stop(testnet: Testnet, progress: Progress) -> None:
         await processes.stop(testnet.tor.processes)
 
 
-def _load(directory: Path) -> Testnet:
+def load(directory: Path) -> Testnet:
+    """Read what `up` left in a directory; raise `UsageError` if that is nothing of ours."""
     try:
         return msgspec.json.decode((directory / _FILE).read_bytes(), type=Testnet)
     except FileNotFoundError:
@@ -293,7 +294,7 @@ def _directory_address(member: Member) -> str | None:
     return str(tomllib.loads(file.read_text())["network"]["directory"])
 
 
-async def _describe(member: Member) -> dict[str, Any]:
+async def describe(member: Member) -> dict[str, Any]:
     """Return the daemon's status, empty while it cannot be asked."""
     assert member.socket is not None
     try:

@@ -115,26 +115,34 @@ class ControlServer:
     async def _feed(self, request: Subscribe, lines: Lines) -> None:
         topic = parse_topic(request.topic)
         service = self._ready()
+        failure: Exception | None = None
         async with trio.open_nursery() as nursery:
-            feed: Feed | None = None
+            # The application leaving must end the wait for relays, too.
+            listening = _Listening(lines)
+            nursery.start_soon(listening.run, nursery.cancel_scope)
             try:
-                # The application leaving must end the wait for relays, too.
-                listening = _Listening(lines)
-                nursery.start_soon(listening.run, nursery.cancel_scope)
-                feed = listening.feed = await service.subscribe(topic)
-                await lines.write(encode_line(Subscribed(topic.name, feed.nodes)))
-                while (arrival := await feed.next()) is not None:
-                    cursor, received = arrival
-                    text, encoding = as_text(received.payload)
-                    event = Delivered(
-                        topic.name, received.id.hex(), text, encoding, round(received.received_at, 3), cursor
-                    )
-                    await lines.write(encode_line(event))
-                await lines.write(encode_line(Unsubscribed(topic.name, True)))
+                listening.feed = await service.subscribe(topic)
+                await _pour(topic.name, listening.feed, lines)
+            except (Refusal, trio.BrokenResourceError) as error:
+                failure = error  # raised behind the nursery, which would wrap it
             finally:
-                if feed is not None:
-                    feed.close()
+                if listening.feed is not None:
+                    listening.feed.close()
                 nursery.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
+
+
+async def _pour(topic: str, feed: Feed, lines: Lines) -> None:
+    """Write a feed's messages as they come, until the subscription ends."""
+    await lines.write(encode_line(Subscribed(topic, feed.nodes)))
+    while (arrival := await feed.next()) is not None:
+        cursor, received = arrival
+        text, encoding = as_text(received.payload)
+        received_at = round(received.received_at, 3)
+        event = Delivered(topic, received.id.hex(), text, encoding, received_at, cursor)
+        await lines.write(encode_line(event))
+    await lines.write(encode_line(Unsubscribed(topic, True)))
 
 
 class _Listening:

@@ -1,0 +1,68 @@
+"""Speaks to the daemon: finds its socket, asks, and turns its refusals and our patience into errors."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TypeVar
+
+import trio
+
+from hushcast_cli.exits import TimedOut
+from hushcast_cli.options import Choices
+from hushcast_node.control.client import Conversation, NoDaemon, ask
+from hushcast_node.control.words import Failed, Request
+from hushcast_protocol.errors import Refusal, UsageError
+
+SYSTEM_SOCKET = Path("/run/hushcast/control.sock")
+
+T = TypeVar("T")
+AnswerT = TypeVar("AnswerT")
+
+
+def daemon_socket(choices: Choices) -> Path:
+    """Return the chosen socket, or the first of the usual ones that exists; raise `NoDaemon`."""
+    if choices.socket is not None:
+        return choices.socket
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    usual = [Path(runtime) / "hushcast" / "control.sock"] if runtime else []
+    usual.append(SYSTEM_SOCKET)
+    for path in usual:
+        if path.exists():
+            return path
+    places = " or ".join(str(path) for path in usual)
+    raise NoDaemon(
+        f"no daemon at {places}: start one with `hushcast node run`, or name its socket with --socket"
+    )
+
+
+def run(work: Callable[[], Awaitable[T]], seconds: float | None = None, late: str = "") -> T:
+    """Run `work`; raise `TimedOut`, whose text ends with `late`, after `seconds`."""
+
+    async def limited() -> T:
+        with trio.move_on_after(math.inf if seconds is None else seconds):
+            return await work()
+        raise TimedOut(f"{seconds:g} seconds have passed{late}")
+
+    return trio.run(limited)
+
+
+async def expect(conversation: Conversation, *kinds: type[AnswerT]) -> AnswerT:
+    """Return the next answer, of one of the `kinds`.
+
+    Raises `UsageError` or `Refusal` if the daemon declines, `NoDaemon` if it left.
+    """
+    answer = await conversation.next()
+    if isinstance(answer, Failed):
+        raise UsageError(answer.reason) if answer.kind == "usage" else Refusal(answer.reason)
+    if not isinstance(answer, kinds):
+        raise NoDaemon("the daemon speaks another version: its answer is to another question")
+    return answer
+
+
+async def ask_once(path: Path, request: Request, kind: type[AnswerT]) -> AnswerT:
+    """Ask the daemon at a socket one thing and return its answer."""
+    async with ask(path, request) as conversation:
+        return await expect(conversation, kind)

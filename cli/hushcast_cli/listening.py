@@ -1,0 +1,112 @@
+"""Listens to a topic: prints each message, then tells the daemon that it was shown."""
+
+from __future__ import annotations
+
+import base64
+import select
+import sys
+from pathlib import Path
+from typing import Protocol
+
+import trio
+
+from hushcast_cli.asking import expect
+from hushcast_cli.exits import Failure
+from hushcast_cli.output import StdoutClosed, is_terminal, json_line, note, printable, write
+from hushcast_cli.progress import shown_when_slow
+from hushcast_node.control.client import Conversation, ask
+from hushcast_node.control.words import Delivered, Subscribe, Subscribed, Unsubscribed
+
+_STDOUT = 1
+_TELLING = 1.0  # seconds that telling the daemon may take after our own time has run out
+
+
+class Printer(Protocol):
+    """Turns events into what is printed on standard output."""
+
+    def subscribed(self, event: Subscribed) -> bytes:
+        """Return what tells that messages reach the daemon from now on."""
+
+    def message(self, event: Delivered) -> bytes:
+        """Return what tells of a message."""
+
+
+class JsonPrinter:
+    """Prints for programs: one object a line."""
+
+    def subscribed(self, event: Subscribed) -> bytes:
+        """Return the contract's `subscribed` object."""
+        return json_line({"event": "subscribed", "topic": event.topic, "nodes": event.nodes})
+
+    def message(self, event: Delivered) -> bytes:
+        """Return the contract's `message` object; the cursor stays between us and the daemon."""
+        return json_line(
+            {
+                "event": "message",
+                "topic": event.topic,
+                "id": event.id,
+                "payload": event.payload,
+                "encoding": event.encoding,
+                "received_at": event.received_at,
+            }
+        )
+
+
+class TextPrinter:
+    """Prints for people: payloads alone, escaped where they would drive a terminal."""
+
+    def subscribed(self, event: Subscribed) -> bytes:
+        """Tell it on standard error, since it is no payload."""
+        note(f"subscribed: {event.nodes} relays route to this daemon")
+        return b""
+
+    def message(self, event: Delivered) -> bytes:
+        """Return the payload and a line's end."""
+        payload = event.payload.encode() if event.encoding == "utf-8" else base64.b64decode(event.payload)
+        if is_terminal():
+            payload = printable(payload.decode(errors="surrogateescape"), keep="\n\t").encode()
+        return payload + b"\n"
+
+
+async def listen(path: Path, topic: str, count: int | None, printer: Printer) -> None:
+    """Print messages until `count` have come, the subscription ends, or nobody reads standard output."""
+    async with ask(path, Subscribe(topic)) as conversation, trio.open_nursery() as nursery:
+        nursery.start_soon(_end_with_reader)
+        async with shown_when_slow("waiting until relays route to this daemon"):
+            subscribed = await expect(conversation, Subscribed)
+        await _print(printer.subscribed(subscribed))
+        await _print_messages(conversation, count, printer)
+        nursery.cancel_scope.cancel()
+
+
+async def _print_messages(conversation: Conversation, count: int | None, printer: Printer) -> None:
+    printed = 0
+    while count is None or printed < count:
+        answer: Delivered | Unsubscribed = await expect(conversation, Delivered, Unsubscribed)
+        if isinstance(answer, Unsubscribed):
+            if count is not None:
+                raise Failure(f"the subscription was ended after {printed} of {count} messages")
+            note("the subscription was ended")
+            return
+        await _print(printer.message(answer))
+        with trio.move_on_after(_TELLING, shield=True):
+            await conversation.shown(answer.cursor)
+        printed += 1
+
+
+async def _print(data: bytes) -> None:
+    # In a thread: whoever reads standard output may stall, and time must run on.
+    await trio.to_thread.run_sync(write, data, abandon_on_cancel=True)
+
+
+async def _end_with_reader() -> None:
+    """Raise `StdoutClosed` as soon as nobody reads standard output, not only at the next message."""
+    if sys.stdout is None:
+        return  # the descriptor may be anything by now; the first line printed will fail
+    with select.epoll() as watch:
+        try:
+            watch.register(_STDOUT, 0)  # errors and hang-ups are always told
+        except OSError:
+            return  # a file, which nobody can leave
+        await trio.lowlevel.wait_readable(watch.fileno())
+    raise StdoutClosed

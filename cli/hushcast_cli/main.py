@@ -1,0 +1,76 @@
+"""The command `hushcast`. Commands import what they need when they run, so that this module loads at once."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from hushcast_cli.completion import PROGRAM, VARIABLE, completion
+from hushcast_cli.daemons import check_config, directory, node
+from hushcast_cli.exits import ExitCode, report
+from hushcast_cli.options import json_option, socket_option
+from hushcast_cli.publish import publish
+from hushcast_cli.status import status
+from hushcast_cli.subscribe import subscribe
+from hushcast_cli.subscriptions import subscriptions, unsubscribe
+from hushcast_cli.testnet import testnet
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="hushcast", prog_name=PROGRAM, message="%(prog)s %(version)s")
+@socket_option(from_environment=True)
+@json_option
+def cli() -> None:
+    """Publish and subscribe anonymously, over Tor onion services.
+
+    \b
+    Exit codes:
+      0 done         1 failed        2 wrong usage or configuration
+      3 no daemon    4 refused by the daemon or the network
+      124 --timeout passed           130 interrupted
+
+    \b
+    Example:
+      hushcast subscribe news --count 1 &
+      hushcast publish news 'it rains'
+    """
+
+
+for command in (
+    publish,
+    subscribe,
+    unsubscribe,
+    subscriptions,
+    status,
+    node,
+    directory,
+    check_config,
+    testnet,
+    completion,
+):
+    cli.add_command(command)
+
+
+def run(arguments: list[str]) -> int:
+    """Run a command line; return the exit code."""
+    try:
+        if instruction := os.environ.get(VARIABLE):
+            from click.shell_completion import shell_complete
+
+            return shell_complete(cli, {}, PROGRAM, VARIABLE, instruction)
+        with cli.make_context(PROGRAM, arguments) as context:
+            cli.invoke(context)
+    except BaseException as error:
+        return report(error)
+    return ExitCode.DONE
+
+
+def main() -> None:
+    """Run the command line of this process."""
+    sys.exit(run(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    main()

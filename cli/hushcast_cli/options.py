@@ -1,0 +1,73 @@
+"""Options that several commands share. `--socket` and `--json` work before and after a command's name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+CommandT = TypeVar("CommandT", bound=Callable[..., Any])
+
+
+@dataclass
+class Choices:
+    """What the shared options chose, wherever on the command line they stood."""
+
+    socket: Path | None = None
+    json: bool = False
+
+
+pass_choices = click.make_pass_decorator(Choices, ensure=True)
+
+
+def _check_seconds(context: click.Context, parameter: click.Parameter, seconds: float | None) -> float | None:
+    if seconds is not None and not 0 < seconds < math.inf:
+        raise click.BadParameter(f"{seconds} is not a number of seconds above 0", context, parameter)
+    return seconds
+
+
+def _choose(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+    # Each place that has the option may set it; the one nearest to the command comes last and wins.
+    if value:
+        setattr(context.ensure_object(Choices), str(parameter.name), value)
+
+
+def socket_option(*, from_environment: bool = False) -> Callable[[CommandT], CommandT]:
+    """Add `--socket`. The environment is asked at one place only, or it would win over an earlier option."""
+    return click.option(
+        "--socket",
+        type=click.Path(path_type=Path),
+        metavar="PATH",
+        envvar="HUSHCAST_SOCKET" if from_environment else None,
+        expose_value=False,
+        callback=_choose,
+        help="The daemon's control socket; also HUSHCAST_SOCKET. Otherwise "
+        "$XDG_RUNTIME_DIR/hushcast/control.sock or /run/hushcast/control.sock, the first that exists.",
+    )
+
+
+json_option = click.option(
+    "--json",
+    is_flag=True,
+    expose_value=False,
+    callback=_choose,
+    help="Print one JSON object a line and nothing else on standard output.",
+)
+
+
+def daemon_options(command: CommandT) -> CommandT:
+    """Add the options of every command that speaks to a daemon."""
+    return socket_option()(json_option(command))
+
+
+timeout_option = click.option(
+    "--timeout",
+    type=float,
+    callback=_check_seconds,
+    metavar="S",
+    help="Give up after S seconds, with exit code 124.",
+)

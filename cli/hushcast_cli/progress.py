@@ -1,0 +1,47 @@
+"""Shows on standard error that something is going on: moving on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+
+import trio
+
+from hushcast_cli.output import note, printable
+
+PATIENCE = 1.0  # seconds that a person waits before asking what is going on
+
+
+def _person_watches() -> bool:
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+@contextmanager
+def reporting() -> Iterator[Callable[[str], None]]:
+    """Yield a function that tells what is being done now."""
+    if not _person_watches():
+        yield note
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    with Console(stderr=True).status(Text("starting")) as status:
+        yield lambda text: status.update(Text(printable(text)))
+
+
+@asynccontextmanager
+async def shown_when_slow(text: str) -> AsyncIterator[None]:
+    """Tell what is waited for if the body takes over a second and a person watches."""
+    async with trio.open_nursery() as nursery:
+        if _person_watches():
+            nursery.start_soon(_show_late, text)
+        yield
+        nursery.cancel_scope.cancel()
+
+
+async def _show_late(text: str) -> None:
+    await trio.sleep(PATIENCE)
+    with reporting() as report:
+        report(text)
+        await trio.sleep_forever()

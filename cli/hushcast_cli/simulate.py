@@ -1,0 +1,100 @@
+"""`hushcast testnet simulate`: a whole network in one process, under a clock of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from hushcast_cli.options import Choices, json_option, pass_choices
+from hushcast_protocol.errors import UsageError
+from hushcast_protocol.profile import HARDENED, MAX_DEPTH, PROFILES, Root
+
+_positive = click.IntRange(min=1)
+
+
+@click.command()
+@click.option("--nodes", type=_positive, required=True, metavar="N", help="Relays.")
+@click.option("--subscribers", type=_positive, required=True, metavar="K", help="Subscribers on each topic.")
+@click.option("--publications", type=_positive, required=True, metavar="P", help="Messages published.")
+@click.option("--topics", type=_positive, default=1, show_default=True, metavar="T", help="Topics.")
+@click.option(
+    "--depth",
+    type=click.IntRange(1, MAX_DEPTH),
+    metavar="R",
+    help="Levels of a tree; the profile's unless given.",
+)
+@click.option(
+    "--profile",
+    type=click.Choice(sorted(PROFILES)),
+    default=HARDENED.name,
+    show_default=True,
+    help="Behaviour.",
+)
+@click.option(
+    "--origins",
+    type=click.IntRange(1, 8),
+    default=1,
+    show_default=True,
+    metavar="O",
+    help="Random relays that each message is dropped at.",
+)
+@click.option("--seed", type=int, default=1, show_default=True, metavar="S", help="The same gives the same.")
+@click.option(
+    "--traces",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Write traces into this directory.",
+)
+@json_option
+@pass_choices
+def simulate(
+    choices: Choices,
+    nodes: int,
+    subscribers: int,
+    publications: int,
+    topics: int,
+    depth: int | None,
+    profile: str,
+    origins: int,
+    seed: int,
+    traces: Path | None,
+) -> None:
+    """Simulate a network in this process, faster than time.
+
+    Counts how many of the (publication, subscriber) pairs were delivered, what was shown twice, and how many
+    messages travelled against the ideal.
+
+    \b
+    Example:
+      hushcast testnet simulate --nodes 100 --subscribers 10 --publications 50 --json
+    """
+    check_nodes(nodes)
+    if PROFILES[profile].root is Root.LISTED and subscribers > nodes:
+        raise UsageError(
+            f"--subscribers {subscribers}: under --profile {profile} relays subscribe, and there are {nodes}"
+        )
+    if origins > nodes:
+        raise UsageError(f"--origins {origins}: there are only {nodes} relays")
+    from hushcast_cli.output import json_line, text_line, write
+    from hushcast_cli.progress import reporting
+    from hushcast_testnet.simulation import Scenario
+    from hushcast_testnet.simulation import simulate as run
+
+    scenario = Scenario(nodes, subscribers, publications, topics, depth, profile, origins, seed, traces)
+    with reporting() as progress:
+        result = run(scenario, progress).as_dict()
+    if choices.json:
+        write(json_line(result))
+        return
+    width = max(map(len, result))
+    for name, value in result.items():
+        write(text_line(f"{name.replace('_', ' ').ljust(width)}  {value}"))
+
+
+def check_nodes(nodes: int) -> None:
+    """Raise `UsageError` if there are more relays than a roster lists."""
+    from hushcast_protocol.roster import MAX_RELAYS
+
+    if nodes > MAX_RELAYS:
+        raise UsageError(f"--nodes {nodes}: a roster lists at most {MAX_RELAYS} relays")

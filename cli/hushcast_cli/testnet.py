@@ -1,0 +1,152 @@
+"""`hushcast testnet`: private networks on this machine, as processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+
+from hushcast_cli.options import Choices, json_option, pass_choices
+from hushcast_cli.simulate import simulate
+from hushcast_protocol.epochs import MAX_EPOCH, MIN_EPOCH
+
+_directory_option: Callable[[Any], Any] = click.option(
+    "--dir",
+    "directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="D",
+    required=True,
+    help="The testnet's directory.",
+)
+
+
+@click.group()
+@json_option
+def testnet() -> None:
+    """Try Hushcast on this machine, in a network of its own.
+
+    Testnets write traces of all that their daemons see and do: they protect nobody.
+    """
+    from hushcast_runtime.logs import configure_logs
+
+    configure_logs("error", as_json=False)  # progress tells enough; standard output is for results
+
+
+testnet.add_command(simulate)
+
+
+@testnet.command()
+@_directory_option
+@click.option("--nodes", type=click.IntRange(min=1), default=10, show_default=True, help="Relays.")
+@click.option("--clients", type=click.IntRange(min=0), default=2, show_default=True, help="Clients.")
+@click.option(
+    "--transport",
+    type=click.Choice(["tor", "tcp"]),
+    default="tor",
+    show_default=True,
+    help="A private Tor network, or loopback connections.",
+)
+@click.option(
+    "--epoch",
+    type=click.IntRange(MIN_EPOCH, MAX_EPOCH),
+    default=30,
+    show_default=True,
+    metavar="SECONDS",
+    help="Length of an epoch.",
+)
+@json_option
+@pass_choices
+def up(
+    choices: Choices, directory: Path, nodes: int, clients: int, transport: Literal["tor", "tcp"], epoch: int
+) -> None:
+    """Start a testnet and leave it running.
+
+    Returns when all is ready; if that fails, nothing is left running. With --json, prints what `testnet
+    status` prints.
+
+    \b
+    Example:
+      hushcast testnet up --dir /tmp/testnet --nodes 10 --clients 2
+    """
+    from hushcast_cli.output import json_line, note, write
+    from hushcast_cli.progress import reporting
+    from hushcast_cli.simulate import check_nodes
+    from hushcast_testnet import testnet as backend
+
+    check_nodes(nodes)
+    with reporting() as progress:
+        backend.up(directory, nodes, clients, transport, epoch, progress)
+    if choices.json:
+        write(json_line(backend.status(directory)))
+    else:
+        note(f"ready: `hushcast testnet status --dir {directory}` shows its sockets")
+
+
+@testnet.command()
+@_directory_option
+@json_option
+@pass_choices
+def status(choices: Choices, directory: Path) -> None:
+    """Show a testnet's daemons: relays first, then clients.
+
+    \b
+    Example:
+      hushcast testnet status --dir /tmp/testnet --json
+    """
+    from hushcast_cli.output import json_line, text_line, write
+    from hushcast_testnet import testnet as backend
+
+    found = backend.status(directory)
+    if choices.json:
+        write(json_line(found))
+        return
+    write(text_line(f"ready      {'yes' if found['ready'] else 'no'}"))
+    write(text_line(f"transport  {found['transport']}"))
+    write(text_line(f"epoch      {found['epoch']}"))
+    for daemon in [{"name": "directory", "role": "", "socket": ""} | found["directory"], *found["nodes"]]:
+        running = f"pid {daemon['pid']}" if daemon["pid"] else "not running"
+        write(text_line(f"{daemon['name']:<11}{daemon['role']:<8}{running:<13}{daemon['socket']}".rstrip()))
+
+
+@testnet.command()
+@_directory_option
+@json_option
+def down(directory: Path) -> None:
+    """Stop exactly what `up` started, and daemons of this testnet that were started again.
+
+    \b
+    Example:
+      hushcast testnet down --dir /tmp/testnet
+    """
+    from hushcast_cli.progress import reporting
+    from hushcast_testnet import testnet as backend
+
+    with reporting() as progress:
+        backend.down(directory, progress)
+
+
+@testnet.command()
+@json_option
+def demo() -> None:
+    """Show a private network at work and count what arrived.
+
+    A private Tor network comes up, relays and clients join, some subscribe and others publish.
+
+    The last line on standard output is a JSON object with the outcome. Fails if anything was lost.
+
+    \b
+    Example:
+      hushcast testnet demo
+    """
+    from hushcast_cli.exits import Failure
+    from hushcast_cli.output import json_line, write
+    from hushcast_cli.progress import reporting
+    from hushcast_testnet.demo import demo as show
+
+    with reporting() as progress:
+        outcome = show(progress)
+    write(json_line(outcome))
+    if outcome["lost"]:
+        raise Failure(f"{outcome['lost']} messages were lost")

@@ -1,0 +1,140 @@
+"""A daemon without a network: the real control socket and the real inbox over publications in memory."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from pathlib import Path
+from typing import Any
+
+import trio
+
+from hushcast_node.control.server import ControlServer
+from hushcast_node.inbox import Inbox, InboxListener, Received
+from hushcast_node.pubsub import Accepted
+from hushcast_protocol.errors import Refusal
+from hushcast_protocol.topics import Topic, parse_topic
+from hushcast_runtime.counters import Counters
+from hushcast_runtime.environment import Environment, system_environment
+from hushcast_runtime.store import MemoryStore
+
+NODES = 7
+UNREACHABLE = parse_topic("unreachable")  # publishing and subscribing here is refused
+REFUSAL = "no relay answers: try again later"
+
+
+class FakeFeed:
+    """One application's view of a topic."""
+
+    nodes = NODES
+
+    def __init__(self, inbox: Inbox, acknowledged: list[int]) -> None:
+        self._listener: InboxListener = inbox.listen()
+        self._acknowledged = acknowledged
+
+    async def next(self) -> tuple[int, Received] | None:
+        return await self._listener.next()
+
+    def shown(self, number: int) -> None:
+        self._acknowledged.append(number)
+        self._listener.shown(number)
+
+    def close(self) -> None:
+        self._listener.close()
+
+
+class FakePubSub:
+    """Publish and subscribe within this process."""
+
+    def __init__(self) -> None:
+        self.published: list[tuple[str, bytes]] = []
+        self.acknowledged: list[int] = []
+        self.installed = trio.Event()  # subscribing waits for it
+        self.installed.set()
+        self.receipts = trio.Event()  # publishing waits for it
+        self.receipts.set()
+        self.feeds = 0
+        self._feeds_changed = trio.Event()
+        self._env: Environment = system_environment()
+        self._inboxes: dict[Topic, Inbox] = {}
+        self._ids = itertools.count()
+
+    async def publish(self, topic: Topic, payload: bytes) -> Accepted:
+        if topic == UNREACHABLE:
+            raise Refusal(REFUSAL)
+        await self.receipts.wait()
+        self.published.append((topic.name, payload))
+        message_id = hashlib.sha256(str(next(self._ids)).encode()).digest()
+        if topic in self._inboxes:
+            await self._inboxes[topic].put(message_id, 0, payload)
+        return Accepted(message_id)
+
+    async def subscribe(self, topic: Topic) -> FakeFeed:
+        if topic == UNREACHABLE:
+            raise Refusal(REFUSAL)
+        await self.installed.wait()
+        feed = FakeFeed(self.hold(topic), self.acknowledged)
+        self.feeds += 1
+        self._feeds_changed.set()
+        self._feeds_changed = trio.Event()
+        return feed
+
+    async def unsubscribe(self, topic: Topic) -> bool:
+        inbox = self._inboxes.pop(topic, None)
+        if inbox is not None:
+            inbox.close()
+        return inbox is not None
+
+    def subscriptions(self) -> list[dict[str, Any]]:
+        return [{"topic": topic.name, "nodes": NODES, "ready": True, "since": 1.5} for topic in self._inboxes]
+
+    def status(self) -> dict[str, Any]:
+        return {
+            "ready": True,
+            "role": "client",
+            "roster": {"epoch": 12, "relays": NODES},
+            "links": 0,
+            "subscriptions": len(self._inboxes),
+            "tor": None,
+        }
+
+    def hold(self, topic: Topic) -> Inbox:
+        """Return the topic's inbox, subscribing if there is none."""
+        if topic not in self._inboxes:
+            self._inboxes[topic] = Inbox(topic.name.encode() + b"\x00", self._env, MemoryStore(), Counters())
+        return self._inboxes[topic]
+
+    async def until_feeds(self, count: int) -> None:
+        """Wait until so many applications have begun to listen."""
+        while self.feeds < count:
+            await self._feeds_changed.wait()
+
+
+class FakeDaemon:
+    """The control socket over a `FakePubSub`."""
+
+    def __init__(self, socket: Path) -> None:
+        self.socket = socket
+        self.service = FakePubSub()
+        self._scope = trio.CancelScope()
+
+    async def start(self, nursery: trio.Nursery, ready: bool = True) -> None:
+        """Serve from now on; only `status` while not `ready`."""
+        server = ControlServer(self.socket, self.service.status, Counters())
+        if ready:
+            server.open(self.service)
+        await nursery.start(self._run, server)
+
+    def stop(self) -> None:
+        """Close the socket and every connection, as a daemon does that dies."""
+        self._scope.cancel()
+
+    async def put(self, topic: str, payload: bytes) -> bytes:
+        """Let a message arrive; return its id."""
+        name = parse_topic(topic)
+        self.service.hold(name)
+        return (await self.service.publish(name, payload)).id
+
+    async def _run(self, server: ControlServer, task_status: trio.TaskStatus[None]) -> None:
+        with self._scope:
+            await server.run(task_status=task_status)

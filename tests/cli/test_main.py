@@ -1,0 +1,208 @@
+"""The command line as a whole: start, help, where options may stand, how it finds a daemon, how it ends."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+import trio
+from fake_daemon import FakeDaemon
+from running import COMMAND, environment, hushcast
+
+from hushcast_cli.main import cli
+
+DOCS = Path(__file__).parents[2] / "docs" / "cli.md"
+HEAVY = {"trio", "nacl", "msgspec", "rich", "structlog", "stem", "asyncio", "pyspark", "hushcast_testnet"}
+
+
+def commands(command: click.Command = cli, path: str = "hushcast") -> Iterator[tuple[str, click.Command]]:
+    yield path, command
+    if isinstance(command, click.Group):
+        for name, child in command.commands.items():
+            yield from commands(child, f"{path} {name}")
+
+
+COMMANDS = dict(commands())
+
+
+async def test_version_imports_nothing_heavy() -> None:
+    program = (
+        "import sys; from hushcast_cli.main import run; code = run(['--version']);"
+        " print(*sorted({name.partition('.')[0] for name in sys.modules})); sys.exit(code)"
+    )
+    done = await trio.run_process([sys.executable, "-c", program], capture_stdout=True)
+    version, modules = done.stdout.decode().splitlines()
+    assert re.fullmatch(r"hushcast \d+\.\d+\.\d+\S*", version)
+    assert HEAVY.isdisjoint(modules.split())
+
+
+@pytest.mark.parametrize("path", COMMANDS)
+def test_help_renders(path: str) -> None:
+    """In this process: a process for each would take long."""
+    command = COMMANDS[path]
+    with click.Context(command, info_name=path) as context:
+        text = command.get_help(context)
+    assert "\b" not in text
+    assert "\\b" not in text
+    assert command.help
+    if not isinstance(command, click.Group) or command is cli:
+        assert "Example" in text, "every command shows how it is used"
+    assert all(parameter.help for parameter in command.params if isinstance(parameter, click.Option))
+
+
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+async def test_both_flags_show_help(flag: str) -> None:
+    outcome = await hushcast("testnet", "simulate", flag)
+    assert outcome.code == 0
+    assert b"--subscribers" in outcome.stdout
+    assert outcome.stderr == ""
+
+
+@pytest.mark.parametrize("path", COMMANDS)
+def test_every_command_and_option_is_documented(path: str) -> None:
+    sections = re.split(r"^#+ ", DOCS.read_text(), flags=re.MULTILINE)
+    (section,) = [text for text in sections if text.partition("\n")[0].strip("` ") == path]
+    for parameter in COMMANDS[path].params:
+        if parameter.name != "help":
+            (name,) = parameter.opts[:1]
+            shown = name if isinstance(parameter, click.Option) else parameter.human_readable_name
+            assert shown in section, f"{shown} of `{path}` is missing in docs/cli.md"
+
+
+async def test_no_command_shows_help_as_wrong_usage() -> None:
+    outcome = await hushcast()
+    assert outcome.code == 2
+    assert outcome.stdout == b""
+    assert "Commands:" in outcome.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["publish"], "TOPIC"),
+        (["nonsense"], "nonsense"),
+        (["publish", "t", "--nonsense"], "--nonsense"),
+        (["status", "extra"], "extra"),
+        (["subscribe", "t", "--count", "0"], "--count"),
+        (["subscribe", "t", "--timeout", "nan"], "--timeout"),
+        (["subscribe", "t", "--timeout", "-1"], "--timeout"),
+        (["node", "run"], "--config"),
+        (["completion", "tcsh"], "tcsh"),
+    ],
+)
+async def test_wrong_usage_is_one_line(arguments: list[str], told: str) -> None:
+    outcome = await hushcast(*arguments)
+    assert outcome.code == 2
+    assert told in outcome.error
+    assert outcome.stdout == b""
+
+
+@pytest.mark.parametrize("topic", ["", "x" * 257, b"\xff"])
+async def test_impossible_topics_are_wrong_usage(topic: str | bytes, tmp_path: Path) -> None:
+    outcome = await hushcast("--socket", tmp_path / "none", "subscribe", topic)
+    assert outcome.code == 2
+    assert "topic" in outcome.error
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["publish", "t", "x"], ["subscribe", "t"], ["unsubscribe", "t"], ["subscriptions"], ["status"]],
+)
+async def test_no_daemon(arguments: list[str], tmp_path: Path) -> None:
+    missing = tmp_path / "none.sock"
+    outcome = await hushcast("--json", "--socket", missing, *arguments)
+    assert outcome.code == 3
+    assert str(missing) in outcome.error
+    assert outcome.stdout == b""
+
+
+async def test_no_daemon_at_the_usual_places(tmp_path: Path) -> None:
+    outcome = await hushcast("status", env=environment(XDG_RUNTIME_DIR=str(tmp_path)))
+    assert outcome.code == 3
+    assert str(tmp_path / "hushcast" / "control.sock") in outcome.error
+    assert "--socket" in outcome.error
+
+
+async def test_options_stand_before_and_after_the_command(daemon: FakeDaemon) -> None:
+    before = await hushcast("--json", "--socket", daemon.socket, "status")
+    after = await hushcast("status", "--json", "--socket", daemon.socket)
+    assert before.code == after.code == 0
+    assert before.objects == after.objects == [daemon.service.status()]
+
+
+async def test_socket_from_the_environment_yields_to_the_option(daemon: FakeDaemon, tmp_path: Path) -> None:
+    here, nowhere = str(daemon.socket), str(tmp_path / "none")
+    assert (await hushcast("status", env=environment(HUSHCAST_SOCKET=here))).code == 0
+    assert (await hushcast("--socket", here, "status", env=environment(HUSHCAST_SOCKET=nowhere))).code == 0
+    assert (await hushcast("status", "--socket", here, env=environment(HUSHCAST_SOCKET=nowhere))).code == 0
+    assert (await hushcast("--socket", nowhere, "status", "--socket", here)).code == 0
+
+
+async def test_socket_in_the_runtime_directory(tmp_path: Path) -> None:
+    (tmp_path / "hushcast").mkdir()
+    async with trio.open_nursery() as nursery:
+        daemon = FakeDaemon(tmp_path / "hushcast" / "control.sock")
+        await daemon.start(nursery)
+        assert (await hushcast("status", env=environment(XDG_RUNTIME_DIR=str(tmp_path)))).code == 0
+        daemon.stop()
+
+
+async def test_starting_daemon_shows_its_status_and_refuses_the_rest(tmp_path: Path) -> None:
+    async with trio.open_nursery() as nursery:
+        daemon = FakeDaemon(tmp_path / "control.sock")
+        await daemon.start(nursery, ready=False)
+        assert (await hushcast("status", "--socket", daemon.socket)).code == 0
+        refused = await hushcast("publish", "t", "x", "--socket", daemon.socket)
+        daemon.stop()
+    assert refused.code == 4
+    assert "starting" in refused.error
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["status", "--json"]])
+async def test_stdout_that_nobody_reads_ends_quietly(arguments: list[str], daemon: FakeDaemon) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = await trio.run_process(
+        [*COMMAND, "--socket", daemon.socket, *arguments],
+        stdout=write,
+        capture_stderr=True,
+        check=False,
+    )
+    os.close(write)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("arguments", [["status"], ["subscribe", "t"]])
+@pytest.mark.parametrize(("target", "told"), [("&-", "is closed"), ("/dev/full", "No space left on device")])
+async def test_stdout_that_takes_nothing_is_a_failure(
+    daemon: FakeDaemon, target: str, told: str, arguments: list[str]
+) -> None:
+    await daemon.put("t", b"message")
+    done = await trio.run_process(
+        ["sh", "-c", f'exec "$@" >{target}', "sh", *COMMAND, "--json", "--socket", daemon.socket, *arguments],
+        capture_stderr=True,
+        check=False,
+    )
+    (line,) = done.stderr.decode().splitlines()
+    assert done.returncode == 1
+    assert told in line
+    assert daemon.service.acknowledged == []
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+async def test_completion_scripts_ask_this_program(shell: str) -> None:
+    outcome = await hushcast("completion", shell)
+    assert outcome.code == 0
+    assert b"_HUSHCAST_COMPLETE" in outcome.stdout
+
+
+def test_completion_knows_the_commands() -> None:
+    env = environment(_HUSHCAST_COMPLETE="bash_complete", COMP_WORDS="hushcast unsub", COMP_CWORD="1")
+    done = subprocess.run(COMMAND, env=env, capture_output=True, check=True)
+    assert done.stdout.split() == [b"plain,unsubscribe"]

@@ -1,0 +1,129 @@
+"""`hushcast publish`: where the payload comes from, what is printed, how it fails."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+import trio
+from fake_daemon import REFUSAL, FakeDaemon
+from running import COMMAND, WITHIN, hushcast
+
+from hushcast_protocol.messages import MAX_PAYLOAD
+
+EVERY_BYTE = bytes(range(256))
+
+
+async def test_prints_the_receipt(daemon: FakeDaemon) -> None:
+    outcome = await hushcast("publish", "t", "hello", "--json", "--socket", daemon.socket)
+    assert outcome.code == 0
+    (receipt,) = outcome.objects
+    assert list(receipt) == ["id", "topic", "receipt"]
+    assert len(bytes.fromhex(receipt["id"])) == 32
+    assert (receipt["topic"], receipt["receipt"]) == ("t", "accepted")
+    assert daemon.service.published == [("t", b"hello")]
+
+
+async def test_prints_for_people(daemon: FakeDaemon) -> None:
+    outcome = await hushcast("publish", "t", "hello", "--socket", daemon.socket)
+    assert outcome.code == 0
+    assert outcome.stdout.startswith(b"accepted ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stdin", "payload"),
+    [
+        ([""], b"not read", b""),
+        ([], EVERY_BYTE, EVERY_BYTE),
+        (["-"], b"piped\n", b"piped\n"),
+        ([], b"", b""),
+        (["grün"], b"", "grün".encode()),
+        ([b"\xff\xfe"], b"", b"\xff\xfe"),
+        (["--", "-5"], b"", b"-5"),
+        (["--file", "-"], b"piped", b"piped"),
+        ([], bytes(MAX_PAYLOAD), bytes(MAX_PAYLOAD)),
+    ],
+    ids=["empty", "stdin", "dash", "empty stdin", "text", "bytes", "minus", "file dash", "largest"],
+)
+async def test_payload_arrives_as_it_was_given(
+    daemon: FakeDaemon, arguments: list[str | bytes], stdin: bytes, payload: bytes
+) -> None:
+    outcome = await hushcast("--socket", daemon.socket, "publish", "t", *arguments, stdin=stdin)
+    assert (outcome.code, outcome.stderr) == (0, "")
+    assert daemon.service.published == [("t", payload)]
+
+
+async def test_payload_from_a_file(daemon: FakeDaemon, tmp_path: Path) -> None:
+    file = tmp_path / "payload"
+    file.write_bytes(EVERY_BYTE)
+    outcome = await hushcast("publish", "t", "--file", file, "--socket", daemon.socket)
+    assert outcome.code == 0
+    assert daemon.service.published == [("t", EVERY_BYTE)]
+
+
+async def test_topic_is_normalised(daemon: FakeDaemon) -> None:
+    outcome = await hushcast("publish", "u\N{COMBINING DIAERESIS}", "x", "--json", "--socket", daemon.socket)
+    assert outcome.objects[0]["topic"] == "ü"
+
+
+@pytest.mark.parametrize("payload", ["x", "-", ""])
+async def test_payload_and_file_are_wrong_usage(tmp_path: Path, payload: str) -> None:
+    file = tmp_path / "payload"
+    file.touch()
+    outcome = await hushcast("publish", "t", payload, "--file", file)
+    assert outcome.code == 2
+    assert "--file" in outcome.error
+
+
+async def test_missing_file_is_wrong_usage(tmp_path: Path) -> None:
+    outcome = await hushcast("publish", "t", "--file", tmp_path / "none")
+    assert outcome.code == 2
+    assert "none" in outcome.error
+
+
+async def test_too_large_is_refused_however_long_it_is(daemon: FakeDaemon) -> None:
+    for arguments, stdin in ([], bytes(MAX_PAYLOAD + 1)), (["--file", "/dev/zero"], b""):
+        outcome = await hushcast("--socket", daemon.socket, "publish", "t", *arguments, stdin=stdin)
+        assert outcome.code == 4
+        assert str(MAX_PAYLOAD) in outcome.error
+    assert daemon.service.published == []
+
+
+async def test_refused_by_the_network(daemon: FakeDaemon) -> None:
+    outcome = await hushcast("publish", "unreachable", "x", "--json", "--socket", daemon.socket)
+    assert (outcome.code, outcome.error, outcome.stdout) == (4, REFUSAL, b"")
+
+
+async def test_timeout_while_the_network_is_slow(daemon: FakeDaemon) -> None:
+    daemon.service.receipts = trio.Event()
+    outcome = await hushcast("publish", "t", "x", "--timeout", "0.2", "--socket", daemon.socket)
+    assert outcome.code == 124
+    assert "0.2 seconds" in outcome.error
+
+
+async def test_timeout_while_stdin_is_slow(daemon: FakeDaemon) -> None:
+    process = await trio.lowlevel.open_process(
+        [*COMMAND, "publish", "t", "--timeout", "0.2", "--socket", str(daemon.socket)],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdin is not None
+    assert process.stderr is not None
+    with trio.fail_after(WITHIN):
+        async with process.stdin, process.stderr:
+            stderr = b"".join([part async for part in process.stderr])
+            assert await process.wait() == 124
+    assert stderr.startswith(b"hushcast: 0.2 seconds")
+    assert stderr.count(b"\n") == 1
+
+
+async def test_closed_stdin_is_a_failure(daemon: FakeDaemon) -> None:
+    done = await trio.run_process(
+        ["sh", "-c", 'exec "$@" <&-', "sh", *COMMAND, "--socket", daemon.socket, "publish", "t"],
+        capture_stderr=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith(b"hushcast: standard input is closed")
+    assert daemon.service.published == []

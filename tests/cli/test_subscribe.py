@@ -1,0 +1,206 @@
+"""`hushcast subscribe`, `unsubscribe` and `subscriptions`: what is printed when, and how it ends."""
+
+from __future__ import annotations
+
+import base64
+import signal
+import subprocess
+
+import pytest
+import trio
+from fake_daemon import NODES, REFUSAL, FakeDaemon
+from running import COMMAND, WITHIN, Running, Terminal, environment, hushcast
+
+HOSTILE = "\x1b]0;owned\x07\x9b2J\rnew\N{RIGHT-TO-LEFT OVERRIDE}line\nnext"
+
+
+async def listen(daemon: FakeDaemon, *arguments: str) -> Running:
+    """Start a listener that prints JSON, and wait until it is subscribed."""
+    running = await Running.start("--json", "--socket", daemon.socket, "subscribe", "t", *arguments)
+    assert await running.object() == {"event": "subscribed", "topic": "t", "nodes": NODES}
+    return running
+
+
+async def test_prints_the_events_of_the_contract(daemon: FakeDaemon) -> None:
+    listener = await listen(daemon, "--count", "3")
+    ids = [await daemon.put("t", payload) for payload in (b"hello", b"\xff\x00", b"")]
+    outcome = await listener.outcome()
+    assert (outcome.code, outcome.stderr) == (0, "")
+    for event, message_id in zip(outcome.objects, ids, strict=True):
+        assert list(event) == ["event", "topic", "id", "payload", "encoding", "received_at"]
+        assert (event["event"], event["topic"], event["id"]) == ("message", "t", message_id.hex())
+        assert isinstance(event["received_at"], float)
+    assert [(event["payload"], event["encoding"]) for event in outcome.objects] == [
+        ("hello", "utf-8"),
+        (base64.b64encode(b"\xff\x00").decode(), "base64"),
+        ("", "utf-8"),
+    ]
+
+
+async def test_count_acknowledges_exactly_what_was_printed(daemon: FakeDaemon) -> None:
+    for payload in (b"first", b"second", b"third"):
+        await daemon.put("t", payload)
+    subscribe = ("--json", "--socket", daemon.socket, "subscribe", "t", "--count")
+    earlier = await hushcast(*subscribe, "2")
+    later = await hushcast(*subscribe, "1")
+    assert [event["payload"] for event in earlier.objects[1:]] == ["first", "second"]
+    assert [event["payload"] for event in later.objects[1:]] == ["third"]
+    assert daemon.service.acknowledged == [1, 2, 3]
+
+
+async def test_every_listener_gets_every_message(daemon: FakeDaemon) -> None:
+    listeners = [await listen(daemon, "--count", "2") for _ in range(2)]
+    await daemon.put("t", b"one")
+    await daemon.put("t", b"two")
+    for listener in listeners:
+        outcome = await listener.outcome()
+        assert outcome.code == 0
+        assert [event["payload"] for event in outcome.objects] == ["one", "two"]
+
+
+async def test_prints_payloads_for_people(daemon: FakeDaemon) -> None:
+    await daemon.put("t", HOSTILE.encode())
+    await daemon.put("t", b"\xff\x00")
+    outcome = await hushcast("--socket", daemon.socket, "subscribe", "t", "--count", "2")
+    assert outcome.code == 0
+    assert outcome.stdout == HOSTILE.encode() + b"\n\xff\x00\n", "what is piped is not changed"
+    assert outcome.stderr == f"subscribed: {NODES} relays route to this daemon\n"
+
+
+@pytest.mark.parametrize("arguments", [[], ["--json"]])
+async def test_payloads_cannot_drive_a_terminal(daemon: FakeDaemon, arguments: list[str]) -> None:
+    await daemon.put("t", HOSTILE.encode())
+    await daemon.put("t", b"\xff\x1b[2J")
+    await daemon.put("t", b"the end")
+    command = [*COMMAND, *arguments, "--socket", str(daemon.socket), "subscribe", "t", "--count", "3"]
+    with Terminal() as terminal:
+        await trio.run_process(command, stdout=terminal.slave, capture_stderr=True)
+        await terminal.until(b"the end")
+        seen = terminal.seen.replace(b"\r\n", b"\n").decode()
+    assert not set(seen) & set("\x1b\x07\x9b\r\N{RIGHT-TO-LEFT OVERRIDE}")
+    if not arguments:
+        assert "\\x1b]0;owned\\x07\\x9b2J\\rnew\\u202eline\nnext\n" in seen
+
+
+async def test_timeout(daemon: FakeDaemon) -> None:
+    await daemon.put("t", b"early")
+    command = ("--json", "--socket", daemon.socket, "subscribe", "t", "--count", "2", "--timeout", "1")
+    outcome = await hushcast(*command)
+    assert outcome.code == 124
+    assert "1 seconds" in outcome.error
+    assert [event["event"] for event in outcome.objects] == ["subscribed", "message"]
+    assert daemon.service.acknowledged == [1]
+
+
+async def test_timeout_before_routes_are_installed(daemon: FakeDaemon) -> None:
+    daemon.service.installed = trio.Event()
+    outcome = await hushcast("--socket", daemon.socket, "subscribe", "t", "--timeout", "0.2")
+    assert outcome.code == 124
+    assert outcome.stdout == b""
+
+
+async def test_timeout_while_nobody_reads_on(daemon: FakeDaemon) -> None:
+    """The pipe is full and the command sits in a write; time runs on."""
+    await daemon.put("t", bytes(200_000))
+    listener = await listen(daemon, "--timeout", "1")
+    with trio.fail_after(WITHIN):
+        assert await listener.process.wait() == 124
+    await listener.outcome()
+    assert daemon.service.acknowledged == [], "what was not printed is not acknowledged"
+
+
+async def test_waiting_is_shown_on_a_terminal(daemon: FakeDaemon) -> None:
+    daemon.service.installed = trio.Event()
+    with Terminal() as terminal:
+        process = await trio.lowlevel.open_process(
+            [*COMMAND, "--socket", str(daemon.socket), "subscribe", "t", "--count", "1"],
+            stdout=subprocess.DEVNULL,
+            stderr=terminal.slave,
+            env=environment(TERM="xterm"),
+        )
+        await terminal.until(b"waiting until relays route to this daemon")
+        daemon.service.installed.set()
+        await terminal.until(b"subscribed: ")
+        await daemon.put("t", b"done")
+        with trio.fail_after(WITHIN):
+            assert await process.wait() == 0
+
+
+async def test_daemon_dies_while_listening(daemon: FakeDaemon) -> None:
+    listener = await listen(daemon)
+    daemon.stop()
+    outcome = await listener.outcome()
+    assert outcome.code == 3
+    assert "daemon" in outcome.error
+
+
+async def test_interrupt_ends_without_words(daemon: FakeDaemon) -> None:
+    listener = await listen(daemon)
+    listener.process.send_signal(signal.SIGINT)
+    outcome = await listener.outcome()
+    assert (outcome.code, outcome.stdout, outcome.stderr) == (130, b"", "")
+
+
+async def test_ends_as_soon_as_nobody_reads(daemon: FakeDaemon) -> None:
+    """As in `hushcast subscribe t | head -1`: not only when the next message comes."""
+    listener = await listen(daemon)
+    assert listener.process.stdout is not None
+    await listener.process.stdout.aclose()
+    with trio.fail_after(WITHIN):
+        assert await listener.process.wait() == 0
+    assert listener.process.stderr is not None
+    assert await listener.process.stderr.receive_some() == b""
+    await listener.process.stderr.aclose()
+
+
+async def test_pipe_into_head(daemon: FakeDaemon) -> None:
+    for number in range(20):
+        await daemon.put("t", f"message {number}".encode())
+    script = 'set -o pipefail; "$@" | head -1'
+    with trio.fail_after(WITHIN):
+        done = await trio.run_process(
+            ["bash", "-c", script, "bash", *COMMAND, "--socket", daemon.socket, "subscribe", "t"],
+            capture_stdout=True,
+            capture_stderr=True,
+        )
+    assert done.stdout == b"message 0\n"
+    assert done.stderr.count(b"\n") == 1
+
+
+async def test_unsubscribing_ends_listeners(daemon: FakeDaemon) -> None:
+    endless = await listen(daemon)
+    counting = await listen(daemon, "--count", "1")
+    outcome = await hushcast("--json", "--socket", daemon.socket, "unsubscribe", "t")
+    assert (outcome.code, outcome.objects) == (0, [{"topic": "t", "existed": True}])
+    assert (await endless.outcome()).code == 0
+    cut = await counting.outcome()
+    assert cut.code == 1
+    assert "0 of 1" in cut.error
+
+
+async def test_unsubscribing_from_nothing_is_no_error(daemon: FakeDaemon) -> None:
+    outcome = await hushcast("unsubscribe", "t", "--socket", daemon.socket)
+    assert (outcome.code, outcome.stdout) == (0, b"")
+    assert "no subscription" in outcome.stderr
+
+
+async def test_subscriptions_are_listed(daemon: FakeDaemon) -> None:
+    assert (await hushcast("subscriptions", "--json", "--socket", daemon.socket)).stdout == b""
+    for topic in ("news", "größe"):
+        await daemon.put(topic, b"")
+    outcome = await hushcast("subscriptions", "--json", "--socket", daemon.socket)
+    assert outcome.code == 0
+    assert [held["topic"] for held in outcome.objects] == ["news", "größe"]
+    people = await hushcast("subscriptions", "--socket", daemon.socket)
+    assert people.stdout.decode().splitlines() == [f"news  ({NODES} relays)", f"größe  ({NODES} relays)"]
+
+
+async def test_status_for_people(daemon: FakeDaemon) -> None:
+    outcome = await hushcast("status", "--socket", daemon.socket)
+    assert outcome.code == 0
+    assert f"epoch 12, relays {NODES}" in outcome.stdout.decode()
+
+
+async def test_refused_by_the_network(daemon: FakeDaemon) -> None:
+    outcome = await hushcast("subscribe", "unreachable", "--json", "--socket", daemon.socket)
+    assert (outcome.code, outcome.error, outcome.stdout) == (4, REFUSAL, b"")

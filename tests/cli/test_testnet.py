@@ -1,0 +1,101 @@
+"""`hushcast testnet`: simulations, and networks of processes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import trio
+from running import WITHIN, Running, hushcast
+
+COUNTS = ["pairs", "delivered", "duplicates", "transmissions", "ideal"]
+FIELDS = ["nodes", *COUNTS, "virtual_seconds", "seconds"]
+SIMULATE = ("testnet", "simulate", "--nodes", "8", "--subscribers", "2", "--publications", "3")
+
+
+async def test_simulate_prints_the_line_of_the_contract(tmp_path: Path) -> None:
+    traces = tmp_path / "traces"
+    outcome = await hushcast(*SIMULATE, "--topics", "2", "--depth", "2", "--traces", traces, "--json")
+    assert outcome.code == 0
+    (result,) = outcome.objects
+    assert list(result) == FIELDS
+    assert (result["nodes"], result["pairs"], result["delivered"], result["duplicates"]) == (8, 6, 6, 0)
+    assert list(traces.iterdir())
+
+
+async def test_simulate_replays_from_its_seed() -> None:
+    first, second = [await hushcast(*SIMULATE, "--seed", "7", "--profile", "paper", "--json") for _ in "ab"]
+    assert first.objects[0] | {"seconds": 0} == second.objects[0] | {"seconds": 0}
+
+
+async def test_simulate_for_people() -> None:
+    outcome = await hushcast(*SIMULATE)
+    assert outcome.code == 0
+    assert "virtual seconds" in outcome.stdout.decode()
+    assert "publishing 3 messages" in outcome.stderr.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--nodes", "0"], "--nodes"),
+        (["--nodes", "2001"], "2000"),
+        (["--subscribers", "9", "--profile", "paper"], "--subscribers"),
+        (["--subscribers", "0"], "--subscribers"),
+        (["--publications", "-1"], "--publications"),
+        (["--topics", "0"], "--topics"),
+        (["--depth", "0"], "--depth"),
+        (["--depth", "7"], "--depth"),
+        (["--origins", "9"], "--origins"),
+        (["--nodes", "2", "--origins", "3"], "--origins"),
+        (["--profile", "other"], "--profile"),
+        (["--seed", "x"], "--seed"),
+    ],
+)
+async def test_simulate_refuses_nonsense(arguments: list[str], told: str) -> None:
+    outcome = await hushcast(*SIMULATE, *arguments, "--json")
+    assert outcome.code == 2
+    assert told in outcome.error
+    assert outcome.stdout == b""
+
+
+@pytest.mark.parametrize("command", ["status", "down"])
+async def test_no_testnet_there(command: str, tmp_path: Path) -> None:
+    outcome = await hushcast("testnet", command, "--dir", tmp_path, "--json")
+    assert outcome.code == 2
+    assert "testnet up" in outcome.error
+
+
+@pytest.mark.processes
+async def test_up_status_down(tmp_path: Path) -> None:
+    place = ("--dir", tmp_path / "testnet")
+    shape = ("--nodes", "2", "--clients", "1", "--transport", "tcp", "--epoch", "10")
+    with trio.fail_after(60):
+        up = await hushcast("testnet", "up", *place, *shape, "--json")
+    try:
+        assert up.code == 0, up.stderr
+        (status,) = (await hushcast("--json", "testnet", "status", *place)).objects
+        assert up.objects == [status]
+        assert list(status) == ["ready", "transport", "epoch", "nodes", "directory"]
+        assert (status["ready"], status["transport"], status["epoch"]) == (True, "tcp", 10)
+        assert [node["role"] for node in status["nodes"]] == ["relay", "relay", "client"]
+        assert set(status["nodes"][0]) == {"name", "role", "socket", "pid", "address", "config"}
+        assert set(status["directory"]) == {"pid", "address", "config"}
+        people = (await hushcast("testnet", "status", *place)).stdout.decode()
+        assert len(people.splitlines()) == 3 + 1 + 3
+        await one_message(status["nodes"][0]["socket"], status["nodes"][2]["socket"])
+    finally:
+        down = await hushcast("testnet", "down", *place)
+    assert (down.code, down.stdout) == (0, b"")
+    (after,) = (await hushcast("testnet", "status", *place, "--json")).objects
+    assert after["ready"] is False
+    assert {node["pid"] for node in after["nodes"]} == {None}
+
+
+async def one_message(publisher: str, subscriber: str) -> None:
+    listener = await Running.start("subscribe", "t", "--count", "1", "--json", "--socket", subscriber)
+    with trio.fail_after(WITHIN):
+        assert (await listener.object())["event"] == "subscribed"
+        assert (await hushcast("publish", "t", "hello", "--socket", publisher)).code == 0
+        assert (await listener.object())["payload"] == "hello"
+        assert (await listener.outcome()).code == 0

@@ -1,0 +1,45 @@
+"""docs/metrics.md names every counter, docs/logging.md every log event with its level."""
+
+from __future__ import annotations
+
+import ast
+
+from pages import PACKAGES, ROOT, rows
+
+from hushcast_runtime.counters import COUNTERS
+
+_LEVELS = {"debug", "info", "warning", "error", "exception"}
+
+
+def _events() -> set[tuple[str, str]]:
+    """Return (event, level) of every call of a logger in the packages."""
+    found = set()
+    for package in PACKAGES:
+        for file in (ROOT / package).rglob("*.py"):
+            for node in ast.walk(ast.parse(file.read_text())):
+                if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+                    continue
+                logger = node.func.value
+                if not (isinstance(logger, ast.Name) and logger.id in ("log", "_log")):
+                    continue
+                if node.func.attr not in _LEVELS:  # a file that is called `log`
+                    continue
+                event = node.args[0]
+                assert isinstance(event, ast.Constant), f"{file}:{node.lineno}: an event is a plain text"
+                level = "error" if node.func.attr == "exception" else node.func.attr
+                found.add((event.value, level))
+    return found
+
+
+def test_every_counter_is_explained() -> None:
+    table = [cells for cells in rows((ROOT / "docs" / "metrics.md").read_text()) if cells[0].startswith("`")]
+    assert [cells[0].strip("`") for cells in table] == list(COUNTERS)
+    assert all(len(cells) == 3 and all(cells) for cells in table)
+
+
+def test_every_log_event_is_listed() -> None:
+    page = (ROOT / "docs" / "logging.md").read_text().partition("## Events")[2]
+    table = [cells for cells in rows(page) if cells[0].startswith("`")]
+    listed = [(cells[0].strip("`"), cells[1]) for cells in table]
+    assert len(listed) == len(set(listed))
+    assert set(listed) == _events()

@@ -1,0 +1,51 @@
+"""What is generated from the declarations is up to date, and nothing of it is missing."""
+
+from __future__ import annotations
+
+import importlib.util
+from types import ModuleType
+
+import pytest
+from pages import ROOT
+
+from hushcast_protocol import frames, leases, links, messages, parcels, roster, signatures
+from hushcast_protocol.wire import Wire
+
+
+@pytest.fixture(scope="module")
+def layouts() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("protocol_layouts", ROOT / "tools" / "protocol_layouts.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_layouts_are_up_to_date(layouts: ModuleType) -> None:
+    page = layouts.PAGE.read_text()
+    assert layouts.renewed(page) == page, "run python tools/protocol_layouts.py"
+
+
+def test_the_page_has_every_part_once(layouts: ModuleType) -> None:
+    assert sorted(layouts.parts_of(layouts.PAGE.read_text())) == sorted(layouts.part_names())
+
+
+def test_every_wire_type_has_a_layout(layouts: ModuleType) -> None:
+    declared = {
+        kind
+        for module in (frames, leases, links, messages, parcels, roster, signatures)
+        for kind in vars(module).values()
+        if isinstance(kind, type) and issubclass(kind, Wire) and kind is not Wire
+    }
+    assert declared == {kind for kinds in layouts.SECTIONS.values() for kind in kinds}
+
+
+def test_a_page_that_is_old_is_noticed(layouts: ModuleType) -> None:
+    old = "before\n<!-- generated: message -->\nnothing\n<!-- end -->\nafter"
+    new = layouts.renewed(old)
+    assert new != old
+    assert "`tokens`" in new
+    assert new.startswith("before\n")
+    assert new.endswith("\nafter")
+    assert layouts.renewed(new) == new

@@ -1,0 +1,59 @@
+"""docs/configuration.md names every setting with its default, and its examples can be used."""
+
+from __future__ import annotations
+
+import json
+import types
+import typing
+from pathlib import Path
+
+import msgspec
+import pytest
+from pages import ROOT, blocks, part, rows
+
+from hushcast_runtime.config import DirectorySettings, NodeSettings, load_settings
+
+PAGE = ROOT / "docs" / "configuration.md"
+KINDS: dict[str, type[msgspec.Struct]] = {"node": NodeSettings, "directory": DirectorySettings}
+EXAMPLES = [block for block in blocks(PAGE) if block.language == "toml"]
+
+
+def _settings(kind: type[msgspec.Struct], before: str = "") -> dict[str, str]:
+    """Return every setting's name with its default as the page should show it."""
+    hints = typing.get_type_hints(kind)
+    found: dict[str, str] = {}
+    for field in msgspec.structs.fields(kind):
+        section = _section(hints[field.name])
+        if section is not None:
+            found |= _settings(section, f"{before}{field.name}.")
+        elif field.default is msgspec.NODEFAULT:
+            found[before + field.name] = "required"
+        else:
+            found[before + field.name] = "none" if field.default is None else f"`{json.dumps(field.default)}`"
+    return found
+
+
+def _section(hint: object) -> type[msgspec.Struct] | None:
+    kinds = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    return next((one for one in kinds if isinstance(one, type) and issubclass(one, msgspec.Struct)), None)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_setting_is_named_with_its_default(kind: str) -> None:
+    table = rows(part(PAGE, f"settings: {kind}"))[2:]
+    assert {cells[0].strip("`"): cells[1] for cells in table} == _settings(KINDS[kind])
+    assert len(table) == len(_settings(KINDS[kind]))
+    assert all(len(cells) == 3 and cells[2] for cells in table)
+
+
+def test_both_daemons_have_an_example() -> None:
+    assert {block.note for block in EXAMPLES} == {("example", kind) for kind in KINDS}
+
+
+@pytest.mark.parametrize("number", range(len(EXAMPLES)))
+def test_examples_can_be_used(number: int, tmp_path: Path) -> None:
+    block = EXAMPLES[number]
+    assert block.note is not None
+    file = tmp_path / "example.toml"
+    file.write_text(block.text)
+    load_settings(file, KINDS[block.note[1]])  # type: ignore[type-var]

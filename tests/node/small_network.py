@@ -1,0 +1,402 @@
+"""A whole network of real daemons over `memory`, whose members can be stopped, restarted and held up."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import trio
+
+from hushcast_directory.registry import Registry
+from hushcast_directory.server import DirectoryServer
+from hushcast_node.daemon import Daemon, OverlayFeed, Parts
+from hushcast_node.identity import draw_identity
+from hushcast_node.inbox import Received
+from hushcast_node.subscription import Subscription
+from hushcast_node.tracing import FileTracer, NoTracer, Tracer
+from hushcast_protocol.addresses import Address
+from hushcast_protocol.epochs import EPOCHS_A_DAY
+from hushcast_protocol.frames import MAX_OVERLAY_FRAME, OverlayFrame, decode_overlay
+from hushcast_protocol.links import Link
+from hushcast_protocol.profile import HARDENED
+from hushcast_protocol.roster import Network, View, check_roster
+from hushcast_protocol.secrets import Seed
+from hushcast_protocol.tokens import topic_key
+from hushcast_protocol.topics import parse_topic
+from hushcast_runtime.channel import Channel, open_channel
+from hushcast_runtime.counters import Counters
+from hushcast_runtime.environment import Environment, simulated_environment
+from hushcast_runtime.store import MemoryStore, Store
+from hushcast_runtime.transports.base import Listener, StreamHandler, Transport
+from hushcast_runtime.transports.memory import MemoryNetwork
+
+EPOCH_SECONDS = 60
+DAY_SECONDS = EPOCHS_A_DAY * EPOCH_SECONDS
+BEGIN = 10_000.0 * DAY_SECONDS + 2.5 * EPOCH_SECONDS  # early on a day, in the middle of an epoch
+SHORTEST_WAY, LONGEST_WAY = 0.05, 0.15  # virtual seconds that a stream takes one way
+READY_WITHIN = 120.0  # virtual seconds, and so are all below
+ARRIVES_WITHIN = 120.0
+ONE = parse_topic("topic one")
+TWO = parse_topic("topic two")
+
+T = TypeVar("T")
+derive = functools.cache(topic_key)
+check_roster_once = functools.cache(check_roster)
+
+
+async def until(condition: Callable[[], Any], within: float = ARRIVES_WITHIN, what: str = "") -> None:
+    """Wait, on the virtual clock, until a condition holds."""
+    deadline = trio.current_time() + within
+    while trio.current_time() < deadline:
+        if condition():
+            return
+        await trio.sleep(0.25)
+    raise AssertionError(f"after {within} virtual seconds it is still not so: {what or condition}")
+
+
+class Gate:
+    """While shut, nothing is read from the streams of one daemon."""
+
+    def __init__(self) -> None:
+        self._open = trio.Event()
+        self._open.set()
+
+    def shut(self) -> None:
+        self._open = trio.Event()
+
+    def open(self) -> None:
+        self._open.set()
+
+    async def passed(self) -> None:
+        await self._open.wait()
+
+
+class GatedStream(trio.abc.Stream):
+    """A stream that is read only while its daemon's gate is open."""
+
+    def __init__(self, inner: trio.abc.Stream, gate: Gate) -> None:
+        self._inner = inner
+        self._gate = gate
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        await self._inner.send_all(data)
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await self._inner.wait_send_all_might_not_block()
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
+        await self._gate.passed()
+        return await self._inner.receive_some(max_bytes)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+class _GatedListener:
+    def __init__(self, inner: Listener, gate: Gate) -> None:
+        self._inner = inner
+        self._gate = gate
+
+    @property
+    def address(self) -> Address:
+        return self._inner.address
+
+    async def serve(self, handler: StreamHandler) -> None:
+        await self._inner.serve(lambda stream: handler(GatedStream(stream, self._gate)))
+
+    async def published(self) -> None:
+        await self._inner.published()
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+class ProcessTransport:
+    """The transport of one life of a daemon: what it listens on goes when the process does."""
+
+    def __init__(self, wires: MemoryNetwork, gate: Gate) -> None:
+        self._inner = wires.transport()
+        self._gate = gate
+        self.listeners: list[_GatedListener] = []
+
+    async def listen(self, seed: Seed, previous: Address | None = None) -> Listener:
+        listener = _GatedListener(await self._inner.listen(seed, previous), self._gate)
+        self.listeners.append(listener)
+        return listener
+
+    async def connect(self, address: Address, isolation: str) -> trio.abc.Stream:
+        return GatedStream(await self._inner.connect(address, isolation), self._gate)
+
+    async def die(self) -> None:
+        with trio.CancelScope(shield=True):
+            for listener in self.listeners:
+                await listener.aclose()
+
+
+class _Process:
+    """Something that lives in the network's nursery until it is stopped, and can be started again."""
+
+    def __init__(self, network: SmallNetwork, name: str) -> None:
+        self.network = network
+        self.name = name
+        self.gate = Gate()
+        self.lives = 0
+        self._scope = trio.CancelScope()
+        self._ended = trio.Event()
+        self._ended.set()
+
+    @property
+    def is_up(self) -> bool:
+        return not self._ended.is_set()
+
+    async def start(self) -> None:
+        assert not self.is_up
+        self.lives += 1
+        self._scope = trio.CancelScope()
+        self._ended = trio.Event()
+        await self.network.nursery.start(self._live)
+
+    async def stop(self) -> None:
+        self._scope.cancel()
+        await self._ended.wait()
+
+    async def restart(self) -> None:
+        await self.stop()
+        await self.start()
+
+    async def _live(self, task_status: trio.TaskStatus[None]) -> None:
+        transport = ProcessTransport(self.network.wires, self.gate)
+        env = self.network.environment(f"{self.name} {self.lives}")
+        try:
+            with self._scope:
+                await self._run(transport, env, task_status)
+        finally:
+            await transport.die()
+            self._ended.set()
+
+    async def _run(self, transport: Transport, env: Environment, task_status: trio.TaskStatus[None]) -> None:
+        raise NotImplementedError
+
+
+class DirectoryProcess(_Process):
+    """The directory; its store and keys outlive it."""
+
+    def __init__(self, network: SmallNetwork, first_roster: int) -> None:
+        super().__init__(network, "directory")
+        self.seed = Seed.draw(network.environment("directory key").randomness)
+        self.store = MemoryStore()
+        self._first_roster = first_roster
+        self.registry: Registry | None = None
+        self.address = Address("")
+
+    async def _run(self, transport: Transport, env: Environment, task_status: trio.TaskStatus[None]) -> None:
+        net = self.network.net
+        self.registry = Registry(net, self.seed, self.store, self._first_roster)
+        await self.registry.load()
+        listener = await transport.listen(self.seed)
+        self.address = listener.address
+        server = DirectoryServer(env, transport, net.id, self.seed, self.registry)
+        task_status.started()
+        await server.run(listener)
+
+
+class Node(_Process):
+    """A daemon; its store and identity outlive it."""
+
+    def __init__(self, network: SmallNetwork, name: str, is_relay: bool, store: Store | None = None) -> None:
+        super().__init__(network, name)
+        self.identity = draw_identity(network.environment(f"{name} keys").randomness) if is_relay else None
+        self.store = store or MemoryStore()
+        self.counters: list[Counters] = []
+        self._daemon: Daemon | None = None
+
+    @property
+    def daemon(self) -> Daemon:
+        assert self._daemon is not None
+        return self._daemon
+
+    @property
+    def id(self) -> bytes:
+        assert self.identity is not None
+        return self.identity.seed.public()
+
+    def count(self, name: str) -> int:
+        """What a counter says over all lives."""
+        return sum(counters[name] for counters in self.counters)
+
+    async def start(self) -> None:
+        self.counters.append(Counters())
+        network = self.network
+        await super().start()
+        if network.waits:
+            await until(lambda: self.daemon.ready, READY_WITHIN, f"{self.name} is ready")
+
+    async def _run(self, transport: Transport, env: Environment, task_status: trio.TaskStatus[None]) -> None:
+        network = self.network
+        self._daemon = Daemon(
+            Parts(
+                network.net,
+                network.profile,
+                network.directory.address,
+                network.directory.seed.public(),
+                self.identity,
+                env,
+                transport,
+                self.store,
+                network.tracer(self, env),
+                derive=derive,
+                check_roster=check_roster_once,
+            ),
+            self.counters[-1],
+        )
+        await self._daemon.run(task_status=task_status)
+
+    def subscription(self, topic: Any = ONE) -> Subscription:
+        assert self.daemon.subscriber is not None
+        return next(held for held in self.daemon.subscriber.subscriptions if held.topic == topic)
+
+    async def listen(self, topic: Any = ONE) -> Ear:
+        """Subscribe, and collect what comes."""
+        return Ear(self.network, await self.daemon.subscribe(topic))
+
+
+class Ear:
+    """One application that listens: what it got, in order."""
+
+    def __init__(self, network: SmallNetwork, feed: OverlayFeed, shows: bool = True) -> None:
+        self.feed = feed
+        self.shows = shows
+        self.heard: list[Received] = []
+        self.numbers: list[int] = []
+        self.ended = False
+        self._scope = trio.CancelScope()
+        network.nursery.start_soon(self._listen)
+
+    async def _listen(self) -> None:
+        with self._scope:
+            while (arrival := await self.feed.next()) is not None:
+                number, received = arrival
+                self.numbers.append(number)
+                self.heard.append(received)
+                if self.shows:
+                    self.feed.shown(number)
+            self.ended = True
+
+    @property
+    def payloads(self) -> list[bytes]:
+        return [received.payload for received in self.heard]
+
+    async def hears(self, count: int, within: float = ARRIVES_WITHIN) -> list[bytes]:
+        """Wait for this many messages in all; return the payloads."""
+        await until(lambda: len(self.heard) >= count, within, f"{count} heard, but {len(self.heard)}")
+        return self.payloads
+
+    def close(self) -> None:
+        self._scope.cancel()
+        self.feed.close()
+
+
+class SmallNetwork:
+    """The network, and what tests ask of it."""
+
+    def __init__(self, nursery: trio.Nursery, relays: int, clients: int, seed: int, **profile: Any) -> None:
+        self.nursery = nursery
+        self.seed = seed
+        self.profile = replace(HARDENED, **profile)
+        self.net = Network("small", "hardened", EPOCH_SECONDS)
+        self.calendar = self.net.calendar
+        self.env = self.environment("network")
+        self.wires = MemoryNetwork(lambda: self.env.uniform(SHORTEST_WAY, LONGEST_WAY))
+        self.waits = False
+        self.traces: Path | None = None
+        self.directory = DirectoryProcess(self, relays)
+        self.nodes: list[Node] = []
+        self.relays = [self.add(f"relay-{number}", True) for number in range(relays)]
+        self.clients = [self.add(f"client-{number}", False) for number in range(clients)]
+
+    def tracer(self, node: Node, env: Environment) -> Tracer:
+        """Return what a daemon traces with."""
+        if self.traces is None:
+            return NoTracer()
+        name = node.id.hex() if node.identity else node.name
+        return FileTracer(self.traces, node.name, name, BEGIN, EPOCH_SECONDS, env)
+
+    def environment(self, name: str) -> Environment:
+        return simulated_environment(f"{self.seed} {name}", BEGIN)
+
+    def add(self, name: str, is_relay: bool, store: Store | None = None) -> Node:
+        """Make a daemon that is not started yet."""
+        node = Node(self, name, is_relay, store)
+        self.nodes.append(node)
+        return node
+
+    async def up(self) -> None:
+        """Start everything; return when all are ready."""
+        await self.directory.start()
+        for node in self.nodes:
+            await node.start()
+        await until(lambda: all(node.daemon.ready for node in self.nodes), READY_WITHIN, "all are ready")
+        self.waits = True
+
+    @property
+    def now(self) -> float:
+        return self.env.now()
+
+    async def sleep_until(self, moment: float) -> None:
+        await trio.sleep(moment - self.now)
+
+    def relay(self, relay: bytes) -> Node:
+        return next(node for node in self.relays if node.id == relay)
+
+    def leases(self) -> dict[str, int]:
+        """How many leases each relay that is up holds."""
+        return {
+            node.name: len(node.daemon.relay.leasing.book)
+            for node in self.relays
+            if node.is_up and node.daemon.relay is not None
+        }
+
+    def count(self, name: str) -> int:
+        """What a counter says at all daemons over all lives."""
+        return sum(node.count(name) for node in self.nodes)
+
+    async def knock(
+        self, node: Node, us: Seed | None = None, view: View | None = None, expected: bytes | None = None
+    ) -> Channel[OverlayFrame]:
+        """Open a link to a relay as a stranger would, or under a name."""
+        assert node.daemon.relay is not None
+        address = self.directory_entry(node)
+        link = Link.initiate(
+            self.net.id, expected or node.id, self.env.randomness, MAX_OVERLAY_FRAME, us, view
+        )
+        transport = self.wires.transport()
+        channel, _ = await open_channel(transport, address, "test", link, decode_overlay)
+        return channel
+
+    async def wire(self, node: Node) -> trio.abc.Stream:
+        """Connect to a relay without any handshake."""
+        return await self.wires.transport().connect(self.directory_entry(node), "test")
+
+    def directory_entry(self, node: Node) -> Address:
+        """Where the roster says a relay is."""
+        roster = node.daemon.rosters.newest
+        assert roster is not None
+        return roster.relays[node.id].address
+
+
+@asynccontextmanager
+async def small_network(
+    relays: int = 5, clients: int = 2, seed: int = 1, traces: Path | None = None, **profile: Any
+) -> AsyncIterator[SmallNetwork]:
+    """A network that is up; at the end no daemon may have met an error of its own program."""
+    async with trio.open_nursery() as nursery:
+        network = SmallNetwork(nursery, relays, clients, seed, **profile)
+        network.traces = traces
+        await network.up()
+        yield network
+        assert network.count("internal_errors") == 0
+        nursery.cancel_scope.cancel()

@@ -1,0 +1,189 @@
+"""Time passing: subscriptions cover day after day, newcomers get seats, absent relays are told later."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+from small_network import (
+    DAY_SECONDS,
+    EPOCH_SECONDS,
+    ONE,
+    TWO,
+    Ear,
+    Node,
+    SmallNetwork,
+    small_network,
+    until,
+)
+
+
+async def publish_until(net: SmallNetwork, moment: float, every: float, by: Node) -> list[bytes]:
+    sent = []
+    while net.now < moment:
+        sent.append(b"at %d" % net.now)
+        await by.daemon.publish(ONE, sent[-1])
+        await trio.sleep(every)
+    return sent
+
+
+async def assert_each_once(ear: Ear, sent: list[bytes]) -> None:
+    await ear.hears(len(sent))
+    await trio.sleep(EPOCH_SECONDS)
+    assert sorted(ear.payloads) == sorted(sent)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+async def test_nothing_is_lost_or_doubled_over_a_change_of_day(seed: int) -> None:
+    async with small_network(relays=4, seed=seed) as net:
+        subscriber, publisher = net.clients
+        ear = await subscriber.listen()
+        first = net.calendar.day(net.now)
+        sent = await publish_until(net, net.now + DAY_SECONDS + 4 * EPOCH_SECONDS, 20, publisher)
+        await assert_each_once(ear, sent)
+        assert net.calendar.day(net.now) == first + 1
+        assert list(subscriber.subscription().planned) == [first + 1]
+        assert set(net.leases().values()) == {1}
+        assert net.count("messages_expired") == 0
+        assert net.count("refused_day") == 0
+
+
+async def test_messages_around_midnight_arrive() -> None:
+    """Every quarter of a second from ten seconds before to ten after, from publishers and relays alike."""
+    async with small_network(relays=4) as net:
+        ear = await net.clients[0].listen()
+        midnight = net.calendar.day_start(net.calendar.day(net.now) + 1)
+        await net.sleep_until(midnight - 10)
+        sent = await publish_until(net, midnight + 10, 0.25, net.clients[1])
+        await assert_each_once(ear, sent)
+
+
+async def test_the_next_day_is_installed_before_it_begins() -> None:
+    async with small_network(relays=4) as net:
+        await net.clients[0].listen()
+        held = net.clients[0].subscription()
+        today = net.calendar.day(net.now)
+        midnight = net.calendar.day_start(today + 1)
+        await net.sleep_until(midnight - 0.5 * DAY_SECONDS - 1)
+        assert list(held.planned) == [today]
+        await net.sleep_until(midnight - 0.25 * DAY_SECONDS + EPOCH_SECONDS)
+        assert list(held.planned) == [today, today + 1]
+        assert not held.planned[today + 1].missing
+        assert set(net.leases().values()) == {2}
+        one, two = (held.planned[day].installation for day in (today, today + 1))
+        assert one.secret != two.secret
+        assert one.tokens != two.tokens
+
+
+async def test_a_day_changes_while_everybody_but_the_relays_is_away() -> None:
+    """Leases of the next day are there; the spools keep what the subscriber's mailbox misses."""
+    async with small_network(relays=4) as net:
+        subscriber, publisher = net.clients
+        (await subscriber.daemon.subscribe(ONE)).close()
+        midnight = net.calendar.day_start(net.calendar.day(net.now) + 1)
+        await net.sleep_until(midnight - EPOCH_SECONDS)
+        await subscriber.stop()
+        await net.sleep_until(midnight + 60)
+        await publisher.daemon.publish(ONE, b"while away")
+        await trio.sleep(10 * EPOCH_SECONDS)
+        await subscriber.start()
+        ear = await subscriber.listen()
+        assert await ear.hears(1) == [b"while away"]
+
+
+async def test_two_days_of_absence_end_in_a_new_installation() -> None:
+    async with small_network(relays=4) as net:
+        subscriber, publisher = net.clients
+        (await subscriber.daemon.subscribe(ONE)).close()
+        await subscriber.stop()
+        await trio.sleep(2.5 * DAY_SECONDS)
+        assert set(net.leases().values()) == {0}
+        await subscriber.start()
+        ear = await subscriber.listen()
+        await until(lambda: set(net.leases().values()) == {1}, EPOCH_SECONDS)
+        await publisher.daemon.publish(ONE, b"x")
+        assert await ear.hears(1) == [b"x"]
+
+
+# Newcomers
+
+
+async def test_a_newcomer_gets_a_seat_and_becomes_an_origin() -> None:
+    async with small_network(relays=4, origins=5) as net:
+        subscriber, publisher = net.clients
+        ear = await subscriber.listen()
+        newcomer = net.add("newcomer", True)
+        net.relays.append(newcomer)
+        await newcomer.start()
+        rosters = publisher.daemon.rosters
+        await until(lambda: rosters.newest and newcomer.id in rosters.newest.relays, 2 * EPOCH_SECONDS)
+        listed = rosters.newest
+        assert listed is not None
+        assert newcomer.id not in listed.origins
+        await until(lambda: net.leases()["newcomer"] == 1, EPOCH_SECONDS, "the newcomer has a seat")
+        await net.sleep_until(net.calendar.epoch_start(listed.epoch) + 5)
+        assert newcomer.id not in rosters.current().origins
+        await net.sleep_until(net.calendar.epoch_start(listed.epoch + 1) + 1)
+        assert newcomer.id in rosters.current().origins
+        await until(lambda: subscriber.daemon.subscriptions()[0]["nodes"] == 5, EPOCH_SECONDS)
+        for number in range(5):
+            publication = await publisher.daemon.start_publication(ONE, b"%d" % number)
+            await until(lambda p=publication: len(p.origins) == 5)
+            assert newcomer.id in publication.origins
+        await assert_each_once(ear, [b"%d" % number for number in range(5)])
+        assert newcomer.count("messages_sent") >= 5
+        assert newcomer.count("messages_unrouted") == 0
+
+
+async def test_a_newcomer_alone_carries_messages() -> None:
+    """All other relays are gone: what the newcomer takes as the only origin must reach the mailbox."""
+    async with small_network(relays=1, origins=1, depth=2) as net:
+        subscriber, publisher = net.clients
+        ear = await subscriber.listen()
+        newcomer = net.add("newcomer", True)
+        net.relays.append(newcomer)
+        await newcomer.start()
+        await until(lambda: net.leases()["newcomer"] == 1, 3 * EPOCH_SECONDS)
+        await trio.sleep(3 * EPOCH_SECONDS)
+        for number in range(8):
+            await publisher.daemon.publish(ONE, b"%d" % number)
+        await assert_each_once(ear, [b"%d" % number for number in range(8)])
+        assert newcomer.count("messages_dropped_here") > 0
+
+
+async def test_a_relay_that_leaves_for_good_is_lived_without() -> None:
+    async with small_network(relays=6) as net:
+        subscriber, publisher = net.clients
+        await subscriber.listen(TWO)
+        gone = net.relays[0]
+        await gone.stop()
+        rosters = publisher.daemon.rosters
+        await until(
+            lambda: rosters.newest and gone.id not in rosters.newest.relays, 5 * EPOCH_SECONDS, "unlisted"
+        )
+        await net.sleep_until(net.calendar.epoch_start(rosters.newest.epoch) + 1)
+        ear = await subscriber.listen()
+        assert ear.feed.nodes == 5
+        for number in range(10):
+            await publisher.daemon.publish(ONE, b"%d" % number)
+        await assert_each_once(ear, [b"%d" % number for number in range(10)])
+
+
+# Relays that are away
+
+
+@pytest.mark.parametrize("number", range(6))
+async def test_a_relay_down_while_subscribing_is_told_when_it_is_back(number: int) -> None:
+    async with small_network(relays=6, origins=6) as net:
+        subscriber, publisher = net.clients
+        away = net.relays[number]
+        await away.stop()
+        ear = await subscriber.listen()
+        assert ear.feed.nodes == 5
+        assert set(net.leases().values()) == {1}
+        await away.start()
+        await until(lambda: subscriber.daemon.subscriptions()[0]["nodes"] == 6, 3 * EPOCH_SECONDS)
+        assert set(net.leases().values()) == {1}
+        publication = await publisher.daemon.start_publication(ONE, b"x")
+        await until(lambda: len(publication.origins) == 6)
+        await assert_each_once(ear, [b"x"])
+        assert net.count("messages_unrouted") == 0

@@ -1,0 +1,220 @@
+"""From publisher to subscriber, through real daemons: every message once, and to the right one."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+from small_network import ONE, TWO, Ear, small_network, until
+
+from hushcast_protocol.messages import MAX_PAYLOAD
+
+
+async def test_a_message_reaches_the_subscriber() -> None:
+    async with small_network() as net:
+        subscriber, publisher = net.clients
+        ear = await subscriber.listen()
+        assert ear.feed.nodes == len(net.relays)
+        accepted = await publisher.daemon.publish(ONE, b"hello")
+        assert await ear.hears(1) == [b"hello"]
+        assert ear.heard[0].id == accepted.id
+        assert ear.heard[0].received_at <= net.now
+
+
+async def test_a_message_comes_once_whatever_the_number_of_origins() -> None:
+    for origins in (1, 2, 3):
+        async with small_network(origins=origins) as net:
+            ear = await net.clients[0].listen()
+            publication = await net.clients[1].daemon.start_publication(ONE, b"x")
+            await until(lambda p=publication, o=origins: len(p.origins) == o)
+            await ear.hears(1)
+            await trio.sleep(30)
+            assert ear.payloads == [b"x"]
+            assert len(set(publication.origins)) == origins
+            assert net.count("messages_dropped_here") == origins
+            assert net.count("messages_delivered") == 1
+
+
+async def test_topics_are_not_mixed() -> None:
+    async with small_network() as net:
+        one, two = await net.clients[0].listen(ONE), await net.clients[0].listen(TWO)
+        other = await net.clients[1].listen(TWO)
+        for number in range(10):
+            await net.clients[1].daemon.publish(ONE, b"one %d" % number)
+            await net.clients[0].daemon.publish(TWO, b"two %d" % number)
+        await one.hears(10)
+        await two.hears(10)
+        await other.hears(10)
+        await trio.sleep(30)
+        assert sorted(one.payloads) == [b"one %d" % number for number in range(10)]
+        assert sorted(two.payloads) == sorted(other.payloads) == [b"two %d" % number for number in range(10)]
+        assert net.count("messages_not_ours") == 0
+        assert net.count("messages_unrouted") == 0
+
+
+async def test_a_topic_that_nobody_subscribes_to_goes_nowhere() -> None:
+    async with small_network() as net:
+        ear = await net.clients[0].listen(ONE)
+        await net.clients[1].daemon.publish(TWO, b"x")
+        await until(lambda: net.count("messages_unrouted") == 2)
+        assert net.count("messages_sent") == 0
+        assert ear.heard == []
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [b"", b"\x00", bytes(1024), bytes(1025), b"\xff" * MAX_PAYLOAD],
+    ids=["empty", "zero", "1024", "1025", "largest"],
+)
+async def test_payloads_of_every_size_arrive_whole(payload: bytes) -> None:
+    async with small_network(relays=3) as net:
+        ear = await net.clients[0].listen()
+        await net.clients[1].daemon.publish(ONE, payload)
+        assert await ear.hears(1) == [payload]
+
+
+async def test_many_messages_arrive_once_each_whatever_their_order() -> None:
+    async with small_network(relays=8) as net:
+        ears = [await client.listen() for client in net.clients]
+        sent = [b"message %d" % number for number in range(60)]
+        async with trio.open_nursery() as nursery:
+            for number, payload in enumerate(sent):
+                nursery.start_soon(net.clients[number % 2].daemon.publish, ONE, payload)
+        for ear in ears:
+            await ear.hears(60)
+        await trio.sleep(30)
+        for ear in ears:
+            assert sorted(ear.payloads) == sorted(sent)
+        assert net.count("messages_looped") == 0
+
+
+async def test_a_relay_may_subscribe_and_publish() -> None:
+    async with small_network(clients=0) as net:
+        ear = await net.relays[0].listen()
+        for relay in net.relays:
+            await relay.daemon.publish(ONE, relay.name.encode())
+        assert sorted(await ear.hears(5)) == [relay.name.encode() for relay in net.relays]
+
+
+async def test_one_relay_alone_is_a_network() -> None:
+    async with small_network(relays=1) as net:
+        ear = await net.clients[0].listen()
+        await net.clients[1].daemon.publish(ONE, b"x")
+        assert await ear.hears(1) == [b"x"]
+
+
+@pytest.mark.parametrize("depth", [1, 3, 4])
+async def test_trees_of_every_depth_carry_messages(depth: int) -> None:
+    async with small_network(relays=8, depth=depth) as net:
+        ear = await net.clients[0].listen()
+        for number in range(10):
+            await net.clients[1].daemon.publish(ONE, b"%d" % number)
+        assert sorted(await ear.hears(10)) == [b"%d" % number for number in range(10)]
+
+
+# Applications of one daemon
+
+
+async def test_every_listener_gets_every_message() -> None:
+    async with small_network(relays=3) as net:
+        ears = [await net.clients[0].listen() for _ in range(3)]
+        assert len(net.clients[0].daemon.subscriptions()) == 1
+        for payload in (b"1", b"2", b"3"):
+            await net.clients[1].daemon.publish(ONE, payload)
+            await ears[0].hears(int(payload))
+        for ear in ears:
+            assert await ear.hears(3) == [b"1", b"2", b"3"]
+
+
+async def test_what_came_while_nobody_listened_comes_first() -> None:
+    async with small_network(relays=3) as net:
+        subscriber, publisher = net.clients
+        (await subscriber.daemon.subscribe(ONE)).close()
+        for number in range(3):
+            await publisher.daemon.publish(ONE, b"%d" % number)
+            await until(lambda n=number: subscriber.count("messages_delivered") == n + 1)
+        ear = await subscriber.listen()
+        await publisher.daemon.publish(ONE, b"3")
+        assert await ear.hears(4) == [b"0", b"1", b"2", b"3"]
+        assert ear.numbers == [1, 2, 3, 4]
+
+
+async def test_what_was_shown_is_not_shown_again_even_after_a_restart() -> None:
+    async with small_network(relays=3) as net:
+        subscriber, publisher = net.clients
+        feed = await subscriber.daemon.subscribe(ONE)
+        for number in range(4):
+            await publisher.daemon.publish(ONE, b"%d" % number)
+            await until(lambda n=number: subscriber.count("messages_delivered") == n + 1)
+        for expected in (b"0", b"1", b"2"):
+            arrival = await feed.next()
+            assert arrival is not None
+            assert arrival[1].payload == expected
+            if expected != b"2":
+                feed.shown(arrival[0])  # the third was taken, but not shown
+        feed.close()
+        again = await subscriber.listen()
+        assert await again.hears(2) == [b"2", b"3"]
+        again.close()
+        await subscriber.restart()
+        last = await subscriber.listen()
+        await publisher.daemon.publish(ONE, b"4")
+        assert await last.hears(1) == [b"4"]
+        assert last.numbers == [5]
+
+
+async def test_unseen_messages_outlive_a_restart() -> None:
+    async with small_network(relays=3) as net:
+        subscriber, publisher = net.clients
+        (await subscriber.daemon.subscribe(ONE)).close()
+        for number in range(3):
+            await publisher.daemon.publish(ONE, b"%d" % number)
+            await until(lambda n=number: subscriber.count("messages_delivered") == n + 1)
+        await subscriber.restart()
+        ear = await subscriber.listen()
+        assert await ear.hears(3) == [b"0", b"1", b"2"]
+
+
+async def test_a_listener_that_leaves_costs_the_others_nothing() -> None:
+    """Nor the inbox: what all who listen have seen is deleted, however far the one who left had come."""
+    async with small_network(relays=3) as net:
+        subscriber, publisher = net.clients
+        stays = await subscriber.listen()
+        leaves = Ear(net, await subscriber.daemon.subscribe(ONE), shows=False)
+        await publisher.daemon.publish(ONE, b"1")
+        await leaves.hears(1)
+        leaves.close()
+        leaves.close()
+        for payload in (b"2", b"3"):
+            await publisher.daemon.publish(ONE, payload)
+        assert sorted(await stays.hears(3)) == [b"1", b"2", b"3"]
+        assert leaves.payloads == [b"1"]
+        await until(lambda: not subscriber.subscription().inbox._held)
+        assert await subscriber.store.scan("inbox") == []
+
+
+async def test_a_slow_listener_keeps_what_it_has_not_seen() -> None:
+    async with small_network(relays=3) as net:
+        subscriber, publisher = net.clients
+        slow = await subscriber.daemon.subscribe(ONE)
+        quick = await subscriber.listen()
+        for number in range(5):
+            await publisher.daemon.publish(ONE, b"%d" % number)
+        await quick.hears(5)
+        seen = [await slow.next() for _ in range(5)]
+        assert sorted(arrival[1].payload for arrival in seen if arrival) == sorted(quick.payloads)
+
+
+async def test_two_who_subscribe_at_once_share_one_subscription() -> None:
+    async with small_network(relays=3) as net:
+        ears: list[Ear] = []
+
+        async def subscribe() -> None:
+            ears.append(await net.clients[0].listen())
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(subscribe)
+            nursery.start_soon(subscribe)
+        assert len(net.clients[0].daemon.subscriptions()) == 1
+        assert set(net.leases().values()) == {1}
+        await net.clients[1].daemon.publish(ONE, b"x")
+        assert [await ear.hears(1) for ear in ears] == [[b"x"], [b"x"]]

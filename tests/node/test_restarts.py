@@ -1,0 +1,190 @@
+"""Restarts: whoever stops and comes back with its own state loses no subscription and no message."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+from small_network import EPOCH_SECONDS, ONE, TWO, Node, SmallNetwork, small_network, until
+
+
+async def publish_some(node: Node, payloads: list[bytes]) -> None:
+    for payload in payloads:
+        await node.daemon.publish(ONE, payload)
+
+
+async def test_every_relay_may_restart_one_after_the_other() -> None:
+    async with small_network() as net:
+        subscriber, publisher = net.clients
+        ear = await subscriber.listen()
+        sent = []
+        for number, relay in enumerate(net.relays):
+            await relay.restart()
+            sent.append(b"%d" % number)
+            await publisher.daemon.publish(ONE, sent[-1])
+            await ear.hears(len(sent))
+        await trio.sleep(EPOCH_SECONDS)
+        assert ear.payloads == sent
+        assert set(net.leases().values()) == {1}
+        assert net.count("parcels_opened") == len(net.relays)  # nobody had to be told again
+
+
+async def test_messages_published_while_a_relay_is_away_arrive() -> None:
+    """Another origin takes them, or a spool keeps them until the next hop is back."""
+    async with small_network(origins=1) as net:
+        subscriber, publisher = net.clients
+        ear = await subscriber.listen()
+        sent = []
+        for relay in net.relays:
+            await relay.stop()
+            for number in range(6):
+                sent.append(b"%s %d" % (relay.name.encode(), number))
+                await publisher.daemon.publish(ONE, sent[-1])
+            await relay.start()
+            assert sorted(await ear.hears(len(sent))) == sorted(sent)
+        await trio.sleep(2 * EPOCH_SECONDS)
+        assert sorted(ear.payloads) == sorted(sent)
+
+
+async def test_what_a_relay_took_over_survives_its_restart() -> None:
+    """The mailbox is away: everything waits in the spools of the top relays, which all restart."""
+    async with small_network() as net:
+        subscriber, publisher = net.clients
+        (await subscriber.daemon.subscribe(ONE)).close()
+        await subscriber.stop()
+        sent = [b"%d" % number for number in range(10)]
+        await publish_some(publisher, sent)
+        await trio.sleep(5)
+        for relay in net.relays:
+            await relay.restart()
+        await subscriber.start()
+        ear = await subscriber.listen()
+        assert sorted(await ear.hears(10)) == sorted(sent)
+        await trio.sleep(EPOCH_SECONDS)
+        assert len(ear.heard) == 10
+        for relay in net.relays:
+            assert await relay.store.scan("spool") == []
+            assert await relay.store.scan("intake") == []
+
+
+@pytest.mark.parametrize("moment", [0.0, 0.05, 0.1, 0.2, 0.3, 0.5])
+async def test_a_message_with_a_receipt_survives_the_restart_of_its_origin(moment: float) -> None:
+    async with small_network(origins=1) as net:
+        subscriber, publisher = net.clients
+        ear = await subscriber.listen()
+        for number in range(5):
+            publication = await publisher.daemon.start_publication(ONE, b"%d" % number)
+            await trio.sleep(moment)
+            await net.relay(publication.origins[0]).restart()
+        assert sorted(await ear.hears(5)) == [b"%d" % number for number in range(5)]
+        await trio.sleep(EPOCH_SECONDS)
+        assert len(ear.heard) == 5
+
+
+async def test_a_subscriber_that_restarts_keeps_its_subscriptions() -> None:
+    async with small_network() as net:
+        subscriber, publisher = net.clients
+        for topic in (ONE, TWO):
+            (await subscriber.daemon.subscribe(topic)).close()
+        before = {held.topic: (held.id, held.seed, held.address) for held in subscriptions(subscriber)}
+        parcels = net.count("parcels_opened")
+        for _ in range(3):
+            await subscriber.restart()
+        after = {held.topic: (held.id, held.seed, held.address) for held in subscriptions(subscriber)}
+        assert after == before
+        await until(lambda: all(held["ready"] for held in subscriber.daemon.subscriptions()))
+        assert [held["nodes"] for held in subscriber.daemon.subscriptions()] == [5, 5]
+        one, two = await subscriber.listen(ONE), await subscriber.listen(TWO)
+        await publisher.daemon.publish(ONE, b"one")
+        await publisher.daemon.publish(TWO, b"two")
+        assert (await one.hears(1), await two.hears(1)) == ([b"one"], [b"two"])
+        assert net.count("parcels_opened") == parcels
+
+
+def subscriptions(node: Node) -> list:
+    assert node.daemon.subscriber is not None
+    return node.daemon.subscriber.subscriptions
+
+
+async def test_messages_published_while_the_subscriber_is_away_arrive_once() -> None:
+    async with small_network() as net:
+        subscriber, publisher = net.clients
+        (await subscriber.daemon.subscribe(ONE)).close()
+        sent = []
+        for round_number in range(3):
+            await subscriber.stop()
+            for number in range(4):
+                sent.append(b"%d %d" % (round_number, number))
+                await publisher.daemon.publish(ONE, sent[-1])
+            await subscriber.start()
+        ear = await subscriber.listen()
+        assert sorted(await ear.hears(len(sent))) == sorted(sent)
+        await trio.sleep(2 * EPOCH_SECONDS)
+        assert len(ear.heard) == len(sent)
+
+
+async def test_a_subscriber_that_restarts_while_subscribing_gets_there() -> None:
+    for moment in (0.0, 0.2, 0.4, 0.6, 0.8, 1.0):
+        async with small_network(relays=4) as net:
+            subscriber, publisher = net.clients
+            net.nursery.start_soon(quietly_subscribe, subscriber)
+            await trio.sleep(moment)
+            await subscriber.restart()
+            ear = await subscriber.listen()
+            await publisher.daemon.publish(ONE, b"x")
+            assert await ear.hears(1) == [b"x"]
+            await until(lambda net=net: set(net.leases().values()) == {1}, 3 * EPOCH_SECONDS)
+
+
+async def quietly_subscribe(node: Node) -> None:
+    with trio.move_on_after(1):
+        await node.daemon.subscribe(ONE)
+
+
+async def test_the_network_works_on_while_the_directory_is_away() -> None:
+    async with small_network() as net:
+        subscriber, publisher = net.clients
+        await net.directory.stop()
+        ear = await subscriber.listen()
+        for number in range(10):
+            await publisher.daemon.publish(ONE, b"%d" % number)
+            await trio.sleep(EPOCH_SECONDS / 4)
+        assert await ear.hears(10) == [b"%d" % number for number in range(10)]
+
+
+async def test_a_directory_that_restarts_goes_on() -> None:
+    async with small_network() as net:
+        ear = await net.clients[0].listen()
+        for number in range(6):
+            await net.directory.restart()
+            await trio.sleep(EPOCH_SECONDS / 2)
+            await net.clients[1].daemon.publish(ONE, b"%d" % number)
+        assert await ear.hears(6) == [b"%d" % number for number in range(6)]
+        newest = [node.daemon.rosters.newest for node in net.nodes]
+        assert len({roster.digest for roster in newest if roster}) <= 2  # some may be about to fetch it
+        assert all(roster and len(roster.relays) == 5 for roster in newest)
+        assert net.count("roster_mismatches") == 0
+
+
+async def everything_restarts(net: SmallNetwork) -> None:
+    for process in (*net.nodes, net.directory):
+        await process.stop()
+    await net.directory.start()
+    net.waits = False
+    for node in net.nodes:
+        await node.start()
+    net.waits = True
+    await until(lambda: all(node.daemon.ready for node in net.nodes))
+
+
+async def test_everything_may_restart_at_once() -> None:
+    async with small_network() as net:
+        subscriber, publisher = net.clients
+        (await subscriber.daemon.subscribe(ONE)).close()
+        sent = []
+        for round_number in range(3):
+            sent.append(b"%d" % round_number)
+            await publisher.daemon.publish(ONE, sent[-1])
+            await everything_restarts(net)
+        ear = await subscriber.listen()
+        assert sorted(await ear.hears(3)) == sent
+        assert net.count("roster_mismatches") == 0

@@ -1,0 +1,152 @@
+"""Unsubscribing: nothing more comes, relays forget, and what cannot be told now is told later."""
+
+from __future__ import annotations
+
+import trio
+from small_network import EPOCH_SECONDS, ONE, TWO, Node, SmallNetwork, small_network, until
+
+from hushcast_node.subscriber import WITHDRAW_WITHIN
+
+
+def tombstones(net: SmallNetwork) -> dict[str, int]:
+    return {
+        node.name: len(node.daemon.relay.leasing.book.tombstones())
+        for node in net.relays
+        if node.is_up and node.daemon.relay is not None
+    }
+
+
+async def kept(node: Node, *kinds: str) -> list[tuple[bytes, bytes]]:
+    return [record for kind in kinds for record in await node.store.scan(kind)]
+
+
+async def test_after_unsubscribing_nothing_comes_and_nothing_is_left() -> None:
+    async with small_network() as net:
+        subscriber, publisher = net.clients
+        ear, other = await subscriber.listen(), await publisher.listen(TWO)
+        await publisher.daemon.publish(ONE, b"before")
+        await ear.hears(1)
+        await until(lambda: net.count("messages_duplicate") + net.count("messages_sent") >= 2)
+        assert set(net.leases().values()) == {2}
+        assert await subscriber.daemon.unsubscribe(ONE)
+        await until(lambda: ear.ended)
+        assert ear.payloads == [b"before"]
+        assert subscriber.daemon.subscriptions() == []
+        assert set(net.leases().values()) == {1}
+        assert set(tombstones(net).values()) == {1}
+        for relay in net.relays:
+            assert len(await relay.store.scan("lease")) == 1
+            assert len(await relay.store.scan("tombstone")) == 1
+        await trio.sleep(1)
+        kinds = ("subscription", "installation", "inbox", "inbox-seen", "inbox-shown")
+        assert await kept(subscriber, *kinds) == []
+        assert len(net.wires.listeners) == 1 + len(net.relays) + 1  # directory, relays, the other's mailbox
+        sent, unrouted = net.count("messages_sent"), net.count("messages_unrouted")
+        publication = await publisher.daemon.start_publication(ONE, b"after")
+        await until(lambda: len(publication.origins) == 2)
+        await until(lambda: net.count("messages_unrouted") == unrouted + 2)
+        await trio.sleep(EPOCH_SECONDS)
+        assert net.count("messages_sent") == sent
+        assert net.count("messages_delivered") == 1
+        await publisher.daemon.publish(TWO, b"still here")
+        assert await other.hears(1) == [b"still here"]
+
+
+async def test_what_is_on_its_way_while_unsubscribing_is_not_shown() -> None:
+    async with small_network() as net:
+        subscriber, publisher = net.clients
+        ear = await subscriber.listen()
+        async with trio.open_nursery() as nursery:
+            for number in range(20):
+                nursery.start_soon(publisher.daemon.publish, ONE, b"%d" % number)
+            await until(lambda: len(ear.heard) >= 3)
+            await subscriber.daemon.unsubscribe(ONE)
+            heard = len(ear.heard)
+        await trio.sleep(EPOCH_SECONDS)
+        assert len(ear.heard) == heard
+        assert len(set(ear.payloads)) == heard
+        assert await kept(subscriber, "inbox", "inbox-seen") == []
+
+
+async def test_there_is_nothing_to_unsubscribe_from() -> None:
+    async with small_network(relays=1) as net:
+        assert not await net.clients[0].daemon.unsubscribe(ONE)
+        await net.clients[0].daemon.subscribe(ONE)
+        assert await net.clients[0].daemon.unsubscribe(ONE)
+        assert not await net.clients[0].daemon.unsubscribe(ONE)
+
+
+async def test_subscribing_again_is_a_new_subscription() -> None:
+    async with small_network() as net:
+        subscriber, publisher = net.clients
+        await subscriber.listen()
+        first = subscriber.subscription()
+        await subscriber.daemon.unsubscribe(ONE)
+        ear = await subscriber.listen()
+        second = subscriber.subscription()
+        assert first.seed != second.seed
+        assert first.id != second.id
+        await publisher.daemon.publish(ONE, b"x")
+        assert await ear.hears(1) == [b"x"]
+        assert set(net.leases().values()) == {1}
+
+
+async def test_unsubscribing_does_not_wait_for_a_relay_that_is_away() -> None:
+    async with small_network() as net:
+        subscriber = net.clients[0]
+        await subscriber.listen()
+        away = net.relays[0]
+        await away.stop()
+        before = trio.current_time()
+        assert await subscriber.daemon.unsubscribe(ONE)
+        assert trio.current_time() - before <= WITHDRAW_WITHIN + 1
+        await away.start()
+        relay = away.daemon.relay
+        assert relay is not None
+        await until(lambda: len(relay.leasing.book) == 0, EPOCH_SECONDS, "the relay forgot")
+        await until(lambda: set(tombstones(net).values()) == {1}, EPOCH_SECONDS)
+        assert set(net.leases().values()) == {0}
+
+
+async def test_a_restart_does_not_forget_to_withdraw() -> None:
+    async with small_network() as net:
+        subscriber = net.clients[0]
+        await subscriber.listen()
+        away = net.relays[0]
+        await away.stop()
+        await subscriber.daemon.unsubscribe(ONE)
+        await subscriber.restart()
+        assert subscriber.daemon.subscriptions() == []
+        assert len(await kept(subscriber, "installation")) == 1
+        await away.start()
+        await until(lambda: set(net.leases().values()) == {0}, EPOCH_SECONDS, "all relays forgot")
+        await until(lambda: set(tombstones(net).values()) == {1}, EPOCH_SECONDS)
+
+
+async def test_unsubscribing_while_still_subscribing_leaves_nothing() -> None:
+    for moment in (0.1, 0.3, 0.5, 0.7, 0.9, 1.2):
+        async with small_network() as net:
+            subscriber = net.clients[0]
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(subscriber.daemon.subscribe, ONE)
+                await trio.sleep(moment)
+                await subscriber.daemon.unsubscribe(ONE)
+            await until(
+                lambda net=net: not any(net.leases().values()), 2 * EPOCH_SECONDS, f"forgotten, {moment}"
+            )
+            await trio.sleep(2 * EPOCH_SECONDS)
+            assert not any(net.leases().values())
+            assert await kept(subscriber, "subscription", "installation") == []
+            assert len(net.wires.listeners) == 1 + len(net.relays)
+
+
+async def test_tombstones_lapse() -> None:
+    async with small_network(relays=2) as net:
+        subscriber = net.clients[0]
+        await subscriber.listen()
+        await subscriber.daemon.unsubscribe(ONE)
+        day = net.calendar.day(net.now)
+        await net.sleep_until(net.calendar.lapse(day + 1) + 1.5 * EPOCH_SECONDS)
+        assert set(tombstones(net).values()) == {0}
+        for relay in net.relays:
+            assert await kept(relay, "lease", "tombstone") == []

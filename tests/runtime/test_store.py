@@ -1,0 +1,307 @@
+"""One conformance suite for both stores, and what SQLite alone promises: durability, shared commits."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import trio
+import trio.testing
+
+from hushcast_runtime.store import Change, MemoryStore, SqliteStore, Store, StoreError
+
+Opened = Callable[[], "AsyncIterator[Store]"]
+
+
+@asynccontextmanager
+async def running(store: Store) -> AsyncIterator[Store]:
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(store.run)
+        yield store
+        nursery.cancel_scope.cancel()
+
+
+class Kind:
+    """A kind of store, and how a daemon that restarts opens it again."""
+
+    def __init__(self, name: str, directory: Path) -> None:
+        self._memory = MemoryStore() if name == "memory" else None
+        self.path = directory / "state.db"
+
+    def open(self) -> Store:
+        return self._memory or SqliteStore(self.path)
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def kind(request: pytest.FixtureRequest, tmp_path: Path) -> Kind:
+    return Kind(request.param, tmp_path)
+
+
+@pytest.fixture
+async def store(kind: Kind) -> AsyncIterator[Store]:
+    opened = kind.open()
+    async with running(opened):
+        yield opened
+    opened.close()
+
+
+# What both promise
+
+
+async def test_an_empty_store_holds_nothing(store: Store) -> None:
+    assert await store.scan("anything") == []
+
+
+async def test_what_was_written_is_read_in_order_of_key(store: Store) -> None:
+    keys = [b"b", b"", b"\xff", b"a", b"ab", b"\x00", b"aa"]
+    await store.write(*(Change("kind", key, b"value of " + key) for key in keys))
+    assert await store.scan("kind") == [(key, b"value of " + key) for key in sorted(keys)]
+
+
+async def test_kinds_are_kept_apart(store: Store) -> None:
+    await store.write(Change("one", b"k", b"1"), Change("two", b"k", b"2"), Change("one ", b"k", b"3"))
+    assert await store.scan("one") == [(b"k", b"1")]
+    assert await store.scan("two") == [(b"k", b"2")]
+    assert await store.scan("ONE") == []
+
+
+async def test_the_last_change_of_a_key_counts(store: Store) -> None:
+    await store.write(Change("k", b"1", b"old"), Change("k", b"1", b"new"), Change("k", b"2", b"x"))
+    await store.write(Change("k", b"2", None), Change("k", b"3", b"y"), Change("k", b"3", None))
+    await store.write(Change("k", b"absent", None))
+    assert await store.scan("k") == [(b"1", b"new")]
+
+
+async def test_a_deleted_key_can_be_written_again(store: Store) -> None:
+    for value in (b"1", None, b"2"):
+        await store.write(Change("k", b"key", value))
+    assert await store.scan("k") == [(b"key", b"2")]
+
+
+async def test_empty_keys_and_values_are_records(store: Store) -> None:
+    await store.write(Change("k", b"", b""))
+    assert await store.scan("k") == [(b"", b"")]
+    await store.write(Change("k", b"", None))
+    assert await store.scan("k") == []
+
+
+async def test_large_values_come_back_whole(store: Store) -> None:
+    large = os.urandom(600_000)
+    await store.write(Change("k", b"key", large))
+    assert await store.scan("k") == [(b"key", large)]
+
+
+PREFIXED = [
+    b"",
+    b"a",
+    b"a\x00",
+    b"a\xfe",
+    b"a\xff",
+    b"a\xff\x00",
+    b"a\xff\xff",
+    b"b",
+    b"\xff",
+    b"\xff\xff",
+    b"\xff\xff1",
+]
+
+
+@pytest.mark.parametrize("prefix", [*PREFIXED, b"c", b"a\xff\xff\xff", b"\xff\xff\xff"])
+async def test_a_prefix_gives_just_the_keys_that_begin_with_it(store: Store, prefix: bytes) -> None:
+    """`0xff` at the end of a prefix has no successor of the same length."""
+    await store.write(*(Change("k", key, b"") for key in PREFIXED))
+    found = [key for key, _ in await store.scan("k", prefix)]
+    assert found == sorted(key for key in PREFIXED if key.startswith(prefix))
+
+
+@pytest.mark.parametrize("after", [b"a", b"a\x00", b"a\xff", b"a\xff\xff", b"b", b"\xff\xff", b"0"])
+@pytest.mark.parametrize("prefix", [b"", b"a", b"a\xff", b"\xff"])
+async def test_a_scan_begins_above_a_key(store: Store, prefix: bytes, after: bytes) -> None:
+    await store.write(*(Change("k", key, b"") for key in PREFIXED))
+    found = [key for key, _ in await store.scan("k", prefix, after)]
+    assert found == sorted(key for key in PREFIXED if key.startswith(prefix) and key > after)
+
+
+async def test_pages_of_a_scan_give_every_record_once(store: Store) -> None:
+    await store.write(*(Change("k", b"p%03d" % number, b"") for number in range(50)), Change("k", b"q", b""))
+    paged: list[bytes] = []
+    after = b""
+    while page := await store.scan("k", b"p", after, limit=7):
+        assert len(page) <= 7
+        paged += [key for key, _ in page]
+        after = paged[-1]
+    assert paged == [b"p%03d" % number for number in range(50)]
+    assert await store.scan("k", limit=0) == []
+
+
+async def test_an_empty_write_waits_for_what_was_written_soon(store: Store) -> None:
+    store.write_soon(Change("k", b"1", b"a"), Change("k", b"2", b"b"))
+    store.write_soon(Change("k", b"1", None))
+    await store.write()
+    assert await store.scan("k") == [(b"2", b"b")]
+
+
+async def test_changes_count_in_the_order_they_were_made(store: Store) -> None:
+    async with trio.open_nursery() as nursery:
+        for number in range(20):
+            store.write_soon(Change("k", b"key", b"%d" % number))
+            nursery.start_soon(store.write, Change("other", b"%d" % number, b""))
+    await store.write()
+    assert await store.scan("k") == [(b"key", b"19")]
+    assert len(await store.scan("other")) == 20
+
+
+async def test_records_outlive_a_restart(kind: Kind) -> None:
+    first = kind.open()
+    async with running(first):
+        await first.write(Change("k", b"1", b"a"))
+        first.write_soon(Change("k", b"2", b"b"))
+    first.close()
+    second = kind.open()
+    async with running(second):
+        assert await second.scan("k") == [(b"1", b"a"), (b"2", b"b")]
+    second.close()
+
+
+async def test_what_is_written_while_it_stops_is_committed_by_closing(kind: Kind) -> None:
+    first = kind.open()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(first.run)
+        await trio.testing.wait_all_tasks_blocked()
+        first.write_soon(Change("k", b"1", b"a"))
+        nursery.cancel_scope.cancel()  # the batch has just been taken up, or is about to be
+    first.write_soon(Change("k", b"2", b"b"))
+    first.close()
+    second = kind.open()
+    async with running(second):
+        assert await second.scan("k") == [(b"1", b"a"), (b"2", b"b")]
+    second.close()
+
+
+# SQLite
+
+WRITER = """
+import sys, trio
+from pathlib import Path
+from hushcast_runtime.store import Change, SqliteStore
+
+async def main():
+    store = SqliteStore(Path(sys.argv[1]))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(store.run)
+        number = 0
+        while True:
+            await store.write(Change("k", number.to_bytes(8, "big"), b"x" * 1000))
+            print(number, flush=True)
+            number += 1
+
+trio.run(main)
+"""
+
+
+def write_and_kill(path: Path, count: int) -> int:
+    """Kill the writer right after it was told of `count` commits; return how many it was told of in all."""
+    with subprocess.Popen([sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        for number in range(count):
+            assert child.stdout.readline() == b"%d\n" % number
+        os.kill(child.pid, signal.SIGKILL)
+        return count + len(child.stdout.read().splitlines())
+
+
+@pytest.mark.parametrize("count", [1, 40])
+async def test_what_a_write_returned_for_survives_a_kill(tmp_path: Path, count: int) -> None:
+    path = tmp_path / "state.db"
+    told = await trio.to_thread.run_sync(write_and_kill, path, count)
+    store = SqliteStore(path)
+    keys = [int.from_bytes(key, "big") for key, _ in await store.scan("k")]
+    store.close()
+    assert keys[: len(keys)] == list(range(len(keys)))
+    assert len(keys) in (told, told + 1)  # the one being written may have been committed, too
+
+
+class CountingStore(SqliteStore):
+    """Counts commits; the first waits until the test lets it go."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.commits: list[int] = []
+
+    def _commit(self, changes: list[Change]) -> None:  # type: ignore[override]
+        self.commits.append(len(changes))
+        super()._commit(changes)
+
+
+async def test_concurrent_writers_share_commits(tmp_path: Path) -> None:
+    store = CountingStore(tmp_path / "state.db")
+    async with running(store):
+        async with trio.open_nursery() as nursery:
+            for number in range(500):
+                nursery.start_soon(store.write, Change("k", b"%d" % number, b""))
+        assert sum(store.commits) == 500
+        assert len(store.commits) <= 5
+        assert len(await store.scan("k")) == 500
+    store.close()
+
+
+async def test_nobody_waits_for_a_commit_that_does_not_hold_its_record(tmp_path: Path) -> None:
+    """A writer who comes while one commit is on its way is told by the next, and not before."""
+    store = CountingStore(tmp_path / "state.db")
+    async with running(store), trio.open_nursery() as nursery:
+        done: list[int] = []
+
+        async def write(number: int) -> None:
+            await store.write(Change("k", b"%d" % number, b""))
+            assert (b"%d" % number, b"") in await store.scan("k")
+            done.append(number)
+
+        for number in range(30):
+            nursery.start_soon(write, number)
+            await trio.lowlevel.checkpoint()
+    assert sorted(done) == list(range(30))
+    store.close()
+
+
+async def test_only_its_owner_can_read_it(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    before = os.umask(0)
+    try:
+        store = SqliteStore(path)
+        async with running(store):
+            await store.write(Change("k", b"key", b"value"))
+            for file in tmp_path.iterdir():
+                assert file.stat().st_mode & 0o777 == 0o600, file.name
+    finally:
+        os.umask(before)
+    store.close()
+
+
+def test_a_path_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "absent" / "state.db"):
+        with pytest.raises(StoreError, match=str(path)):
+            SqliteStore(path)
+
+
+def test_a_file_that_is_no_database_is_named_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    path.write_bytes(b"not a database, but 512 bytes of something else" * 20)
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match=str(path)):
+        SqliteStore(path)
+    assert path.read_bytes() == before
+
+
+async def test_deleted_records_leave_no_trace_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    store = SqliteStore(path)
+    async with running(store):
+        await store.write(Change("k", b"key", b"a secret that is gone"))
+        await store.write(Change("k", b"key", None))
+    store.close()
+    assert b"a secret that is gone" not in b"".join(file.read_bytes() for file in tmp_path.iterdir())

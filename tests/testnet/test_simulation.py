@@ -1,0 +1,87 @@
+"""The in-process backend: what whole networks of real daemons show, and that a run replays."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hushcast_testnet.simulation import Result, Scenario, simulate
+
+SMALL = Scenario(nodes=20, subscribers=4, publications=12, topics=2)
+
+FLOOD = 23_750
+"""Transmissions of one publication as published, with 500 relays at depth 3 and 50 subscribers.
+
+From a model of trees and forwarding that shares no code with this project: every relay that a message
+reaches sends it once to each of its next hops for the topic.
+"""
+
+
+def line(result: Result) -> dict[str, float]:
+    fields = result.as_dict()
+    del fields["seconds"]
+    return fields
+
+
+@pytest.mark.parametrize("profile", ["hardened", "paper"])
+def test_the_same_seed_gives_the_same_line_and_another_another(profile: str) -> None:
+    scenario = replace(SMALL, profile=profile)
+    assert line(simulate(scenario)) == line(simulate(scenario))
+    assert line(simulate(scenario)) != line(simulate(replace(scenario, seed=2)))
+
+
+@pytest.mark.parametrize("profile", ["hardened", "paper"])
+@pytest.mark.parametrize("depth", [1, 2, 4])
+def test_everybody_gets_everything_once(profile: str, depth: int) -> None:
+    result = simulate(replace(SMALL, profile=profile, depth=depth))
+    assert result.pairs == 4 * 12
+    assert result.delivered == result.pairs
+    assert result.duplicates == 0
+
+
+def test_a_second_origin_costs_at_most_twice_and_shows_nothing_twice() -> None:
+    one, two = simulate(SMALL), simulate(replace(SMALL, origins=2))
+    assert two.delivered == two.pairs
+    assert two.duplicates == 0
+    assert one.transmissions < two.transmissions <= 2.2 * one.transmissions
+
+
+@pytest.mark.network
+def test_hardened_500_relays_50_subscribers_200_publications() -> None:
+    result = simulate(Scenario(nodes=500, subscribers=50, publications=200, depth=3))
+    assert result.pairs == 10_000
+    assert result.delivered == result.pairs
+    assert result.duplicates == 0
+    assert result.transmissions <= 1.1 * result.ideal
+
+
+@pytest.mark.network
+def test_as_published_500_relays_and_50_subscribers_flood_as_predicted() -> None:
+    publications = 3
+    result = simulate(
+        Scenario(nodes=500, subscribers=50, publications=publications, depth=3, profile="paper")
+    )
+    assert result.delivered == result.pairs == 50 * publications
+    assert result.transmissions / publications == pytest.approx(FLOOD, rel=0.05)
+
+
+def test_traces_keep_what_daemons_saw_apart_from_the_truth(tmp_path: Path) -> None:
+    simulate(replace(SMALL, traces=tmp_path / "traces"))
+    seen, known = (
+        [
+            json.loads(text)
+            for path in sorted((tmp_path / "traces").glob(f"*.{kind}.jsonl"))
+            for text in path.read_text().splitlines()
+        ]
+        for kind in ("observations", "truth")
+    )
+    assert {record["kind"] for record in seen} >= {"drop", "received", "sent", "installed", "parcel"}
+    assert {record["kind"] for record in known} >= {"published", "subscribed", "installed", "delivered"}
+    assert not any("topic" in record for record in seen)
+    assert all(record["time"] >= 0 for record in seen + known)
+    mailboxes = {record["mailbox"] for record in known if record["kind"] == "subscribed"}
+    reached = {record["next"] for record in seen if record["kind"] == "sent"}
+    assert mailboxes <= reached

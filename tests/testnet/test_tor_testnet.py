@@ -1,0 +1,267 @@
+"""Ten relays and two clients over a private Tor network: what a network of real daemons must show."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import signal
+import sqlite3
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import trio
+
+from hushcast_runtime.config import NodeSettings, load_settings
+from hushcast_testnet import testnet
+
+pytestmark = [pytest.mark.tor, pytest.mark.processes]
+
+LOOPBACK = "0100007F"  # 127.0.0.1 as /proc shows it
+
+_fresh = itertools.count()
+
+
+def fresh_topic(name: str) -> str:
+    """Tests share one testnet: each has topics of its own."""
+    return f"{name} {next(_fresh)}"
+
+
+async def test_sixty_publications_by_three_reach_three_subscribers_of_two_topics(tor_testnet) -> None:
+    first, second = fresh_topic("weather"), fresh_topic("chess")
+    net = tor_testnet
+    async with (
+        net.listening("client-1", first) as one,
+        net.listening("client-2", second) as two,
+        net.listening("relay-3", first) as three,
+    ):
+        assert one.nodes == two.nodes == three.nodes == 10
+        ids: dict[str, set[str]] = {first: set(), second: set()}
+
+        async def publish(name: str, topic: str, number: int) -> None:
+            ids[topic].add(await net.publish(name, topic, f"{topic} {number}"))
+
+        async with trio.open_nursery() as publishing:
+            for number in range(60):
+                name = ("relay-1", "relay-7", "client-2")[number % 3]
+                publishing.start_soon(publish, name, (first, second)[number % 2], number)
+                await trio.sleep(0.1)
+        assert len(ids[first] | ids[second]) == 60
+        for listening, topic in ((one, first), (two, second), (three, first)):
+            await listening.until(ids[topic])
+        await trio.sleep(3)  # what is to come twice would come now
+        for listening, topic in ((one, first), (two, second), (three, first)):
+            assert listening.shown == dict.fromkeys(ids[topic], 1)
+
+
+async def test_no_daemon_has_a_connection_but_to_its_tor(tor_testnet) -> None:
+    topic = fresh_topic("sockets")
+    net = tor_testnet
+    described = testnet.load(net.directory)
+    tor_pids = {process.pid for process in described.tor.processes}
+    pids = {name: net.pid(name) for name in [*net.daemons, "directory"]}
+    doors = {
+        int(described.tor.clients[0].control.split(":")[1]),
+        int(described.tor.clients[0].socks.split(":")[1]),
+    }
+    connected, strange = 0, []
+    async with net.listening("client-1", topic) as listening:
+        ids = set()
+        for number in range(10):
+            ids.add(await net.publish("client-2", topic, str(number)))
+            looks = [look_at_sockets(pids, tor_pids, doors) for _ in range(2)]
+            connected += looks[0][0]
+            # What was opened or closed while the kernel's table was read has no owner yet or any more.
+            strange += looks[0][1] & looks[1][1]
+        await listening.until(ids)
+    assert not strange
+    assert connected > 100  # they do have connections: the look sees them
+
+
+async def test_nothing_comes_after_unsubscribing_and_no_relay_forwards_within_an_epoch(tor_testnet) -> None:
+    topic = fresh_topic("farewell")
+    net = tor_testnet
+    async with net.listening("client-1", topic) as listening:
+        before = await net.publish("relay-2", topic, "before")
+        await listening.until({before})
+        await net.unsubscribe("client-1", topic)
+        seen = dict(listening.shown)
+        after = await net.publish("relay-2", topic, "after")
+        await trio.sleep(testnet.load(net.directory).epoch)
+        late = await net.publish("relay-2", topic, "an epoch later")
+        await trio.sleep(5)
+        assert listening.shown == seen == {before: 1}
+    sent = {
+        relay: {line["message"] for line in net.observations(relay) if line["kind"] == "sent"}
+        for relay in net.relays
+    }
+    dropped = {
+        line["message"] for relay in net.relays for line in net.observations(relay) if line["kind"] == "drop"
+    }
+    assert {before, after, late} <= dropped
+    assert any(before in messages for messages in sent.values())
+    assert not any(late in messages for messages in sent.values())
+    lease_events = [line for relay in net.relays for line in net.observations(relay)]
+    mailbox = next(line["mailbox"] for line in net.truths("client-1") if line.get("topic") == topic)
+    led_to_it = {
+        line["lease"] for line in lease_events if line["kind"] == "installed" and line["next"] == mailbox
+    }
+    withdrawn = {line["lease"] for line in lease_events if line["kind"] == "withdrawn"}
+    assert led_to_it
+    assert led_to_it <= withdrawn
+
+
+async def test_nothing_but_the_owner_ties_a_mailbox_to_its_owner(tor_testnet) -> None:
+    net = tor_testnet
+    topics = {owner: fresh_topic("secret") for owner in ("client-1", "relay-5")}
+    async with (
+        net.listening("client-1", topics["client-1"]) as one,
+        net.listening("relay-5", topics["relay-5"]) as two,
+    ):
+        ids = {owner: await net.publish("relay-1", topic, "x") for owner, topic in topics.items()}
+        await one.until({ids["client-1"]})
+        await two.until({ids["relay-5"]})
+        keys = {
+            name: next(line["node"] for line in net.truths(name) if line["kind"] == "started")
+            for name in net.relays
+        }
+        for owner, topic in topics.items():
+            mailbox = next(line["mailbox"] for line in net.truths(owner) if line.get("topic") == topic)
+            # What names the owner: a relay its key and address, a client nothing that it ever shows.
+            names = [owner]
+            if owner in keys:
+                names += [keys[owner], (net.member(owner).address or "").partition(".")[0]]
+            holders = 0
+            for name in [*net.daemons, "directory"]:
+                if name == owner:
+                    continue
+                for record in records_of(net, name):
+                    if holds(record, mailbox):
+                        holders += 1
+                        assert not any(holds(record, known) for known in names), f"{name} ties {owner}"
+                    assert topic.encode() not in record or name == "relay-1", f"{name} knows the topic"
+            assert holders > 0  # its top relays do hold the mailbox: the search finds what is there
+
+
+async def test_restarting_the_directory_and_each_daemon_loses_no_subscription(tor_testnet) -> None:
+    topic = fresh_topic("restarts")
+    net = tor_testnet
+    async with net.listening("client-1", topic):
+        pass
+    async with net.listening("relay-4", topic):
+        pass
+    ids = set()
+    for name in ["directory", *net.daemons]:
+        await net.restart(name, signal.SIGKILL if name in ("relay-2", "client-1") else signal.SIGTERM)
+        publisher = "client-2" if name != "client-2" else "relay-9"
+        ids.add(await net.publish(publisher, topic, f"after {name}"))
+    async with net.listening("client-1", topic) as one, net.listening("relay-4", topic) as two:
+        await one.until(ids, 120)
+        await two.until(ids, 120)
+        assert one.shown == dict.fromkeys(ids, 1)
+        assert two.shown == dict.fromkeys(ids, 1)
+
+
+async def test_no_daemon_met_an_error_of_its_own(tor_testnet) -> None:
+    for name in tor_testnet.daemons:
+        status = await tor_testnet.status(name)
+        assert status["counters"]["internal_errors"] == 0
+        log = (Path(tor_testnet.member(name).config).parent / "log").read_text()
+        assert "Traceback" not in log
+
+
+async def test_logs_at_their_most_verbose_show_no_topic_key_or_address(tor_testnet) -> None:
+    net = tor_testnet
+    topic = fresh_topic("unspoken")
+    async with net.listening("client-1", topic) as listening:
+        await listening.until({await net.publish("relay-1", topic, "payload-never-logged")})
+        mailbox = next(line["mailbox"] for line in net.truths("client-1") if line.get("topic") == topic)
+    for name in [*net.daemons, "directory"]:
+        config = Path(net.member(name).config)
+        if name != "directory":
+            assert load_settings(config, NodeSettings).log.level == "debug"
+        log = (config.parent / "log").read_text()
+        assert "unspoken" not in log
+        assert "payload-never-logged" not in log
+        assert mailbox not in log
+        assert not re.search(r"[a-z2-7]{56}|[0-9a-f]{64}|127\.0\.0\.1", log), f"{name} logs an address or key"
+
+
+def records_of(net, name: str) -> list[bytes]:
+    """Return all that a daemon keeps: rows of its database, lines of its traces, other files whole."""
+    member = net.member(name)
+    records = []
+    for path in Path(member.state).rglob("*"):
+        if path.is_file() and path.name not in ("state.db", "state.db-wal", "state.db-shm"):
+            records.append(path.read_bytes())
+    records += rows(Path(member.state) / "state.db")
+    for kind in ("observations", "truth"):
+        path = net.directory / "traces" / f"{name}.{kind}.jsonl"
+        if path.exists():
+            records += path.read_bytes().splitlines()
+    return records
+
+
+def rows(database: Path) -> list[bytes]:
+    # Read only: the daemon that owns it is running.
+    connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True)
+    try:
+        return [
+            kind.encode() + key + value for kind, key, value in connection.execute("SELECT * FROM records")
+        ]
+    finally:
+        connection.close()
+
+
+def holds(record: bytes, name: str) -> bool:
+    """Tell whether a record holds a name: as text, or as the bytes that it is the hex of."""
+    if name.encode() in record:
+        return True
+    return len(name) == 64 and bytes.fromhex(name) in record
+
+
+def socket_owners(pids: list[int]) -> dict[int, int]:
+    """Return the owner of each socket inode among some processes."""
+    owners = {}
+    for pid in pids:
+        for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(FileNotFoundError):  # closed meanwhile
+                if match := re.fullmatch(r"socket:\[(\d+)\]", str(descriptor.readlink())):
+                    owners[int(match[1])] = pid
+    return owners
+
+
+def look_at_sockets(
+    pids: dict[str, int], tor_pids: set[int], doors: set[int]
+) -> tuple[int, set[tuple[str, tuple[str, int], tuple[str, int]]]]:
+    """Look at every internet socket; return how many are connected, and to whom but their tor."""
+    owners = socket_owners([*pids.values(), *tor_pids])
+    connected, strange = 0, set()
+    for name, pid in pids.items():
+        table = [line for kind in ("tcp", "tcp6") for line in connections(pid, kind)]
+        inodes = {(local, remote): inode for local, remote, inode, _ in table}
+        for kind in ("udp", "udp6", "raw", "raw6"):
+            assert not [line for line in connections(pid, kind) if owners.get(line[2]) == pid]
+        for local, remote, inode, listens in table:
+            if owners.get(inode) != pid:
+                continue
+            assert local[0] == LOOPBACK, f"{name} has a socket on another address than 127.0.0.1"
+            if listens:
+                continue
+            assert remote[0] == LOOPBACK, f"{name} is connected to another machine"
+            connected += 1
+            # Opened by us to a door of tor, or by tor to our onion service.
+            if remote[1] not in doors and owners.get(inodes.get((remote, local), 0)) not in tor_pids:
+                strange.add((name, local, remote))
+    return connected, strange
+
+
+def connections(pid: int, kind: str) -> list[tuple[tuple[str, int], tuple[str, int], int, bool]]:
+    """Return (local, remote, inode, whether it listens) of the sockets in the process's network namespace."""
+    found = []
+    path = Path(f"/proc/{pid}/net/{kind}")
+    for line in path.read_text().splitlines()[1:] if path.exists() else []:
+        fields = line.split()
+        local, remote = ((a, int(p, 16)) for a, p in (f.split(":") for f in fields[1:3]))
+        found.append((local, remote, int(fields[9]), fields[3] == "0A"))
+    return found

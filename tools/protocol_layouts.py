@@ -1,0 +1,150 @@
+"""Writes the layouts of everything that crosses the network into docs/protocol.md, from the declarations.
+
+`python tools/protocol_layouts.py` renews the page, `--check` only tells whether it is up to date.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import msgspec.inspect as shapes
+
+from hushcast_protocol import frames, leases, links, messages, parcels, roster, signatures
+from hushcast_protocol.hashes import Domain
+from hushcast_protocol.signatures import Purpose
+
+PAGE = Path(__file__).parents[1] / "docs" / "protocol.md"
+
+SECTIONS: dict[str, tuple[type, ...]] = {
+    "signed": (signatures.Signed,),
+    "handshake": (links.Proof, links.Anonymous, roster.View),
+    "overlay": (
+        frames.Forward,
+        frames.Ack,
+        frames.Drop,
+        frames.Receipt,
+        frames.ParcelFrame,
+        frames.ParcelAnswer,
+    ),
+    "directory": (frames.Register, frames.Registered, frames.Fetch, frames.Rosters, frames.Refused),
+    "message": (messages.Message,),
+    "parcel": (parcels.Parcel, parcels.Onward),
+    "instruction": (leases.Install, leases.ToRelay, leases.ToMailbox, leases.Consent, leases.Withdraw),
+    "roster": (roster.RosterBody, roster.Network, roster.Entry, roster.Descriptor),
+}
+
+_PART = re.compile(r"(<!-- generated: ([a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def renewed(page: str) -> str:
+    """Return the page with every generated part written anew; raise `KeyError` for an unknown part."""
+    return _PART.sub(lambda found: f"{found[1]}\n{part(found[2])}\n{found[3]}", page)
+
+
+def part(name: str) -> str:
+    """Return the text of one generated part."""
+    if name == "purposes":
+        return _names(Purpose, "Signature")
+    if name == "domains":
+        return _names(Domain, "Hash")
+    return "\n".join(_layout(kind) for kind in SECTIONS[name])
+
+
+def parts_of(page: str) -> list[str]:
+    """Return the names of the generated parts of a page."""
+    return [found[2] for found in _PART.finditer(page)]
+
+
+def part_names() -> list[str]:
+    """Return the names of all parts that the page should have."""
+    return [*SECTIONS, "purposes", "domains"]
+
+
+def _layout(kind: type) -> str:
+    """Return one struct: its name, what it is, and the elements of its array."""
+    struct = shapes.type_info(kind)
+    assert isinstance(struct, shapes.StructType)
+    rows = [f"| 0 | – | the text `{struct.tag}` |"]
+    rows += [
+        f"| {place} | `{field.name}` | {_readable(field.type)} |"
+        for place, field in enumerate(struct.fields, start=1)
+    ]
+    summary = (kind.__doc__ or "").strip().splitlines()[0]
+    return "\n".join(
+        [f"**{kind.__name__}.** {summary}", "", "| # | field | content |", "|---|---|---|", *rows, ""]
+    )
+
+
+def _names(kind: type[Enum], title: str) -> str:
+    rows = [f"| `{one.name}` | `{_escaped(one.value)}` |" for one in kind]
+    return "\n".join([f"| {title} | bytes |", "|---|---|", *rows, ""])
+
+
+def _escaped(value: bytes) -> str:
+    return repr(value)[2:-1]
+
+
+def _readable(shape: Any) -> str:
+    if isinstance(shape, shapes.Metadata):
+        return _readable(shape.type)
+    if isinstance(shape, shapes.BytesType):
+        return _sized("bytes", shape.min_length, shape.max_length)
+    if isinstance(shape, shapes.StrType):
+        text = _sized("characters", shape.min_length, shape.max_length)
+        return f"text, {text}" + (f", matching `{shape.pattern}`" if shape.pattern else "")
+    if isinstance(shape, shapes.IntType):
+        return f"integer, {_bounds(shape)}"
+    if isinstance(shape, shapes.BoolType):
+        return "true or false"
+    if isinstance(shape, shapes.NoneType):
+        return "nil"
+    if isinstance(shape, shapes.LiteralType):
+        return "one of " + ", ".join(f"`{value}`" for value in shape.values)
+    if isinstance(shape, shapes.VarTupleType):
+        items = _sized("items", shape.min_length, shape.max_length)
+        return f"array of {items}, each: {_readable(shape.item_type)}"
+    if isinstance(shape, shapes.StructType):
+        return f"`{shape.cls.__name__}`"
+    if isinstance(shape, shapes.UnionType):
+        return " or ".join(_readable(one) for one in shape.types)
+    raise TypeError(f"no words for {shape!r} yet: add them here")
+
+
+def _sized(what: str, least: int | None, most: int | None) -> str:
+    if least is not None and least == most:
+        return f"{least:,} {what}"
+    if least is not None and most is not None:
+        return f"{least:,} to {most:,} {what}"
+    if most is not None:
+        return f"at most {most:,} {what}"
+    return f"{what}, bounded by the frame"
+
+
+def _bounds(shape: shapes.IntType) -> str:
+    most = shape.le if shape.le is not None else (shape.lt or 0) - 1
+    return f"{shape.ge:,} to " + ("2^48 - 1" if most == 2**48 - 1 else f"{most:,}")
+
+
+def main() -> int:
+    """Renew or check the page; return the exit code."""
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    arguments.add_argument("--check", action="store_true", help="change nothing; fail if the page is old")
+    check: bool = arguments.parse_args().check
+    old = PAGE.read_text()
+    new = renewed(old)
+    if new == old:
+        return 0
+    if check:
+        sys.stderr.write(f"{PAGE} is older than the declarations: run python tools/protocol_layouts.py\n")
+        return 1
+    PAGE.write_text(new)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
