@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import structlog
@@ -70,7 +71,7 @@ def _write_network_file(path: Path, settings: DirectorySettings, address: Addres
         path,
         (
             "[network]\n"
-            f'name = "{network.name}"\n'
+            f"name = {json.dumps(network.name)}\n"  # JSON's strings are TOML's, too
             f'profile = "{network.profile}"\n'
             f"epoch_seconds = {network.epoch_seconds}\n"
             f'directory = "{address}"\n'

@@ -97,6 +97,7 @@ class Daemon:
             if parts.identity is not None:
                 await self._start_relay(parts.identity, connector, self.subscriber, nursery)
             nursery.start_soon(self.rosters.run, self._directory)
+            nursery.start_soon(self._trace_rosters)
             await self.subscriber.load()
             nursery.start_soon(self.subscriber.keep_withdrawing)
             tracer.tell("started", role="relay" if parts.identity else "client")
@@ -132,6 +133,12 @@ class Daemon:
             parts.env,
             self._registered,
         )
+
+    async def _trace_rosters(self) -> None:
+        while True:
+            await self.rosters.changed()
+            if self.rosters.newest is not None:
+                self._parts.tracer.observe("roster", relays=len(self.rosters.newest.relays))
 
     @property
     def ready(self) -> bool:

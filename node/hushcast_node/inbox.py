@@ -78,7 +78,7 @@ class Inbox:
 
         Returns whether it was new.
         """
-        if self.knows(message_id):
+        if self._closed or self.knows(message_id):
             return False
         received = Received(message_id, payload, self._env.now())
         self._seen[message_id] = day
@@ -115,11 +115,13 @@ class Inbox:
         self._arrival.set()
 
     async def erase(self) -> None:
-        """Delete everything kept."""
-        prefix = self._subscription
-        changes = [Change(_SHOWN, prefix, None)]
-        changes += [Change(_MESSAGE, self._key(held.number), None) for held in self._held]
-        changes += [Change(_SEEN, prefix + message_id, None) for message_id in self._seen]
+        """Delete everything kept, what was being written included."""
+        await self._store.write()
+        changes = [
+            Change(kind, key, None)
+            for kind in (_MESSAGE, _SEEN, _SHOWN)
+            for key, _ in await self._store.scan(kind, self._subscription)
+        ]
         await self._store.write(*changes)
 
     def _key(self, number: int) -> bytes:

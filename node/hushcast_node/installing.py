@@ -9,7 +9,7 @@ import trio
 
 from hushcast_node.connector import Connector
 from hushcast_node.rosters import RosterKeeper
-from hushcast_protocol.errors import PeerError
+from hushcast_protocol.errors import PeerError, Refusal
 from hushcast_protocol.frames import ParcelAnswer, ParcelFrame
 from hushcast_protocol.installations import PATIENCE_A_LEVEL, seal_down
 from hushcast_protocol.leases import Instruction
@@ -57,8 +57,14 @@ class Installer:
         self, tree: Tree, instructions: dict[RelayId, Instruction], roster: Roster
     ) -> set[RelayId]:
         epoch = self._rosters.calendar.epoch(self._env.now())
-        parcels = await self._env.compute(seal_down, tree, instructions, roster, epoch, self._env.randomness)
         done: set[RelayId] = set()
+        try:
+            parcels = await self._env.compute(
+                seal_down, tree, instructions, roster, epoch, self._env.randomness
+            )
+        except Refusal as refusal:
+            log.error("a tree cannot be installed", reason=refusal.reason)
+            return done
 
         async def drop(top: RelayId, sealed: bytes) -> None:
             async with self._drops:

@@ -8,17 +8,18 @@ import structlog
 import trio
 
 from hushcast_node.connector import Connector, OverlayChannel
-from hushcast_node.rosters import RosterKeeper
 from hushcast_node.session import IDLE
 from hushcast_protocol.addresses import Address
 from hushcast_protocol.errors import DecodeError, PeerError
 from hushcast_protocol.frames import Ack, Forward
 from hushcast_protocol.messages import Message
+from hushcast_protocol.roster import MAX_RELAYS
 from hushcast_protocol.secrets import Seed
+from hushcast_protocol.wire import RelayId
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.transports.base import Listener, Transport, TransportError
 
-MAX_CONNECTIONS = 512  # at once: the relays at the top of one tree, on two days
+MAX_CONNECTIONS = 2 * MAX_RELAYS  # at once: at depth 1 every relay stands at the top, and may dial anew
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds between attempts to open the address
 
 log = structlog.get_logger("mailbox")
@@ -35,14 +36,15 @@ class Mailbox:
         seed: Seed,
         transport: Transport,
         connector: Connector,
-        rosters: RosterKeeper,
+        is_top: Callable[[RelayId], bool],
         counters: Counters,
         deliver: Deliver,
     ) -> None:
+        """`is_top` tells whether a relay stands directly under this mailbox in one of its trees."""
         self.seed = seed
         self._transport = transport
         self._connector = connector
-        self._rosters = rosters
+        self._is_top = is_top
         self._counters = counters
         self._deliver = deliver
         self._connections = 0
@@ -67,8 +69,9 @@ class Mailbox:
         try:
             channel = await self._connector.accept(stream, self.seed, as_relay=False)
             try:
-                if channel.peer is None or self._rosters.relay(channel.peer) is None:
-                    raise DecodeError("a mailbox takes messages from relays of the roster only")
+                # Not by the roster: whom it lists at which moment would show when this daemon fetched it.
+                if channel.peer is None or not self._is_top(channel.peer):
+                    raise DecodeError("a mailbox takes messages from the top relays of its trees only")
                 await self._take_all(channel)
             finally:
                 await channel.aclose()

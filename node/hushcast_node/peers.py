@@ -75,7 +75,6 @@ class Peers:
         connector: Connector,
         spool: Spool,
         locate: Locate,
-        is_open_day: Callable[[int], bool],
         handlers: Handlers,
         env: Environment,
         counters: Counters,
@@ -85,7 +84,6 @@ class Peers:
         self._connector = connector
         self._spool = spool
         self._locate = locate
-        self._is_open_day = is_open_day
         self._handlers = handlers
         self._env = env
         self._counters = counters
@@ -166,6 +164,7 @@ class Peers:
             elif isinstance(frame, ParcelFrame):
                 if session.answering >= MAX_REQUESTS:
                     raise DecodeError("a peer hands in more parcels at once than any tree needs")
+                session.answering += 1
                 self._nursery.start_soon(self._answer, session, frame)
             elif isinstance(frame, ParcelAnswer):
                 session.answered(frame)
@@ -176,7 +175,6 @@ class Peers:
             session.acknowledge(len(forwards))
 
     async def _answer(self, session: Session, frame: ParcelFrame) -> None:
-        session.answering += 1
         try:
             answer = await self._handlers.take_parcel(frame.sealed)
         finally:
@@ -225,12 +223,9 @@ class Peers:
         while peer.queue and session.has_room(size):
             item = peer.queue.popleft()
             peer.queued -= len(item.message.body)
-            if self._is_open_day(item.message.day):
+            if self._spool.holds(item):
                 sent.append(item)
                 size += len(item.message.body)
-            else:
-                self._counters.add("messages_expired")
-                self._spool.done([item])
         if sent:
             self._counters.add("messages_sent", len(sent))
             session.forward(sent)
@@ -257,7 +252,7 @@ class Peers:
                     channel = await self._open(peer.hop)
                 except (TransportError, PeerError) as error:
                     log.debug("a next hop was not reached", reason=str(error), again_in=round(backoff))
-                    self._give_up_expired(peer)
+                    self._forget_expired(peer)
                     with trio.move_on_after(backoff * self._env.uniform(0.5, 1.0)):
                         await peer.connected.wait()  # it may reach us first
                     backoff = min(2 * backoff, LONGEST_BACKOFF)
@@ -274,11 +269,7 @@ class Peers:
             raise TransportError("a next hop is in no roster any more")
         return await self._connector.named(self._us, key_of(hop), address)
 
-    def _give_up_expired(self, peer: _Peer) -> None:
-        expired = [item for item in peer.queue if not self._is_open_day(item.message.day)]
-        if expired:
-            kept = [item for item in peer.queue if self._is_open_day(item.message.day)]
-            peer.queue = deque(kept)
-            peer.queued = sum(len(item.message.body) for item in kept)
-            self._counters.add("messages_expired", len(expired))
-            self._spool.done(expired)
+    def _forget_expired(self, peer: _Peer) -> None:
+        peer.queue = deque(item for item in peer.queue if self._spool.holds(item))
+        peer.queued = sum(len(item.message.body) for item in peer.queue)
+        self._advance(peer)

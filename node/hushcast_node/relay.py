@@ -32,7 +32,7 @@ from hushcast_runtime.transports.base import TransportError
 MAX_CONNECTIONS = 4096  # inbound at once; the roster is capped at half of it, the rest is for drops
 ANONYMOUS_TIMEOUT = 60.0  # seconds in which an unnamed connection hands in its one frame
 
-_INTAKE = "intake"
+_INTAKE, _LABEL = "intake", "label"
 _decode_message: Callable[[bytes], Message] = decoder(Message, "message", 512 * 1024)
 log = structlog.get_logger("relay")
 
@@ -80,17 +80,15 @@ class Relay:
             tracer,
         )
         memory = RecentIds(env.now())
-        label = env.randomness(LABEL_SIZE)
-        self._router = Router(self.id, profile, self.leasing.book, memory, label)
-        self.peers = Peers(
-            identity.seed, connector, self._spool, self._locate, self._is_open, self, env, counters, nursery
-        )
+        self._router = Router(self.id, profile, self.leasing.book, memory, env.randomness(LABEL_SIZE))
+        self.peers = Peers(identity.seed, connector, self._spool, self._locate, self, env, counters, nursery)
         self._connections = 0
         self._intakes = 0
 
     async def load(self) -> None:
         """Read back leases, and take up the messages that a restart interrupted."""
         await self.leasing.load()
+        await self._load_label()
         hops = await self._spool.load()
         for key, value in await self._store.scan(_INTAKE):
             await self._route([_decode_message(value)], ORIGIN, Change(_INTAKE, key, None))
@@ -100,10 +98,21 @@ class Relay:
     async def keep_time(self) -> None:
         """Take a fresh trail label and forget what has lapsed with every epoch, until cancelled."""
         while True:
-            epoch = self._calendar.epoch(self._env.now())
-            await trio.sleep(self._calendar.epoch_start(epoch + 1) - self._env.now())
-            self._router.use_label(self._env.randomness(LABEL_SIZE))
+            now = self._env.now()
+            await trio.sleep(self._calendar.epoch_start(self._calendar.epoch(now) + 1) - now)
+            label = self._env.randomness(LABEL_SIZE)
+            self._router.use_label(label)
+            self._store.write_soon(Change(_LABEL, b"", label))
             self.leasing.lapse()
+            self._counters.add("messages_expired", self._spool.expire(self._is_open))
+
+    async def _load_label(self) -> None:
+        """Take up the label of before a restart: by it the relay knows what passed it then."""
+        for _, label in await self._store.scan(_LABEL):
+            self._router.use_label(label)
+        fresh = self._env.randomness(LABEL_SIZE)
+        self._router.use_label(fresh)
+        await self._store.write(Change(_LABEL, b"", fresh))
 
     async def serve(self, stream: trio.abc.Stream) -> None:
         """Answer one incoming connection."""
@@ -132,7 +141,14 @@ class Relay:
             self._connections -= 1
 
     async def take_forwards(self, messages: list[Message], previous: bytes) -> None:
-        """Take over messages from a previous hop; raises a `PeerError` at the first that is malformed."""
+        """Take over messages from a previous hop.
+
+        Raises a `PeerError` at the first that is malformed, `TransportError` while the spool is full: the
+        previous hop keeps them and tries again.
+        """
+        if self._spool.is_full(sum(len(message.body) for message in messages)):
+            self._counters.add("refused_quota")
+            raise TransportError("the spool is full")
         try:
             good = []
             for message in messages:
@@ -221,9 +237,6 @@ class Relay:
             self._counters.add(_COUNTED[decision.outcome])
         if decision.outcome not in (Outcome.LOOP, Outcome.DUPLICATE):
             await self._take_listed(message)
-        if self._spool.is_full(sum(len(send.message.body) for send in decision.sends)):
-            self._counters.add("refused_quota")
-            return ()
         return decision.sends
 
     async def _pass_on(self, relay: Hop, sealed: bytes, patience: float) -> ParcelAnswer:

@@ -15,6 +15,7 @@ from hushcast_runtime.transports.base import TransportError
 
 IDLE = 300.0  # seconds without a frame after which a link is closed: circuits cost both ends and Tor
 ACKNOWLEDGE_WITHIN = 30.0  # seconds; the link to a daemon that was killed may just fall silent
+SLOWEST = 4096  # bytes a second of the slowest path that is worth waiting for
 MAX_UNACKNOWLEDGED = 4 * 1024 * 1024  # bytes sent on a link before the next waits for an acknowledgement
 MAX_REQUESTS = 1024  # parcels whose answers are awaited on one link
 
@@ -42,7 +43,9 @@ class Session:
 
     def alive(self) -> None:
         """Hear from the peer: put off the end that comes with idleness, or with no acknowledgement."""
-        patience = ACKNOWLEDGE_WITHIN if self.unacknowledged else IDLE
+        patience = IDLE
+        if self.unacknowledged:
+            patience = ACKNOWLEDGE_WITHIN + len(self.unacknowledged[0].message.body) / SLOWEST
         self.scope.deadline = trio.current_time() + patience
 
     def has_room(self, more: int = 0) -> bool:
@@ -51,12 +54,13 @@ class Session:
 
     def forward(self, items: Iterable[Spooled]) -> None:
         """Send messages; they stay in `unacknowledged` until the peer has spooled them."""
-        if not self.unacknowledged:
-            self.scope.deadline = trio.current_time() + ACKNOWLEDGE_WITHIN
+        was_waiting = bool(self.unacknowledged)
         for item in items:
             self.unacknowledged.append(item)
             self._in_flight += len(item.message.body)
             self._outbox.append(Forward(item.message))
+        if not was_waiting:
+            self.alive()
         self._flush_soon()
 
     def acknowledged(self, number: int) -> list[Spooled]:
@@ -76,7 +80,10 @@ class Session:
         self._flush_soon()
 
     def post(self, frame: Wire) -> None:
-        """Send a frame that answers one of the peer's."""
+        """Send a frame that answers one of the peer's; end the session of a peer that does not read them."""
+        if len(self._outbox) >= MAX_REQUESTS:
+            self.scope.cancel()
+            return
         self._outbox.append(frame)
         self._flush_soon()
 
@@ -93,9 +100,6 @@ class Session:
             if (answer := self._results.pop(number, None)) is None:
                 raise TransportError("the link ended before the parcel was answered")
             return answer
-        except trio.Cancelled:
-            self.scope.cancel()  # out of patience: a silent link is a dead one
-            raise
         finally:
             self._answers.pop(number, None)
 

@@ -31,7 +31,7 @@ class Spool:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._sizes: dict[bytes, int] = {}
+        self._held: dict[bytes, tuple[int, int]] = {}  # by key: size in bytes, day
         self._size = 0
         self._next = 0
 
@@ -51,7 +51,7 @@ class Spool:
         while batch := await self._store.scan(_KIND, after=after, limit=_SCAN):
             for key, value in batch:
                 hops[Hop(key[:HOP_SIZE])] = None
-                self._hold(key, len(_decode(value).body))
+                self._hold(key, _decode(value))
                 self._next = max(self._next, int.from_bytes(key[HOP_SIZE:], "big") + 1)
             after = batch[-1][0]
         return list(hops)
@@ -62,7 +62,7 @@ class Spool:
         for send in sends:
             key = send.hop + self._next.to_bytes(8, "big")
             self._next += 1
-            self._hold(key, len(send.message.body))
+            self._hold(key, send.message)
             placed.append((send.hop, Spooled(key, send.message)))
             changes.append(Change(_KIND, key, encode(send.message)))
         if changes:
@@ -73,16 +73,29 @@ class Spool:
         """Forget messages that were acknowledged, or given up."""
         changes = []
         for item in spooled:
-            self._size -= self._sizes.pop(item.key, 0)
+            self._size -= self._held.pop(item.key, (0, 0))[0]
             changes.append(Change(_KIND, item.key, None))
         self._store.write_soon(*changes)
+
+    def holds(self, item: Spooled) -> bool:
+        """Tell whether a message still waits: it was neither acknowledged nor has it expired."""
+        return item.key in self._held
+
+    def expire(self, is_open: Callable[[int], bool]) -> int:
+        """Forget messages of days that are over; return how many."""
+        expired = [key for key, (_, day) in self._held.items() if not is_open(day)]
+        for key in expired:
+            self._size -= self._held.pop(key)[0]
+        self._store.write_soon(*(Change(_KIND, key, None) for key in expired))
+        return len(expired)
 
     async def waiting(self, hop: Hop) -> list[Spooled]:
         """Return the first messages for `hop`, at most 64."""
         await self._store.write()  # what was acknowledged is gone only once that is committed
         records = await self._store.scan(_KIND, hop, limit=_SCAN)
-        return [Spooled(key, _decode(value)) for key, value in records if key in self._sizes]
+        return [Spooled(key, _decode(value)) for key, value in records if key in self._held]
 
-    def _hold(self, key: bytes, size: int) -> None:
-        self._sizes[key] = size
+    def _hold(self, key: bytes, message: Message) -> None:
+        size = len(message.body)
+        self._held[key] = (size, message.day)
         self._size += size

@@ -192,7 +192,12 @@ class Subscriber:
             await self._deliver(subscription, message)
 
         mailbox = Mailbox(
-            subscription.seed, self._transport, self._connector, self._rosters, self._counters, deliver
+            subscription.seed,
+            self._transport,
+            self._connector,
+            subscription.is_top,
+            self._counters,
+            deliver,
         )
         listener = await mailbox.open(subscription.address)
         try:
@@ -221,10 +226,15 @@ class Subscriber:
             self._counters.add("messages_not_ours")
             return
         if await subscription.inbox.put(message.id, message.day, payload):
+            self._tracer.observe(
+                "delivered", message=message.id, tokens=message.tokens, size=len(message.body)
+            )
             self._tracer.tell("delivered", topic=subscription.topic.name, message=message.id)
 
     async def _install_in_time(self, subscription: Subscription) -> None:
         await subscription.opened.wait()
+        while self._rosters.newest is None:
+            await self._rosters.changed()
         while True:
             for day in self._days_wanted(subscription):
                 if day not in subscription.planned:

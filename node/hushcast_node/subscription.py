@@ -56,6 +56,12 @@ class Subscription:
     """Set when messages of the running day reach it."""
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)
 
+    def is_top(self, relay: RelayId) -> bool:
+        """Tell whether a relay stands directly under the mailbox in one of its trees."""
+        return any(
+            planned.installation.tree.parents.get(relay, relay) is None for planned in self.planned.values()
+        )
+
 
 class _StoredSubscription(msgspec.Struct, frozen=True, array_like=True):
     topic: str

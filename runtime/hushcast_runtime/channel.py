@@ -57,8 +57,8 @@ class Channel(Generic[FrameT]):
             async with self._sending:
                 for frame in frames:
                     self._link.send(encode(frame))
-                if self._broken:
-                    raise TransportError("the connection broke")
+                if self._broken or not self._link.is_open:
+                    raise TransportError("the connection broke, or what came over it was refused")
                 # Bytes half sent, as when the sender is cancelled, leave nothing that could follow them.
                 self._broken = True
                 await self._stream.send_all(self._link.data_to_send())

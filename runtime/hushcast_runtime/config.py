@@ -65,6 +65,8 @@ class TorSection(_Section, frozen=True, kw_only=True):
         if self.mode == "own":
             include = Path(self.torrc) if self.torrc else None
             return TorSettings(state_directory=state / "tor", torrc_include=include)
+        if self.torrc:
+            raise UsageError("torrc is for a tor of our own: set mode to own, or leave it out")
         return TorSettings(control=parse_endpoint(self.control), socks=parse_endpoint(self.socks))
 
 

@@ -127,7 +127,8 @@ class SqliteStore:
             await self._arrival.wait()
             self._arrival = trio.Event()
             batch, self._pending = self._pending, _Batch()
-            await trio.to_thread.run_sync(self._commit, batch.changes, limiter=self._threads)
+            with trio.CancelScope(shield=True):  # a batch that was taken is committed, even while stopping
+                await trio.to_thread.run_sync(self._commit, batch.changes, limiter=self._threads)
             batch.done.set()
 
     async def write(self, *changes: Change) -> None:

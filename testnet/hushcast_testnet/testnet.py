@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 import tomllib
@@ -145,22 +146,22 @@ class _Builder:
         home = private_directory(self._directory / "nodes" / name)
         socket = home / "control.sock"
         config = (
-            f'role = "{role}"\nsocket = "{socket}"\n{self._common(home / "state")}\n{self._network}\n'
-            f'[testnet]\nname = "{name}"\ntraces = "{self._directory / "traces"}"\n'
+            f'role = "{role}"\nsocket = {_quoted(socket)}\n{self._common(home / "state")}\n{self._network}\n'
+            f'[testnet]\nname = "{name}"\ntraces = {_quoted(self._directory / "traces")}\n'
             f"began = {self.testnet.began}\n"
         )
         await self._launch(name, role, home, config, socket)
 
     def _common(self, state: Path) -> str:
-        lines = [f'state = "{state}"', f'transport = "{self.testnet.transport}"']
+        lines = [f"state = {_quoted(state)}", f'transport = "{self.testnet.transport}"']
         lines += ["[log]", 'level = "debug"']
         if self.testnet.tor is not None:
             client = self.testnet.tor.clients[0]
             lines += [
                 "[tor]",
                 'mode = "system"',
-                f'control = "{client.control}"',
-                f'socks = "{client.socks}"',
+                f"control = {_quoted(client.control)}",
+                f"socks = {_quoted(client.socks)}",
             ]
         return "\n".join(lines)
 
@@ -303,6 +304,10 @@ async def describe(member: Member) -> dict[str, Any]:
     except NoDaemon:
         return {}
     return answer.status if isinstance(answer, Described) else {}
+
+
+def _quoted(value: object) -> str:
+    return json.dumps(str(value))  # JSON's strings are TOML's, too
 
 
 def _last_line(log: Path) -> str:

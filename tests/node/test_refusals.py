@@ -141,7 +141,7 @@ async def test_too_many_subscriptions_are_refused(monkeypatch: pytest.MonkeyPatc
 
 
 async def test_a_full_spool_refuses_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with small_network(relays=2) as net:
+    async with small_network(relays=1) as net:
         client, publisher = net.clients
         (await client.daemon.subscribe(ONE)).close()
         await client.stop()  # so that relays have to keep what they took

@@ -165,7 +165,10 @@ class _Listening:
 def _listen(path: Path) -> trio.SocketListener:
     socket = sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM)
     try:
-        path.unlink(missing_ok=True)  # left by a daemon that was killed: we hold its lock
+        if _answers(path):
+            raise UsageError(f"another daemon listens at {path}: set `socket` to another path")
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)  # left by a daemon that was killed
         before = os.umask(0o177)  # from its first moment on the socket is the owner's alone
         try:
             socket.bind(str(path))
@@ -176,6 +179,11 @@ def _listen(path: Path) -> trio.SocketListener:
         socket.close()
         raise UsageError(f"the control socket {path} cannot be opened: {error.strerror}") from None
     return trio.SocketListener(trio.socket.from_stdlib_socket(socket))
+
+
+def _answers(path: Path) -> bool:
+    with sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM) as probe:
+        return probe.connect_ex(str(path)) == 0
 
 
 def _remove(path: Path) -> None:

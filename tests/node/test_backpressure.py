@@ -1,0 +1,159 @@
+"""A neighbour that does not read: memory stays bounded, others notice nothing, and nothing is lost."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+from small_network import EPOCH_SECONDS, ONE, TWO, Node, SmallNetwork, small_network, until
+
+from hushcast_node.peers import MAX_QUEUE, Peers
+from hushcast_node.session import MAX_UNACKNOWLEDGED
+from hushcast_protocol.messages import MAX_PAYLOAD
+
+LARGEST = MAX_PAYLOAD + 100  # bytes of the largest body, a little less in truth
+COUNT = 60  # messages of the largest size, 15 MB: three times what the queue and the window take
+
+
+def peers_of(relay: Node) -> Peers:
+    assert relay.daemon.relay is not None
+    return relay.daemon.relay.peers
+
+
+class Watch:
+    """The most that one relay ever held in memory for its next hops."""
+
+    def __init__(self, net: SmallNetwork, relay: Node) -> None:
+        self.most = 0
+        self._relay = relay
+        net.nursery.start_soon(self._run)
+
+    async def _run(self) -> None:
+        while True:
+            self.most = max(self.most, peers_of(self._relay).queued())
+            await trio.sleep(0.01)
+
+
+@asynccontextmanager
+async def one_way_to_a_mailbox() -> AsyncIterator[tuple[SmallNetwork, Node]]:
+    """A network of one relay, so that all goes the same way."""
+    async with small_network(relays=1, clients=3, origins=1) as net:
+        yield net, net.relays[0]
+
+
+async def publish_many(publisher: Node, count: int = COUNT) -> list[bytes]:
+    sent = [b"%d " % number + bytes(MAX_PAYLOAD - 10) for number in range(count)]
+    for payload in sent:
+        await publisher.daemon.publish(ONE, payload)
+    return sent
+
+
+async def test_a_subscriber_that_does_not_read_holds_up_nobody_else() -> None:
+    async with one_way_to_a_mailbox() as (net, relay):
+        slow, quick, publisher = net.clients
+        slow_ear, quick_ear = await slow.listen(), await quick.listen()
+        slow.gate.shut()
+        watch = Watch(net, relay)
+        for number in range(COUNT):
+            await publisher.daemon.publish(ONE, b"%d " % number + bytes(MAX_PAYLOAD - 10))
+            await quick_ear.hears(number + 1, 2.0)
+        assert slow_ear.heard == []
+        assert watch.most <= MAX_QUEUE + MAX_UNACKNOWLEDGED
+
+
+async def test_memory_stays_bounded_while_a_neighbour_does_not_read() -> None:
+    async with one_way_to_a_mailbox() as (net, relay):
+        slow, _, publisher = net.clients
+        ear = await slow.listen()
+        slow.gate.shut()
+        watch = Watch(net, relay)
+        sent = await publish_many(publisher)
+        spool = relay.daemon.relay._spool  # type: ignore[union-attr]
+        assert spool.size >= (COUNT - 1) * MAX_PAYLOAD
+        assert watch.most <= MAX_QUEUE
+        (peer,) = peers_of(relay)._peers.values()
+        assert peer.behind
+        slow.gate.open()
+        assert await ear.hears(COUNT, 10 * EPOCH_SECONDS) == sent
+        await until(lambda: spool.size == 0)
+        assert await relay.store.scan("spool") == []
+        assert watch.most <= MAX_QUEUE
+
+
+async def test_what_waits_in_the_spool_goes_out_in_order_and_once() -> None:
+    """Small messages: the window and the queue are passed by number, not by size."""
+    async with one_way_to_a_mailbox() as (net, relay):
+        slow, _, publisher = net.clients
+        ear = await slow.listen()
+        slow.gate.shut()
+        sent = await publish_many(publisher, 45)
+        await relay.restart()  # everything is read back from the spool
+        slow.gate.open()
+        assert await ear.hears(45, 10 * EPOCH_SECONDS) == sent
+        late = [b"late %d" % number for number in range(5)]
+        for payload in late:
+            await publisher.daemon.publish(ONE, payload)
+        assert (await ear.hears(50))[45:] == late
+        await trio.sleep(EPOCH_SECONDS)
+        assert len(ear.heard) == 50
+        await until(lambda: not relay.daemon.relay._spool.size)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("opens_after", [5.0, 100.0, 400.0])
+async def test_new_messages_wait_behind_old_ones(opens_after: float) -> None:
+    """The link may break meanwhile, for want of acknowledgements; what was sent on it is sent again."""
+    async with one_way_to_a_mailbox() as (net, relay):
+        slow, _, publisher = net.clients
+        ear = await slow.listen()
+        slow.gate.shut()
+        first = await publish_many(publisher, 40)
+        await trio.sleep(opens_after)
+        second = [b"second %d" % number for number in range(10)]
+        for payload in second[:5]:
+            await publisher.daemon.publish(ONE, payload)
+        slow.gate.open()
+        for payload in second[5:]:
+            await publisher.daemon.publish(ONE, payload)
+        heard = await ear.hears(50, 10 * EPOCH_SECONDS)
+        assert sorted(heard) == sorted(first + second)
+        assert heard == first + second
+        await trio.sleep(EPOCH_SECONDS)
+        assert len(ear.heard) == 50
+        assert slow.count("messages_delivered") == 50
+        await until(lambda: not relay.daemon.relay._spool.size)  # type: ignore[union-attr]
+
+
+async def test_a_relay_that_does_not_read_costs_only_what_goes_through_it() -> None:
+    async with small_network(relays=4, clients=3, origins=1, depth=1) as net:
+        one, two, publisher = net.clients
+        ears = await one.listen(ONE), await two.listen(TWO)
+        stuck = net.relays[0]
+        stuck.gate.shut()
+        sent: tuple[list[bytes], list[bytes]] = ([], [])
+        for number in range(12):
+            for index, topic in enumerate((ONE, TWO)):
+                sent[index].append(b"%d" % number)
+                await publisher.daemon.publish(topic, sent[index][-1])
+        for ear, payloads in zip(ears, sent, strict=True):
+            assert sorted(await ear.hears(12)) == sorted(payloads)
+        stuck.gate.open()
+        await trio.sleep(2 * EPOCH_SECONDS)
+        for ear in ears:
+            assert len(ear.heard) == 12
+        publication = await publisher.daemon.start_publication(ONE, b"after")
+        assert publication.origins
+        await ears[0].hears(13)
+
+
+async def test_an_idle_link_is_closed() -> None:
+    async with one_way_to_a_mailbox() as (net, relay):
+        ear = await net.clients[0].listen()
+        await net.clients[1].daemon.publish(ONE, b"x")
+        await ear.hears(1)
+        assert peers_of(relay).open_links() == 1
+        await until(lambda: peers_of(relay).open_links() == 0, 320, "the link is closed")
+        assert not peers_of(relay)._peers
+        await net.clients[1].daemon.publish(ONE, b"y")
+        assert await ear.hears(2) == [b"x", b"y"]

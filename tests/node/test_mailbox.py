@@ -1,0 +1,156 @@
+"""A mailbox: relays of the roster bring it messages, and to nobody else does it say anything."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+import trio
+from small_network import ONE, TWO, SmallNetwork, derive, small_network, until
+
+from hushcast_protocol.frames import MAX_OVERLAY_FRAME, Ack, Drop, Forward, OverlayFrame, decode_overlay
+from hushcast_protocol.links import Link
+from hushcast_protocol.messages import Message, compose
+from hushcast_protocol.roster import View
+from hushcast_protocol.secrets import Seed
+from hushcast_protocol.tokens import token
+from hushcast_runtime.channel import Channel, open_channel
+from hushcast_runtime.transports.base import TransportError
+
+STRANGER = Seed(b"stranger" * 4)
+
+
+async def visit(
+    net: SmallNetwork, us: Seed | None, view: View | None = None
+) -> tuple[Channel[OverlayFrame], View | None]:
+    """Open a link to the mailbox of the first client's subscription."""
+    held = net.clients[0].subscription()
+    assert held.address is not None
+    link = Link.initiate(net.net.id, held.seed.public(), net.env.randomness, MAX_OVERLAY_FRAME, us, view)
+    channel, established = await open_channel(
+        net.wires.transport(), held.address, "test", link, decode_overlay
+    )
+    return channel, established.view
+
+
+def a_message(net: SmallNetwork, payload: bytes = b"x", topic: object = ONE) -> Message:
+    day = net.calendar.day(net.now)
+    key = derive(topic, net.net.id, day)
+    return compose(key, day, (token(key),), payload, net.env.randomness)
+
+
+async def says_nothing(channel: Channel[OverlayFrame]) -> bool:
+    with trio.move_on_after(5), suppress(TransportError):
+        await channel.one(4)
+        return False
+    return True
+
+
+@pytest.mark.parametrize("us", [None, STRANGER], ids=["anonymous", "stranger"])
+async def test_only_relays_of_the_roster_are_listened_to(us: Seed | None) -> None:
+    async with small_network(relays=3) as net:
+        subscriber = net.clients[0]
+        ear = await subscriber.listen()
+        channel, _ = await visit(net, us)
+        with suppress(TransportError):
+            await channel.send(Forward(a_message(net)))
+        assert await says_nothing(channel)
+        assert subscriber.count("refused_form") == 1
+        assert ear.heard == []
+        assert subscriber.daemon.status()["ready"]
+
+
+async def test_it_takes_a_message_from_a_relay_and_acknowledges() -> None:
+    async with small_network(relays=3) as net:
+        ear = await net.clients[0].listen()
+        assert net.relays[0].identity is not None
+        channel, _ = await visit(net, net.relays[0].identity.seed)
+        message = a_message(net)
+        await channel.send(Forward(message), Forward(message), Forward(a_message(net, b"y")))
+        assert await channel.one(5) in (Ack(1), Ack(2), Ack(3))
+        assert await ear.hears(2) == [b"x", b"y"]
+        await channel.aclose()
+
+
+async def test_it_shows_no_roster() -> None:
+    """A directory that gave one daemon a roster of its own could else tell whose the mailbox is."""
+    async with small_network(relays=3) as net:
+        await net.clients[0].listen()
+        assert net.relays[0].identity is not None
+        channel, view = await visit(net, net.relays[0].identity.seed, net.relays[0].daemon.rosters.view())
+        assert view is None
+        await channel.aclose()
+
+
+async def test_it_compares_the_rosters_of_its_visitors() -> None:
+    async with small_network(relays=3) as net:
+        subscriber = net.clients[0]
+        await subscriber.listen()
+        view = net.relays[0].daemon.rosters.view()
+        assert view is not None
+        assert net.relays[0].identity is not None
+        channel, _ = await visit(net, net.relays[0].identity.seed, View(view.epoch, bytes(32)))
+        assert await says_nothing(channel)
+        assert subscriber.count("roster_mismatches") == 1
+
+
+async def test_frames_other_than_messages_end_the_link() -> None:
+    async with small_network(relays=3) as net:
+        subscriber = net.clients[0]
+        await subscriber.listen()
+        assert net.relays[0].identity is not None
+        for number, frame in enumerate((Ack(1), Drop(a_message(net)))):
+            channel, _ = await visit(net, net.relays[0].identity.seed)
+            await channel.send(frame)
+            assert await says_nothing(channel)
+            assert subscriber.count("refused_form") == number + 1
+
+
+async def test_forged_and_foreign_messages_are_not_shown() -> None:
+    async with small_network(relays=3) as net:
+        subscriber = net.clients[0]
+        ear = await subscriber.listen()
+        relay = net.relays[0].identity
+        assert relay is not None
+        good = a_message(net)
+        channel, _ = await visit(net, relay.seed)
+        await channel.send(Forward(a_message(net, topic=TWO)))
+        assert await channel.one(5) == Ack(1)
+        assert subscriber.count("messages_not_ours") == 1
+        await channel.send(Forward(Message(bytes(32), good.day, good.tokens, good.trail, good.body)))
+        assert await says_nothing(channel)
+        assert subscriber.count("refused_form") == 1
+        assert ear.heard == []
+        await net.clients[1].daemon.publish(ONE, b"true")
+        assert await ear.hears(1) == [b"true"]
+
+
+async def test_mailboxes_of_one_subscriber_share_nothing() -> None:
+    async with small_network(relays=3) as net:
+        subscriber = net.clients[0]
+        for topic in (ONE, TWO):
+            await subscriber.listen(topic)
+        one, two = subscriber.subscription(ONE), subscriber.subscription(TWO)
+        assert one.address != two.address
+        assert one.seed != two.seed
+        assert one.renewal != two.renewal
+        (first,), (second,) = one.planned.values(), two.planned.values()
+        assert first.installation.secret != second.installation.secret
+        assert set(first.installation.tokens).isdisjoint(second.installation.tokens)
+
+
+async def test_a_mailbox_whose_address_cannot_be_opened_is_tried_again() -> None:
+    async with small_network(relays=3) as net:
+        subscriber, publisher = net.clients
+        await subscriber.listen()
+        held = subscriber.subscription()
+        await subscriber.stop()
+        squatter = await net.wires.transport().listen(held.seed)
+        await subscriber.start()
+        await trio.sleep(5)
+        assert not subscriber.daemon.subscriptions()[0]["ready"]
+        await squatter.aclose()
+        ear = await subscriber.listen()
+        await publisher.daemon.publish(ONE, b"x")
+        assert await ear.hears(1) == [b"x"]
+        await until(lambda: subscriber.daemon.subscriptions()[0]["ready"])
