@@ -30,7 +30,3 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.trio(run=run_in_virtual_time), append=False)
-            # The daemon leaves `Channel.frames` early: tests/runtime/test_channel.py has the test for that.
-            item.add_marker(
-                pytest.mark.filterwarnings("ignore:Async generator '.*Channel.frames':ResourceWarning")
-            )

@@ -58,6 +58,12 @@ async def until(condition: Callable[[], Any], within: float = ARRIVES_WITHIN, wh
     raise AssertionError(f"after {within} virtual seconds it is still not so: {what or condition}")
 
 
+async def counted(node: Node, name: str, count: int) -> bool:
+    """Wait until a daemon counted something so often; return whether it was just so often."""
+    await until(lambda: node.count(name) >= count, 5.0, f"{name} reaches {count}")
+    return node.count(name) == count
+
+
 class Gate:
     """While shut, nothing is read from the streams of one daemon."""
 

@@ -6,14 +6,18 @@ import itertools
 import re
 import signal
 import sqlite3
+import sys
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 import trio
 
+from hushcast_directory.run import NETWORK_FILE
+from hushcast_node.control.client import ask
+from hushcast_node.control.words import Publish, Published
 from hushcast_runtime.config import NodeSettings, load_settings
-from hushcast_testnet import testnet
+from hushcast_testnet import processes, testnet
 
 pytestmark = [pytest.mark.tor, pytest.mark.processes]
 
@@ -143,6 +147,39 @@ async def test_nothing_but_the_owner_ties_a_mailbox_to_its_owner(tor_testnet) ->
             assert holders > 0  # its top relays do hold the mailbox: the search finds what is there
 
 
+async def test_a_daemon_with_a_tor_process_of_its_own_takes_part(tor_testnet, tmp_path: Path) -> None:
+    net = tor_testnet
+    topic = fresh_topic("own tor")
+    described = testnet.load(net.directory)
+    member = testnet.Member(
+        "own", "client", str(tmp_path / "config.toml"), str(tmp_path / "state"), str(tmp_path / "socket")
+    )
+    Path(member.config).write_text(
+        f'role = "client"\nstate = "{member.state}"\nsocket = "{member.socket}"\n'
+        f'[tor]\nmode = "own"\ntorrc = "{described.tor.snippet}"\n'
+        + (net.directory / "directory" / "state" / NETWORK_FILE).read_text()
+    )
+    command = [sys.executable, "-m", "hushcast_node", member.config]
+    process = await processes.launch(member.name, command, tmp_path / "log")
+    try:
+        with trio.fail_after(120):
+            while not (await testnet.describe(member)).get("ready"):  # noqa: ASYNC110
+                await trio.sleep(0.1)
+        own_tor = children(process.pid)
+        assert len(own_tor) == 1
+        async with net.listening("client-1", topic) as listening:
+            async with ask(Path(member.socket or ""), Publish(topic, b"by my own tor")) as conversation:
+                answer = await conversation.next()
+            assert isinstance(answer, Published), answer
+            await listening.until({answer.id})
+            assert listening.payloads == ["by my own tor"]
+    finally:
+        await processes.stop([process])
+    with trio.fail_after(30):
+        while any(Path(f"/proc/{pid}").exists() for pid in own_tor):  # noqa: ASYNC110
+            await trio.sleep(0.05)
+
+
 async def test_restarting_the_directory_and_each_daemon_loses_no_subscription(tor_testnet) -> None:
     topic = fresh_topic("restarts")
     net = tor_testnet
@@ -185,6 +222,16 @@ async def test_logs_at_their_most_verbose_show_no_topic_key_or_address(tor_testn
         assert "payload-never-logged" not in log
         assert mailbox not in log
         assert not re.search(r"[a-z2-7]{56}|[0-9a-f]{64}|127\.0\.0\.1", log), f"{name} logs an address or key"
+
+
+def children(pid: int) -> list[int]:
+    """Return the processes that a process started and that still run."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            if int(stat.read_text().rpartition(")")[2].split()[1]) == pid:
+                found.append(int(stat.parent.name))
+    return found
 
 
 def records_of(net, name: str) -> list[bytes]:
