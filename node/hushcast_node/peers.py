@@ -59,6 +59,10 @@ class _Peer:
         self.dialling = False
         self.requests = 0  # tasks that wait for a session
 
+    def newest(self) -> Session:
+        # After a restart the peer may be back on a new link before the old one is known to be dead.
+        return self.sessions[-1]
+
     def in_memory(self) -> bool:
         return bool(self.queue) or any(session.unacknowledged for session in self.sessions)
 
@@ -124,7 +128,7 @@ class Peers:
                 self._advance(peer)
                 while not peer.sessions:
                     await peer.connected.wait()
-                return await peer.sessions[0].request(sealed)
+                return await peer.newest().request(sealed)
         except trio.TooSlowError:
             raise TransportError("a relay did not answer a parcel in time") from None
         finally:
@@ -146,7 +150,10 @@ class Peers:
                 while batch := await channel.receive():
                     await self._take(peer, session, batch)
                     session.alive()
-        except (TransportError, PeerError) as error:
+        except PeerError as error:
+            self._counters.add("refused_form")
+            log.debug("a link was closed", reason=str(error))
+        except TransportError as error:
             self._counters.add("links_failed")
             log.debug("a link broke", reason=str(error))
         finally:
@@ -209,7 +216,7 @@ class Peers:
     def _advance(self, peer: _Peer) -> None:
         """Do whatever can be done now: send, read back from the spool, dial."""
         if peer.sessions:
-            self._send(peer, peer.sessions[0])
+            self._send(peer, peer.newest())
         elif peer.wanted() and not peer.dialling:
             peer.dialling = True
             self._nursery.start_soon(self._dial, peer)

@@ -32,6 +32,8 @@ from hushcast_runtime.transports.base import TransportError
 MAX_CONNECTIONS = 4096  # inbound at once; the roster is capped at half of it, the rest is for drops
 ANONYMOUS_TIMEOUT = 60.0  # seconds in which an unnamed connection hands in its one frame
 
+FULL_PAUSE = 5.0  # seconds before a link ends that brings more than fits: the other end is back at once
+
 _INTAKE, _LABEL = "intake", "label"
 _decode_message: Callable[[bytes], Message] = decoder(Message, "message", 512 * 1024)
 log = structlog.get_logger("relay")
@@ -148,6 +150,7 @@ class Relay:
         """
         if self._spool.is_full(sum(len(message.body) for message in messages)):
             self._counters.add("refused_quota")
+            await trio.sleep(FULL_PAUSE)
             raise TransportError("the spool is full")
         try:
             good = []

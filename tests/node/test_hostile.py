@@ -193,6 +193,20 @@ async def test_an_unnamed_link_has_one_question() -> None:
         assert relay.count("messages_dropped_here") == 1
 
 
+async def test_an_altered_frame_behind_a_good_one_is_the_strangers_fault() -> None:
+    """The answer to the good one cannot be sent any more; that is no error of this program."""
+    async with network_that_stays_healthy() as (net, relay):
+        opened = relay.count("links_opened")
+        channel = await net.knock(relay)
+        await until(lambda: relay.count("links_opened") > opened)
+        channel._link.send(encode(Drop(a_message(net))))
+        channel._link.send(encode(Ack(1)))
+        data = bytearray(channel._link.data_to_send())
+        data[-1] ^= 1
+        await channel._stream.send_all(data)
+        assert await is_shut(channel)
+
+
 async def test_a_link_that_says_nothing_is_closed() -> None:
     async with network_that_stays_healthy() as (net, relay):
         channel = await net.knock(relay)
@@ -366,7 +380,9 @@ async def test_a_relay_whose_bytes_are_altered_is_shut_out_and_what_was_good_cou
         child = next(node for node in net.relays if tree.parents[node.id] is not None)
         top = net.relay(tree.parents[child.id])  # type: ignore[arg-type]
         assert child.identity is not None
+        opened = top.count("links_opened")
         channel = await net.knock(top, child.identity.seed)
+        await until(lambda: top.count("links_opened") > opened)
         for payload in (b"good", b"bad"):
             channel._link.send(encode(Forward(a_message(net, payload))))
         data = bytearray(channel._link.data_to_send())

@@ -151,6 +151,27 @@ async def test_the_network_works_on_while_the_directory_is_away() -> None:
         assert await ear.hears(10) == [b"%d" % number for number in range(10)]
 
 
+@pytest.mark.parametrize("away", [3, 4, 6])
+async def test_a_directory_that_was_away_for_epochs_takes_nothing_from_the_network(away: int) -> None:
+    async with small_network() as net:
+        subscriber, publisher = net.clients
+        ear = await subscriber.listen()
+        await net.directory.stop()
+        sent = []
+        for epoch in range(away + 4):
+            if epoch == away:
+                await net.directory.start()
+            for quarter in range(4):
+                sent.append(b"%d %d" % (epoch, quarter))
+                await publisher.daemon.publish(ONE, sent[-1])
+                await trio.sleep(EPOCH_SECONDS / 4)
+        await ear.hears(len(sent))
+        assert sorted(ear.payloads) == sorted(sent)
+        newest = publisher.daemon.rosters.newest
+        assert newest is not None
+        assert len(newest.relays) == len(newest.origins) == 5
+
+
 async def test_a_directory_that_restarts_goes_on() -> None:
     async with small_network() as net:
         ear = await net.clients[0].listen()

@@ -1,0 +1,174 @@
+"""One directory over `memory` that can be stopped and restarted, and relays that do no more than answer."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import trio
+
+from hushcast_directory.client import DirectoryClient
+from hushcast_directory.registry import Registry
+from hushcast_directory.server import DirectoryServer
+from hushcast_node.rosters import RosterKeeper
+from hushcast_protocol.addresses import Address, memory_address
+from hushcast_protocol.errors import PeerError
+from hushcast_protocol.frames import MAX_OVERLAY_FRAME, decode_overlay
+from hushcast_protocol.links import Link
+from hushcast_protocol.roster import Descriptor, Network, Roster, sign_descriptor
+from hushcast_protocol.secrets import ParcelKey, Seed
+from hushcast_protocol.signatures import Signed
+from hushcast_runtime.channel import accept_channel
+from hushcast_runtime.counters import Counters
+from hushcast_runtime.environment import Environment, simulated_environment
+from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.transports.base import TransportError
+from hushcast_runtime.transports.memory import MemoryNetwork
+
+EPOCH = 60  # seconds
+BEGIN = 10_000.0 * 24 * EPOCH + 30.0  # in the middle of an epoch
+NETWORK = Network("directory tests", "hardened", EPOCH)
+CALENDAR = NETWORK.calendar
+DIRECTORY = Seed(b"directory key of 32 bytes length")
+
+
+def relay_seed(number: int) -> Seed:
+    return Seed(bytes([number]) * 32)
+
+
+def parcel_key(number: int) -> ParcelKey:
+    return ParcelKey(bytes([100 + number]) * 32)
+
+
+class Bench:
+    """The directory under test, and what surrounds it."""
+
+    def __init__(self, nursery: trio.Nursery, first_roster: int) -> None:
+        self.nursery = nursery
+        self.env: Environment = simulated_environment("bench", BEGIN)
+        self.wires = MemoryNetwork(lambda: 0.1)
+        self.store = MemoryStore()
+        self.registry = Registry(NETWORK, DIRECTORY, self.store, first_roster)
+        self._first_roster = first_roster
+        self._scope = trio.CancelScope()
+        self._stopped = trio.Event()
+
+    @property
+    def now(self) -> float:
+        return self.env.now()
+
+    @property
+    def epoch(self) -> int:
+        return CALENDAR.epoch(self.now)
+
+    # The directory
+
+    async def start(self) -> None:
+        """Start it with what its store holds."""
+        self.registry = Registry(NETWORK, DIRECTORY, self.store, self._first_roster)
+        await self.registry.load()
+        self._scope, self._stopped = trio.CancelScope(), trio.Event()
+        await self.nursery.start(self._live)
+
+    async def stop(self) -> None:
+        self._scope.cancel()
+        await self._stopped.wait()
+
+    async def _live(self, task_status: trio.TaskStatus[None]) -> None:
+        transport = self.wires.transport()
+        listener = await transport.listen(DIRECTORY)
+        server = DirectoryServer(self.env, transport, NETWORK.id, DIRECTORY, self.registry)
+        try:
+            with self._scope:
+                task_status.started()
+                await server.run(listener)
+        finally:
+            with trio.CancelScope(shield=True):
+                await listener.aclose()
+            self._stopped.set()
+
+    def client(self) -> DirectoryClient:
+        transport = self.wires.transport()
+        address = memory_address(DIRECTORY.public())
+        return DirectoryClient(self.env, transport, NETWORK.id, address, DIRECTORY.public())
+
+    # Relays
+
+    async def relay(self, number: int, answers_as: Seed | None = None) -> Address:
+        """Open relay `number`'s address; whoever knocks there meets `answers_as`, or the relay itself."""
+        listener = await self.wires.transport().listen(relay_seed(number))
+
+        async def answer(stream: trio.abc.Stream) -> None:
+            link = Link.respond(
+                NETWORK.id, answers_as or relay_seed(number), self.env.randomness, MAX_OVERLAY_FRAME
+            )
+            try:
+                channel, _ = await accept_channel(stream, link, decode_overlay)
+                await channel.finish()
+            except (PeerError, TransportError):
+                pass
+
+        self.nursery.start_soon(listener.serve, answer)
+        return listener.address
+
+    def descriptor(self, number: int, **changed: Any) -> Signed:
+        """A descriptor of relay `number` as good as it can be, but for what is changed."""
+        now = int(self.now)
+        fields = {
+            "network": NETWORK.id,
+            "relay": relay_seed(number).public(),
+            "address": memory_address(relay_seed(number).public()),
+            "parcel_key": parcel_key(number).public(),
+            "issued": now,
+            "expires": now + 3 * EPOCH,
+        }
+        return sign_descriptor(relay_seed(number), Descriptor(**(fields | changed)))
+
+    async def register(self, *numbers: int) -> None:
+        for number in numbers:
+            await self.client().register(self.descriptor(number))
+
+    async def keep_registered(self, number: int) -> None:
+        """What a relay does: register every half epoch, whether the directory answers or not."""
+        while True:
+            try:
+                await self.register(number)
+            except TransportError:
+                await trio.sleep(2)
+                continue
+            await trio.sleep(EPOCH / 2)
+
+    # Daemons
+
+    def keeper(self, name: str = "keeper", store: MemoryStore | None = None) -> RosterKeeper:
+        return RosterKeeper(
+            NETWORK,
+            DIRECTORY.public(),
+            simulated_environment(name, BEGIN),
+            store or MemoryStore(),
+            Counters(),
+        )
+
+    async def sleep_until(self, moment: float) -> None:
+        await trio.sleep(moment - self.now)
+
+    async def sleep_until_epoch(self, epoch: int, before: float = 0.0) -> None:
+        await self.sleep_until(CALENDAR.epoch_start(epoch) - before)
+
+    def rosters(self) -> list[Roster]:
+        return [self.registry._rosters[epoch] for epoch in sorted(self.registry._rosters)]
+
+
+@asynccontextmanager
+async def bench(relays: int = 0, first_roster: int | None = None) -> AsyncIterator[Bench]:
+    """A directory that runs; `relays` answer at their addresses and keep registered."""
+    async with trio.open_nursery() as nursery:
+        made = Bench(nursery, relays if first_roster is None else first_roster)
+        await made.start()
+        for number in range(relays):
+            await made.relay(number)
+            nursery.start_soon(made.keep_registered, number)
+        await trio.sleep(5)
+        yield made
+        nursery.cancel_scope.cancel()

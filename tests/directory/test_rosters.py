@@ -1,0 +1,367 @@
+"""Rosters: published ahead, chained, kept over restarts, followed by daemons, and never forked unseen."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+import trio
+from directory_bench import BEGIN, CALENDAR, DIRECTORY, EPOCH, NETWORK, Bench, bench, relay_seed
+
+from hushcast_directory.registry import ROSTERS_KEPT, Registry
+from hushcast_node.rosters import MAX_ABSENCE, RosterKeeper
+from hushcast_protocol.errors import AuthenticationError, DecodeError, Refusal
+from hushcast_protocol.frames import Rosters
+from hushcast_protocol.roster import (
+    GENESIS,
+    Entry,
+    Roster,
+    RosterBody,
+    View,
+    check_roster,
+    check_successor,
+    sign_roster,
+)
+from hushcast_protocol.secrets import Seed
+from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.transports.base import TransportError
+
+
+def is_chain(rosters: list[Roster]) -> bool:
+    for last, roster in pairwise(rosters):
+        check_successor(roster, last)
+    return True
+
+
+# Publishing
+
+
+async def test_the_first_roster_waits_for_its_relays() -> None:
+    async with bench(first_roster=3) as made:
+        for number in range(3):
+            await made.relay(number)
+        await made.register(0, 1)
+        await trio.sleep(EPOCH / 2)
+        assert made.registry.newest is None
+        assert await made.client().roster(None) == Rosters(None, False)
+        await made.register(0)  # one relay twice is one relay
+        await trio.sleep(1)
+        assert made.registry.newest is None
+        await made.register(2)
+        await trio.sleep(1)
+        newest = made.registry.newest
+        assert newest is not None
+        assert set(newest.relays) == {relay_seed(number).public() for number in range(3)}
+        assert newest.previous == GENESIS
+        assert newest.epoch == made.epoch
+        assert sorted(newest.origins) == sorted(newest.relays)
+
+
+async def test_rosters_are_published_a_lead_ahead_of_their_epoch() -> None:
+    async with bench(2) as made:
+        first = made.epoch
+        for epoch in range(first + 1, first + 5):
+            await made.sleep_until_epoch(epoch, before=CALENDAR.lead + 0.5)
+            assert made.registry.newest.epoch == epoch - 1  # type: ignore[union-attr]
+            await made.sleep_until_epoch(epoch, before=CALENDAR.lead - 0.5)
+            assert made.registry.newest.epoch == epoch  # type: ignore[union-attr]
+        assert is_chain(made.rosters())
+        assert [roster.epoch for roster in made.rosters()] == list(range(first, first + 5))
+
+
+async def test_rosters_list_relays_as_long_as_their_descriptors_hold() -> None:
+    async with bench(1) as made:
+        await made.relay(7)
+        await made.register(7)
+        registered = made.now
+        await trio.sleep(6 * EPOCH)
+        for roster in made.rosters()[1:]:
+            holds = CALENDAR.epoch_start(roster.epoch) < int(registered) + 3 * EPOCH
+            assert (relay_seed(7).public() in roster.relays) == holds, roster.epoch
+            assert relay_seed(0).public() in roster.relays
+
+
+async def test_since_is_the_epoch_of_the_first_roster_without_a_gap() -> None:
+    async with bench(1) as made:
+        first = made.epoch
+        await made.relay(7)
+        name = relay_seed(7).public()
+        await made.register(7)
+        await trio.sleep(5 * EPOCH)
+        assert name not in made.registry.newest.relays  # type: ignore[union-attr]
+        await made.register(7)
+        again = made.epoch
+        await trio.sleep(2 * EPOCH)
+        since: dict[int, int] = {r.epoch: r.relays[name].since for r in made.rosters() if name in r.relays}
+        assert set(since.values()) == {first + 1, again + 1}
+        for roster in made.rosters()[1:]:
+            assert relay_seed(0).public() in roster.origins
+            if name in roster.relays:
+                assert (name in roster.origins) == (roster.epoch > since[roster.epoch])
+
+
+async def test_a_newcomer_is_an_origin_from_its_second_epoch_on() -> None:
+    async with bench(1) as made:
+        await trio.sleep(EPOCH)
+        await made.relay(7)
+        await made.register(7)
+        listed = made.epoch + 1
+        await made.sleep_until_epoch(listed + 1)
+        rosters = {roster.epoch: roster for roster in made.rosters()}
+        name = relay_seed(7).public()
+        assert name in rosters[listed].relays
+        assert name not in rosters[listed].origins
+        assert name in rosters[listed + 1].origins
+
+
+async def test_only_so_many_rosters_are_kept() -> None:
+    async with bench(1) as made:
+        await trio.sleep((ROSTERS_KEPT + 5) * EPOCH)
+        kept = made.rosters()
+        assert len(kept) == ROSTERS_KEPT
+        assert kept[-1].epoch == made.epoch
+        assert len(await made.store.scan("roster")) == ROSTERS_KEPT
+        assert is_chain(kept)
+
+
+# Restarts
+
+
+async def test_a_restart_loses_nothing() -> None:
+    async with bench(3) as made:
+        for _ in range(4):
+            await trio.sleep(EPOCH)
+            await made.stop()
+            before = made.rosters(), dict(made.registry._descriptors)
+            await made.start()
+            await trio.sleep(0.01)
+            assert made.rosters()[: len(before[0])] == before[0]
+            assert made.registry._descriptors.items() >= before[1].items()
+        assert is_chain(made.rosters())
+        assert all(len(roster.relays) == 3 for roster in made.rosters())
+
+
+async def test_a_registry_read_back_goes_on_with_the_same_chain() -> None:
+    async with bench(2) as made:
+        await trio.sleep(2 * EPOCH)
+        await made.stop()
+        again = Registry(NETWORK, DIRECTORY, made.store, 2)
+        await again.load()
+        assert again.newest is not None
+        assert made.registry.newest is not None
+        assert again.newest.digest == made.registry.newest.digest
+        assert again.due(made.now) == made.registry.due(made.now)
+        published = await again.publish(made.now)
+        check_successor(published, made.registry.newest)
+
+
+async def test_a_restart_before_the_first_roster_keeps_who_registered() -> None:
+    async with bench(first_roster=2) as made:
+        for number in range(2):
+            await made.relay(number)
+        await made.register(0)
+        await made.stop()
+        await made.start()
+        await made.register(1)
+        await trio.sleep(1)
+        assert made.registry.newest is not None
+        assert len(made.registry.newest.relays) == 2
+
+
+@pytest.mark.parametrize("away", [1, 2, 3, 5])
+async def test_a_directory_that_was_away_goes_on_with_the_same_relays(away: int) -> None:
+    """Relays could not renew their descriptors meanwhile; that is not their fault, nor are they gone."""
+    async with bench(3) as made:
+        keeper = made.keeper()
+        made.nursery.start_soon(keeper.run, made.client())
+        await trio.sleep(2 * EPOCH)
+        await made.stop()
+        await trio.sleep(away * EPOCH)
+        await made.start()
+        await trio.sleep(3 * EPOCH)
+        rosters = made.rosters()
+        assert is_chain(rosters)
+        assert keeper.newest is not None
+        assert keeper.newest.epoch >= made.epoch
+        assert rosters[-1].digest == keeper.newest.digest
+        assert [len(roster.relays) for roster in rosters] == [3] * len(rosters)
+        first = rosters[0].epoch
+        assert all(relay.since == first for relay in rosters[-1].relays.values())
+
+
+# Daemons
+
+
+async def follow(made: Bench, keeper: RosterKeeper) -> None:
+    await keeper.load()
+    await keeper.run(made.client())
+
+
+async def test_daemons_follow_and_each_asks_at_a_moment_of_its_own() -> None:
+    async with bench(2) as made:
+        keepers = [made.keeper(f"keeper {number}") for number in range(10)]
+        for keeper in keepers:
+            made.nursery.start_soon(follow, made, keeper)
+        for _ in range(4):
+            await made.sleep_until_epoch(made.epoch + 1)
+            assert {keeper.newest.epoch for keeper in keepers if keeper.newest} == {made.epoch}
+            assert {keeper.current().epoch for keeper in keepers} == {made.epoch}
+
+
+async def test_the_roster_in_force_is_the_epochs_own() -> None:
+    async with bench(2) as made:
+        keeper = made.keeper()
+        made.nursery.start_soon(follow, made, keeper)
+        await made.sleep_until_epoch(made.epoch + 2, before=1.0)
+        assert keeper.newest is not None
+        assert keeper.newest.epoch == made.epoch + 1
+        assert keeper.current().epoch == made.epoch
+
+
+async def test_a_daemon_that_restarts_holds_what_it_held() -> None:
+    async with bench(2) as made:
+        store = MemoryStore()
+        keeper = made.keeper(store=store)
+        made.nursery.start_soon(follow, made, keeper)
+        await trio.sleep(5 * EPOCH)
+        again = made.keeper(store=store)
+        await again.load()
+        assert again.newest is not None
+        assert keeper.newest is not None
+        assert again.newest.digest == keeper.newest.digest
+        assert again.current().digest == keeper.current().digest
+        assert len(await store.scan("roster")) == 3
+
+
+async def test_a_daemon_without_a_directory_keeps_its_last_roster() -> None:
+    async with bench(2) as made:
+        keeper = made.keeper()
+        made.nursery.start_soon(follow, made, keeper)
+        await trio.sleep(EPOCH)
+        await made.stop()
+        held = keeper.current()
+        await trio.sleep(10 * EPOCH)
+        assert keeper.current() is keeper.newest
+        assert keeper.current().epoch in (held.epoch, held.epoch + 1)
+
+
+async def test_a_daemon_a_little_behind_follows_link_by_link() -> None:
+    async with bench(2) as made:
+        store = MemoryStore()
+        keeper = made.keeper(store=store)
+        with trio.move_on_after(EPOCH):
+            await follow(made, keeper)
+        await trio.sleep((MAX_ABSENCE - 5) * EPOCH)
+        again = made.keeper(store=store)
+        with trio.move_on_after(EPOCH):
+            await follow(made, again)
+        assert again.newest is not None
+        assert again.newest.epoch >= made.epoch
+        assert again._counters["rosters_taken"] >= MAX_ABSENCE - 5
+
+
+async def test_a_daemon_far_behind_starts_with_the_newest() -> None:
+    async with bench(2) as made:
+        store = MemoryStore()
+        keeper = made.keeper(store=store)
+        with trio.move_on_after(EPOCH):
+            await follow(made, keeper)
+        await trio.sleep((MAX_ABSENCE + 20) * EPOCH)
+        again = made.keeper(store=store)
+        made.nursery.start_soon(follow, made, again)
+        await trio.sleep(10)
+        assert again.newest is not None
+        assert again.newest.epoch >= made.epoch
+        assert again._counters["rosters_taken"] <= 2
+        await trio.sleep(3 * EPOCH)
+        assert again.newest.epoch >= made.epoch
+        last = made.keeper(store=store)
+        await last.load()
+        assert last.newest is not None
+        assert last.newest.digest == again.newest.digest
+
+
+# Forks
+
+
+class LyingDirectory:
+    """Answers with whatever rosters it is given."""
+
+    def __init__(self, *rosters: Roster) -> None:
+        self.answers = list(rosters)
+
+    async def roster(self, after: int | None) -> Rosters:
+        await trio.lowlevel.checkpoint()
+        if not self.answers:
+            raise TransportError("nothing more to say")
+        return Rosters(self.answers.pop(0).signed, bool(self.answers))
+
+
+def made_roster(
+    epoch: int, previous: bytes = GENESIS, by: Seed = DIRECTORY, entries: tuple[Entry, ...] = ()
+) -> Roster:
+    signed = sign_roster(by, RosterBody(NETWORK, epoch, previous, entries))
+    return check_roster(signed, by.public(), NETWORK)
+
+
+async def test_a_fork_is_refused() -> None:
+    async with bench(first_roster=1) as made:
+        epoch = made.epoch
+        first = made_roster(epoch)
+        second = made_roster(epoch + 1, first.digest)
+        wrong = {
+            "the same epoch again": made_roster(epoch + 1, first.digest, entries=(await entry(made),)),
+            "not chained": made_roster(epoch + 2, bytes(31) + b"\x01"),
+            "an older epoch": made_roster(epoch, second.digest),
+            "skips one": made_roster(epoch + 2, first.digest),
+            "begins anew": made_roster(epoch + 2),
+        }
+        for name, roster in wrong.items():
+            keeper = made.keeper()
+            await keeper._catch_up(LyingDirectory(first, second))  # type: ignore[arg-type]
+            with pytest.raises(AuthenticationError, match="forked"):
+                await keeper._catch_up(LyingDirectory(roster))  # type: ignore[arg-type]
+            assert keeper.newest is not None, name
+            assert keeper.newest.digest == second.digest, name
+            await keeper._catch_up(LyingDirectory(made_roster(epoch + 2, second.digest)))  # type: ignore[arg-type]
+            assert keeper.newest.epoch == epoch + 2
+
+
+async def entry(made: Bench) -> Entry:
+    return Entry(made.descriptor(1), made.epoch)
+
+
+async def test_rosters_of_another_directory_or_network_are_refused() -> None:
+    async with bench(first_roster=1) as made:
+        keeper = made.keeper()
+        forged = made_roster(made.epoch, by=Seed(bytes(32)))
+        with pytest.raises(AuthenticationError):
+            await keeper._catch_up(LyingDirectory(forged))  # type: ignore[arg-type]
+        other = type(NETWORK)("another", "hardened", EPOCH)
+        signed = sign_roster(DIRECTORY, RosterBody(other, made.epoch, GENESIS, ()))
+        lying = LyingDirectory(Roster(signed, other, made.epoch, GENESIS, {}))
+        with pytest.raises(DecodeError):
+            await keeper._catch_up(lying)  # type: ignore[arg-type]
+        assert keeper.newest is None
+        with pytest.raises(Refusal, match="no roster yet"):
+            keeper.current()
+
+
+async def test_views_are_compared_where_they_can_be() -> None:
+    async with bench(first_roster=1) as made:
+        epoch = made.epoch
+        first = made_roster(epoch)
+        second = made_roster(epoch + 1, first.digest)
+        keeper = made.keeper()
+        assert keeper.view() is None
+        keeper.compare(View(epoch, bytes(32)))  # who holds none has nothing to compare
+        await keeper._catch_up(LyingDirectory(first, second))  # type: ignore[arg-type]
+        assert keeper.view() == View(epoch + 1, second.digest)
+        for harmless in (None, View(epoch, first.digest), keeper.view(), View(epoch + 9, bytes(32))):
+            keeper.compare(harmless)
+        assert keeper._counters["roster_mismatches"] == 0
+        for number, lie in enumerate((View(epoch, bytes(32)), View(epoch + 1, first.digest)), 1):
+            with pytest.raises(AuthenticationError, match="another roster"):
+                keeper.compare(lie)
+            assert keeper._counters["roster_mismatches"] == number
+        assert made.now >= BEGIN

@@ -1,0 +1,233 @@
+"""Configuration: every setting says what it is, and whatever could leak or cannot work is refused by name."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from hushcast_protocol.addresses import onion_address
+from hushcast_protocol.errors import UsageError
+from hushcast_protocol.profile import HARDENED, PAPER
+from hushcast_protocol.roster import Network
+from hushcast_protocol.secrets import Seed
+from hushcast_runtime import config
+from hushcast_runtime.config import MAX_CONFIG, DirectorySettings, NodeSettings, load_settings
+
+ONION = onion_address(Seed(bytes(32)).public())
+DOCS = Path(__file__).parents[2] / "docs" / "configuration.md"
+
+NODE = f"""
+role = "relay"
+state = "/var/lib/hushcast"
+[network]
+name = "n"
+directory = "{ONION}"
+directory_key = "{"ab" * 32}"
+"""
+DIRECTORY = """
+state = "/var/lib/hushcast"
+[network]
+name = "n"
+"""
+
+
+def load_node(directory: Path, text: str) -> NodeSettings:
+    path = directory / "node.toml"
+    path.write_text(text)
+    return load_settings(path, NodeSettings)
+
+
+def load_directory(directory: Path, text: str) -> DirectorySettings:
+    path = directory / "directory.toml"
+    path.write_text(text)
+    return load_settings(path, DirectorySettings)
+
+
+def with_lines(text: str, *lines: str) -> str:
+    """The text with lines put before its first section."""
+    head, _, rest = text.partition("[network]")
+    return head + "\n".join(lines) + "\n[network]" + rest
+
+
+# Documentation
+
+
+def sections() -> list[type]:
+    return [
+        kind
+        for kind in vars(config).values()
+        if inspect.isclass(kind) and issubclass(kind, msgspec.Struct) and kind.__module__ == config.__name__
+    ]
+
+
+def undocumented() -> list[str]:
+    """Settings without a docstring of their own, by reading the source."""
+    found = []
+    for node in ast.parse(inspect.getsource(config)).body:
+        if not isinstance(node, ast.ClassDef):
+            continue
+        for position, statement in enumerate(node.body):
+            if not isinstance(statement, ast.AnnAssign) or not isinstance(statement.target, ast.Name):
+                continue
+            after = node.body[position + 1] if position + 1 < len(node.body) else None
+            documented = (
+                isinstance(after, ast.Expr)
+                and isinstance(after.value, ast.Constant)
+                and isinstance(after.value.value, str)
+            )
+            kind = ast.unparse(statement.annotation)
+            # A section has its docstring at its class, a daemon's network says which daemons it is for.
+            if not documented and not kind.removesuffix(" | None").endswith("Section"):
+                found.append(f"{node.name}.{statement.target.id}")
+    return found
+
+
+def test_every_setting_says_what_it_is() -> None:
+    assert undocumented() == []
+    assert all(kind.__doc__ for kind in sections() if not kind.__name__.startswith("_"))
+
+
+def names(kind: type, prefix: str = "") -> list[str]:
+    """Every setting of a daemon, with its sections before it."""
+    found = []
+    for field in msgspec.structs.fields(kind):
+        inner = next((part for part in sections() if part is field.type or part in args(field.type)), None)
+        found += names(inner, f"{prefix}{field.name}.") if inner else [f"{prefix}{field.name}"]
+    return found
+
+
+def args(kind: object) -> tuple[object, ...]:
+    return getattr(kind, "__args__", ())
+
+
+@pytest.mark.skipif(not DOCS.exists(), reason="docs/configuration.md is not written yet")
+@pytest.mark.parametrize("setting", sorted({*names(NodeSettings), *names(DirectorySettings)}))
+def test_every_setting_is_in_the_documentation(setting: str) -> None:
+    assert f"`{setting.split('.')[-1]}`" in DOCS.read_text() or f"`{setting}`" in DOCS.read_text()
+
+
+# What is right
+
+
+def test_little_has_to_be_said(tmp_path: Path) -> None:
+    node = load_node(tmp_path, NODE)
+    assert (node.transport, node.tor.mode, node.log.level, node.testnet) == ("tor", "own", "info", None)
+    assert node.socket_path() == Path("/var/lib/hushcast/control.sock")
+    assert node.network.network() == Network("n", "hardened", 3600)
+    assert node.profile() == HARDENED
+    assert load_directory(tmp_path, DIRECTORY).first_roster == 1
+
+
+def test_everything_can_be_said(tmp_path: Path) -> None:
+    text = with_lines(NODE, "depth = 4", "origins = 8", 'socket = "/run/hushcast.sock"')
+    text += (
+        'profile = "paper"\nepoch_seconds = 20\n[tor]\nmode = "system"\ncontrol = "unix:/run/tor/control"\n'
+    )
+    text += 'socks = "127.0.0.1:9150"\n[log]\nlevel = "debug"\njson = true\n'
+    text += '[testnet]\nname = "relay-1"\ntraces = "/tmp/traces"\nbegan = 1.5\n'
+    node = load_node(tmp_path, text)
+    assert (node.profile().name, node.profile().depth, node.profile().origins) == (PAPER.name, 4, 8)
+    assert node.socket_path() == Path("/run/hushcast.sock")
+    assert node.tor.settings(Path("/x")).control is not None
+    assert node.testnet is not None
+
+
+def test_loopback_is_for_tcp(tmp_path: Path) -> None:
+    tcp = with_lines(NODE.replace(ONION, "127.0.0.1:700"), 'transport = "tcp"')
+    assert load_node(tmp_path, tcp).transport == "tcp"
+
+
+# What is wrong: each refusal names the file, the key, and the reason
+
+TCP = with_lines(NODE.replace(ONION, "127.0.0.1:700"), 'transport = "tcp"')
+SYSTEM = NODE + '[tor]\nmode = "system"\n'
+WRONG = {
+    "unknown key": (with_lines(NODE, "rôle = 1"), ["rôle"]),
+    "unknown key of a section": (NODE + "colour = 1\n", ["network", "colour"]),
+    "unknown section": (NODE + "[extra]\na = 1\n", ["extra"]),
+    "missing key": (NODE.replace('name = "n"', ""), ["network", "name"]),
+    "missing section": (NODE.partition("[network]")[0], ["network"]),
+    "no role": (NODE.replace('role = "relay"', ""), ["role"]),
+    "wrong type": (with_lines(NODE, 'depth = "two"'), ["depth", "int"]),
+    "wrong type of a section": (NODE + 'epoch_seconds = "1h"\n', ["network.epoch_seconds", "int"]),
+    "a float for an int": (NODE + "epoch_seconds = 3600.5\n", ["network.epoch_seconds"]),
+    "a number for a text": (NODE.replace('name = "n"', "name = 1"), ["network.name"]),
+    "unknown role": (NODE.replace('"relay"', '"king"'), ["role", "king"]),
+    "unknown transport": (with_lines(NODE, 'transport = "udp"'), ["transport", "udp"]),
+    "memory transport": (with_lines(NODE, 'transport = "memory"'), ["transport"]),
+    "unknown profile": (NODE + 'profile = "fast"\n', ["network.profile", "fast"]),
+    "epoch too short": (NODE + "epoch_seconds = 1\n", ["network.epoch_seconds", "5"]),
+    "epoch too long": (NODE + "epoch_seconds = 1000000\n", ["network.epoch_seconds", "86400"]),
+    "depth 0": (with_lines(NODE, "depth = 0"), ["depth", "1"]),
+    "depth 7": (with_lines(NODE, "depth = 7"), ["depth", "6"]),
+    "origins 9": (with_lines(NODE, "origins = 9"), ["origins", "8"]),
+    "empty name": (NODE.replace('name = "n"', 'name = ""'), ["network.name", "1"]),
+    "short key": (NODE.replace("ab" * 32, "ab" * 31), ["network.directory_key"]),
+    "key in capitals": (NODE.replace("ab" * 32, "AB" * 32), ["network.directory_key"]),
+    "key with a line end": (NODE.replace("ab" * 32, "ab" * 32 + "\\n"), ["network.directory_key"]),
+    "no onion under tor": (NODE.replace(ONION, "127.0.0.1:700"), ["network.directory", "onion"]),
+    "host name under tor": (NODE.replace(ONION, "example.org:80"), ["network.directory"]),
+    "mistyped onion": (NODE.replace(ONION, "a" + ONION[1:]), ["network.directory", "checksum"]),
+    "memory under tor": (NODE.replace(ONION, "ab" * 16 + ".memory:1"), ["network.directory", "onion"]),
+    "clear net under tcp": (TCP.replace("127.0.0.1:700", "8.8.8.8:53"), ["network.directory"]),
+    "onion under tcp": (TCP.replace("127.0.0.1:700", ONION), ["network.directory", "loopback"]),
+    "memory under tcp": (TCP.replace("127.0.0.1:700", "ab" * 16 + ".memory:1"), ["network.directory"]),
+    "control elsewhere": (SYSTEM + 'control = "10.0.0.1:9051"\n', ["tor", "loopback"]),
+    "socks elsewhere": (SYSTEM + 'socks = "192.168.1.1:9050"\n', ["tor", "loopback"]),
+    "socks by name": (SYSTEM + 'socks = "localhost:9050"\n', ["tor"]),
+    "control without a port": (SYSTEM + 'control = "127.0.0.1"\n', ["tor", "127.0.0.1:PORT"]),
+    "torrc of the system's tor": (SYSTEM + 'torrc = "/etc/tor/torrc"\n', ["tor", "torrc"]),
+    "relative state": (NODE.replace("/var/lib/hushcast", "state"), ["state", "absolute"]),
+    "state under the home sign": (NODE.replace("/var/lib/hushcast", "~/hushcast"), ["state", "absolute"]),
+    "long socket": (with_lines(NODE, f'socket = "/{"x" * 107}"'), ["socket", "107"]),
+    "long state": (NODE.replace("/var/lib/hushcast", "/" + "x" * 100), ["socket", "107"]),
+    "not TOML": ("role = relay", ["not TOML"]),
+    "not text": ("\x00\x01", ["not TOML"]),
+    "too large": ("#" * (MAX_CONFIG + 1), [str(MAX_CONFIG)]),
+    "nested deeply": ("a = " + "[" * 5000, ["TOML"]),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_cannot_be_used_is_named_with_the_reason(tmp_path: Path, wrong: str) -> None:
+    text, said = WRONG[wrong]
+    with pytest.raises(UsageError) as refused:
+        load_node(tmp_path, text)
+    message = str(refused.value)
+    assert message.startswith(str(tmp_path / "node.toml"))
+    assert "\n" not in message
+    for word in said:
+        assert word in message.removeprefix(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("first_roster = 0", "first_roster"),
+        ("first_roster = 2001", "first_roster"),
+        ('role = "relay"', "role"),
+        ('socket = "/x"', "socket"),
+    ],
+)
+def test_a_directory_has_settings_of_its_own(tmp_path: Path, line: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        load_directory(tmp_path, with_lines(DIRECTORY, line))
+    with pytest.raises(UsageError, match="state"):
+        load_directory(tmp_path, DIRECTORY.replace("/var", "var"))
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    for path in (tmp_path / "absent.toml", tmp_path):
+        with pytest.raises(UsageError, match=f"{path} cannot be read"):
+            load_settings(path, NodeSettings)
+
+
+def test_text_that_is_no_utf8_is_not_toml(tmp_path: Path) -> None:
+    path = tmp_path / "node.toml"
+    path.write_bytes(b"role = \xff")
+    with pytest.raises(UsageError, match="not TOML"):
+        load_settings(path, NodeSettings)

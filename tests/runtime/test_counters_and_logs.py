@@ -1,0 +1,190 @@
+"""Counters are declared, and neither they nor the logs tell of peers, topics, keys or addresses."""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+import logging
+import re
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import structlog
+
+from hushcast_protocol.addresses import onion_address
+from hushcast_protocol.secrets import FilterKey, LeaseSecret, ParcelKey, Seed, TopicKey
+from hushcast_protocol.topics import parse_topic
+from hushcast_runtime.counters import COUNTERS, Counters
+from hushcast_runtime.logs import configure_logs
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ["protocol", "runtime", "directory", "node"]
+
+
+def sources() -> Iterator[tuple[Path, ast.Module]]:
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            yield path, ast.parse(path.read_text())
+
+
+def calls(method: str) -> Iterator[tuple[Path, ast.Call]]:
+    """Every `….method(…)` of the product."""
+    for path, tree in sources():
+        for node in ast.walk(tree):
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr == method
+            ):
+                yield path, node
+
+
+# Counters
+
+
+def test_counters_start_at_nothing_and_count() -> None:
+    counters = Counters()
+    assert set(counters.as_dict().values()) == {0}
+    counters.add("messages_sent")
+    counters.add("messages_sent", 3)
+    assert counters["messages_sent"] == 4
+    assert counters.as_dict() == dict.fromkeys(COUNTERS, 0) | {"messages_sent": 4}
+    counters.as_dict()["messages_sent"] = 0
+    assert counters["messages_sent"] == 4
+
+
+def test_a_counter_that_is_not_declared_is_an_error() -> None:
+    for name in ("messages", "messages_sent_to_alice", ""):
+        with pytest.raises(KeyError):
+            Counters().add(name)
+    with pytest.raises(KeyError):
+        Counters()["messages"]
+
+
+def test_every_counter_has_a_name_and_a_meaning() -> None:
+    for name, meaning in COUNTERS.items():
+        assert re.fullmatch(r"[a-z_]+", name)
+        assert meaning
+        assert len(set(COUNTERS.values())) == len(COUNTERS)
+
+
+def counted() -> set[str]:
+    """The names that the product counts under; a name that is computed is looked up by its beginning."""
+    names: set[str] = set()
+    for path, call in calls("add"):
+        target = ast.unparse(call.func)
+        if "counters" not in target:
+            continue
+        (first, *_) = call.args
+        texts = [node.value for node in ast.walk(first) if isinstance(node, ast.Constant)]
+        names |= {str(text) for text in texts} or {f"{path.name}:{first.lineno}"}
+    return names
+
+
+def test_what_is_counted_is_declared_and_what_is_declared_is_counted() -> None:
+    """Computed names (`refused_…`, and those by outcome of a decision) are looked at where they are made."""
+    literal = {name for name in counted() if name in COUNTERS}
+    outcomes = {"messages_duplicate", "messages_looped", "messages_unrouted"}
+    text = "".join(path.read_text() for path, _ in sources())
+    for name in COUNTERS.keys() - literal:
+        assert name in outcomes or name.startswith("refused_"), f"{name} is never counted"
+        assert f'"{name}"' in text.replace('f"refused_', '"refused_')
+
+
+# Logs
+
+
+@pytest.fixture
+def buffer(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
+    before = structlog.get_config()
+    written = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", written)
+    yield written
+    structlog.configure(**before)
+    logging.getLogger("stem").setLevel(logging.NOTSET)
+
+
+def test_lines_are_json_objects(buffer: io.StringIO) -> None:
+    configure_logs("info", as_json=True)
+    log = structlog.get_logger("test")
+    log.info("something happened", relays=3)
+    log.debug("too small to tell")
+    (line,) = buffer.getvalue().splitlines()
+    record = json.loads(line)
+    assert (record["event"], record["relays"], record["level"]) == ("something happened", 3, "info")
+    assert record["timestamp"].endswith("Z")
+
+
+@pytest.mark.parametrize(("level", "lines"), [("debug", 4), ("info", 3), ("warning", 2), ("error", 1)])
+def test_lines_below_the_level_are_not_told(buffer: io.StringIO, level: str, lines: int) -> None:
+    configure_logs(level, as_json=False)  # type: ignore[arg-type]
+    log = structlog.get_logger("test")
+    for method in (log.debug, log.info, log.warning, log.error):
+        method("x")
+    assert len(buffer.getvalue().splitlines()) == lines
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_secrets_hide_themselves(buffer: io.StringIO, as_json: bool) -> None:
+    configure_logs("debug", as_json)
+    log = structlog.get_logger("test")
+    value = b"0123456789abcdef0123456789abcdef"
+    for kind in (Seed, TopicKey, ParcelKey, FilterKey, LeaseSecret):
+        log.info("a secret", it=kind(value))
+    log.info("a topic", it=parse_topic("secret topic"))
+    written = buffer.getvalue()
+    assert "0123456789abcdef" not in written
+    assert value.hex() not in written
+    assert "secret topic" not in written
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_an_error_of_ours_is_told_without_the_values_it_met(buffer: io.StringIO, as_json: bool) -> None:
+    """A traceback names lines of the program; the variables beside them would be payloads and addresses."""
+    configure_logs("info", as_json)
+    log = structlog.get_logger("test")
+
+    def meets_an_error(payload: bytes, address: str) -> None:
+        raise RuntimeError("an error of ours")
+
+    address = onion_address(Seed(bytes(32)).public())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            meets_an_error(b"a secret payload", address)
+        except RuntimeError:
+            log.exception("met an error of this program")
+    written = buffer.getvalue()
+    assert "an error of ours" in written
+    assert "meets_an_error" in written
+    assert "secret payload" not in written
+    assert address.split(".")[0] not in written
+
+
+def test_stem_is_silent(buffer: io.StringIO) -> None:
+    """It logs addresses of services at low levels."""
+    configure_logs("debug", as_json=False)
+    assert not logging.getLogger("stem").isEnabledFor(logging.ERROR)
+
+
+MAY_BE_LOGGED = {
+    *("reason", "again_in", "epoch", "relays", "role", "percent", "phase", "error"),
+    *("exc_info", "state", "summary", "level", "pid", "count", "seconds"),
+}
+
+
+def test_only_harmless_fields_are_ever_logged() -> None:
+    """Every field that any line of the daemons carries is on a list that somebody looked at."""
+    found = set()
+    for method in ("debug", "info", "warning", "error", "exception", "critical"):
+        for path, call in calls(method):
+            if not ast.unparse(call.func).startswith(("log.", "_log.")):
+                continue
+            assert call.args, path
+            assert isinstance(call.args[0], ast.Constant), f"{path}: a line's text is fixed"
+            found |= {keyword.arg or "**" for keyword in call.keywords}
+    assert found <= MAY_BE_LOGGED, found - MAY_BE_LOGGED

@@ -1,0 +1,143 @@
+"""The house of design §5, held by reading every file: arrows, sizes, words of each room."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+ORDER = ["protocol", "runtime", "directory", "node", "testnet", "cli"]  # each may import those before it
+MAX_LINES = 400
+ALONE = {"trace.py", "tree.py", "profile.py"}  # analyses read these without the daemon's dependencies
+
+FILES = [path for package in ORDER for path in sorted((ROOT / package).rglob("*.py"))]
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(), name_of(path))
+
+
+def imports(tree: ast.AST) -> Iterator[str]:
+    """Every module that is imported anywhere in a file, lazily and for types included."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            assert node.module is not None
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+each_file = pytest.mark.parametrize("path", FILES, ids=name_of)
+
+
+def test_there_is_something_to_look_at() -> None:
+    assert {path.relative_to(ROOT).parts[0] for path in FILES} == set(ORDER)
+
+
+@each_file
+def test_arrows_between_packages_point_one_way(path: Path) -> None:
+    package = path.relative_to(ROOT).parts[0]
+    below = {f"hushcast_{other}" for other in ORDER[: ORDER.index(package) + 1]}
+    ours = {module.split(".")[0] for module in imports(parsed(path)) if module.startswith("hushcast_")}
+    assert ours <= below
+
+
+@pytest.mark.parametrize("name", sorted(ALONE))
+def test_what_analyses_import_needs_the_standard_library_alone(name: str) -> None:
+    path = ROOT / "protocol" / "hushcast_protocol" / name
+    for module in imports(parsed(path)):
+        assert module.split(".")[0] in sys.stdlib_module_names | {"__future__"}
+
+
+IO = {
+    "trio",
+    "socket",
+    "ssl",
+    "sqlite3",
+    "subprocess",
+    "threading",
+    "asyncio",
+    "time",
+    "random",
+    "secrets",
+    "os",
+}
+
+
+@pytest.mark.parametrize("path", [f for f in FILES if f.is_relative_to(ROOT / "protocol")], ids=name_of)
+def test_the_core_pretends_that_the_world_does_not_exist(path: Path) -> None:
+    tops = {module.split(".")[0] for module in imports(parsed(path))}
+    assert not tops & IO
+    assert "open" not in called(parsed(path))
+
+
+@each_file
+def test_a_reader_knows_the_room(path: Path) -> None:
+    doc = ast.get_docstring(parsed(path))
+    assert doc, "the first sentence names the idea of the file"
+    assert doc.splitlines()[0].rstrip().endswith((".", "?"))
+
+
+@each_file
+def test_a_file_holds_one_idea(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= MAX_LINES
+
+
+def called(tree: ast.AST) -> set[str]:
+    return {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+
+
+@pytest.mark.parametrize(
+    "path", [file for file in FILES if file.relative_to(ROOT).parts[0] != "cli"], ids=name_of
+)
+def test_only_the_command_line_prints(path: Path) -> None:
+    assert not called(parsed(path)) & {"print", "pprint", "input", "sys.stdout.write"}
+
+
+INJECTED = {
+    # Where time and randomness enter; all else takes them as arguments.
+    "runtime/hushcast_runtime/environment.py": {"random", "time.time", "os.urandom"},
+    # A simulation replays from its seed, and its scheduler, too; it tells how long it took.
+    "testnet/hushcast_testnet/simulation.py": {"random", "time.perf_counter"},
+    # The default of an argument, and a nonce for a tor on this machine: neither replays, nor could.
+    "runtime/hushcast_runtime/tor/transport.py": {"os.urandom"},
+    "runtime/hushcast_runtime/tor/authentication.py": {"os.urandom"},
+}
+SOURCES = {
+    *("time.time", "time.time_ns", "time.monotonic", "time.perf_counter", "time.sleep"),
+    *("os.urandom", "os.getrandom", "uuid.uuid4", "datetime.now", "datetime.datetime.now"),
+}
+
+
+def world(tree: ast.AST) -> set[str]:
+    """The sources of time and chance that a file names."""
+    found = {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute)} & SOURCES
+    modules = set(imports(tree))
+    found |= {module.split(".")[0] for module in modules if module.split(".")[0] in ("random", "secrets")}
+    return found | {module for module in modules if module in SOURCES}
+
+
+@pytest.mark.parametrize(
+    "path",
+    # Testnets and the command line are tools around real processes: they wait for real time.
+    [f for f in FILES if f.relative_to(ROOT).parts[0] in ("protocol", "runtime", "directory", "node")]
+    + [ROOT / "testnet" / "hushcast_testnet" / "simulation.py"],
+    ids=name_of,
+)
+def test_time_and_chance_are_injected(path: Path) -> None:
+    assert world(parsed(path)) <= INJECTED.get(name_of(path), set())
+
+
+def test_the_list_of_exceptions_is_not_longer_than_it_must_be() -> None:
+    for name, allowed in INJECTED.items():
+        assert world(parsed(ROOT / name)) == allowed, name
