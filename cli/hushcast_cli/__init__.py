@@ -1,0 +1,1 @@
+"""The command line: asks daemons over their control sockets, runs them, and runs testnets."""

@@ -78,10 +78,8 @@ class Registry:
         known = self._descriptors.get(descriptor.relay)
         if known is not None and known[0].issued > descriptor.issued:
             raise Refusal("a newer descriptor of this relay is known")
-        if known is None and len(self._descriptors) >= MAX_RELAYS:
-            self._forget_expired(now)
-            if len(self._descriptors) >= MAX_RELAYS:
-                raise Refusal(f"the network is full: it has {MAX_RELAYS} relays")
+        if known is None and len(self._live(now)) >= MAX_RELAYS:
+            raise Refusal(f"the network is full: it has {MAX_RELAYS} relays")
         return descriptor
 
     async def admit(self, descriptor: Descriptor, signed: Signed) -> None:
@@ -105,7 +103,7 @@ class Registry:
             epoch = max(last.epoch + 1, self._calendar.epoch(now + self._calendar.lead))
         entries = tuple(
             Entry(signed, self._since(relay, epoch, last))
-            for relay, (_, signed) in sorted(self._live(self._calendar.epoch_start(epoch)).items())
+            for relay, (_, signed) in sorted(self._listed(epoch, last).items())
         )
         body = RosterBody(self._network, epoch, last.digest if last else GENESIS, entries)
         signed = sign_roster(self._seed, body)
@@ -126,11 +124,24 @@ class Registry:
             return epoch
         return last.relays[relay].since
 
+    def _listed(self, epoch: int, last: Roster | None) -> dict[RelayId, tuple[Descriptor, Signed]]:
+        start = self._calendar.epoch_start(epoch)
+        listed = self._live(start)
+        if last is not None and 2 * len(listed.keys() & last.relays.keys()) < len(last.relays):
+            # So many do not fall silent at once: the directory was away, or cut off, and nobody could renew.
+            carried = self._live(start - self._calendar.day_seconds)
+            for relay in last.relays:
+                if relay in carried and len(listed) < MAX_RELAYS:
+                    listed[relay] = carried[relay]
+        return listed
+
     def _live(self, now: float) -> dict[RelayId, tuple[Descriptor, Signed]]:
         return {relay: held for relay, held in self._descriptors.items() if held[0].expires > now}
 
     def _forget_expired(self, now: float) -> None:
         expired = self._descriptors.keys() - self._live(now).keys()
+        if self.newest is not None:  # whom it lists may have to be carried on for a day
+            expired -= self._live(now - self._calendar.day_seconds).keys() & self.newest.relays.keys()
         for relay in sorted(expired):
             del self._descriptors[relay]
         self._store.write_soon(*(Change(_DESCRIPTOR, relay, None) for relay in sorted(expired)))

@@ -192,10 +192,12 @@ class Peers:
         peer.sessions.remove(session)
         if not peer.sessions:
             peer.connected = trio.Event()
-        for item in reversed(session.unacknowledged):
-            peer.queue.appendleft(item)
-            peer.queued += len(item.message.body)
-        session.unacknowledged.clear()
+        if session.unacknowledged:
+            # All of it is in the spool, from where it is read back in order.
+            session.unacknowledged.clear()
+            peer.queue.clear()
+            peer.queued = 0
+            peer.behind = True
         self._advance(peer)
         self._drop_if_unused(peer)
 

@@ -12,7 +12,7 @@ from hushcast_protocol.wire import decoder, encode
 from hushcast_runtime.store import Change, Store
 
 MAX_SPOOL = 256 * 1024 * 1024  # bytes of bodies; a thousand of the largest, 250,000 of the smallest
-_SCAN = 64  # records read at once
+_SCAN = 15  # records read at once: so many of the largest fit into a queue (`peers.MAX_QUEUE`)
 
 _KIND = "spool"
 _decode: Callable[[bytes], Message] = decoder(Message, "message", 512 * 1024)
@@ -47,7 +47,7 @@ class Spool:
     async def load(self) -> list[Hop]:
         """Count what was held before a restart; return the next hops that something waits for."""
         hops: dict[Hop, None] = {}
-        after = b""
+        after: bytes | None = None
         while batch := await self._store.scan(_KIND, after=after, limit=_SCAN):
             for key, value in batch:
                 hops[Hop(key[:HOP_SIZE])] = None
@@ -90,7 +90,7 @@ class Spool:
         return len(expired)
 
     async def waiting(self, hop: Hop) -> list[Spooled]:
-        """Return the first messages for `hop`, at most 64."""
+        """Return the first messages for `hop`, at most 15."""
         await self._store.write()  # what was acknowledged is gone only once that is committed
         records = await self._store.scan(_KIND, hop, limit=_SCAN)
         return [Spooled(key, _decode(value)) for key, value in records if key in self._held]

@@ -55,10 +55,10 @@ class Channel(Generic[FrameT]):
         """Send frames in order, in one write."""
         with _translated():
             async with self._sending:
-                for frame in frames:
-                    self._link.send(encode(frame))
                 if self._broken or not self._link.is_open:
                     raise TransportError("the connection broke, or what came over it was refused")
+                for frame in frames:
+                    self._link.send(encode(frame))
                 # Bytes half sent, as when the sender is cancelled, leave nothing that could follow them.
                 self._broken = True
                 await self._stream.send_all(self._link.data_to_send())

@@ -44,7 +44,7 @@ class JoinedNetworkSection(NetworkSection, frozen=True, kw_only=True):
 
     directory: str
     """The directory's address, `….onion:7411`."""
-    directory_key: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
+    directory_key: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
     """The directory's public key, 64 hexadecimal digits."""
 
 

@@ -43,9 +43,9 @@ class Store(Protocol):
         """Make changes that may be lost if the process dies within the next moments."""
 
     async def scan(
-        self, kind: str, prefix: bytes = b"", after: bytes = b"", limit: int = -1
+        self, kind: str, prefix: bytes = b"", after: bytes | None = None, limit: int = -1
     ) -> list[tuple[bytes, bytes]]:
-        """Return the records of a kind whose keys begin with `prefix` and lie above `after`.
+        """Return the records of a kind whose keys begin with `prefix` and, if given, lie above `after`.
 
         In order of key, at most `limit` of them (-1: all).
         """
@@ -79,12 +79,16 @@ class MemoryStore:
                 records[change.key] = change.value
 
     async def scan(
-        self, kind: str, prefix: bytes = b"", after: bytes = b"", limit: int = -1
+        self, kind: str, prefix: bytes = b"", after: bytes | None = None, limit: int = -1
     ) -> list[tuple[bytes, bytes]]:
         """Return records in order."""
         await trio.lowlevel.checkpoint()
         records = self._records.get(kind, {})
-        found = sorted(item for item in records.items() if item[0].startswith(prefix) and item[0] > after)
+        found = sorted(
+            item
+            for item in records.items()
+            if item[0].startswith(prefix) and (after is None or item[0] > after)
+        )
         return found if limit < 0 else found[:limit]
 
     def close(self) -> None:
@@ -143,7 +147,7 @@ class SqliteStore:
         self._arrival.set()
 
     async def scan(
-        self, kind: str, prefix: bytes = b"", after: bytes = b"", limit: int = -1
+        self, kind: str, prefix: bytes = b"", after: bytes | None = None, limit: int = -1
     ) -> list[tuple[bytes, bytes]]:
         """Return committed records in order."""
         return await trio.to_thread.run_sync(self._select, kind, prefix, after, limit, limiter=self._threads)
@@ -154,9 +158,12 @@ class SqliteStore:
         self._pending.done.set()
         self._connection.close()
 
-    def _select(self, kind: str, prefix: bytes, after: bytes, limit: int) -> list[tuple[bytes, bytes]]:
-        query = "SELECT key, value FROM records WHERE kind = ? AND key >= ? AND key > ?"
-        bounds: list[object] = [kind, prefix, after]
+    def _select(self, kind: str, prefix: bytes, after: bytes | None, limit: int) -> list[tuple[bytes, bytes]]:
+        query = "SELECT key, value FROM records WHERE kind = ? AND key >= ?"
+        bounds: list[object] = [kind, prefix]
+        if after is not None:
+            query += " AND key > ?"
+            bounds.append(after)
         if (end := _end_of(prefix)) is not None:
             query += " AND key < ?"
             bounds.append(end)

@@ -19,7 +19,7 @@ from hushcast_runtime.transports.base import TransportError
 
 
 async def refusal(made: Bench, descriptor: Signed) -> str:
-    """Hand in a descriptor that is refused; return the reason. The directory then knows no more than before."""
+    """Hand in a descriptor that is refused, which changes nothing; return the reason."""
     before = dict(made.registry._descriptors), len(await made.store.scan("descriptor"))
     with pytest.raises(Refusal) as refused:
         await made.client().register(descriptor)

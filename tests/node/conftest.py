@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import sys
 from pathlib import Path
@@ -12,6 +13,8 @@ import trio
 import trio.testing
 
 HERE = Path(__file__).parent
+SCHEDULE = int(os.environ.get("HUSHCAST_SCHEDULE", "1"))
+"""Another number runs all tasks in another order, as `for n in 1 2 3; do HUSHCAST_SCHEDULE=$n pytest …`."""
 sys.path.insert(0, str(HERE))
 
 
@@ -19,7 +22,7 @@ def run_in_virtual_time(*args: Any, **options: Any) -> Any:
     """Run with a clock that jumps; the seeded scheduler makes a failure replay."""
     internals = trio._core._run
     before = internals._r, internals._ALLOW_DETERMINISTIC_SCHEDULING
-    internals._r, internals._ALLOW_DETERMINISTIC_SCHEDULING = random.Random(1), True
+    internals._r, internals._ALLOW_DETERMINISTIC_SCHEDULING = random.Random(SCHEDULE), True
     try:
         return trio.run(*args, **options | {"clock": trio.testing.MockClock(autojump_threshold=0)})
     finally:

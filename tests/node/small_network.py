@@ -319,6 +319,7 @@ class SmallNetwork:
         self.wires = MemoryNetwork(lambda: self.env.uniform(SHORTEST_WAY, LONGEST_WAY))
         self.waits = False
         self.traces: Path | None = None
+        self.tracers: list[FileTracer] = []
         self.directory = DirectoryProcess(self, relays)
         self.nodes: list[Node] = []
         self.relays = [self.add(f"relay-{number}", True) for number in range(relays)]
@@ -329,7 +330,9 @@ class SmallNetwork:
         if self.traces is None:
             return NoTracer()
         name = node.id.hex() if node.identity else node.name
-        return FileTracer(self.traces, node.name, name, BEGIN, EPOCH_SECONDS, env)
+        tracer = FileTracer(self.traces, node.name, name, BEGIN, EPOCH_SECONDS, env)
+        self.tracers.append(tracer)
+        return tracer
 
     def environment(self, name: str) -> Environment:
         return simulated_environment(f"{self.seed} {name}", BEGIN)
@@ -399,10 +402,15 @@ async def small_network(
     relays: int = 5, clients: int = 2, seed: int = 1, traces: Path | None = None, **profile: Any
 ) -> AsyncIterator[SmallNetwork]:
     """A network that is up; at the end no daemon may have met an error of its own program."""
-    async with trio.open_nursery() as nursery:
-        network = SmallNetwork(nursery, relays, clients, seed, **profile)
-        network.traces = traces
-        await network.up()
-        yield network
-        assert network.count("internal_errors") == 0
-        nursery.cancel_scope.cancel()
+    network = None
+    try:
+        async with trio.open_nursery() as nursery:
+            network = SmallNetwork(nursery, relays, clients, seed, **profile)
+            network.traces = traces
+            await network.up()
+            yield network
+            assert network.count("internal_errors") == 0
+            nursery.cancel_scope.cancel()
+    finally:
+        for tracer in network.tracers if network else ():
+            tracer.close()

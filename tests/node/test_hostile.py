@@ -41,11 +41,10 @@ async def network_that_stays_healthy() -> AsyncIterator[tuple[SmallNetwork, Node
         ear = await net.clients[0].listen()
         await until(lambda: net.count("messages_sent") == net.count("messages_received"))
         yield net, net.relays[0]
-        await until(lambda: len(ear.heard) == net.count("messages_delivered"))
-        heard = len(ear.heard)
         publication = await net.clients[1].daemon.start_publication(ONE, b"still well")
         await until(lambda: len(publication.origins) == 3)
-        assert (await ear.hears(heard + 1))[heard:] == [b"still well"]
+        await until(lambda: b"still well" in ear.payloads)
+        assert len(set(ear.payloads)) == len(ear.payloads)
 
 
 def a_message(net: SmallNetwork, payload: bytes = b"forged", day: int | None = None) -> Message:

@@ -146,7 +146,7 @@ def test_loopback_is_for_tcp(tmp_path: Path) -> None:
 TCP = with_lines(NODE.replace(ONION, "127.0.0.1:700"), 'transport = "tcp"')
 SYSTEM = NODE + '[tor]\nmode = "system"\n'
 WRONG = {
-    "unknown key": (with_lines(NODE, "rôle = 1"), ["rôle"]),
+    "unknown key": (with_lines(NODE, "colour = 1"), ["colour"]),
     "unknown key of a section": (NODE + "colour = 1\n", ["network", "colour"]),
     "unknown section": (NODE + "[extra]\na = 1\n", ["extra"]),
     "missing key": (NODE.replace('name = "n"', ""), ["network", "name"]),

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import ast
-import io
 import json
 import logging
 import re
-import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -98,52 +96,54 @@ def test_what_is_counted_is_declared_and_what_is_declared_is_counted() -> None:
 # Logs
 
 
-@pytest.fixture
-def buffer(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
+@pytest.fixture(autouse=True)
+def _as_before() -> Iterator[None]:
     before = structlog.get_config()
-    written = io.StringIO()
-    monkeypatch.setattr(sys, "stderr", written)
-    yield written
+    yield
     structlog.configure(**before)
     logging.getLogger("stem").setLevel(logging.NOTSET)
 
 
-def test_lines_are_json_objects(buffer: io.StringIO) -> None:
+def test_lines_are_json_objects(capsys: pytest.CaptureFixture[str]) -> None:
     configure_logs("info", as_json=True)
     log = structlog.get_logger("test")
     log.info("something happened", relays=3)
     log.debug("too small to tell")
-    (line,) = buffer.getvalue().splitlines()
+    (line,) = capsys.readouterr().err.splitlines()
     record = json.loads(line)
     assert (record["event"], record["relays"], record["level"]) == ("something happened", 3, "info")
     assert record["timestamp"].endswith("Z")
 
 
 @pytest.mark.parametrize(("level", "lines"), [("debug", 4), ("info", 3), ("warning", 2), ("error", 1)])
-def test_lines_below_the_level_are_not_told(buffer: io.StringIO, level: str, lines: int) -> None:
+def test_lines_below_the_level_are_not_told(
+    capsys: pytest.CaptureFixture[str], level: str, lines: int
+) -> None:
     configure_logs(level, as_json=False)  # type: ignore[arg-type]
     log = structlog.get_logger("test")
     for method in (log.debug, log.info, log.warning, log.error):
         method("x")
-    assert len(buffer.getvalue().splitlines()) == lines
+    assert len(capsys.readouterr().err.splitlines()) == lines
 
 
 @pytest.mark.parametrize("as_json", [True, False])
-def test_secrets_hide_themselves(buffer: io.StringIO, as_json: bool) -> None:
+def test_secrets_hide_themselves(capsys: pytest.CaptureFixture[str], as_json: bool) -> None:
     configure_logs("debug", as_json)
     log = structlog.get_logger("test")
     value = b"0123456789abcdef0123456789abcdef"
     for kind in (Seed, TopicKey, ParcelKey, FilterKey, LeaseSecret):
         log.info("a secret", it=kind(value))
     log.info("a topic", it=parse_topic("secret topic"))
-    written = buffer.getvalue()
+    written = capsys.readouterr().err
     assert "0123456789abcdef" not in written
     assert value.hex() not in written
     assert "secret topic" not in written
 
 
 @pytest.mark.parametrize("as_json", [True, False])
-def test_an_error_of_ours_is_told_without_the_values_it_met(buffer: io.StringIO, as_json: bool) -> None:
+def test_an_error_of_ours_is_told_without_the_values_it_met(
+    capsys: pytest.CaptureFixture[str], as_json: bool
+) -> None:
     """A traceback names lines of the program; the variables beside them would be payloads and addresses."""
     configure_logs("info", as_json)
     log = structlog.get_logger("test")
@@ -151,21 +151,22 @@ def test_an_error_of_ours_is_told_without_the_values_it_met(buffer: io.StringIO,
     def meets_an_error(payload: bytes, address: str) -> None:
         raise RuntimeError("an error of ours")
 
+    payload = b" ".join((b"secret", b"payload"))
     address = onion_address(Seed(bytes(32)).public())
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
-            meets_an_error(b"a secret payload", address)
+            meets_an_error(payload, address)
         except RuntimeError:
             log.exception("met an error of this program")
-    written = buffer.getvalue()
+    written = capsys.readouterr().err
     assert "an error of ours" in written
     assert "meets_an_error" in written
     assert "secret payload" not in written
     assert address.split(".")[0] not in written
 
 
-def test_stem_is_silent(buffer: io.StringIO) -> None:
+def test_stem_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
     """It logs addresses of services at low levels."""
     configure_logs("debug", as_json=False)
     assert not logging.getLogger("stem").isEnabledFor(logging.ERROR)

@@ -1,0 +1,64 @@
+"""What has an address asks for the same one after a restart; on `tcp` nothing else would give it back."""
+
+from __future__ import annotations
+
+import trio
+from small_network import ONE, small_network
+
+from hushcast_directory.run import _open_address
+from hushcast_node.identity import draw_identity
+from hushcast_node.registration import open_address
+from hushcast_protocol.addresses import Address
+from hushcast_protocol.secrets import Seed
+from hushcast_runtime.environment import simulated_environment
+from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.transports.base import Listener, Transport
+from hushcast_runtime.transports.tcp import TcpTransport
+
+draw = simulated_environment("addresses").randomness
+
+
+class Asked:
+    """A transport that notes which addresses were asked for."""
+
+    def __init__(self) -> None:
+        self.previous: list[Address | None] = []
+
+    async def listen(self, seed: Seed, previous: Address | None = None) -> Listener:
+        self.previous.append(previous)
+        return await TcpTransport().listen(seed, previous)
+
+    async def connect(self, address: Address, isolation: str) -> trio.abc.Stream:
+        raise NotImplementedError
+
+
+async def test_a_relay_asks_for_the_address_it_had() -> None:
+    transport, store, identity = Asked(), MemoryStore(), draw_identity(draw)
+    first = await open_address(identity, transport, store)
+    await first.aclose()
+    second = await open_address(identity, transport, store)
+    await second.aclose()
+    assert transport.previous == [None, first.address]
+    assert second.address == first.address
+
+
+async def test_the_directory_asks_for_the_address_it_had() -> None:
+    transport: Transport = Asked()
+    store, seed = MemoryStore(), Seed.draw(draw)
+    first = await _open_address(seed, transport, store)
+    await first.aclose()
+    second = await _open_address(seed, transport, store)
+    await second.aclose()
+    assert transport.previous == [None, first.address]  # type: ignore[attr-defined]
+
+
+async def test_a_relay_that_restarts_knows_what_passed_it_before() -> None:
+    """Its trail label is kept, and recognised beside the fresh one."""
+    async with small_network(relays=2) as net:
+        node = net.relays[0]
+        assert node.daemon.relay is not None
+        before = node.daemon.relay._router._labels[0]
+        await node.restart()
+        assert node.daemon.relay is not None
+        assert before in node.daemon.relay._router._labels
+        await net.clients[0].listen(ONE)
