@@ -15,6 +15,7 @@ from hushcast_protocol.frames import ParcelAnswer, Reason
 from hushcast_protocol.hops import Hop, key_of, relay_hop
 from hushcast_protocol.leases import Instruction, Lease, LeaseBook, Withdraw
 from hushcast_protocol.parcels import Onward, Parcel, ParcelMemory, open_parcel
+from hushcast_protocol.roster import MAX_RELAYS
 from hushcast_protocol.secrets import FilterKey, ParcelKey
 from hushcast_protocol.wire import RelayId, encode
 from hushcast_runtime.counters import Counters
@@ -158,4 +159,4 @@ class Leasing:
         async with trio.open_nursery() as nursery:
             for onward in parcel.onward:
                 nursery.start_soon(pass_on, onward)
-        return tuple(missing)
+        return tuple(dict.fromkeys(missing))[:MAX_RELAYS]  # a hostile child may claim any number

@@ -121,6 +121,8 @@ class RosterKeeper:
         if chained:
             check_successor(roster, self.newest)
         elif self.newest is not None:
+            if roster.epoch <= self.newest.epoch:
+                raise AuthenticationError("the directory gave an older roster than the one held")
             log.warning("away for too long to follow the chain of rosters: starting with the newest")
             self._held.clear()
             self._digests.clear()

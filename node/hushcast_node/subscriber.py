@@ -301,11 +301,14 @@ class Subscriber:
         if not planned.missing:
             return
         installation = planned.installation
-        planned.missing -= await self._installer.deliver(
+        done = await self._installer.deliver(
             installation.tree,
             sorted(planned.missing),
             lambda relay: installation.install(self._profile, relay),
         )
+        if planned.withdrawing:
+            return  # unsubscribed meanwhile: what is missing is now said of withdrawals
+        planned.missing -= done
         await self._records.keep_installation(planned)
 
     def _seat_newcomers(self, planned: Planned) -> None:
@@ -328,10 +331,17 @@ class Subscriber:
 
     async def _withdraw(self, planned: Planned) -> None:
         installation = planned.installation
+        if planned.withdrawal_under_way:
+            return
         if self._calendar.lapse(installation.day) > self._env.now():
-            planned.missing -= await self._installer.deliver(
-                installation.tree, sorted(planned.missing), installation.withdraw
-            )
+            planned.withdrawal_under_way = True
+            try:
+                done = await self._installer.deliver(
+                    installation.tree, sorted(planned.missing), installation.withdraw
+                )
+                planned.missing -= done
+            finally:
+                planned.withdrawal_under_way = False
             if planned.missing:
                 await self._records.keep_installation(planned)
                 return

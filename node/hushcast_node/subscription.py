@@ -28,6 +28,7 @@ class Planned:
     installation: Installation
     missing: set[RelayId]
     withdrawing: bool = False
+    withdrawal_under_way: bool = False
 
     @property
     def nodes(self) -> int:

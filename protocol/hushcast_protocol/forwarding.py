@@ -111,13 +111,17 @@ class Router:
         if known and not self._profile.edge_elements:
             # As published a relay sends to all its next hops at once, so a second copy brings nothing new.
             return Decision(Outcome.DUPLICATE, popcount=popcount)
-        tokens = self._fresh_tokens(message, previous, now)
+        tokens = self._fresh_tokens(message, previous)
         if not tokens:
             outcome = Outcome.DUPLICATE if known else Outcome.UNROUTED
             return Decision(outcome, popcount=popcount)
         trail.add(self._labels[0])
         if trail.popcount() > MAX_BITS_SET:
             raise DecodeError("a trail has no room for another relay")
+        # Only now, and only what is sent on: neither a forged trail nor a message without a route may make
+        # the memory hold a true copy for sent, or push out others.
+        pairs = ((token, hop) for hop, matched in tokens.items() for token in matched)
+        self._memory.note(message.id, now, pairs)
         header = trail.to_bytes()
         sends = tuple(
             Send(hop, Message(message.id, message.day, tuple(matched), header, message.body))
@@ -131,7 +135,7 @@ class Router:
         # Where the id is known, memory of (token, next hop) ends the loop and loses nothing.
         return not known and self._memory.may_have_forgotten(now)
 
-    def _fresh_tokens(self, message: Message, previous: bytes, now: float) -> dict[Hop, list[bytes]]:
+    def _fresh_tokens(self, message: Message, previous: bytes) -> dict[Hop, list[bytes]]:
         sent = self._memory.sent(message.id)
         fresh: dict[Hop, list[bytes]] = {}
         table = self._leases.table(message.day)
@@ -141,7 +145,4 @@ class Router:
             for hop in table.lookup(element(self._profile, token, self._relay, previous)):
                 if (token, hop) not in sent:
                     fresh.setdefault(hop, []).append(token)
-        if fresh:
-            # Only what is sent on is remembered, so that messages without a route cannot flush the memory.
-            self._memory.note(message.id, now, ((t, hop) for hop, found in fresh.items() for t in found))
         return fresh
