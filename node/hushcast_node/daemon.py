@@ -8,13 +8,14 @@ from typing import Any
 import trio
 
 from hushcast_directory.client import DirectoryClient
+from hushcast_node.admission import Admission
 from hushcast_node.connector import Connector
 from hushcast_node.identity import Identity
 from hushcast_node.inbox import InboxListener, Received
 from hushcast_node.publisher import Publication, Publisher
 from hushcast_node.pubsub import Accepted
 from hushcast_node.registration import keep_registered, open_address
-from hushcast_node.relay import Relay
+from hushcast_node.relay import MAX_CONNECTIONS, Relay
 from hushcast_node.rosters import CheckRoster, RosterKeeper
 from hushcast_node.subscriber import Subscriber
 from hushcast_node.subscription import Subscription
@@ -122,7 +123,8 @@ class Daemon:
         await self.relay.load()
         listener = await open_address(identity, parts.transport, parts.store)
         self._address = listener.address
-        nursery.start_soon(listener.serve, self.relay.serve)
+        admission = Admission(self.relay.serve, MAX_CONNECTIONS, self.counters)
+        nursery.start_soon(listener.serve, admission.admit)
         nursery.start_soon(self.relay.keep_time)
         nursery.start_soon(
             keep_registered,

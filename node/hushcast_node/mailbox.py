@@ -10,13 +10,12 @@ import trio
 from hushcast_node.connector import Connector, OverlayChannel
 from hushcast_node.session import IDLE
 from hushcast_protocol.addresses import Address
-from hushcast_protocol.errors import DecodeError, PeerError
+from hushcast_protocol.errors import DecodeError
 from hushcast_protocol.frames import Ack, Forward
 from hushcast_protocol.messages import Message
 from hushcast_protocol.roster import MAX_RELAYS
 from hushcast_protocol.secrets import Seed
 from hushcast_protocol.wire import RelayId
-from hushcast_runtime.counters import Counters
 from hushcast_runtime.transports.base import Listener, Transport, TransportError
 
 MAX_CONNECTIONS = 2 * MAX_RELAYS  # at once: at depth 1 every relay stands at the top, and may dial anew
@@ -37,7 +36,6 @@ class Mailbox:
         transport: Transport,
         connector: Connector,
         is_top: Callable[[RelayId], bool],
-        counters: Counters,
         deliver: Deliver,
     ) -> None:
         """`is_top` tells whether a relay stands directly under this mailbox in one of its trees."""
@@ -45,9 +43,7 @@ class Mailbox:
         self._transport = transport
         self._connector = connector
         self._is_top = is_top
-        self._counters = counters
         self._deliver = deliver
-        self._connections = 0
 
     async def open(self, previous: Address | None) -> Listener:
         """Open the mailbox's address, trying until it succeeds."""
@@ -61,30 +57,15 @@ class Mailbox:
                 pause = min(2 * pause, LONGEST_PAUSE)
 
     async def serve(self, stream: trio.abc.Stream) -> None:
-        """Take messages from one relay."""
-        if self._connections >= MAX_CONNECTIONS:
-            self._counters.add("refused_quota")
-            return
-        self._connections += 1
+        """Take messages from one relay; raises a `PeerError` or `TransportError`."""
+        channel = await self._connector.accept(stream, self.seed, as_relay=False)
         try:
-            channel = await self._connector.accept(stream, self.seed, as_relay=False)
-            try:
-                # Not by the roster: whom it lists at which moment would show when this daemon fetched it.
-                if channel.peer is None or not self._is_top(channel.peer):
-                    raise DecodeError("a mailbox takes messages from the top relays of its trees only")
-                await self._take_all(channel)
-            finally:
-                await channel.aclose()
-        except PeerError as error:
-            self._counters.add("refused_form")
-            log.debug("a mailbox closed a link", reason=str(error))
-        except TransportError as error:
-            log.debug("a link to a mailbox ended", reason=str(error))
-        except Exception:
-            self._counters.add("internal_errors")
-            log.exception("a mailbox met an error of this program")
+            # Not by the roster: whom it lists at which moment would show when this daemon fetched it.
+            if channel.peer is None or not self._is_top(channel.peer):
+                raise DecodeError("a mailbox takes messages from the top relays of its trees only")
+            await self._take_all(channel)
         finally:
-            self._connections -= 1
+            await channel.aclose()
 
     async def _take_all(self, channel: OverlayChannel) -> None:
         taken = 0

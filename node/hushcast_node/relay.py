@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-import structlog
 import trio
 
 from hushcast_node.connector import Connector, OverlayChannel
@@ -15,7 +14,7 @@ from hushcast_node.rosters import RosterKeeper
 from hushcast_node.spool import Spool
 from hushcast_node.tracing import Tracer
 from hushcast_protocol.addresses import Address
-from hushcast_protocol.errors import AuthenticationError, DecodeError, PeerError
+from hushcast_protocol.errors import AuthenticationError, DecodeError
 from hushcast_protocol.forwarding import Outcome, RecentIds, Router, Send
 from hushcast_protocol.frames import Drop, OverlayFrame, ParcelAnswer, ParcelFrame, Receipt
 from hushcast_protocol.hops import Hop, is_mailbox, key_of
@@ -36,7 +35,6 @@ FULL_PAUSE = 5.0  # seconds before a link ends that brings more than fits: the o
 
 _INTAKE, _LABEL = "intake", "label"
 _decode_message: Callable[[bytes], Message] = decoder(Message, "message", 512 * 1024)
-log = structlog.get_logger("relay")
 
 TakeListed = Callable[[Message], Awaitable[None]]
 """Where the subscriber is a listed root: takes every new message that passes its relay."""
@@ -84,7 +82,6 @@ class Relay:
         memory = RecentIds(env.now())
         self._router = Router(self.id, profile, self.leasing.book, memory, env.randomness(LABEL_SIZE))
         self.peers = Peers(identity.seed, connector, self._spool, self._locate, self, env, counters, nursery)
-        self._connections = 0
         self._intakes = 0
 
     async def load(self) -> None:
@@ -117,30 +114,17 @@ class Relay:
         await self._store.write(Change(_LABEL, b"", fresh))
 
     async def serve(self, stream: trio.abc.Stream) -> None:
-        """Answer one incoming connection."""
-        if self._connections >= MAX_CONNECTIONS:
-            self._counters.add("refused_quota")
-            return
-        self._connections += 1
+        """Answer one incoming connection; raises a `PeerError` or `TransportError`."""
+        channel = await self._connector.accept(stream, self._identity.seed, as_relay=True)
         try:
-            channel = await self._connector.accept(stream, self._identity.seed, as_relay=True)
             if channel.peer is None:
                 await self._serve_anonymous(channel)
             elif self._rosters.relay(channel.peer) is not None:
                 await self.peers.serve(channel)
             else:
-                self._counters.add("refused_form")
-                await channel.aclose()
-        except PeerError as error:
-            self._counters.add("refused_form")
-            log.debug("a connection was refused", reason=str(error))
-        except TransportError as error:
-            log.debug("a connection ended", reason=str(error))
-        except Exception:
-            self._counters.add("internal_errors")
-            log.exception("a connection met an error of this program")
+                raise DecodeError("a relay that no roster lists")
         finally:
-            self._connections -= 1
+            await channel.aclose()
 
     async def take_forwards(self, messages: list[Message], previous: bytes) -> None:
         """Take over messages from a previous hop.
@@ -173,12 +157,9 @@ class Relay:
         self._tracer.observe("sent", message=message.id, tokens=message.tokens, next=key_of(hop))
 
     async def _serve_anonymous(self, channel: OverlayChannel) -> None:
-        try:
-            frame = await channel.one(ANONYMOUS_TIMEOUT)
-            await channel.send(await self._answer_anonymous(frame))
-            await channel.finish()
-        finally:
-            await channel.aclose()
+        frame = await channel.one(ANONYMOUS_TIMEOUT)
+        await channel.send(await self._answer_anonymous(frame))
+        await channel.finish()
 
     async def _answer_anonymous(self, frame: OverlayFrame) -> Wire:
         if isinstance(frame, Drop):

@@ -8,10 +8,11 @@ from collections.abc import Awaitable, Callable, Iterable
 import structlog
 import trio
 
+from hushcast_node.admission import Admission
 from hushcast_node.connector import Connector
 from hushcast_node.inbox import Inbox
 from hushcast_node.installing import Installer
-from hushcast_node.mailbox import Mailbox
+from hushcast_node.mailbox import MAX_CONNECTIONS, Mailbox
 from hushcast_node.rosters import RosterKeeper
 from hushcast_node.subscription import ID_SIZE, Planned, Subscription, SubscriptionRecords
 from hushcast_node.topic_keys import TopicKeys
@@ -196,7 +197,6 @@ class Subscriber:
             self._transport,
             self._connector,
             subscription.is_top,
-            self._counters,
             deliver,
         )
         listener = await mailbox.open(subscription.address)
@@ -206,7 +206,8 @@ class Subscriber:
                 await self._records.keep(subscription)
             subscription.opened.set()
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(listener.serve, mailbox.serve)
+                admission = Admission(mailbox.serve, MAX_CONNECTIONS, self._counters)
+                nursery.start_soon(listener.serve, admission.admit)
                 await _until_published(listener.published)
                 subscription.published.set()
         finally:
