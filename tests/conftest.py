@@ -6,12 +6,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 import trio
 
 from hushcast_testnet import private_tor, processes
 from hushcast_testnet.private_tor import TorNetwork
 
 TOR_READY_WITHIN = 120.0  # seconds; measured 14, and other work may share the machine
+
+
+@pytest.fixture(autouse=True)
+def _logs_as_at_first() -> Iterator[None]:
+    """A test that configures logs, as the command line does, leaves nothing of it to the next."""
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture(scope="session")

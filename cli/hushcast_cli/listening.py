@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import base64
+import json
 import select
 import sys
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import trio
 
@@ -18,6 +19,7 @@ from hushcast_node.control.client import Conversation, ask
 from hushcast_node.control.words import Delivered, Subscribe, Subscribed, Unsubscribed
 
 _STDOUT = 1
+_BOLD, _PLAIN = b"\x1b[1m", b"\x1b[0m"
 _TELLING = 1.0  # seconds that telling the daemon may take after our own time has run out
 
 
@@ -40,16 +42,19 @@ class JsonPrinter:
 
     def message(self, event: Delivered) -> bytes:
         """Return the contract's `message` object; the cursor stays between us and the daemon."""
-        return json_line(
-            {
-                "event": "message",
-                "topic": event.topic,
-                "id": event.id,
-                "payload": event.payload,
-                "encoding": event.encoding,
-                "received_at": event.received_at,
-            }
-        )
+        told: dict[str, Any] = {
+            "event": "message",
+            "topic": event.topic,
+            "id": event.id,
+            "payload": event.payload,
+            "encoding": event.encoding,
+            "received_at": event.received_at,
+        }
+        if event.attributes is not None:
+            told["attributes"] = event.attributes
+        if event.author is not None:
+            told["author"] = event.author
+        return json_line(told)
 
 
 class TextPrinter:
@@ -61,16 +66,33 @@ class TextPrinter:
         return b""
 
     def message(self, event: Delivered) -> bytes:
-        """Return the payload and a line's end."""
+        """Return a line with attributes and author, if there are some, the payload, and a line's end."""
         payload = event.payload.encode() if event.encoding == "utf-8" else base64.b64decode(event.payload)
+        about = _about(event)
         if is_terminal():
             payload = printable(payload.decode(errors="surrogateescape"), keep="\n\t").encode()
-        return payload + b"\n"
+            # Bold, which no payload can be: one that begins with such a line is told from a true one.
+            about = about and _BOLD + about + _PLAIN
+        return (about and about + b"\n") + payload + b"\n"
 
 
-async def listen(path: Path, topic: str, count: int | None, printer: Printer) -> None:
+def _about(event: Delivered) -> bytes:
+    """Return a message's attributes and author on one line that drives no terminal; nothing without any."""
+    told = [f"{name}={_value(value)}" for name, value in (event.attributes or {}).items()]
+    if event.author is not None:
+        told.append(f"author={event.author}")
+    return printable(f"[{', '.join(told)}]").encode() if told else b""
+
+
+def _value(value: str | int | float) -> str:
+    if isinstance(value, str) and not value.replace("-", "").replace("_", "").isalnum():
+        return json.dumps(value, ensure_ascii=False)  # a comma or a quotation mark would mislead
+    return str(value)
+
+
+async def listen(path: Path, request: Subscribe, count: int | None, printer: Printer) -> None:
     """Print messages until `count` have come, the subscription ends, or nobody reads standard output."""
-    async with ask(path, Subscribe(topic)) as conversation, trio.open_nursery() as nursery:
+    async with ask(path, request) as conversation, trio.open_nursery() as nursery:
         nursery.start_soon(_end_with_reader)
         async with shown_when_slow("waiting until relays route to this daemon"):
             subscribed = await expect(conversation, Subscribed)

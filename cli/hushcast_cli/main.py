@@ -10,12 +10,14 @@ import click
 from hushcast_cli.completion import PROGRAM, VARIABLE, completion
 from hushcast_cli.daemons import check_config, directory, node
 from hushcast_cli.exits import ExitCode, report
+from hushcast_cli.key import key
 from hushcast_cli.options import json_option, socket_option
 from hushcast_cli.publish import publish
 from hushcast_cli.status import status
 from hushcast_cli.subscribe import subscribe
 from hushcast_cli.subscriptions import subscriptions, unsubscribe
 from hushcast_cli.testnet import testnet
+from hushcast_cli.topic import topic
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -44,6 +46,8 @@ for command in (
     unsubscribe,
     subscriptions,
     status,
+    topic,
+    key,
     node,
     directory,
     check_config,

@@ -64,6 +64,29 @@ def daemon_options(command: CommandT) -> CommandT:
     return socket_option()(json_option(command))
 
 
+link_file_option = click.option(
+    "--link-file",
+    type=click.Path(path_type=Path),
+    metavar="F",
+    help="Read the topic's link from this file, or with `-` from standard input: other users of the machine "
+    "can see what stands on a command line.",
+)
+
+
+def check_one_topic(text: str | None, link_file: Path | None, name: str = "TOPIC") -> None:
+    """Raise `click.UsageError` unless a topic is given in exactly one of the two ways."""
+    if (text is None) == (link_file is None):
+        but = "not both" if text is not None else "one of them is missing"
+        raise click.UsageError(f"give {name} or --link-file, {but}", click.get_current_context())
+
+
+where_option = click.option(
+    "--where",
+    metavar="COND",
+    help="Only messages whose attributes meet this: `lat in [60, 61], lon in [24, ], kind = fire`.",
+)
+
+
 timeout_option = click.option(
     "--timeout",
     type=float,

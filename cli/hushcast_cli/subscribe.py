@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
-from hushcast_cli.options import Choices, daemon_options, pass_choices, timeout_option
+from hushcast_cli.options import (
+    Choices,
+    check_one_topic,
+    daemon_options,
+    link_file_option,
+    pass_choices,
+    timeout_option,
+    where_option,
+)
 
 
 @click.command()
-@click.argument("topic")
+@click.argument("topic", required=False)
+@link_file_option
+@where_option
 @click.option(
     "--count", type=click.IntRange(min=1), metavar="N", help="End after N messages, with exit code 0."
 )
 @timeout_option
 @daemon_options
 @pass_choices
-def subscribe(choices: Choices, topic: str, count: int | None, timeout: float | None) -> None:
-    """Subscribe to TOPIC and print its messages.
+def subscribe(
+    choices: Choices,
+    topic: str | None,
+    link_file: Path | None,
+    where: str | None,
+    count: int | None,
+    timeout: float | None,
+) -> None:
+    """Subscribe to TOPIC, a text or a link, and print its messages.
 
     Messages that came while nobody listened are printed first. The subscription stays in the daemon when this
     command ends: `hushcast unsubscribe` ends it. A message counts as seen once it is printed; every command
@@ -26,11 +45,19 @@ def subscribe(choices: Choices, topic: str, count: int | None, timeout: float | 
     Examples:
       hushcast subscribe news
       hushcast subscribe news --json --count 1 --timeout 60
+      hushcast subscribe --link-file fires.link --where 'lat in [60, 61], lon in [24, 25], kind = fire'
     """
+    check_one_topic(topic, link_file)
     from hushcast_cli.asking import daemon_socket, run
+    from hushcast_cli.links import checked_where, choose_topic
     from hushcast_cli.listening import JsonPrinter, TextPrinter, listen
-    from hushcast_protocol.topics import parse_topic
+    from hushcast_node.control.words import Subscribe
 
-    name = parse_topic(topic).name
     printer = JsonPrinter() if choices.json else TextPrinter()
-    run(lambda: listen(daemon_socket(choices), name, count, printer), timeout)
+
+    async def work() -> None:
+        chosen = await choose_topic(topic, link_file)
+        request = Subscribe(chosen.text, checked_where(chosen.topic, where or ""))
+        await listen(daemon_socket(choices), request, count, printer)
+
+    run(work, timeout)

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
-from hushcast_cli.options import Choices, daemon_options, pass_choices, timeout_option
+from hushcast_cli.options import (
+    Choices,
+    check_one_topic,
+    daemon_options,
+    link_file_option,
+    pass_choices,
+    timeout_option,
+    where_option,
+)
 
 
 @click.command()
@@ -28,34 +38,43 @@ def subscriptions(choices: Choices, timeout: float | None) -> None:
             write(json_line(held))
         else:
             state = f"{held.get('nodes', 0)} relays" if held.get("ready", True) else "not yet ready"
-            write(text_line(f"{held['topic']}  ({state})"))
+            kind = "private, " if held.get("private") else ""
+            where = f"  where {held['where']}" if held.get("where") else ""
+            write(text_line(f"{held['topic']}{where}  ({kind}{state})"))
 
 
 @click.command()
-@click.argument("topic")
+@click.argument("topic", required=False)
+@link_file_option
+@where_option
 @timeout_option
 @daemon_options
 @pass_choices
-def unsubscribe(choices: Choices, topic: str, timeout: float | None) -> None:
-    """End the daemon's subscription to TOPIC.
+def unsubscribe(
+    choices: Choices, topic: str | None, link_file: Path | None, where: str | None, timeout: float | None
+) -> None:
+    """End the daemon's subscriptions to TOPIC, a text or a link.
 
-    It is no error if there is none. Commands that listen to the topic end.
+    With --where the one with just this condition ends, without it all to the topic. It is no error if there
+    is none. Commands that listen to what ends end, too.
 
     \b
-    Example:
+    Examples:
       hushcast unsubscribe news
+      hushcast unsubscribe --link-file fires.link --where 'kind = fire'
     """
+    check_one_topic(topic, link_file)
     from hushcast_cli.asking import ask_once, daemon_socket, run
+    from hushcast_cli.links import checked_where, choose_topic
     from hushcast_cli.output import json_line, note, write
     from hushcast_cli.progress import shown_when_slow
     from hushcast_node.control.words import Unsubscribe, Unsubscribed
-    from hushcast_protocol.topics import parse_topic
-
-    name = parse_topic(topic).name
 
     async def work() -> Unsubscribed:
+        chosen = await choose_topic(topic, link_file)
+        only = None if where is None else checked_where(chosen.topic, where)
         async with shown_when_slow("ending the subscription"):
-            return await ask_once(daemon_socket(choices), Unsubscribe(name), Unsubscribed)
+            return await ask_once(daemon_socket(choices), Unsubscribe(chosen.text, only), Unsubscribed)
 
     done = run(work, timeout)
     if choices.json:

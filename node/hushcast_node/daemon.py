@@ -22,10 +22,13 @@ from hushcast_node.subscription import Subscription
 from hushcast_node.topic_keys import Derive, TopicKeys
 from hushcast_node.tracing import NoTracer, Tracer
 from hushcast_protocol.addresses import Address
+from hushcast_protocol.bodies import Content
+from hushcast_protocol.predicates import Predicate, write_where
 from hushcast_protocol.profile import Profile
 from hushcast_protocol.roster import Network, check_roster
+from hushcast_protocol.secrets import Seed
 from hushcast_protocol.tokens import topic_key
-from hushcast_protocol.topics import Topic
+from hushcast_protocol.topics import Interest, Topic
 from hushcast_protocol.wire import PublicKey
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
@@ -147,33 +150,37 @@ class Daemon:
         """Tell whether it holds a roster and, as a relay, is registered."""
         return self.rosters.newest is not None and (self.relay is None or self._registered.is_set())
 
-    async def publish(self, topic: Topic, payload: bytes) -> Accepted:
+    async def publish(self, topic: Topic, content: Content, author: Seed | None = None) -> Accepted:
         """Publish; return once a relay has given its receipt. Raises `Refusal`."""
-        return Accepted((await self.start_publication(topic, payload)).message.id)
+        return Accepted((await self.start_publication(topic, content, author)).message.id)
 
-    async def start_publication(self, topic: Topic, payload: bytes) -> Publication:
+    async def start_publication(
+        self, topic: Topic, content: Content, author: Seed | None = None
+    ) -> Publication:
         """Publish as `publish` does; the result shows which origins give receipts meanwhile."""
         assert self._publisher is not None
-        return await self._publisher.publish(topic, payload)
+        return await self._publisher.publish(topic, content, author)
 
-    async def subscribe(self, topic: Topic) -> OverlayFeed:
+    async def subscribe(self, interest: Interest) -> OverlayFeed:
         """Subscribe; return once relays route to the mailbox and can find it. Raises `Refusal`."""
         assert self.subscriber is not None
-        subscription = await self.subscriber.subscribe(topic)
+        subscription = await self.subscriber.subscribe(interest)
         await subscription.ready.wait()
         return OverlayFeed(subscription, self._nodes(subscription))
 
-    async def unsubscribe(self, topic: Topic) -> bool:
-        """End a subscription; return whether there was one."""
+    async def unsubscribe(self, topic: Topic, predicate: Predicate | None = None) -> bool:
+        """End one subscription to a topic, or without a predicate all; return whether there was one."""
         assert self.subscriber is not None
-        return await self.subscriber.unsubscribe(topic)
+        return await self.subscriber.unsubscribe(topic, predicate)
 
     def subscriptions(self) -> list[dict[str, Any]]:
         """Describe the subscriptions held."""
         assert self.subscriber is not None
         return [
             {
-                "topic": subscription.topic.name,
+                "topic": subscription.interest.topic.name,
+                "where": write_where(subscription.interest.predicate),
+                "private": subscription.interest.topic.secret is not None,
                 "nodes": self._nodes(subscription),
                 "ready": subscription.ready.is_set(),
                 "since": round(subscription.created, 3),

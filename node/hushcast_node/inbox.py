@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import msgspec
 import trio
 
+from hushcast_protocol.bodies import Content
 from hushcast_protocol.wire import encode
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
@@ -26,6 +27,10 @@ class Received(msgspec.Struct, frozen=True, array_like=True):
     id: bytes
     payload: bytes
     received_at: float  # Unix seconds
+    values: dict[str, str | int] = {}
+    """Attributes, numbers as places on their grids."""
+    author: bytes | None = None
+    """The Ed25519 key whose signature holds."""
 
 
 _decode = msgspec.msgpack.Decoder(Received).decode
@@ -73,14 +78,16 @@ class Inbox:
         """Tell whether a message came before."""
         return message_id in self._seen
 
-    async def put(self, message_id: bytes, day: int, payload: bytes) -> bool:
+    async def put(self, message_id: bytes, day: int, content: Content) -> bool:
         """Take a message that is new; on return it is durable, and listeners hear of it.
 
         Returns whether it was new.
         """
         if self._closed or self.knows(message_id):
             return False
-        received = Received(message_id, payload, self._env.now())
+        received = Received(
+            message_id, content.payload, self._env.now(), dict(content.values), content.author
+        )
         self._seen[message_id] = day
         self._last += 1
         number = self._last
@@ -88,11 +95,20 @@ class Inbox:
             Change(_MESSAGE, self._key(number), encode(received)),
             Change(_SEEN, self._subscription + message_id, day.to_bytes(8, "big")),
         )
-        self._hold(number, len(payload), received.received_at)
+        self._hold(number, len(content.payload), received.received_at)
         self._counters.add("messages_delivered")
         self._make_room()
         self._arrival.set()
         self._arrival = trio.Event()
+        return True
+
+    def pass_over(self, message_id: bytes, day: int) -> bool:
+        """Remember a message that was not wanted, so that it counts once; return whether it was new."""
+        if self.knows(message_id):
+            return False
+        self._seen[message_id] = day
+        self._store.write_soon(Change(_SEEN, self._subscription + message_id, day.to_bytes(8, "big")))
+        self._make_room()
         return True
 
     def listen(self) -> InboxListener:

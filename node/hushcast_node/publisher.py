@@ -11,12 +11,14 @@ from hushcast_node.connector import Connector
 from hushcast_node.rosters import RosterKeeper
 from hushcast_node.topic_keys import TopicKeys
 from hushcast_node.tracing import Tracer
+from hushcast_protocol.bodies import Content, compose
 from hushcast_protocol.errors import PeerError, Refusal
 from hushcast_protocol.frames import Drop, Receipt
-from hushcast_protocol.messages import MAX_PAYLOAD, Message, compose
+from hushcast_protocol.messages import Message
 from hushcast_protocol.profile import Profile
 from hushcast_protocol.roster import Relay
-from hushcast_protocol.tokens import token
+from hushcast_protocol.secrets import Seed
+from hushcast_protocol.tokens import published_tokens
 from hushcast_protocol.topics import Topic
 from hushcast_protocol.wire import RelayId
 from hushcast_runtime.environment import Environment
@@ -62,13 +64,11 @@ class Publisher:
         self._nursery = nursery
         self._under_way = 0
 
-    async def publish(self, topic: Topic, payload: bytes) -> Publication:
+    async def publish(self, topic: Topic, content: Content, author: Seed | None = None) -> Publication:
         """Publish, and return once a relay has given its receipt; the other drops go on meanwhile.
 
-        Raises `Refusal` where there is no roster, the payload is too large, or no relay accepts.
+        Raises `Refusal` where there is no roster, the content is too large, or no relay accepts.
         """
-        if len(payload) > MAX_PAYLOAD:
-            raise Refusal(f"the payload has {len(payload)} bytes: at most {MAX_PAYLOAD} are possible")
         roster = self._rosters.current()
         if not roster.origins:
             raise Refusal("no relay takes messages yet: relays are origins from their second epoch on")
@@ -78,7 +78,8 @@ class Publisher:
         pool = self._env.sample(roster.origins, len(roster.origins))
         day = self._rosters.calendar.day(self._env.now())
         key = await self._keys.get(topic, day)
-        message = compose(key, day, (token(key),), payload, self._env.randomness)
+        tokens = published_tokens(key, topic, content.values, self._env.randomness)
+        message = compose(key, day, tokens, content, self._env.randomness, author)
         publication = Publication(message)
         self._nursery.start_soon(self._drop_all, topic, publication, [roster.relays[relay] for relay in pool])
         await publication.accepted.wait()

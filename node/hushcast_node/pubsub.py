@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from hushcast_node.inbox import Received
-from hushcast_protocol.topics import Topic
+from hushcast_protocol.bodies import Content
+from hushcast_protocol.predicates import Predicate
+from hushcast_protocol.secrets import Seed
+from hushcast_protocol.topics import Interest, Topic
 
 
 @dataclass(frozen=True)
@@ -36,14 +39,14 @@ class Feed(Protocol):
 class PubSub(Protocol):
     """Publish/subscribe as applications see it; every method raises `Refusal` with a reason for people."""
 
-    async def publish(self, topic: Topic, payload: bytes) -> Accepted:
-        """Return once the network has taken the message over."""
+    async def publish(self, topic: Topic, content: Content, author: Seed | None = None) -> Accepted:
+        """Return once the network has taken the message over; `author` signs it inside the seal."""
 
-    async def subscribe(self, topic: Topic) -> Feed:
-        """Return once messages on `topic` reach this daemon; the subscription outlives the feed."""
+    async def subscribe(self, interest: Interest) -> Feed:
+        """Return once the messages that are wanted reach this daemon; the subscription outlives the feed."""
 
-    async def unsubscribe(self, topic: Topic) -> bool:
-        """End a subscription; return whether there was one."""
+    async def unsubscribe(self, topic: Topic, predicate: Predicate | None = None) -> bool:
+        """End one subscription to a topic, or without a predicate all; return whether there was one."""
 
     def subscriptions(self) -> list[dict[str, Any]]:
         """Describe the subscriptions held, `{"topic", …}` each."""

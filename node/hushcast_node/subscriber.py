@@ -14,17 +14,25 @@ from hushcast_node.inbox import Inbox
 from hushcast_node.installing import Installer
 from hushcast_node.mailbox import MAX_CONNECTIONS, Mailbox
 from hushcast_node.rosters import RosterKeeper
-from hushcast_node.subscription import ID_SIZE, Planned, Subscription, SubscriptionRecords
+from hushcast_node.subscription import (
+    ID_SIZE,
+    Planned,
+    Subscription,
+    SubscriptionRecords,
+    interest_of,
+)
 from hushcast_node.topic_keys import TopicKeys
 from hushcast_node.tracing import Tracer
 from hushcast_protocol.addresses import Address
+from hushcast_protocol.bodies import open_body
 from hushcast_protocol.errors import AuthenticationError, DecodeError, Refusal
 from hushcast_protocol.installations import Installation, ListedRoot, MailboxRoot
-from hushcast_protocol.messages import Message, check_message, open_body
+from hushcast_protocol.messages import Message, check_message
+from hushcast_protocol.predicates import Predicate
 from hushcast_protocol.profile import Profile, Root
 from hushcast_protocol.secrets import LeaseSecret, Seed
-from hushcast_protocol.tokens import token
-from hushcast_protocol.topics import Topic
+from hushcast_protocol.tokens import check_predicate, entry_tokens, token
+from hushcast_protocol.topics import Interest, Topic, check_values
 from hushcast_protocol.tree import graft, plan
 from hushcast_protocol.wire import RelayId
 from hushcast_runtime.counters import Counters
@@ -72,13 +80,13 @@ class Subscriber:
         self._nursery = nursery
         self._records = SubscriptionRecords(store)
         self._installer = Installer(rosters, connector, env)
-        self._by_topic: dict[Topic, Subscription] = {}
+        self._by_interest: dict[Interest, Subscription] = {}
         self._withdrawing: list[Planned] = []
 
     @property
     def subscriptions(self) -> list[Subscription]:
         """The subscriptions held, oldest first."""
-        return list(self._by_topic.values())
+        return list(self._by_interest.values())
 
     async def load(self) -> None:
         """Take up the subscriptions, and the withdrawals, that a restart interrupted."""
@@ -88,7 +96,7 @@ class Subscriber:
         ):
             subscription = Subscription(
                 name,
-                Topic(stored.topic),
+                interest_of(stored),
                 Seed(stored.seed),
                 stored.created,
                 stored.renewal,
@@ -107,22 +115,24 @@ class Subscriber:
         for subscription in held.values():
             self._start(subscription)
 
-    async def subscribe(self, topic: Topic) -> Subscription:
-        """Return the subscription to a topic, new or held; its `ready` tells when messages reach it.
+    async def subscribe(self, interest: Interest) -> Subscription:
+        """Return the subscription for an interest, new or held; its `ready` tells when messages reach it.
 
-        Raises `Refusal` where there is no roster, or too many subscriptions.
+        Raises `Refusal` where there is no roster, or too many subscriptions; `UsageError` if no tokens can
+        cover what is wanted.
         """
-        if (held := self._by_topic.get(topic)) is not None:
+        if (held := self._by_interest.get(interest)) is not None:
             return held
+        check_predicate(interest.predicate)
         self._rosters.current()
         if self._profile.root is Root.LISTED and self._relay is None:
             raise Refusal("under the profile paper only relays can subscribe: this daemon is a client")
-        if len(self._by_topic) >= MAX_SUBSCRIPTIONS:
+        if len(self._by_interest) >= MAX_SUBSCRIPTIONS:
             raise Refusal(f"this daemon has {MAX_SUBSCRIPTIONS} subscriptions: unsubscribe from one first")
         name = self._env.randomness(ID_SIZE)
         subscription = Subscription(
             name,
-            topic,
+            interest,
             Seed.draw(self._env.randomness),
             self._env.now(),
             self._env.uniform(LATEST_RENEWAL, EARLIEST_RENEWAL),
@@ -130,30 +140,40 @@ class Subscriber:
         )
         self._start(subscription)
         await self._records.keep(subscription)
-        self._tracer.tell("subscribed", topic=topic.name, mailbox=subscription.seed.public())
+        self._tracer.tell("subscribed", topic=interest.topic.name, mailbox=subscription.seed.public())
         return subscription
 
-    async def unsubscribe(self, topic: Topic) -> bool:
-        """End a subscription: nothing is delivered from now on, and relays are told to forget it.
+    async def unsubscribe(self, topic: Topic, predicate: Predicate | None) -> bool:
+        """End the subscription for an interest, or, without a predicate, all to a topic.
 
-        Returns whether there was one. What relays do not confirm soon is repeated in the background.
+        Nothing is delivered from now on, and relays are told to forget it. Returns whether there was one.
+        What relays do not confirm soon is repeated in the background.
         """
-        subscription = self._by_topic.pop(topic, None)
-        if subscription is None:
-            return False
+        ending = [
+            held
+            for interest, held in self._by_interest.items()
+            if interest.topic == topic and predicate in (None, interest.predicate)
+        ]
+        with trio.move_on_after(WITHDRAW_WITHIN):
+            async with trio.open_nursery() as nursery:
+                for subscription in ending:
+                    for planned in await self._end(subscription):
+                        nursery.start_soon(self._withdraw, planned)
+        return bool(ending)
+
+    async def _end(self, subscription: Subscription) -> list[Planned]:
+        """Deliver no more, forget the subscription durably; return the installations to be withdrawn."""
+        del self._by_interest[subscription.interest]
         subscription.scope.cancel()
         subscription.ready.set()  # who still waits for it hears from the closed inbox that it ended
         subscription.inbox.close()
         await self._records.end(subscription)
         await subscription.inbox.erase()
-        self._tracer.tell("unsubscribed", topic=topic.name, mailbox=subscription.seed.public())
+        topic = subscription.interest.topic.name
+        self._tracer.tell("unsubscribed", topic=topic, mailbox=subscription.seed.public())
         ended = list(subscription.planned.values())
         self._withdrawing += ended
-        with trio.move_on_after(WITHDRAW_WITHIN):
-            async with trio.open_nursery() as nursery:
-                for planned in ended:
-                    nursery.start_soon(self._withdraw, planned)
-        return True
+        return ended
 
     async def keep_withdrawing(self) -> None:
         """Repeat withdrawals until confirmed or lapsed, and forget days gone by, until cancelled."""
@@ -170,11 +190,11 @@ class Subscriber:
             return
         for subscription in self.subscriptions:
             planned = subscription.planned.get(message.day)
-            if planned is not None and not set(planned.installation.tokens).isdisjoint(message.tokens):
+            if planned is not None and planned.installation.trunk == message.tokens[0]:
                 await self._deliver(subscription, message)
 
     def _start(self, subscription: Subscription) -> None:
-        self._by_topic[subscription.topic] = subscription
+        self._by_interest[subscription.interest] = subscription
         self._nursery.start_soon(self._keep, subscription)
 
     async def _keep(self, subscription: Subscription) -> None:
@@ -220,17 +240,21 @@ class Subscriber:
         if message.day not in self._calendar.open_days(self._env.now()):
             self._counters.add("refused_day")
             return
-        key = await self._keys.get(subscription.topic, message.day)
+        topic = subscription.interest.topic
+        key = await self._keys.get(topic, message.day)
         try:
-            payload = open_body(key, message)
+            content = open_body(key, message)
+            check_values(topic, content.values)
         except (AuthenticationError, DecodeError):
             self._counters.add("messages_not_ours")
             return
-        if await subscription.inbox.put(message.id, message.day, payload):
-            self._tracer.observe(
-                "delivered", message=message.id, tokens=message.tokens, size=len(message.body)
-            )
-            self._tracer.tell("delivered", topic=subscription.topic.name, message=message.id)
+        self._tracer.observe("delivered", message=message.id, tokens=message.tokens, size=len(message.body))
+        if not subscription.interest.predicate.matches(content.values):
+            if subscription.inbox.pass_over(message.id, message.day):
+                self._counters.add("messages_excess")
+            return
+        if await subscription.inbox.put(message.id, message.day, content):
+            self._tracer.tell("delivered", topic=topic.name, message=message.id)
 
     async def _install_in_time(self, subscription: Subscription) -> None:
         await subscription.opened.wait()
@@ -274,26 +298,28 @@ class Subscriber:
         relays = [relay for relay in roster.relays if not listed or relay != self._relay]
         seed = self._env.randomness(32)
         tree = await self._env.compute(plan, relays, self._profile.depth, seed)
-        key = await self._keys.get(subscription.topic, day)
+        key = await self._keys.get(subscription.interest.topic, day)
         if listed:
             assert self._relay is not None
             root: MailboxRoot | ListedRoot = ListedRoot(self._relay)
         else:
             assert subscription.address is not None
             root = MailboxRoot(subscription.seed, subscription.address)
-        installation = Installation(day, root, tree, (token(key),), LeaseSecret.draw(self._env.randomness))
+        entries = entry_tokens(key, subscription.interest.predicate)
+        secret = LeaseSecret.draw(self._env.randomness)
+        installation = Installation(day, root, tree, token(key), entries, secret)
         planned = Planned(subscription.id, installation, set(tree.parents))
         # On disk before any relay hears of it: what is installed can always be withdrawn.
         await self._records.keep_installation(planned)
         subscription.planned[day] = planned
         self._tracer.tell(
             "installed",
-            topic=subscription.topic.name,
+            topic=subscription.interest.topic.name,
             mailbox=subscription.seed.public(),
             day=day,
             depth=self._profile.depth,
             tree=dict(tree.parents),
-            tokens=installation.tokens,
+            tokens=(installation.trunk, *installation.entries),
         )
 
     async def _complete(self, planned: Planned) -> None:

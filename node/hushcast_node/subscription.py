@@ -10,8 +10,9 @@ import trio
 from hushcast_node.inbox import Inbox
 from hushcast_protocol.addresses import Address, parse_address
 from hushcast_protocol.installations import Installation, ListedRoot, MailboxRoot
+from hushcast_protocol.predicates import parse_where, write_where
 from hushcast_protocol.secrets import LeaseSecret, Seed
-from hushcast_protocol.topics import Topic
+from hushcast_protocol.topics import Interest, parse_topic, write_link
 from hushcast_protocol.tree import Tree
 from hushcast_protocol.wire import RelayId, encode
 from hushcast_runtime.store import Change, Store
@@ -38,10 +39,10 @@ class Planned:
 
 @dataclass(eq=False)
 class Subscription:
-    """What one daemon holds for one topic, shared by all its applications."""
+    """What one daemon holds for one interest, shared by all its applications."""
 
     id: bytes
-    topic: Topic
+    interest: Interest
     seed: Seed
     created: float
     renewal: float
@@ -65,7 +66,8 @@ class Subscription:
 
 
 class _StoredSubscription(msgspec.Struct, frozen=True, array_like=True):
-    topic: str
+    link: str
+    where: str
     seed: bytes
     created: float
     renewal: float
@@ -78,10 +80,17 @@ class _StoredInstallation(msgspec.Struct, frozen=True, array_like=True):
     root_seed: bytes | None
     root_address: str | None
     parents: list[tuple[bytes, bytes | None]]
-    tokens: tuple[bytes, ...]
+    trunk: bytes
+    entries: tuple[bytes, ...]
     secret: bytes
     missing: list[bytes]
     withdrawing: bool
+
+
+def interest_of(stored: _StoredSubscription) -> Interest:
+    """Return the interest that a stored subscription is for."""
+    topic = parse_topic(stored.link)
+    return Interest(topic, parse_where(stored.where, topic.attributes))
 
 
 _decode_subscription = msgspec.msgpack.Decoder(_StoredSubscription).decode
@@ -97,7 +106,8 @@ class SubscriptionRecords:
     async def keep(self, subscription: Subscription) -> None:
         """Write a subscription; durable on return."""
         stored = _StoredSubscription(
-            subscription.topic.name,
+            write_link(subscription.interest.topic),
+            write_where(subscription.interest.predicate),
             subscription.seed.reveal(),
             subscription.created,
             subscription.renewal,
@@ -115,7 +125,8 @@ class SubscriptionRecords:
             root.seed.reveal() if isinstance(root, MailboxRoot) else None,
             root.address if isinstance(root, MailboxRoot) else None,
             list(installation.tree.parents.items()),
-            installation.tokens,
+            installation.trunk,
+            installation.entries,
             installation.secret.reveal(),
             sorted(planned.missing),
             planned.withdrawing,
@@ -150,7 +161,8 @@ class SubscriptionRecords:
                         stored.day,
                         _root(stored),
                         Tree(dict(stored.parents)),
-                        stored.tokens,
+                        stored.trunk,
+                        stored.entries,
                         LeaseSecret(stored.secret),
                     ),
                     set(stored.missing),

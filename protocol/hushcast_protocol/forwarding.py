@@ -12,7 +12,7 @@ from hushcast_protocol.hops import Hop
 from hushcast_protocol.leases import LeaseBook
 from hushcast_protocol.messages import Message
 from hushcast_protocol.profile import Profile
-from hushcast_protocol.tokens import element
+from hushcast_protocol.tokens import ORIGIN, element
 from hushcast_protocol.trail import MAX_BITS_SET, Trail
 from hushcast_protocol.wire import RelayId
 
@@ -31,7 +31,7 @@ class Outcome(Enum):
 
 @dataclass(frozen=True)
 class Send:
-    """A message for one next hop, with the tokens that led there."""
+    """A message for one next hop."""
 
     hop: Hop
     message: Message
@@ -111,8 +111,9 @@ class Router:
         if known and not self._profile.edge_elements:
             # As published a relay sends to all its next hops at once, so a second copy brings nothing new.
             return Decision(Outcome.DUPLICATE, popcount=popcount)
-        tokens = self._fresh_tokens(message, previous)
-        if not tokens:
+        trunk = message.tokens[0]
+        hops = self._fresh_hops(message, previous)
+        if not hops:
             outcome = Outcome.DUPLICATE if known else Outcome.UNROUTED
             return Decision(outcome, popcount=popcount)
         trail.add(self._labels[0])
@@ -120,14 +121,9 @@ class Router:
             raise DecodeError("a trail has no room for another relay")
         # Only now, and only what is sent on: neither a forged trail nor a message without a route may make
         # the memory hold a true copy for sent, or push out others.
-        pairs = ((token, hop) for hop, matched in tokens.items() for token in matched)
-        self._memory.note(message.id, now, pairs)
-        header = trail.to_bytes()
-        sends = tuple(
-            Send(hop, Message(message.id, message.day, tuple(matched), header, message.body))
-            for hop, matched in tokens.items()
-        )
-        return Decision(Outcome.FORWARDED, sends, popcount)
+        self._memory.note(message.id, now, ((trunk, hop) for hop in hops))
+        onward = Message(message.id, message.day, (trunk,), trail.to_bytes(), message.body)
+        return Decision(Outcome.FORWARDED, tuple(Send(hop, onward) for hop in hops), popcount)
 
     def _is_loop(self, known: bool, now: float) -> bool:
         if self._profile.trail_alone_drops:
@@ -135,14 +131,20 @@ class Router:
         # Where the id is known, memory of (token, next hop) ends the loop and loses nothing.
         return not known and self._memory.may_have_forgotten(now)
 
-    def _fresh_tokens(self, message: Message, previous: bytes) -> dict[Hop, list[bytes]]:
-        sent = self._memory.sent(message.id)
-        fresh: dict[Hop, list[bytes]] = {}
+    def _fresh_hops(self, message: Message, previous: bytes) -> list[Hop]:
+        """Return the next hops that this message was not yet sent to.
+
+        Where it enters the overlay all its tokens are looked up; in a tree it follows the trunk alone.
+        """
         table = self._leases.table(message.day)
         if table is None:
-            return fresh
-        for token in dict.fromkeys(message.tokens):
+            return []
+        trunk = message.tokens[0]
+        sent = self._memory.sent(message.id)
+        asked = message.tokens if previous == ORIGIN else (trunk,)
+        found: dict[Hop, None] = {}
+        for token in asked:
             for hop in table.lookup(element(self._profile, token, self._relay, previous)):
-                if (token, hop) not in sent:
-                    fresh.setdefault(hop, []).append(token)
-        return fresh
+                if (trunk, hop) not in sent:
+                    found[hop] = None
+        return list(found)

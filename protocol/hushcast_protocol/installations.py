@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hushcast_protocol.addresses import Address
@@ -44,12 +44,16 @@ class ListedRoot:
 
 @dataclass(frozen=True)
 class Installation:
-    """One subscription on one day: under which root, along which tree, for which tokens."""
+    """One subscription on one day: under which root, along which tree, for which tokens.
+
+    Messages enter the tree at any relay by one of the `entries`, and climb it by the `trunk`.
+    """
 
     day: int
     root: MailboxRoot | ListedRoot
     tree: Tree
-    tokens: tuple[bytes, ...]
+    trunk: bytes
+    entries: tuple[bytes, ...]
     secret: LeaseSecret
 
     def install(self, profile: Profile, relay: RelayId) -> Install:
@@ -62,16 +66,17 @@ class Installation:
             hop = ToMailbox(give_consent(self.root.seed, self.root.address, relay, lease, self.day))
         else:
             hop = ToRelay(self.root.relay)
-        hops = (ORIGIN, *self.tree.children.get(relay, ()))
-        return Install(lease, self.day, hop, self._elements(profile, relay, hops))
+        return Install(lease, self.day, hop, self._elements(profile, relay))
 
     def withdraw(self, relay: RelayId) -> Withdraw:
         """Return the instruction for `relay` to forget its lease."""
         return Withdraw(lease_word(self.secret, relay))
 
-    def _elements(self, profile: Profile, relay: RelayId, hops: Iterable[RelayId]) -> tuple[bytes, ...]:
+    def _elements(self, profile: Profile, relay: RelayId) -> tuple[bytes, ...]:
+        entering = {element(profile, entry, relay, ORIGIN) for entry in self.entries}
+        climbing = {element(profile, self.trunk, relay, child) for child in self.tree.children.get(relay, ())}
         # Sorted, as hashes are, so that the order tells nothing and equal installs are equal bytes.
-        return tuple(sorted({element(profile, token, relay, hop) for hop in hops for token in self.tokens}))
+        return tuple(sorted(entering | climbing))
 
 
 def seal_down(

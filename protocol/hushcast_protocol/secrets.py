@@ -86,6 +86,12 @@ class FilterKey(Secret):
     __slots__ = ()
 
 
+class TopicSecret(Secret):
+    """What a private topic's link carries: who has it can find and read the topic."""
+
+    __slots__ = ()
+
+
 class LeaseSecret(Secret):
     """What only the subscriber knows of an installation: words and ids of its leases come from it."""
 

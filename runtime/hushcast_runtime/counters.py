@@ -12,6 +12,7 @@ COUNTERS = {
     "messages_unrouted": "messages for which this relay had no next hop",
     "messages_expired": "messages given up because their day was over",
     "messages_lost_inbox": "messages dropped from the inbox unseen: too old, or it was full",
+    "messages_excess": "messages that came to a mailbox and did not match what was wanted",
     "messages_not_ours": "messages at a mailbox that do not open under its topic",
     "parcels_opened": "parcels opened and carried out",
     "refused_form": "what was refused because its bytes or signatures did not hold",

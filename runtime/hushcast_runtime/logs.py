@@ -22,7 +22,8 @@ def configure_logs(level: Level, as_json: bool) -> None:
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level.upper())),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        # Standard error as it is at each line, not as it was now: it may be replaced and the old one closed.
+        logger_factory=lambda *names: structlog.PrintLogger(sys.stderr),
         cache_logger_on_first_use=False,
     )
     # stem logs addresses of services at low levels: none of it may reach the journal.

@@ -23,12 +23,13 @@ from hushcast_node.identity import draw_identity
 from hushcast_node.publisher import Publication
 from hushcast_node.subscription import Subscription
 from hushcast_node.tracing import FileTracer, NoTracer, Tracer
+from hushcast_protocol.bodies import Content
 from hushcast_protocol.epochs import EPOCHS_A_DAY
 from hushcast_protocol.profile import PROFILES, Root
 from hushcast_protocol.roster import Network, check_roster
 from hushcast_protocol.secrets import Seed
 from hushcast_protocol.tokens import topic_key
-from hushcast_protocol.topics import Topic, parse_topic
+from hushcast_protocol.topics import Interest, Topic, parse_topic
 from hushcast_runtime.environment import Environment, simulated_environment
 from hushcast_runtime.store import MemoryStore
 from hushcast_runtime.transports.memory import MemoryNetwork
@@ -194,9 +195,10 @@ class _Simulation:
         subscriptions: dict[Topic, list[Subscription]] = {topic: [] for topic in topics}
 
         async def subscribe(daemon: Daemon, topic: Topic, number: int) -> None:
-            feed = await daemon.subscribe(topic)
+            interest = Interest(topic)
+            feed = await daemon.subscribe(interest)
             assert daemon.subscriber is not None
-            held = next(held for held in daemon.subscriber.subscriptions if held.topic == topic)
+            held = next(held for held in daemon.subscriber.subscriptions if held.interest == interest)
             subscriptions[topic].append(held)
             nursery.start_soon(self._listen, feed, number)
 
@@ -219,7 +221,7 @@ class _Simulation:
         publications: list[tuple[Topic, Publication]] = []
 
         async def publish(daemon: Daemon, topic: Topic) -> None:
-            publications.append((topic, await daemon.start_publication(topic, b"simulated")))
+            publications.append((topic, await daemon.start_publication(topic, Content(b"simulated"))))
 
         async with trio.open_nursery() as publishing:
             for number in range(self._scenario.publications):

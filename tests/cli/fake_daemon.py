@@ -12,8 +12,12 @@ import trio
 from hushcast_node.control.server import ControlServer
 from hushcast_node.inbox import Inbox, InboxListener, Received
 from hushcast_node.pubsub import Accepted
+from hushcast_protocol.attributes import Value
+from hushcast_protocol.bodies import Content
 from hushcast_protocol.errors import Refusal
-from hushcast_protocol.topics import Topic, parse_topic
+from hushcast_protocol.predicates import Predicate, write_where
+from hushcast_protocol.secrets import Seed
+from hushcast_protocol.topics import Interest, Topic, parse_topic
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment, system_environment
 from hushcast_runtime.store import MemoryStore
@@ -48,6 +52,7 @@ class FakePubSub:
 
     def __init__(self) -> None:
         self.published: list[tuple[str, bytes]] = []
+        self.values: list[dict[str, Value]] = []  # attributes of what was published
         self.acknowledged: list[int] = []
         self.installed = trio.Event()  # subscribing waits for it
         self.installed.set()
@@ -56,37 +61,54 @@ class FakePubSub:
         self.feeds = 0
         self._feeds_changed = trio.Event()
         self._env: Environment = system_environment()
-        self._inboxes: dict[Topic, Inbox] = {}
+        self._inboxes: dict[Interest, Inbox] = {}
         self._ids = itertools.count()
 
-    async def publish(self, topic: Topic, payload: bytes) -> Accepted:
+    async def publish(self, topic: Topic, content: Content, author: Seed | None = None) -> Accepted:
         if topic == UNREACHABLE:
             raise Refusal(REFUSAL)
         await self.receipts.wait()
-        self.published.append((topic.name, payload))
+        self.published.append((topic.name, content.payload))
+        self.values.append(dict(content.values))
         message_id = hashlib.sha256(str(next(self._ids)).encode()).digest()
-        if topic in self._inboxes:
-            await self._inboxes[topic].put(message_id, 0, payload)
+        signed = Content(content.payload, content.values, author.public() if author else None)
+        for interest, inbox in self._inboxes.items():
+            if interest.topic == topic and interest.predicate.matches(content.values):
+                await inbox.put(message_id, 0, signed)
         return Accepted(message_id)
 
-    async def subscribe(self, topic: Topic) -> FakeFeed:
-        if topic == UNREACHABLE:
+    async def subscribe(self, interest: Interest) -> FakeFeed:
+        if interest.topic == UNREACHABLE:
             raise Refusal(REFUSAL)
         await self.installed.wait()
-        feed = FakeFeed(self.hold(topic), self.acknowledged)
+        feed = FakeFeed(self.hold(interest), self.acknowledged)
         self.feeds += 1
         self._feeds_changed.set()
         self._feeds_changed = trio.Event()
         return feed
 
-    async def unsubscribe(self, topic: Topic) -> bool:
-        inbox = self._inboxes.pop(topic, None)
-        if inbox is not None:
-            inbox.close()
-        return inbox is not None
+    async def unsubscribe(self, topic: Topic, predicate: Predicate | None = None) -> bool:
+        ending = [
+            interest
+            for interest in self._inboxes
+            if interest.topic == topic and predicate in (None, interest.predicate)
+        ]
+        for interest in ending:
+            self._inboxes.pop(interest).close()
+        return bool(ending)
 
     def subscriptions(self) -> list[dict[str, Any]]:
-        return [{"topic": topic.name, "nodes": NODES, "ready": True, "since": 1.5} for topic in self._inboxes]
+        return [
+            {
+                "topic": interest.topic.name,
+                "where": write_where(interest.predicate),
+                "private": interest.topic.secret is not None,
+                "nodes": NODES,
+                "ready": True,
+                "since": 1.5,
+            }
+            for interest in self._inboxes
+        ]
 
     def status(self) -> dict[str, Any]:
         return {
@@ -98,11 +120,12 @@ class FakePubSub:
             "tor": None,
         }
 
-    def hold(self, topic: Topic) -> Inbox:
-        """Return the topic's inbox, subscribing if there is none."""
-        if topic not in self._inboxes:
-            self._inboxes[topic] = Inbox(topic.name.encode() + b"\x00", self._env, MemoryStore(), Counters())
-        return self._inboxes[topic]
+    def hold(self, interest: Interest) -> Inbox:
+        """Return an interest's inbox, subscribing if there is none."""
+        if interest not in self._inboxes:
+            name = str(len(self._inboxes)).encode() + b"\x00"
+            self._inboxes[interest] = Inbox(name, self._env, MemoryStore(), Counters())
+        return self._inboxes[interest]
 
     async def until_feeds(self, count: int) -> None:
         """Wait until so many applications have begun to listen."""
@@ -129,11 +152,13 @@ class FakeDaemon:
         """Close the socket and every connection, as a daemon does that dies."""
         self._scope.cancel()
 
-    async def put(self, topic: str, payload: bytes) -> bytes:
+    async def put(
+        self, topic: str, payload: bytes, values: dict[str, Value] | None = None, author: Seed | None = None
+    ) -> bytes:
         """Let a message arrive; return its id."""
-        name = parse_topic(topic)
-        self.service.hold(name)
-        return (await self.service.publish(name, payload)).id
+        named = parse_topic(topic)
+        self.service.hold(Interest(named))
+        return (await self.service.publish(named, Content(payload, values or {}), author)).id
 
     async def _run(self, server: ControlServer, task_status: trio.TaskStatus[None]) -> None:
         with self._scope:

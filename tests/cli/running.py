@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,21 @@ async def hushcast(
             env=environment() if env is None else env,
         )
     return Outcome(done.returncode, done.stdout, done.stderr.decode())
+
+
+async def side_by_side(*commands: Sequence[str | Path]) -> list[Outcome]:
+    """Run commands to their ends, two at a time; return their outcomes in the order given."""
+    outcomes: dict[int, Outcome] = {}
+    limit = trio.CapacityLimiter(2)
+
+    async def one(number: int, command: Sequence[str | Path]) -> None:
+        async with limit:
+            outcomes[number] = await hushcast(*command)
+
+    async with trio.open_nursery() as nursery:
+        for number, command in enumerate(commands):
+            nursery.start_soon(one, number, command)
+    return [outcomes[number] for number in range(len(commands))]
 
 
 class Running:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -22,11 +22,12 @@ from hushcast_protocol.addresses import Address
 from hushcast_protocol.epochs import EPOCHS_A_DAY
 from hushcast_protocol.frames import MAX_OVERLAY_FRAME, OverlayFrame, decode_overlay
 from hushcast_protocol.links import Link
+from hushcast_protocol.predicates import parse_where
 from hushcast_protocol.profile import HARDENED
 from hushcast_protocol.roster import Network, View, check_roster
 from hushcast_protocol.secrets import Seed
 from hushcast_protocol.tokens import topic_key
-from hushcast_protocol.topics import parse_topic
+from hushcast_protocol.topics import Interest, parse_topic
 from hushcast_runtime.channel import Channel, open_channel
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment, simulated_environment
@@ -263,11 +264,12 @@ class Node(_Process):
 
     def subscription(self, topic: Any = ONE) -> Subscription:
         assert self.daemon.subscriber is not None
-        return next(held for held in self.daemon.subscriber.subscriptions if held.topic == topic)
+        return next(held for held in self.daemon.subscriber.subscriptions if held.interest.topic == topic)
 
-    async def listen(self, topic: Any = ONE) -> Ear:
+    async def listen(self, topic: Any = ONE, where: str = "") -> Ear:
         """Subscribe, and collect what comes."""
-        return Ear(self.network, await self.daemon.subscribe(topic))
+        interest = Interest(topic, parse_where(where, topic.attributes))
+        return Ear(self.network, await self.daemon.subscribe(interest))
 
 
 class Ear:
@@ -309,11 +311,23 @@ class Ear:
 class SmallNetwork:
     """The network, and what tests ask of it."""
 
-    def __init__(self, nursery: trio.Nursery, relays: int, clients: int, seed: int, **profile: Any) -> None:
+    def __init__(
+        self,
+        nursery: trio.Nursery,
+        relays: int,
+        clients: int,
+        seed: int,
+        epoch: int = EPOCH_SECONDS,
+        skews: Mapping[str, float] | None = None,
+        **profile: Any,
+    ) -> None:
+        """`skews` are the seconds that a daemon's clock is ahead, by its name."""
         self.nursery = nursery
         self.seed = seed
+        self.epoch = epoch
+        self.skews = skews or {}
         self.profile = replace(HARDENED, **profile)
-        self.net = Network("small", "hardened", EPOCH_SECONDS)
+        self.net = Network("small", "hardened", epoch)
         self.calendar = self.net.calendar
         self.env = self.environment("network")
         self.wires = MemoryNetwork(lambda: self.env.uniform(SHORTEST_WAY, LONGEST_WAY))
@@ -330,12 +344,13 @@ class SmallNetwork:
         if self.traces is None:
             return NoTracer()
         name = node.id.hex() if node.identity else node.name
-        tracer = FileTracer(self.traces, node.name, name, BEGIN, EPOCH_SECONDS, env)
+        tracer = FileTracer(self.traces, node.name, name, BEGIN, self.epoch, env)
         self.tracers.append(tracer)
         return tracer
 
     def environment(self, name: str) -> Environment:
-        return simulated_environment(f"{self.seed} {name}", BEGIN)
+        begin = BEGIN * self.epoch / EPOCH_SECONDS
+        return simulated_environment(f"{self.seed} {name}", begin + self.skews.get(name.split()[0], 0.0))
 
     def add(self, name: str, is_relay: bool, store: Store | None = None) -> Node:
         """Make a daemon that is not started yet."""
@@ -399,13 +414,16 @@ class SmallNetwork:
 
 @asynccontextmanager
 async def small_network(
-    relays: int = 5, clients: int = 2, seed: int = 1, traces: Path | None = None, **profile: Any
+    relays: int = 5, clients: int = 2, seed: int = 1, traces: Path | None = None, **others: Any
 ) -> AsyncIterator[SmallNetwork]:
-    """A network that is up; at the end no daemon may have met an error of its own program."""
+    """A network that is up; at the end no daemon may have met an error of its own program.
+
+    `others` are `epoch`, `skews`, and fields of the profile.
+    """
     network = None
     try:
         async with trio.open_nursery() as nursery:
-            network = SmallNetwork(nursery, relays, clients, seed, **profile)
+            network = SmallNetwork(nursery, relays, clients, seed, **others)
             network.traces = traces
             await network.up()
             yield network

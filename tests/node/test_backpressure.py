@@ -11,6 +11,7 @@ from small_network import EPOCH_SECONDS, ONE, TWO, Node, SmallNetwork, small_net
 
 from hushcast_node.peers import MAX_QUEUE, Peers
 from hushcast_node.session import MAX_UNACKNOWLEDGED
+from hushcast_protocol.bodies import Content
 from hushcast_protocol.messages import MAX_PAYLOAD
 
 LARGEST = MAX_PAYLOAD + 100  # bytes of the largest body, a little less in truth
@@ -46,7 +47,7 @@ async def one_way_to_a_mailbox() -> AsyncIterator[tuple[SmallNetwork, Node]]:
 async def publish_many(publisher: Node, count: int = COUNT) -> list[bytes]:
     sent = [b"%d " % number + bytes(MAX_PAYLOAD - 10) for number in range(count)]
     for payload in sent:
-        await publisher.daemon.publish(ONE, payload)
+        await publisher.daemon.publish(ONE, Content(payload))
     return sent
 
 
@@ -57,7 +58,7 @@ async def test_a_subscriber_that_does_not_read_holds_up_nobody_else() -> None:
         slow.gate.shut()
         watch = Watch(net, relay)
         for number in range(COUNT):
-            await publisher.daemon.publish(ONE, b"%d " % number + bytes(MAX_PAYLOAD - 10))
+            await publisher.daemon.publish(ONE, Content(b"%d " % number + bytes(MAX_PAYLOAD - 10)))
             await quick_ear.hears(number + 1, 2.0)
         assert slow_ear.heard == []
         assert watch.most <= MAX_QUEUE + MAX_UNACKNOWLEDGED
@@ -94,7 +95,7 @@ async def test_what_waits_in_the_spool_goes_out_in_order_and_once() -> None:
         assert await ear.hears(45, 10 * EPOCH_SECONDS) == sent
         late = [b"late %d" % number for number in range(5)]
         for payload in late:
-            await publisher.daemon.publish(ONE, payload)
+            await publisher.daemon.publish(ONE, Content(payload))
         assert (await ear.hears(50))[45:] == late
         await trio.sleep(EPOCH_SECONDS)
         assert len(ear.heard) == 50
@@ -112,10 +113,10 @@ async def test_new_messages_wait_behind_old_ones(opens_after: float) -> None:
         await trio.sleep(opens_after)
         second = [b"second %d" % number for number in range(10)]
         for payload in second[:5]:
-            await publisher.daemon.publish(ONE, payload)
+            await publisher.daemon.publish(ONE, Content(payload))
         slow.gate.open()
         for payload in second[5:]:
-            await publisher.daemon.publish(ONE, payload)
+            await publisher.daemon.publish(ONE, Content(payload))
         heard = await ear.hears(50, 10 * EPOCH_SECONDS)
         assert sorted(heard) == sorted(first + second)
         assert heard == first + second
@@ -135,14 +136,14 @@ async def test_a_relay_that_does_not_read_costs_only_what_goes_through_it() -> N
         for number in range(12):
             for index, topic in enumerate((ONE, TWO)):
                 sent[index].append(b"%d" % number)
-                await publisher.daemon.publish(topic, sent[index][-1])
+                await publisher.daemon.publish(topic, Content(sent[index][-1]))
         for ear, payloads in zip(ears, sent, strict=True):
             assert sorted(await ear.hears(12)) == sorted(payloads)
         stuck.gate.open()
         await trio.sleep(2 * EPOCH_SECONDS)
         for ear in ears:
             assert len(ear.heard) == 12
-        publication = await publisher.daemon.start_publication(ONE, b"after")
+        publication = await publisher.daemon.start_publication(ONE, Content(b"after"))
         assert publication.origins
         await ears[0].hears(13)
 
@@ -150,10 +151,10 @@ async def test_a_relay_that_does_not_read_costs_only_what_goes_through_it() -> N
 async def test_an_idle_link_is_closed() -> None:
     async with one_way_to_a_mailbox() as (net, relay):
         ear = await net.clients[0].listen()
-        await net.clients[1].daemon.publish(ONE, b"x")
+        await net.clients[1].daemon.publish(ONE, Content(b"x"))
         await ear.hears(1)
         assert peers_of(relay).open_links() == 1
         await until(lambda: peers_of(relay).open_links() == 0, 320, "the link is closed")
         assert not peers_of(relay)._peers
-        await net.clients[1].daemon.publish(ONE, b"y")
+        await net.clients[1].daemon.publish(ONE, Content(b"y"))
         assert await ear.hears(2) == [b"x", b"y"]

@@ -16,12 +16,16 @@ from small_network import (
     until,
 )
 
+from hushcast_protocol.bodies import Content
+from hushcast_protocol.secrets import TopicSecret
+from hushcast_protocol.topics import Interest, make_topic
+
 
 async def publish_until(net: SmallNetwork, moment: float, every: float, by: Node) -> list[bytes]:
     sent = []
     while net.now < moment:
         sent.append(b"at %d" % net.now)
-        await by.daemon.publish(ONE, sent[-1])
+        await by.daemon.publish(ONE, Content(sent[-1]))
         await trio.sleep(every)
     return sent
 
@@ -71,19 +75,20 @@ async def test_the_next_day_is_installed_before_it_begins() -> None:
         assert set(net.leases().values()) == {2}
         one, two = (held.planned[day].installation for day in (today, today + 1))
         assert one.secret != two.secret
-        assert one.tokens != two.tokens
+        assert one.trunk != two.trunk
+        assert set(one.entries).isdisjoint(two.entries)
 
 
 async def test_a_day_changes_while_everybody_but_the_relays_is_away() -> None:
     """Leases of the next day are there; the spools keep what the subscriber's mailbox misses."""
     async with small_network(relays=4) as net:
         subscriber, publisher = net.clients
-        (await subscriber.daemon.subscribe(ONE)).close()
+        (await subscriber.daemon.subscribe(Interest(ONE))).close()
         midnight = net.calendar.day_start(net.calendar.day(net.now) + 1)
         await net.sleep_until(midnight - EPOCH_SECONDS)
         await subscriber.stop()
         await net.sleep_until(midnight + 60)
-        await publisher.daemon.publish(ONE, b"while away")
+        await publisher.daemon.publish(ONE, Content(b"while away"))
         await trio.sleep(10 * EPOCH_SECONDS)
         await subscriber.start()
         ear = await subscriber.listen()
@@ -93,15 +98,75 @@ async def test_a_day_changes_while_everybody_but_the_relays_is_away() -> None:
 async def test_two_days_of_absence_end_in_a_new_installation() -> None:
     async with small_network(relays=4) as net:
         subscriber, publisher = net.clients
-        (await subscriber.daemon.subscribe(ONE)).close()
+        (await subscriber.daemon.subscribe(Interest(ONE))).close()
         await subscriber.stop()
         await trio.sleep(2.5 * DAY_SECONDS)
         assert set(net.leases().values()) == {0}
         await subscriber.start()
         ear = await subscriber.listen()
         await until(lambda: set(net.leases().values()) == {1}, EPOCH_SECONDS)
-        await publisher.daemon.publish(ONE, b"x")
+        await publisher.daemon.publish(ONE, Content(b"x"))
         assert await ear.hears(1) == [b"x"]
+
+
+# Clocks that are apart
+
+SHORT_EPOCH = 20  # seconds; a day has 24
+NAMES = [*(f"relay-{number}" for number in range(6)), "client-0", "client-1", "directory"]
+CLOCKS = {
+    "none": {},
+    "spread over 5 s": {name: -2.5 + 5 * at / (len(NAMES) - 1) for at, name in enumerate(NAMES)},
+    "spread the other way": {name: 2.5 - 5 * at / (len(NAMES) - 1) for at, name in enumerate(NAMES)},
+    "every other one 5 s late": {name: -5.0 * (at % 2) for at, name in enumerate(NAMES)},
+    "the others 5 s late": {name: -5.0 * (1 - at % 2) for at, name in enumerate(NAMES)},
+    "the subscriber 5 s late": {"client-0": -5.0},
+    "the publisher 5 s late": {"client-1": -5.0},
+    "all but the publisher 5 s late": {name: -5.0 for name in NAMES if name != "client-1"},
+    "all but the subscriber 5 s late": {name: -5.0 for name in NAMES if name != "client-0"},
+}
+READINGS = make_topic("readings", ["level:0..65535"], TopicSecret(bytes(range(32))))
+
+
+@pytest.mark.parametrize(
+    "clocks",
+    [
+        "every other one 5 s late",
+        *(
+            pytest.param(one, marks=pytest.mark.network)
+            for one in CLOCKS
+            if one != "every other one 5 s late"
+        ),
+    ],
+)
+async def test_nothing_is_lost_or_doubled_over_two_changes_of_day_with_clocks_apart(clocks: str) -> None:
+    """A message a second on a label and on a private range topic, every other of them inside the range."""
+    async with small_network(relays=6, epoch=SHORT_EPOCH, skews=CLOCKS[clocks]) as net:
+        subscriber, publisher = net.clients
+        label = await subscriber.listen()
+        inside = await subscriber.listen(READINGS, "level in [1000, 2001]")
+        first = net.calendar.day(net.now)
+        end = net.calendar.day_start(first + 2) + 2 * SHORT_EPOCH
+        sent, wanted = [], []
+        async with trio.open_nursery() as publishing:
+            while net.now < end:
+                payload = b"%d" % len(sent)
+                sent.append(payload)
+                level = (1000, 999, 2001, 2002, 1500, 60_000)[len(sent) % 6]
+                if 1000 <= level <= 2001:
+                    wanted.append(payload)
+                publishing.start_soon(publisher.daemon.publish, ONE, Content(payload))
+                content = Content(payload, {"level": level})
+                publishing.start_soon(publisher.daemon.publish, READINGS, content)
+                await trio.sleep(1)
+        await label.hears(len(sent))
+        await inside.hears(len(wanted))
+        await trio.sleep(2 * SHORT_EPOCH)
+        assert len(sent) > 2 * 24 * SHORT_EPOCH - 60
+        assert sorted(label.payloads) == sorted(sent)
+        assert sorted(inside.payloads) == sorted(wanted)
+        assert {received.values["level"] for received in inside.heard} == {1000, 1500, 2001}
+        assert net.count("messages_expired") == 0
+        assert net.count("refused_day") == 0
 
 
 # Newcomers
@@ -126,7 +191,7 @@ async def test_a_newcomer_gets_a_seat_and_becomes_an_origin() -> None:
         assert newcomer.id in rosters.current().origins
         await until(lambda: subscriber.daemon.subscriptions()[0]["nodes"] == 5, EPOCH_SECONDS)
         for number in range(5):
-            publication = await publisher.daemon.start_publication(ONE, b"%d" % number)
+            publication = await publisher.daemon.start_publication(ONE, Content(b"%d" % number))
             await until(lambda p=publication: len(p.origins) == 5)
             assert newcomer.id in publication.origins
         await assert_each_once(ear, [b"%d" % number for number in range(5)])
@@ -145,7 +210,7 @@ async def test_a_newcomer_alone_carries_messages() -> None:
         await until(lambda: net.leases()["newcomer"] == 1, 3 * EPOCH_SECONDS)
         await trio.sleep(3 * EPOCH_SECONDS)
         for number in range(8):
-            await publisher.daemon.publish(ONE, b"%d" % number)
+            await publisher.daemon.publish(ONE, Content(b"%d" % number))
         await assert_each_once(ear, [b"%d" % number for number in range(8)])
         assert newcomer.count("messages_dropped_here") > 0
 
@@ -164,7 +229,7 @@ async def test_a_relay_that_leaves_for_good_is_lived_without() -> None:
         ear = await subscriber.listen()
         assert ear.feed.nodes == 5
         for number in range(10):
-            await publisher.daemon.publish(ONE, b"%d" % number)
+            await publisher.daemon.publish(ONE, Content(b"%d" % number))
         await assert_each_once(ear, [b"%d" % number for number in range(10)])
 
 
@@ -183,7 +248,7 @@ async def test_a_relay_down_while_subscribing_is_told_when_it_is_back(number: in
         await away.start()
         await until(lambda: subscriber.daemon.subscriptions()[0]["nodes"] == 6, 3 * EPOCH_SECONDS)
         assert set(net.leases().values()) == {1}
-        publication = await publisher.daemon.start_publication(ONE, b"x")
+        publication = await publisher.daemon.start_publication(ONE, Content(b"x"))
         await until(lambda: len(publication.origins) == 6)
         await assert_each_once(ear, [b"x"])
         assert net.count("messages_unrouted") == 0

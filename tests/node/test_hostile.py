@@ -10,6 +10,7 @@ import trio
 from small_network import BEGIN, ONE, Node, SmallNetwork, counted, derive, small_network, until
 
 from hushcast_protocol import leases, parcels
+from hushcast_protocol.bodies import Content, compose
 from hushcast_protocol.errors import PeerError
 from hushcast_protocol.frames import (
     MAX_OVERLAY_FRAME,
@@ -22,7 +23,7 @@ from hushcast_protocol.frames import (
     Receipt,
 )
 from hushcast_protocol.links import Link
-from hushcast_protocol.messages import Message, compose, message_id
+from hushcast_protocol.messages import Message, message_id
 from hushcast_protocol.roster import View
 from hushcast_protocol.secrets import ParcelKey, Seed
 from hushcast_protocol.tokens import token
@@ -41,7 +42,7 @@ async def network_that_stays_healthy() -> AsyncIterator[tuple[SmallNetwork, Node
         ear = await net.clients[0].listen()
         await until(lambda: net.count("messages_sent") == net.count("messages_received"))
         yield net, net.relays[0]
-        publication = await net.clients[1].daemon.start_publication(ONE, b"still well")
+        publication = await net.clients[1].daemon.start_publication(ONE, Content(b"still well"))
         await until(lambda: len(publication.origins) == 3)
         await until(lambda: b"still well" in ear.payloads)
         assert len(set(ear.payloads)) == len(ear.payloads)
@@ -51,7 +52,7 @@ def a_message(net: SmallNetwork, payload: bytes = b"forged", day: int | None = N
     """A message on topic one that any publisher could have made."""
     today = net.calendar.day(net.now) if day is None else day
     key = derive(ONE, net.net.id, today)
-    return compose(key, today, (token(key),), payload, net.env.randomness)
+    return compose(key, today, (token(key),), Content(payload), net.env.randomness)
 
 
 def changed(message: Message, **fields: object) -> Message:

@@ -8,9 +8,10 @@ import pytest
 import trio
 from small_network import ONE, TWO, Node, SmallNetwork, counted, derive, small_network, until
 
+from hushcast_protocol.bodies import Content, compose
 from hushcast_protocol.frames import MAX_OVERLAY_FRAME, Ack, Drop, Forward, OverlayFrame, decode_overlay
 from hushcast_protocol.links import Link
-from hushcast_protocol.messages import Message, compose
+from hushcast_protocol.messages import Message
 from hushcast_protocol.roster import View
 from hushcast_protocol.secrets import Seed
 from hushcast_protocol.tokens import token
@@ -46,7 +47,7 @@ async def visit(
 def a_message(net: SmallNetwork, payload: bytes = b"x", topic: object = ONE) -> Message:
     day = net.calendar.day(net.now)
     key = derive(topic, net.net.id, day)
-    return compose(key, day, (token(key),), payload, net.env.randomness)
+    return compose(key, day, (token(key),), Content(payload), net.env.randomness)
 
 
 async def says_nothing(channel: Channel[OverlayFrame]) -> bool:
@@ -140,7 +141,7 @@ async def test_forged_and_foreign_messages_are_not_shown() -> None:
         assert await says_nothing(channel)
         assert await counted(subscriber, "refused_form", 1)
         assert ear.heard == []
-        await net.clients[1].daemon.publish(ONE, b"true")
+        await net.clients[1].daemon.publish(ONE, Content(b"true"))
         assert await ear.hears(1) == [b"true"]
 
 
@@ -155,7 +156,8 @@ async def test_mailboxes_of_one_subscriber_share_nothing() -> None:
         assert one.renewal != two.renewal
         (first,), (second,) = one.planned.values(), two.planned.values()
         assert first.installation.secret != second.installation.secret
-        assert set(first.installation.tokens).isdisjoint(second.installation.tokens)
+        assert first.installation.trunk != second.installation.trunk
+        assert set(first.installation.entries).isdisjoint(second.installation.entries)
 
 
 async def test_a_mailbox_whose_address_cannot_be_opened_is_tried_again() -> None:
@@ -170,6 +172,6 @@ async def test_a_mailbox_whose_address_cannot_be_opened_is_tried_again() -> None
         assert not subscriber.daemon.subscriptions()[0]["ready"]
         await squatter.aclose()
         ear = await subscriber.listen()
-        await publisher.daemon.publish(ONE, b"x")
+        await publisher.daemon.publish(ONE, Content(b"x"))
         assert await ear.hears(1) == [b"x"]
         await until(lambda: subscriber.daemon.subscriptions()[0]["ready"])

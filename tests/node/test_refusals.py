@@ -8,9 +8,10 @@ from small_network import EPOCH_SECONDS, ONE, SmallNetwork, small_network, until
 
 from hushcast_node import spool, subscriber
 from hushcast_node.publisher import ATTEMPTS, MAX_UNDER_WAY, RECEIPT_TIMEOUT
+from hushcast_protocol.bodies import Content
 from hushcast_protocol.errors import Refusal
 from hushcast_protocol.messages import MAX_PAYLOAD
-from hushcast_protocol.topics import parse_topic
+from hushcast_protocol.topics import Interest, parse_topic
 
 
 async def refusal_of(awaitable: object) -> str:
@@ -26,15 +27,15 @@ async def test_without_a_roster_nothing_can_be_done() -> None:
         await net.directory.start()
         await net.clients[0].start()
         daemon = net.clients[0].daemon
-        assert "no roster yet" in await refusal_of(daemon.publish(ONE, b"x"))
-        assert "no roster yet" in await refusal_of(daemon.subscribe(ONE))
+        assert "no roster yet" in await refusal_of(daemon.publish(ONE, Content(b"x")))
+        assert "no roster yet" in await refusal_of(daemon.subscribe(Interest(ONE)))
         assert daemon.subscriptions() == []
         assert not daemon.ready
         status = daemon.status()
         assert (status["ready"], status["roster"], status["role"]) == (False, None, "client")
         await net.relays[0].start()
         await until(lambda: daemon.ready)
-        await daemon.publish(ONE, b"x")
+        await daemon.publish(ONE, Content(b"x"))
         assert net.count("internal_errors") == 0
         nursery.cancel_scope.cancel()
 
@@ -46,8 +47,8 @@ async def test_an_empty_roster_is_no_network() -> None:
         daemon = net.clients[0].daemon
         await until(lambda: daemon.rosters.newest and not daemon.rosters.newest.relays, 30 * EPOCH_SECONDS)
         await net.sleep_until(net.calendar.epoch_start(daemon.rosters.newest.epoch) + 1)
-        assert "lists no relay" in await refusal_of(daemon.publish(ONE, b"x"))
-        assert "lists no relay" in await refusal_of(daemon.subscribe(ONE))
+        assert "lists no relay" in await refusal_of(daemon.publish(ONE, Content(b"x")))
+        assert "lists no relay" in await refusal_of(daemon.subscribe(Interest(ONE)))
 
 
 async def test_relays_in_their_first_epoch_are_no_origins() -> None:
@@ -60,9 +61,9 @@ async def test_relays_in_their_first_epoch_are_no_origins() -> None:
         await newcomer.start()
         await until(lambda: daemon.rosters.newest.relays, 3 * EPOCH_SECONDS)
         await net.sleep_until(net.calendar.epoch_start(daemon.rosters.newest.epoch) + 1)
-        assert "second epoch" in await refusal_of(daemon.publish(ONE, b"x"))
+        assert "second epoch" in await refusal_of(daemon.publish(ONE, Content(b"x")))
         await net.sleep_until(net.calendar.epoch_start(daemon.rosters.newest.epoch + 1) + 1)
-        await daemon.publish(ONE, b"x")
+        await daemon.publish(ONE, Content(b"x"))
 
 
 async def test_dead_origins_are_said_to_be_dead_before_long() -> None:
@@ -70,7 +71,7 @@ async def test_dead_origins_are_said_to_be_dead_before_long() -> None:
         for relay in net.relays:
             await relay.stop()
         before = trio.current_time()
-        reason = await refusal_of(net.clients[0].daemon.publish(ONE, b"x"))
+        reason = await refusal_of(net.clients[0].daemon.publish(ONE, Content(b"x")))
         assert reason == "no relay gave a receipt: no daemon answers at this address"
         assert trio.current_time() - before < 10
 
@@ -80,11 +81,13 @@ async def test_origins_that_fall_silent_are_given_up() -> None:
         for relay in net.relays:
             relay.gate.shut()
         before = trio.current_time()
-        assert "no relay gave a receipt" in await refusal_of(net.clients[0].daemon.publish(ONE, b"x"))
+        assert "no relay gave a receipt" in await refusal_of(
+            net.clients[0].daemon.publish(ONE, Content(b"x"))
+        )
         assert trio.current_time() - before < ATTEMPTS * (RECEIPT_TIMEOUT + 5)
         for relay in net.relays:
             relay.gate.open()
-        await net.clients[0].daemon.publish(ONE, b"x")
+        await net.clients[0].daemon.publish(ONE, Content(b"x"))
 
 
 async def test_another_origin_stands_in_for_a_dead_one() -> None:
@@ -93,7 +96,7 @@ async def test_another_origin_stands_in_for_a_dead_one() -> None:
         for relay in net.relays[1:]:
             await relay.stop()
         for number in range(6):
-            publication = await net.clients[1].daemon.start_publication(ONE, b"%d" % number)
+            publication = await net.clients[1].daemon.start_publication(ONE, Content(b"%d" % number))
             assert publication.origins == [net.relays[0].id]
         for relay in net.relays[1:]:
             await relay.start()
@@ -102,7 +105,7 @@ async def test_another_origin_stands_in_for_a_dead_one() -> None:
 
 async def test_too_large_a_payload_is_refused_with_its_size() -> None:
     async with small_network(relays=1) as net:
-        reason = await refusal_of(net.clients[0].daemon.publish(ONE, bytes(MAX_PAYLOAD + 1)))
+        reason = await refusal_of(net.clients[0].daemon.publish(ONE, Content(bytes(MAX_PAYLOAD + 1))))
         assert str(MAX_PAYLOAD) in reason
         assert str(MAX_PAYLOAD + 1) in reason
 
@@ -114,7 +117,7 @@ async def test_too_many_publications_at_once_are_refused_and_not_piled_up() -> N
 
         async def publish() -> None:
             try:
-                await net.clients[0].daemon.publish(ONE, b"x")
+                await net.clients[0].daemon.publish(ONE, Content(b"x"))
             except Refusal as refusal:
                 reasons.append(refusal.reason)
 
@@ -133,24 +136,24 @@ async def test_too_many_subscriptions_are_refused(monkeypatch: pytest.MonkeyPatc
     async with small_network(relays=1) as net:
         daemon = net.clients[0].daemon
         for name in ("a", "b"):
-            await daemon.subscribe(parse_topic(name))
-        assert "2 subscriptions" in await refusal_of(daemon.subscribe(parse_topic("c")))
-        await daemon.subscribe(parse_topic("a"))
+            await daemon.subscribe(Interest(parse_topic(name)))
+        assert "2 subscriptions" in await refusal_of(daemon.subscribe(Interest(parse_topic("c"))))
+        await daemon.subscribe(Interest(parse_topic("a")))
         await daemon.unsubscribe(parse_topic("a"))
-        await daemon.subscribe(parse_topic("c"))
+        await daemon.subscribe(Interest(parse_topic("c")))
 
 
 async def test_a_full_spool_refuses_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     async with small_network(relays=1) as net:
         client, publisher = net.clients
-        (await client.daemon.subscribe(ONE)).close()
+        (await client.daemon.subscribe(Interest(ONE))).close()
         await client.stop()  # so that relays have to keep what they took
         monkeypatch.setattr(spool, "MAX_SPOOL", 20_000)
         reason = ""
         accepted = []
         for number in range(40):
             try:
-                await publisher.daemon.publish(ONE, b"%d" % number)
+                await publisher.daemon.publish(ONE, Content(b"%d" % number))
                 accepted.append(b"%d" % number)
                 await trio.sleep(1)
             except Refusal as refusal:
@@ -165,5 +168,5 @@ async def test_a_full_spool_refuses_and_says_so(monkeypatch: pytest.MonkeyPatch)
         await client.start()
         ear = await client.listen()
         assert sorted(await ear.hears(len(accepted))) == sorted(accepted)
-        await publisher.daemon.publish(ONE, b"room again")
+        await publisher.daemon.publish(ONE, Content(b"room again"))
         await until(lambda: b"room again" in ear.payloads)

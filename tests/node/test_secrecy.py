@@ -8,6 +8,8 @@ from pathlib import Path
 from small_network import DAY_SECONDS, ONE, TWO, Node, SmallNetwork, small_network, until
 
 from hushcast_node.subscription import Subscription
+from hushcast_protocol.bodies import Content
+from hushcast_protocol.topics import write_link
 from hushcast_runtime.store import MemoryStore
 
 
@@ -44,13 +46,13 @@ async def run_a_while(net: SmallNetwork, *owners: Node) -> None:
     ears = [await owner.listen(topic) for owner in owners for topic in (ONE, TWO)]
     publisher = net.clients[-1]
     for number in range(6):
-        await publisher.daemon.publish((ONE, TWO)[number % 2], b"a payload to look for")
+        await publisher.daemon.publish((ONE, TWO)[number % 2], Content(b"a payload to look for"))
     for ear in ears:
         await ear.hears(3)
     midnight = net.calendar.day_start(net.calendar.day(net.now) + 1)
     await net.sleep_until(midnight - 0.2 * DAY_SECONDS)
     for number in range(6):
-        await publisher.daemon.publish((ONE, TWO)[number % 2], b"a payload to look for")
+        await publisher.daemon.publish((ONE, TWO)[number % 2], Content(b"a payload to look for"))
     for ear in ears:
         await ear.hears(6)
 
@@ -78,13 +80,14 @@ async def test_what_only_the_subscriber_knows_is_nowhere_else() -> None:
     async with small_network(relays=6, clients=2) as net:
         owner = net.clients[0]
         await run_a_while(net, owner)
-        secrets = [ONE.name.encode(), TWO.name.encode(), b"a payload to look for"]
+        secrets = [write_link(ONE).encode(), write_link(TWO).encode()]
+        secrets += [ONE.name.encode(), TWO.name.encode(), b"a payload to look for"]
         for topic in (ONE, TWO):
             held = owner.subscription(topic)
             secrets += [*both_forms(held.seed.reveal()), held.id]
             for planned in held.planned.values():
                 secrets += both_forms(planned.installation.secret.reveal())
-                for token in planned.installation.tokens:
+                for token in (planned.installation.trunk, *planned.installation.entries):
                     secrets += both_forms(token)
         assert all(holds_any(everything(owner), [secret]) for secret in secrets[:2])
         await until(lambda: not any(b"spool|" in everything(relay) for relay in net.relays))

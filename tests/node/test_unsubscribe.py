@@ -6,6 +6,8 @@ import trio
 from small_network import EPOCH_SECONDS, ONE, TWO, Node, SmallNetwork, small_network, until
 
 from hushcast_node.subscriber import WITHDRAW_WITHIN
+from hushcast_protocol.bodies import Content
+from hushcast_protocol.topics import Interest
 
 
 def tombstones(net: SmallNetwork) -> dict[str, int]:
@@ -24,7 +26,7 @@ async def test_after_unsubscribing_nothing_comes_and_nothing_is_left() -> None:
     async with small_network() as net:
         subscriber, publisher = net.clients
         ear, other = await subscriber.listen(), await publisher.listen(TWO)
-        await publisher.daemon.publish(ONE, b"before")
+        await publisher.daemon.publish(ONE, Content(b"before"))
         await ear.hears(1)
         await until(lambda: net.count("messages_duplicate") + net.count("messages_sent") >= 2)
         assert set(net.leases().values()) == {2}
@@ -42,13 +44,13 @@ async def test_after_unsubscribing_nothing_comes_and_nothing_is_left() -> None:
         assert await kept(subscriber, *kinds) == []
         assert len(net.wires.listeners) == 1 + len(net.relays) + 1  # directory, relays, the other's mailbox
         sent, unrouted = net.count("messages_sent"), net.count("messages_unrouted")
-        publication = await publisher.daemon.start_publication(ONE, b"after")
+        publication = await publisher.daemon.start_publication(ONE, Content(b"after"))
         await until(lambda: len(publication.origins) == 2)
         await until(lambda: net.count("messages_unrouted") == unrouted + 2)
         await trio.sleep(EPOCH_SECONDS)
         assert net.count("messages_sent") == sent
         assert net.count("messages_delivered") == 1
-        await publisher.daemon.publish(TWO, b"still here")
+        await publisher.daemon.publish(TWO, Content(b"still here"))
         assert await other.hears(1) == [b"still here"]
 
 
@@ -58,7 +60,7 @@ async def test_what_is_on_its_way_while_unsubscribing_is_not_shown() -> None:
         ear = await subscriber.listen()
         async with trio.open_nursery() as nursery:
             for number in range(20):
-                nursery.start_soon(publisher.daemon.publish, ONE, b"%d" % number)
+                nursery.start_soon(publisher.daemon.publish, ONE, Content(b"%d" % number))
             await until(lambda: len(ear.heard) >= 3)
             await subscriber.daemon.unsubscribe(ONE)
             heard = len(ear.heard)
@@ -71,7 +73,7 @@ async def test_what_is_on_its_way_while_unsubscribing_is_not_shown() -> None:
 async def test_there_is_nothing_to_unsubscribe_from() -> None:
     async with small_network(relays=1) as net:
         assert not await net.clients[0].daemon.unsubscribe(ONE)
-        await net.clients[0].daemon.subscribe(ONE)
+        await net.clients[0].daemon.subscribe(Interest(ONE))
         assert await net.clients[0].daemon.unsubscribe(ONE)
         assert not await net.clients[0].daemon.unsubscribe(ONE)
 
@@ -86,7 +88,7 @@ async def test_subscribing_again_is_a_new_subscription() -> None:
         second = subscriber.subscription()
         assert first.seed != second.seed
         assert first.id != second.id
-        await publisher.daemon.publish(ONE, b"x")
+        await publisher.daemon.publish(ONE, Content(b"x"))
         assert await ear.hears(1) == [b"x"]
         assert set(net.leases().values()) == {1}
 
@@ -128,7 +130,7 @@ async def test_unsubscribing_while_still_subscribing_leaves_nothing() -> None:
         async with small_network() as net:
             subscriber = net.clients[0]
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(subscriber.daemon.subscribe, ONE)
+                nursery.start_soon(subscriber.daemon.subscribe, Interest(ONE))
                 await trio.sleep(moment)
                 await subscriber.daemon.unsubscribe(ONE)
             await until(

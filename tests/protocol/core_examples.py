@@ -11,7 +11,7 @@ import nacl.public
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from hushcast_protocol import frames, leases, links, messages, parcels, roster
+from hushcast_protocol import bodies, frames, leases, links, messages, parcels, roster
 from hushcast_protocol.addresses import Address, memory_address, onion_address
 from hushcast_protocol.epochs import Calendar
 from hushcast_protocol.secrets import LeaseSecret, ParcelKey, Randomness, Seed, TopicKey
@@ -129,7 +129,8 @@ def parcel_to(
 def small_message(
     tokens: tuple[bytes, ...] = (b"t" * 16,), number: int = 0, day: int = DAY
 ) -> messages.Message:
-    return messages.compose(TOPIC_KEY, day, tokens, b"payload %d" % number, stream(number))
+    content = bodies.Content(b"payload %d" % number)
+    return bodies.compose(TOPIC_KEY, day, tokens, content, stream(number))
 
 
 def truncations(data: bytes) -> Iterator[bytes]:

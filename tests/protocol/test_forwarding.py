@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter, deque
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pytest
 from core_examples import (
@@ -119,9 +119,20 @@ def test_as_published_all_edges_lead_on():
 
 
 @both
-def test_each_next_hop_gets_the_tokens_that_led_there(profile):
-    seat = Seat(profile).take((ONE, A), to=B).take((ONE, A), (TWO, A), to=C)
-    assert sent(seat.route(small_message((ONE, TWO, THREE)))) == {TO_B: (ONE,), TO_C: (ONE, TWO)}
+def test_a_message_enters_by_any_of_its_entry_tokens_and_climbs_by_the_trunk_alone(profile):
+    for entry in (ONE, TWO, THREE):
+        seat = Seat(profile).take((entry, ORIGIN), to=B)
+        assert sent(seat.route(small_message((ONE, TWO, THREE)), ORIGIN)) == {TO_B: (ONE,)}
+    seat = Seat(profile).take((ONE, ORIGIN), to=B).take((TWO, ORIGIN), (THREE, ORIGIN), to=C)
+    assert sent(seat.route(small_message((ONE, TWO, THREE)), ORIGIN)) == {TO_B: (ONE,), TO_C: (ONE,)}
+
+
+@both
+def test_extra_tokens_added_by_a_relay_in_between_are_not_looked_up(profile):
+    seat = Seat(profile).take((ONE, A), to=B).take((TWO, A), (THREE, A), (TWO, ORIGIN), to=C)
+    assert sent(seat.route(small_message((ONE, TWO, THREE)), A)) == {TO_B: (ONE,)}
+    alone = Seat(profile).take((TWO, A), (THREE, A), to=C)
+    assert alone.route(small_message((ONE, TWO, THREE)), A).outcome is Outcome.UNROUTED
 
 
 @both
@@ -133,7 +144,10 @@ def test_tables_of_other_days_do_not_count(profile):
 
 @both
 def test_a_token_said_twice_counts_once(profile):
-    assert sent(Seat(profile).take((ONE, A), to=B).route(small_message((ONE, ONE)))) == {TO_B: (ONE,)}
+    seat = Seat(profile).take((ONE, A), (ONE, ORIGIN), to=B)
+    assert sent(seat.route(small_message((ONE, ONE), 1), A)) == {TO_B: (ONE,)}
+    decision = seat.route(small_message((ONE, ONE), 2), ORIGIN)
+    assert [(send.hop, send.message.tokens) for send in decision.sends] == [(TO_B, (ONE,))]
 
 
 @both
@@ -160,11 +174,12 @@ def test_the_same_message_goes_to_a_next_hop_once():
 
 
 def test_a_second_copy_brings_what_the_first_did_not():
-    seat = Seat().take((ONE, A), to=B).take((ONE, C), to=B).take((ONE, C), (TWO, C), to=D)
+    seat = Seat().take((ONE, A), to=B).take((ONE, C), to=B).take((ONE, C), (TWO, ORIGIN), to=D)
     message = small_message((ONE, TWO))
     assert sent(seat.route(message, A)) == {TO_B: (ONE,)}
-    assert sent(seat.route(message, C)) == {TO_D: (ONE, TWO)}
+    assert sent(seat.route(message, C)) == {TO_D: (ONE,)}
     assert seat.route(message, C).outcome is Outcome.DUPLICATE
+    assert seat.route(message, ORIGIN).outcome is Outcome.DUPLICATE
 
 
 def test_a_copy_with_other_tokens_suppresses_nothing():
@@ -186,8 +201,9 @@ def test_as_published_an_id_is_forwarded_once():
     seat = Seat(PAPER).take((ONE, A), to=B)
     message = small_message((ONE, TWO))
     assert sent(seat.route(message, A)) == {TO_B: (ONE,)}
-    seat.take((TWO, A), to=C)
+    seat.take((ONE, A), (TWO, A), to=C)
     assert seat.route(message, C).outcome is Outcome.DUPLICATE
+    assert seat.route(message, ORIGIN).outcome is Outcome.DUPLICATE
 
 
 # The trail
@@ -370,10 +386,11 @@ RELAYS = [relay_id(number) for number in range(60)]
 
 @dataclass(frozen=True)
 class Subscription:
-    """A subscriber's key at the root, its tree, and the token it asks for."""
+    """A subscriber's key at the root, its tree, its trunk, and the token that messages enter by."""
 
     root: bytes
     tree: Tree
+    trunk: bytes
     token: bytes
 
     def way(self, origin: bytes) -> list[tuple[bytes, bytes]]:
@@ -392,6 +409,7 @@ class Overlay:
 
     routers: dict[bytes, Router]
     subscriptions: list[Subscription]
+    carried: set[tuple[bytes, ...]] = field(default_factory=set)  # tokens of all transmissions
 
     def publish(self, message: Message, *origins: bytes) -> list[tuple[bytes, bytes]]:
         """Drop a message at origins; return the transmissions as edges, in order."""
@@ -403,16 +421,21 @@ class Overlay:
                 hop = key_of(send.hop)
                 assert is_mailbox(send.hop) == (hop not in self.routers)
                 edges.append((relay, hop))
+                self.carried.add(send.message.tokens)
                 if hop in self.routers:
                     waiting.append((relay, hop, send.message))
         return edges
 
     def on(self, token: bytes) -> list[Subscription]:
+        """Subscriptions whose trees a message on this trunk may climb, and that it enters by `token`."""
         return [subscription for subscription in self.subscriptions if subscription.token == token]
 
 
-def build(profile: Profile, tokens: list[bytes], number: int) -> Overlay:
-    """Plan and install one subscription a token (repeats are several subscribers of one topic)."""
+def build(profile: Profile, tokens: list[bytes], number: int, trunk: bytes | None = None) -> Overlay:
+    """Plan and install one subscription a token (repeats are several subscribers of one topic).
+
+    Each token is a trunk that messages enter by, or, where a trunk is given, an entry to it.
+    """
     draw, chooser = stream(number), random.Random(number)
     books = {relay: lease_book(relay) for relay in RELAYS}
     subscriptions = []
@@ -425,10 +448,10 @@ def build(profile: Profile, tokens: list[bytes], number: int) -> Overlay:
             key = chooser.choice(RELAYS)
             root = ListedRoot(key)
         tree = plan([relay for relay in RELAYS if relay != key], profile.depth, draw(32))
-        installation = Installation(DAY, root, tree, (token,), LeaseSecret(draw(32)))
+        installation = Installation(DAY, root, tree, trunk or token, (token,), LeaseSecret(draw(32)))
         for relay in tree.parents:
             carry_out(books[relay], installation.install(profile, relay))
-        subscriptions.append(Subscription(key, tree, token))
+        subscriptions.append(Subscription(key, tree, trunk or token, token))
     routers = {
         relay: Router(relay, profile, book, RecentIds(START), draw(LABEL_SIZE))
         for relay, book in books.items()
@@ -465,12 +488,29 @@ def test_every_subscriber_is_reached_along_its_tree_at_little_more_than_the_idea
     assert transmissions <= times_ideal * ideal
 
 
-def test_several_topics_in_one_message_reach_all_their_subscribers():
-    overlay = build(HARDENED, TOPICS, 8)
+def test_a_message_reaches_whoever_asked_for_an_entry_token_and_others_over_shared_edges_alone():
+    overlay = build(HARDENED, TOPICS, 8, trunk=b"0" * 16)
+    over_shared_edges = 0
+    for index, origin in enumerate(RELAYS):
+        edges = overlay.publish(small_message((b"0" * 16, ONE, TWO), index), origin)
+        entered = {edge for token in (ONE, TWO) for one in overlay.on(token) for edge in one.way(origin)}
+        assert len(edges) == len(set(edges))
+        assert entered <= set(edges)
+        for one in overlay.on(THREE):
+            over = any(one.tree.parents[low] == high for low, high in entered)
+            assert (one.root in {hop for _, hop in edges}) == over
+            over_shared_edges += over
+    trees, expected = len(overlay.on(ONE) + overlay.on(TWO)), 1 / len(RELAYS)
+    assert over_shared_edges / len(RELAYS) <= trees * expected
+
+
+@pytest.mark.parametrize("profile", [HARDENED, replace(HARDENED, depth=4), PAPER])
+def test_between_relays_a_message_carries_one_token(profile):
+    overlay = build(profile, TOPICS, 11, trunk=b"0" * 16)
     for index, origin in enumerate(RELAYS[:20]):
-        reached = Counter(hop for _, hop in overlay.publish(small_message((ONE, TWO), index), origin))
-        for subscription in overlay.subscriptions:
-            assert reached[subscription.root] == (subscription.token != THREE)
+        message = small_message((b"0" * 16, ONE, TWO, THREE), index)
+        overlay.publish(message, origin)
+        assert overlay.carried == {(b"0" * 16,)}
 
 
 def test_a_second_origin_reaches_all_again_at_no_more_than_twice_the_cost():

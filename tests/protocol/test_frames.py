@@ -7,8 +7,9 @@ import pytest
 from core_examples import relay_id, small_message, stream
 
 from hushcast_protocol import frames
+from hushcast_protocol.bodies import Content, compose
 from hushcast_protocol.errors import DecodeError
-from hushcast_protocol.messages import MAX_PAYLOAD, MAX_TOKENS, Message, compose
+from hushcast_protocol.messages import MAX_PAYLOAD, MAX_TOKENS, Message
 from hushcast_protocol.parcels import MAX_PARCEL
 from hushcast_protocol.profile import HARDENED, MAX_DEPTH, PAPER, PROFILES, Root
 from hushcast_protocol.roster import MAX_RELAYS
@@ -18,7 +19,7 @@ from hushcast_protocol.wire import encode
 
 def largest_message() -> Message:
     tokens = tuple(number.to_bytes(16, "big") for number in range(MAX_TOKENS))
-    return compose(TopicKey(bytes(32)), 2**48 - 1, tokens, bytes(MAX_PAYLOAD), stream())
+    return compose(TopicKey(bytes(32)), 2**48 - 1, tokens, Content(bytes(MAX_PAYLOAD)), stream())
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,8 @@ from hushcast_protocol.tokens import ORIGIN, element
 from hushcast_protocol.tree import Tree, branching, plan
 from hushcast_protocol.wire import encode
 
-TOKENS = (b"1" * 16, b"2" * 16)
+TRUNK = b"0" * 16
+ENTRIES = (b"1" * 16, b"2" * 16)
 NUMBERS = {relay_id(number): number for number in range(60)}
 RELAYS = list(NUMBERS)
 both = pytest.mark.parametrize("profile", [HARDENED, PAPER], ids=lambda profile: profile.name)
@@ -56,14 +57,14 @@ def roster(count: int) -> Roster:
 
 
 def installation(
-    profile: Profile, count: int = 60, seed: bytes = bytes(32), tokens: tuple[bytes, ...] = TOKENS
+    profile: Profile, count: int = 60, seed: bytes = bytes(32), entries: tuple[bytes, ...] = ENTRIES
 ) -> Installation:
     if profile is PAPER:
         root: ListedRoot | MailboxRoot = ListedRoot(RELAYS[0])
         relays = RELAYS[1:count]
     else:
         root, relays = MailboxRoot(MAILBOX, mailbox_address()), RELAYS[:count]
-    return Installation(DAY, root, plan(relays, profile.depth, seed), tokens, LEASE_SECRET)
+    return Installation(DAY, root, plan(relays, profile.depth, seed), TRUNK, entries, LEASE_SECRET)
 
 
 def installs(profile: Profile, made: Installation) -> dict[bytes, Install]:
@@ -101,23 +102,24 @@ def test_every_relay_sends_up_its_tree(profile):
 def test_a_relay_takes_from_its_children_and_from_publishers():
     made = installation(HARDENED)
     for relay, install in installs(HARDENED, made).items():
-        hops = [ORIGIN, *made.tree.children.get(relay, ())]
-        assert set(install.elements) == {
-            element(HARDENED, token, relay, hop) for token in TOKENS for hop in hops
-        }
-        assert len(install.elements) == len(hops) * len(TOKENS)
+        below = made.tree.children.get(relay, ())
+        entering = {element(HARDENED, entry, relay, ORIGIN) for entry in ENTRIES}
+        climbing = {element(HARDENED, TRUNK, relay, child) for child in below}
+        assert set(install.elements) == entering | climbing
+        assert len(install.elements) == len(ENTRIES) + len(below)
 
 
 def test_as_published_a_relay_takes_from_anybody():
+    """Nor relay nor previous hop counts; those without children have nothing that climbs."""
     made = installation(PAPER)
-    assert {install.elements for install in installs(PAPER, made).values()} == {
-        tuple(sorted(element(PAPER, token, RELAYS[0], ORIGIN) for token in TOKENS))
-    }
+    for relay, install in installs(PAPER, made).items():
+        tokens = (TRUNK, *ENTRIES) if made.tree.children.get(relay) else ENTRIES
+        assert install.elements == tuple(sorted(element(PAPER, one, RELAYS[0], ORIGIN) for one in tokens))
 
 
 @both
 def test_the_order_of_elements_tells_nothing(profile):
-    forth, back = installation(profile), installation(profile, tokens=TOKENS[::-1])
+    forth, back = installation(profile), installation(profile, entries=ENTRIES[::-1])
     for relay in forth.tree.parents:
         assert forth.install(profile, relay) == back.install(profile, relay)
         assert list(forth.install(profile, relay).elements) == sorted(forth.install(profile, relay).elements)
@@ -138,7 +140,7 @@ def test_no_instruction_shows_token_or_secret(profile):
     made = installation(profile)
     for relay, install in installs(profile, made).items():
         encoded = encode(install)
-        for hidden in (*TOKENS, LEASE_SECRET.reveal(), MAILBOX.reveal(), made.withdraw(relay).word):
+        for hidden in (TRUNK, *ENTRIES, LEASE_SECRET.reveal(), MAILBOX.reveal(), made.withdraw(relay).word):
             assert hidden not in encoded
 
 
@@ -240,7 +242,7 @@ def test_the_largest_network_fits_its_parcels(depth):
     relays = {relay: Relay(relay, mailbox_address(), keys, EPOCH) for relay in tree.parents}
     whole = Roster(Signed(b"", bytes(64)), NETWORK, EPOCH, GENESIS, relays)
     width = branching(2000, depth)
-    consent = installation(HARDENED, 1, tokens=TOKENS[:1]).install(HARDENED, RELAYS[0]).next_hop
+    consent = installation(HARDENED, 1, entries=(TRUNK,)).install(HARDENED, RELAYS[0]).next_hop
     largest = Install(bytes(16), DAY, consent, tuple(n.to_bytes(16, "big") for n in range(1 + width)))
     top = seal_down(tree, dict.fromkeys(tree.parents, largest), whole, EPOCH, stream())
     assert width <= MAX_FANOUT

@@ -33,9 +33,14 @@ from hushcast_node.control.words import (
     decode_shown,
     encode_line,
 )
+from hushcast_node.inbox import Received
 from hushcast_node.pubsub import Feed, PubSub
+from hushcast_protocol.attributes import as_json
+from hushcast_protocol.bodies import Content, fingerprint
 from hushcast_protocol.errors import DecodeError, Refusal, UsageError
-from hushcast_protocol.topics import parse_topic
+from hushcast_protocol.predicates import parse_where
+from hushcast_protocol.secrets import Seed
+from hushcast_protocol.topics import Interest, Topic, parse_topic, parse_values
 from hushcast_runtime.counters import Counters
 
 MAX_CONNECTIONS = 256  # at once; an application more waits until another leaves
@@ -103,9 +108,11 @@ class ControlServer:
         assert isinstance(request, Publish | Unsubscribe)
         topic = parse_topic(request.topic)
         if isinstance(request, Publish):
-            accepted = await service.publish(topic, request.payload)
+            content = Content(request.payload, parse_values(topic, request.set))
+            accepted = await service.publish(topic, content, _author(request))
             return Published(accepted.id.hex(), topic.name)
-        return Unsubscribed(topic.name, await service.unsubscribe(topic))
+        predicate = None if request.where is None else parse_where(request.where, topic.attributes)
+        return Unsubscribed(topic.name, await service.unsubscribe(topic, predicate))
 
     def _ready(self) -> PubSub:
         if self._service is None:
@@ -114,6 +121,7 @@ class ControlServer:
 
     async def _feed(self, request: Subscribe, lines: Lines) -> None:
         topic = parse_topic(request.topic)
+        interest = Interest(topic, parse_where(request.where, topic.attributes))
         service = self._ready()
         failure: Exception | None = None
         async with trio.open_nursery() as nursery:
@@ -121,9 +129,9 @@ class ControlServer:
             listening = _Listening(lines)
             nursery.start_soon(listening.run, nursery.cancel_scope)
             try:
-                listening.feed = await service.subscribe(topic)
-                await _pour(topic.name, listening.feed, lines)
-            except (Refusal, trio.BrokenResourceError) as error:
+                listening.feed = await service.subscribe(interest)
+                await _pour(topic, listening.feed, lines)
+            except (Refusal, UsageError, trio.BrokenResourceError) as error:
                 failure = error  # raised behind the nursery, which would wrap it
             finally:
                 if listening.feed is not None:
@@ -133,16 +141,36 @@ class ControlServer:
             raise failure
 
 
-async def _pour(topic: str, feed: Feed, lines: Lines) -> None:
+async def _pour(topic: Topic, feed: Feed, lines: Lines) -> None:
     """Write a feed's messages as they come, until the subscription ends."""
-    await lines.write(encode_line(Subscribed(topic, feed.nodes)))
+    await lines.write(encode_line(Subscribed(topic.name, feed.nodes)))
     while (arrival := await feed.next()) is not None:
-        cursor, received = arrival
-        text, encoding = as_text(received.payload)
-        received_at = round(received.received_at, 3)
-        event = Delivered(topic, received.id.hex(), text, encoding, received_at, cursor)
-        await lines.write(encode_line(event))
-    await lines.write(encode_line(Unsubscribed(topic, True)))
+        await lines.write(encode_line(_delivered(topic, *arrival)))
+    await lines.write(encode_line(Unsubscribed(topic.name, True)))
+
+
+def _delivered(topic: Topic, cursor: int, received: Received) -> Delivered:
+    text, encoding = as_text(received.payload)
+    known = {attribute.name: attribute for attribute in topic.attributes}
+    attributes = {name: as_json(known[name], value) for name, value in received.values.items()}
+    return Delivered(
+        topic.name,
+        received.id.hex(),
+        text,
+        encoding,
+        round(received.received_at, 3),
+        cursor,
+        attributes or None,
+        fingerprint(received.author) if received.author is not None else None,
+    )
+
+
+def _author(request: Publish) -> Seed | None:
+    if request.author is None:
+        return None
+    if len(request.author) != Seed.LENGTH:
+        raise UsageError(f"an author's key has {Seed.LENGTH} bytes: `hushcast key new` makes one")
+    return Seed(request.author)
 
 
 class _Listening:

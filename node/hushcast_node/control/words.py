@@ -22,22 +22,32 @@ class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Publish(_Line, frozen=True, tag_field="op", tag="publish"):
-    """Publish `payload` (base64) on a topic."""
+    """Publish `payload` (base64) on a topic, a text or a link.
+
+    `set` holds attributes as `NAME=VALUE`; `author` the seed (base64, 32 bytes) of a key that signs it.
+    """
 
     topic: str
     payload: bytes
+    set: list[str] = []
+    author: bytes | None = None
 
 
 class Subscribe(_Line, frozen=True, tag_field="op", tag="subscribe"):
-    """Subscribe to a topic and hear its messages until the connection closes."""
+    """Subscribe to a topic, a text or a link, and hear its messages until the connection closes.
+
+    `where` is a condition on attributes, as in `lat in [60, 61], kind = fire`.
+    """
 
     topic: str
+    where: str = ""
 
 
 class Unsubscribe(_Line, frozen=True, tag_field="op", tag="unsubscribe"):
-    """End the subscription to a topic."""
+    """End the subscription to a topic with this condition, or, without one, all to the topic."""
 
     topic: str
+    where: str | None = None
 
 
 class Subscriptions(_Line, frozen=True, tag_field="op", tag="subscriptions"):
@@ -72,8 +82,8 @@ class Subscribed(_Line, frozen=True, tag_field="event", tag="subscribed"):
     nodes: int
 
 
-class Delivered(_Line, frozen=True, tag_field="event", tag="message"):
-    """A message; `cursor` is its place in the inbox."""
+class Delivered(_Line, frozen=True, tag_field="event", tag="message", omit_defaults=True):
+    """A message; `cursor` is its place in the inbox. Attributes and an author are there if it has some."""
 
     topic: str
     id: str
@@ -81,6 +91,8 @@ class Delivered(_Line, frozen=True, tag_field="event", tag="message"):
     encoding: Literal["utf-8", "base64"]
     received_at: float
     cursor: int
+    attributes: dict[str, str | int | float] | None = None
+    author: str | None = None
 
 
 class Unsubscribed(_Line, frozen=True, tag_field="event", tag="unsubscribed"):

@@ -1,0 +1,117 @@
+"""Bodies: what is inside a message's seal: payload, attributes, perhaps an author; padded to five sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from nacl.bindings import (
+    crypto_aead_xchacha20poly1305_ietf_decrypt as aead_open,
+)
+from nacl.bindings import (
+    crypto_aead_xchacha20poly1305_ietf_encrypt as aead_seal,
+)
+from nacl.exceptions import CryptoError
+
+from hushcast_protocol.attributes import Value, Values
+from hushcast_protocol.errors import AuthenticationError, DecodeError, Refusal
+from hushcast_protocol.hashes import LABEL, Domain, digest
+from hushcast_protocol.messages import (
+    HEADER,
+    MAX_PAYLOAD,
+    NONCE,
+    PADDED_SIZES,
+    Message,
+    message_id,
+)
+from hushcast_protocol.secrets import Randomness, Seed, TopicKey
+from hushcast_protocol.signatures import Purpose, check, signature
+from hushcast_protocol.trail import Trail
+from hushcast_protocol.wire import decoder, encode
+
+MAX_VALUES = 4096  # bytes of a message's attributes; eight of the longest take about 900
+
+_VERSION = 1
+_NOBODY = bytes(32 + 64)  # in the place of an author's key and signature
+_LENGTHS = 7  # bytes: version, length of the payload, length of the attributes
+
+_decode_values: Callable[[bytes], dict[str, Value]] = decoder(dict[str, Value], "body", MAX_VALUES)
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a publisher seals and a subscriber finds; `author` is an Ed25519 key whose signature holds."""
+
+    payload: bytes = field(repr=False)
+    values: Values = field(default_factory=dict, repr=False)
+    author: bytes | None = field(default=None, repr=False)
+
+
+def fingerprint(author: bytes) -> str:
+    """Return the 32 hexadecimal digits by which people know an author's key."""
+    return digest(Domain.FINGERPRINT, author, size=LABEL).hex()
+
+
+def compose(
+    key: TopicKey,
+    day: int,
+    tokens: tuple[bytes, ...],
+    content: Content,
+    randomness: Randomness,
+    author: Seed | None = None,
+) -> Message:
+    """Seal content under the topic's key for `day`, padded, with an empty trail.
+
+    Payload and attributes have 256 KiB at most together, else `Refusal`. With the seed of an author the
+    content is signed; without one, nothing in it tells who wrote it.
+    """
+    values = encode(dict(content.values)) if content.values else b""
+    inner = values + content.payload
+    if len(inner) > MAX_PAYLOAD or len(values) > MAX_VALUES:
+        raise Refusal(f"payload and attributes have {len(inner)} bytes: at most {MAX_PAYLOAD} are possible")
+    nonce = randomness(NONCE)
+    proof = _NOBODY
+    if author is not None:
+        signed = _signed(key, day, nonce, values, content.payload)
+        proof = author.public() + signature(author, Purpose.AUTHOR, signed)
+    lengths = bytes([_VERSION]) + len(content.payload).to_bytes(4, "big") + len(values).to_bytes(2, "big")
+    padded = next(size for size in PADDED_SIZES if size >= len(inner))
+    plain = lengths + proof + inner.ljust(padded, b"\x00")
+    sealed = nonce + aead_seal(plain, _associated(day), nonce, _body_key(key))
+    return Message(message_id(day, sealed), day, tokens, Trail().to_bytes(), sealed)
+
+
+def open_body(key: TopicKey, message: Message) -> Content:
+    """Return the content; raise `AuthenticationError` or `DecodeError` if it is not the topic's."""
+    nonce, sealed = message.body[:NONCE], message.body[NONCE:]
+    try:
+        plain = aead_open(sealed, _associated(message.day), nonce, _body_key(key))
+    except (CryptoError, ValueError):
+        raise AuthenticationError("a message's body is not sealed under the topic's key") from None
+    if len(plain) < HEADER or plain[0] != _VERSION:
+        raise DecodeError("a message's body has an unknown version")
+    payload_size = int.from_bytes(plain[1:5], "big")
+    values_size = int.from_bytes(plain[5:_LENGTHS], "big")
+    end = HEADER + values_size + payload_size
+    if end > len(plain):
+        raise DecodeError("a message's body states a wrong length")
+    proof, values = plain[_LENGTHS:HEADER], plain[HEADER : HEADER + values_size]
+    payload = plain[HEADER + values_size : end]
+    author = None
+    if proof != _NOBODY:
+        author = proof[:32]
+        check(author, Purpose.AUTHOR, _signed(key, message.day, nonce, values, payload), proof[32:])
+    return Content(payload, _decode_values(values) if values else {}, author)
+
+
+def _signed(key: TopicKey, day: int, nonce: bytes, values: bytes, payload: bytes) -> bytes:
+    # Bound to topic, day and this one seal: nobody can lift a signature into another message.
+    return digest(Domain.AUTHOR, day.to_bytes(8, "big"), nonce, values, payload, key=key.reveal())
+
+
+def _body_key(key: TopicKey) -> bytes:
+    return digest(Domain.BODY_KEY, key=key.reveal())
+
+
+def _associated(day: int) -> bytes:
+    return b"hushcast body 1\x00" + day.to_bytes(8, "big")

@@ -1,0 +1,57 @@
+"""What is delivered in excess is counted and never shown; here with real daemons over `memory`."""
+
+from __future__ import annotations
+
+import random
+
+import trio
+from small_network import Ear, small_network
+
+from hushcast_protocol.bodies import Content
+from hushcast_protocol.predicates import parse_where
+from hushcast_protocol.secrets import TopicSecret
+from hushcast_protocol.tokens import entry_tokens, published_tokens, topic_key
+from hushcast_protocol.topics import make_topic, parse_values
+
+RELAYS = 20
+BOXES = make_topic("places", ["a:0..65535", "b:0..65535"], TopicSecret(bytes(range(32))))
+
+
+def span(chance: random.Random, name: str) -> str:
+    width = int(65_536 * chance.choice((0.05, 0.15, 0.4)))
+    low = chance.randrange(65_536 - width)
+    return f"{name} in [{low}, {low + width}]"
+
+
+async def test_applications_see_what_matches_and_the_rest_is_counted_and_bounded() -> None:
+    chance, key = random.Random(1), topic_key(BOXES, bytes(32), 0)
+    wanted = [f"{span(chance, 'a')}, {span(chance, 'b')}" for _ in range(12)]
+    predicates = [parse_where(where, BOXES.attributes) for where in wanted]
+    entries = [set(entry_tokens(key, predicate)) for predicate in predicates]
+    async with small_network(relays=RELAYS, origins=1) as net:
+        subscriber, publisher = net.clients
+        ears: list[Ear] = [await subscriber.listen(BOXES, where) for where in wanted]
+        expected: list[list[bytes]] = [[] for _ in wanted]
+        entered, over_edges, mismatched = 0, 0.0, 0
+        for number in range(150):
+            values = parse_values(BOXES, [f"a={chance.randrange(65_536)}", f"b={chance.randrange(65_536)}"])
+            await publisher.daemon.publish(BOXES, Content(b"%d" % number, values))
+            tokens = set(published_tokens(key, BOXES, values, net.env.randomness))
+            ways_in = [not one.isdisjoint(tokens) for one in entries]
+            for predicate, heard, way_in in zip(predicates, expected, ways_in, strict=True):
+                if predicate.matches(values):
+                    heard.append(b"%d" % number)
+                    continue
+                mismatched += 1
+                entered += way_in
+                over_edges += 0 if way_in else sum(ways_in) / RELAYS
+        for ear, heard in zip(ears, expected, strict=True):
+            await ear.hears(len(heard))
+        await trio.sleep(60)
+        for ear, heard in zip(ears, expected, strict=True):
+            assert sorted(ear.payloads) == sorted(heard)
+        excess = subscriber.count("messages_excess")
+        print(f"\ndaemons: excess {excess / mismatched:.3f}, bound {(entered + over_edges) / mismatched:.3f}")
+        assert sum(map(len, expected)) > 30
+        assert entered <= excess <= entered + over_edges
+        assert subscriber.count("messages_not_ours") == 0
