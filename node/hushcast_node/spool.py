@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from hushcast_protocol.forwarding import Send
 from hushcast_protocol.hops import HOP_SIZE, Hop
@@ -18,8 +18,7 @@ _KIND = "spool"
 _decode: Callable[[bytes], Message] = decoder(Message, "message", 512 * 1024)
 
 
-@dataclass(frozen=True)
-class Spooled:
+class Spooled(NamedTuple):
     """A message waiting for its next hop to acknowledge it; `key` is its place in the store."""
 
     key: bytes
@@ -59,12 +58,16 @@ class Spool:
     async def put(self, sends: Iterable[Send], *settled: Change) -> list[tuple[Hop, Spooled]]:
         """Take over messages, together with what this settles; return them by next hop once durable."""
         placed, changes = [], list(settled)
+        last: Message | None = None
+        packed = b""
         for send in sends:
+            if send.message is not last:  # a message for several hops is encoded once
+                last, packed = send.message, encode(send.message)
             key = send.hop + self._next.to_bytes(8, "big")
             self._next += 1
             self._hold(key, send.message)
             placed.append((send.hop, Spooled(key, send.message)))
-            changes.append(Change(_KIND, key, encode(send.message)))
+            changes.append(Change(_KIND, key, packed))
         if changes:
             await self._store.write(*changes)
         return placed

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from hushcast_protocol.errors import DecodeError
 from hushcast_protocol.hops import Hop
@@ -29,16 +29,14 @@ class Outcome(Enum):
     LOOP = "loop"  # its trail says that it was here, and memory cannot say otherwise
 
 
-@dataclass(frozen=True)
-class Send:
+class Send(NamedTuple):
     """A message for one next hop."""
 
     hop: Hop
     message: Message
 
 
-@dataclass(frozen=True)
-class Decision:
+class Decision(NamedTuple):
     """What to do with a message."""
 
     outcome: Outcome

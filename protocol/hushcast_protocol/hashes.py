@@ -34,8 +34,5 @@ class Domain(bytes, Enum):
 
 def digest(domain: Domain, *parts: bytes, key: bytes = b"", size: int = DIGEST) -> bytes:
     """Hash `parts`, each with its length before it, so that no two lists of parts hash alike."""
-    state = hashlib.blake2b(person=domain.value, key=key, digest_size=size)
-    for part in parts:
-        state.update(len(part).to_bytes(8, "big"))
-        state.update(part)
-    return state.digest()
+    data = b"".join([len(part).to_bytes(8, "big") + part for part in parts])
+    return hashlib.blake2b(data, person=domain.value, key=key, digest_size=size).digest()

@@ -7,8 +7,14 @@ from collections.abc import Callable
 from typing import Annotated
 
 import msgspec
+from nacl.bindings import (
+    crypto_box_afternm,
+    crypto_box_beforenm,
+    crypto_box_SECRETKEYBYTES,
+    crypto_scalarmult_base,
+)
 from nacl.exceptions import CryptoError
-from nacl.public import Box, PrivateKey, PublicKey, SealedBox
+from nacl.public import SealedBox
 
 from hushcast_protocol.errors import AuthenticationError, Refusal
 from hushcast_protocol.hashes import Domain, digest
@@ -53,9 +59,10 @@ def seal_parcel(parcel: Parcel, parcel_key: bytes, randomness: Randomness) -> by
     comes from `randomness`, so that simulations replay. Raises `Refusal` if the parcel grew too large.
     """
     plain = encode(parcel)
-    ephemeral, recipient = PrivateKey(randomness(PrivateKey.SIZE)), PublicKey(parcel_key)
-    public = bytes(ephemeral.public_key)
-    sealed = public + Box(ephemeral, recipient).encrypt(plain, _nonce(public, parcel_key)).ciphertext
+    ephemeral = randomness(crypto_box_SECRETKEYBYTES)
+    public = crypto_scalarmult_base(ephemeral)
+    shared = crypto_box_beforenm(parcel_key, ephemeral)
+    sealed = public + crypto_box_afternm(plain, _nonce(public, parcel_key), shared)
     if len(sealed) > MAX_PARCEL:
         raise Refusal("a parcel would be larger than relays accept: use a deeper tree")
     return sealed

@@ -84,11 +84,12 @@ class RoutingTable:
 
     def lookup(self, element: bytes) -> list[Hop]:
         """Return the next hops whose filter holds `element`: all that do, and by chance one that does not."""
-        found = -1
+        found, rows = -1, self._rows
         for position in positions(element, self._key):
-            found &= self._rows.get(position, 0)
-            if not found:
+            row = rows.get(position)
+            if row is None:
                 return []
+            found &= row
         hops: list[Hop] = []
         while found:
             lowest = found & -found

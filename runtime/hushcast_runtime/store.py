@@ -10,19 +10,20 @@ import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import trio
 
 from hushcast_protocol.errors import HushcastError
+
+SOON = 0.2  # seconds that a change waits for company before it is committed alone
 
 
 class StoreError(HushcastError):
     """The disk did not take or give what it should; the text says what the database said."""
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(NamedTuple):
     """A record to put, or to delete where `value` is `None`."""
 
     kind: str
@@ -124,12 +125,16 @@ class SqliteStore:
         self._threads = trio.CapacityLimiter(1)  # the connection is used by one thread at a time
         self._pending = _Batch()
         self._arrival = trio.Event()
+        self._urgent = trio.Event()
 
     async def run(self) -> None:
         """Commit batches one after the other until cancelled."""
         while True:
             await self._arrival.wait()
-            self._arrival = trio.Event()
+            # What nobody waits for travels with what somebody does, or goes alone a moment later.
+            with trio.move_on_after(SOON):
+                await self._urgent.wait()
+            self._arrival, self._urgent = trio.Event(), trio.Event()
             batch, self._pending = self._pending, _Batch()
             with trio.CancelScope(shield=True):  # a batch that was taken is committed, even while stopping
                 await trio.to_thread.run_sync(self._commit, batch.changes, limiter=self._threads)
@@ -139,6 +144,7 @@ class SqliteStore:
         """Make changes and return once they are committed."""
         batch = self._pending
         self.write_soon(*changes)
+        self._urgent.set()
         await batch.done.wait()
 
     def write_soon(self, *changes: Change) -> None:

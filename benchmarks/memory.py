@@ -1,0 +1,144 @@
+"""Figure: the memory of an idle daemon when many of them share one process and one roster.
+
+As a program, `python -m benchmarks.memory N`, it prints the bytes that each of N daemons takes.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import trio
+import trio.testing
+
+from benchmarks.figures import Effort, Figure, alternate, at_most
+from benchmarks.peers.installed import ROOT
+from hushcast_node.daemon import Daemon, Parts
+from hushcast_node.identity import Identity, draw_identity
+from hushcast_protocol.addresses import memory_address
+from hushcast_protocol.frames import (
+    MAX_DIRECTORY_REQUEST,
+    Fetch,
+    Registered,
+    Rosters,
+    decode_directory_request,
+)
+from hushcast_protocol.links import Link
+from hushcast_protocol.profile import HARDENED
+from hushcast_protocol.roster import GENESIS, Network, Relay, Roster
+from hushcast_protocol.secrets import Seed
+from hushcast_protocol.signatures import Signed
+from hushcast_runtime.channel import accept_channel
+from hushcast_runtime.environment import simulated_environment
+from hushcast_runtime.logs import configure_logs
+from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.transports.memory import MemoryNetwork
+
+DAEMONS = 10_000
+LIMIT = 100.0  # kilobytes a daemon
+NETWORK = Network("bench", HARDENED.name, 24 * 3600)
+BEGIN = 24 * 3600 * 10_000.5
+_SIGNED = Signed(b"the roster that all share", bytes(64))
+
+
+def figures(effort: Effort) -> Iterator[Figure]:
+    """Measure each time in a fresh process: memory once taken is not given back."""
+    daemons = effort.amount(DAEMONS)
+    # Memory repeats to a percent, and the full number takes half a minute: fewer runs than for times.
+    runs = effort.runs if effort.share < 1 else 1
+    size = alternate(runs, {"ours": lambda: _in_a_process(daemons)})["ours"]
+    yield at_most(
+        f"memory of an idle relay among {daemons:,} in one process, kB: at most times",
+        size / 1000,
+        "the bound",
+        LIMIT,
+        1,
+    )
+
+
+def _in_a_process(daemons: int) -> float:
+    command = [sys.executable, "-m", "benchmarks.memory", str(daemons)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)  # noqa: S603
+    return float(done.stdout)
+
+
+class Daemons:
+    """Relays over the memory transport, and a directory that lists all of them from the start."""
+
+    def __init__(self, count: int) -> None:
+        self._wires = MemoryNetwork()
+        self._env = simulated_environment("directory", BEGIN)
+        self._seed = Seed.draw(self._env.randomness)
+        self._identities = [
+            draw_identity(simulated_environment(f"identity {number}").randomness) for number in range(count)
+        ]
+        self._roster = Roster(
+            _SIGNED, NETWORK, NETWORK.calendar.epoch(BEGIN), GENESIS, dict(map(_listed, self._identities))
+        )
+        self.held: list[Daemon] = []
+
+    async def start(self, nursery: trio.Nursery) -> None:
+        """Start all, and return when they are registered and hold the roster."""
+        listener = await self._wires.transport().listen(self._seed)
+        nursery.start_soon(listener.serve, self._answer)
+        for number, identity in enumerate(self._identities):
+            daemon = Daemon(
+                Parts(
+                    NETWORK,
+                    HARDENED,
+                    listener.address,
+                    self._seed.public(),
+                    identity,
+                    simulated_environment(f"daemon {number}", BEGIN),
+                    self._wires.transport(),
+                    MemoryStore(),
+                    check_roster=lambda *_: self._roster,
+                )
+            )
+            self.held.append(daemon)
+            await nursery.start(daemon.run)
+        while not all(daemon.ready for daemon in self.held):  # noqa: ASYNC110 - a mock clock: waiting is free
+            await trio.sleep(1)
+        await trio.sleep(60)
+
+    async def _answer(self, stream: trio.abc.Stream) -> None:
+        link = Link.respond(NETWORK.id, self._seed, self._env.randomness, MAX_DIRECTORY_REQUEST)
+        channel, _ = await accept_channel(stream, link, decode_directory_request)
+        request = await channel.one(60)
+        await channel.send(Rosters(_SIGNED, False) if isinstance(request, Fetch) else Registered())
+        await channel.finish()
+
+
+def _listed(identity: Identity) -> tuple[bytes, Relay]:
+    relay = identity.seed.public()
+    address = memory_address(identity.service.public())
+    return relay, Relay(relay, address, identity.parcel_key.public(), 0)
+
+
+def _resident() -> int:
+    gc.collect()
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+async def _measure(count: int) -> float:
+    async with trio.open_nursery() as warming:
+        await Daemons(3).start(warming)  # what the first ones load is not paid by each
+        warming.cancel_scope.cancel()
+    before = _resident()
+    daemons = Daemons(count)  # its roster is counted, too
+    async with trio.open_nursery() as nursery:
+        await daemons.start(nursery)
+        size = (_resident() - before) / count
+        nursery.cancel_scope.cancel()
+    return size
+
+
+if __name__ == "__main__":
+    configure_logs("error", False)
+    gc.set_threshold(100_000, 50, 1000)
+    clock = trio.testing.MockClock(autojump_threshold=0)
+    print(trio.run(_measure, int(sys.argv[1]), clock=clock))
