@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import random
 
+import pytest
 import trio
 from small_network import Ear, small_network
 
 from hushcast_protocol.bodies import Content
 from hushcast_protocol.predicates import parse_where
+from hushcast_protocol.profile import HARDENED
 from hushcast_protocol.secrets import TopicSecret
 from hushcast_protocol.tokens import entry_tokens, published_tokens, topic_key
 from hushcast_protocol.topics import make_topic, parse_values
 
-RELAYS = 20
 BOXES = make_topic("places", ["a:0..65535", "b:0..65535"], TopicSecret(bytes(range(32))))
 
 
@@ -23,12 +24,17 @@ def span(chance: random.Random, name: str) -> str:
     return f"{name} in [{low}, {low + width}]"
 
 
-async def test_applications_see_what_matches_and_the_rest_is_counted_and_bounded() -> None:
+@pytest.mark.parametrize("relays", [20, pytest.param(200, marks=pytest.mark.network)])
+@pytest.mark.parametrize("names", ["a", "ab"], ids=["range", "box"])
+async def test_applications_see_what_matches_and_the_rest_is_counted_and_bounded(
+    names: str, relays: int
+) -> None:
+    """Excess: what the rarest condition lets in, and r/N for each tree rightly entered, r its depth."""
     chance, key = random.Random(1), topic_key(BOXES, bytes(32), 0)
-    wanted = [f"{span(chance, 'a')}, {span(chance, 'b')}" for _ in range(12)]
+    wanted = [", ".join(span(chance, name) for name in names) for _ in range(12)]
     predicates = [parse_where(where, BOXES.attributes) for where in wanted]
     entries = [set(entry_tokens(key, predicate)) for predicate in predicates]
-    async with small_network(relays=RELAYS, origins=1) as net:
+    async with small_network(relays=relays, origins=1) as net:
         subscriber, publisher = net.clients
         ears: list[Ear] = [await subscriber.listen(BOXES, where) for where in wanted]
         expected: list[list[bytes]] = [[] for _ in wanted]
@@ -44,7 +50,7 @@ async def test_applications_see_what_matches_and_the_rest_is_counted_and_bounded
                     continue
                 mismatched += 1
                 entered += way_in
-                over_edges += 0 if way_in else sum(ways_in) / RELAYS
+                over_edges += 0 if way_in else HARDENED.depth * sum(ways_in) / relays
         for ear, heard in zip(ears, expected, strict=True):
             await ear.hears(len(heard))
         await trio.sleep(60)
