@@ -173,10 +173,9 @@ class Relay:
         """Answer before any look-up: neither verdict nor delay tells whether anybody subscribes."""
         try:
             check_message(message)
+            if message.trail != bytes(TRAIL_SIZE):
+                raise DecodeError("a message is dropped with a trail that is not empty")
         except (DecodeError, AuthenticationError):
-            self._counters.add("refused_form")
-            return Receipt("form")
-        if message.trail != bytes(TRAIL_SIZE):
             self._counters.add("refused_form")
             return Receipt("form")
         if not self._is_open(message.day):

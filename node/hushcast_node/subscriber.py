@@ -154,11 +154,13 @@ class Subscriber:
             for interest, held in self._by_interest.items()
             if interest.topic == topic and predicate in (None, interest.predicate)
         ]
+        ended: list[Planned] = []
+        for subscription in ending:
+            ended += await self._end(subscription)
         with trio.move_on_after(WITHDRAW_WITHIN):
             async with trio.open_nursery() as nursery:
-                for subscription in ending:
-                    for planned in await self._end(subscription):
-                        nursery.start_soon(self._withdraw, planned)
+                for planned in ended:
+                    nursery.start_soon(self._withdraw, planned)
         return bool(ending)
 
     async def _end(self, subscription: Subscription) -> list[Planned]:

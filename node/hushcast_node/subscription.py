@@ -117,29 +117,16 @@ class SubscriptionRecords:
 
     async def keep_installation(self, planned: Planned) -> None:
         """Write an installation and how far it is; durable on return."""
-        installation = planned.installation
-        root = installation.root
-        stored = _StoredInstallation(
-            installation.day,
-            root.relay if isinstance(root, ListedRoot) else None,
-            root.seed.reveal() if isinstance(root, MailboxRoot) else None,
-            root.address if isinstance(root, MailboxRoot) else None,
-            list(installation.tree.parents.items()),
-            installation.trunk,
-            installation.entries,
-            installation.secret.reveal(),
-            sorted(planned.missing),
-            planned.withdrawing,
-        )
-        await self._store.write(Change(_INSTALLATION, _key(planned), encode(stored)))
+        await self._store.write(_change(planned))
 
     async def end(self, subscription: Subscription) -> None:
-        """Delete a subscription and mark its installations as being withdrawn, all at once."""
+        """Delete a subscription and mark its installations as being withdrawn, all in one commit."""
         for planned in subscription.planned.values():
             planned.withdrawing = True
             planned.missing = set(planned.installation.tree.parents)
-            await self.keep_installation(planned)
-        await self._store.write(Change(_SUBSCRIPTION, subscription.id, None))
+        await self._store.write(
+            Change(_SUBSCRIPTION, subscription.id, None), *map(_change, subscription.planned.values())
+        )
 
     def forget_installation(self, planned: Planned) -> None:
         """Delete an installation that lapsed or was withdrawn everywhere."""
@@ -170,6 +157,24 @@ class SubscriptionRecords:
                 )
             )
         return loaded
+
+
+def _change(planned: Planned) -> Change:
+    installation = planned.installation
+    root = installation.root
+    stored = _StoredInstallation(
+        installation.day,
+        root.relay if isinstance(root, ListedRoot) else None,
+        root.seed.reveal() if isinstance(root, MailboxRoot) else None,
+        root.address if isinstance(root, MailboxRoot) else None,
+        list(installation.tree.parents.items()),
+        installation.trunk,
+        installation.entries,
+        installation.secret.reveal(),
+        sorted(planned.missing),
+        planned.withdrawing,
+    )
+    return Change(_INSTALLATION, _key(planned), encode(stored))
 
 
 def _root(stored: _StoredInstallation) -> MailboxRoot | ListedRoot:
