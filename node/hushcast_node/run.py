@@ -60,6 +60,7 @@ class _Node:
                     transport,
                     store,
                     tracer,
+                    inbox=settings.inbox,
                 ),
                 self._counters,
             )

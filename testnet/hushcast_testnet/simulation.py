@@ -20,7 +20,7 @@ from hushcast_directory.registry import Registry
 from hushcast_directory.server import DirectoryServer
 from hushcast_node.daemon import Daemon, OverlayFeed, Parts
 from hushcast_node.identity import draw_identity
-from hushcast_node.publisher import Publication
+from hushcast_node.outbox import Publication
 from hushcast_node.subscription import Subscription
 from hushcast_node.tracing import FileTracer, NoTracer, Tracer
 from hushcast_protocol.bodies import Content
