@@ -90,6 +90,11 @@ class Subscriber:
         """The subscriptions held, oldest first."""
         return list(self._by_interest.values())
 
+    def shunned(self) -> set[RelayId]:
+        """Return the relays that seem to lose messages, by the probes of all subscriptions."""
+        relays = len(self._rosters.newest.relays) if self._rosters.newest else 0
+        return {relay for held in self.subscriptions for relay in held.coverage.shunned(relays)}
+
     async def load(self) -> None:
         """Take up the subscriptions, and the withdrawals, that a restart interrupted."""
         held: dict[bytes, Subscription] = {}
@@ -269,6 +274,7 @@ class Subscriber:
         if not subscription.inbox.pass_over(message.id, message.day):
             return
         for gap in self._prober.take(subscription, message.id, content):
+            subscription.inbox.note_gap(gap)
             self._tracer.tell("gap", topic=subscription.interest.topic.name, message=gap)
 
     async def _install_in_time(self, subscription: Subscription) -> None:
