@@ -21,7 +21,8 @@ from hushcast_protocol.wire import Bytes16, Counter, PublicKey, RelayId, Wire, d
 
 MAX_LEASES = 20_000  # held by one relay: 10,000 subscriptions on two days; some 20 MB
 MAX_ELEMENTS = 1024  # in one lease: a next hop's filter (`bloom.CAPACITY`) takes two of the largest
-MAX_TOMBSTONES = 20_000  # as many as leases: each can be withdrawn once
+MAX_ELEMENTS_HELD = 640_000  # in all leases together; 880 MB if each has a next hop of its own
+MAX_TOMBSTONES = 20_000  # of words never heard of; together with leases held and withdrawn 40,000
 MAX_CONSENT = 256  # bytes; a consent has about 200
 assert MAX_ELEMENTS <= CAPACITY
 
@@ -120,6 +121,7 @@ class LeaseBook:
         self._leases: dict[bytes, Lease] = {}
         self._tombstones: dict[bytes, int] = {}
         self._tables: dict[int, RoutingTable] = {}
+        self._elements = 0
 
     def __len__(self) -> int:
         """Return the number of leases held."""
@@ -162,7 +164,7 @@ class LeaseBook:
         held = self._leases.get(lease.id)
         if held == lease:
             return held
-        if held is None and len(self._leases) >= MAX_LEASES:
+        if not self._has_room(held, lease):
             raise Refusal("quota")
         self._replace(held, lease)
         return lease
@@ -194,7 +196,7 @@ class LeaseBook:
         """Forget what belongs to days gone by; return the ids of leases and tombstones forgotten."""
         gone = [lease.id for lease in self._leases.values() if self._calendar.lapse(lease.day) <= now]
         for lease in gone:
-            del self._leases[lease]
+            self._elements -= len(self._leases.pop(lease).elements)
         for day in [day for day in self._tables if self._calendar.lapse(day) <= now]:
             del self._tables[day]
         dead = [lease for lease, day in self._tombstones.items() if self._calendar.lapse(day) <= now]
@@ -205,6 +207,14 @@ class LeaseBook:
     def mailbox_address(self, hop: Hop) -> Address | None:
         """Return where a mailbox is reached, if a lease here sends to it."""
         return next((lease.address for lease in self._leases.values() if lease.hop == hop), None)
+
+    def _has_room(self, held: Lease | None, lease: Lease) -> bool:
+        more = len(lease.elements) - (len(held.elements) if held is not None else 0)
+        if self._elements + more > MAX_ELEMENTS_HELD:
+            return False
+        # A lease held can always be withdrawn, so it needs room for its tombstone from the beginning.
+        both = len(self._leases) + len(self._tombstones)
+        return held is not None or (len(self._leases) < MAX_LEASES and both < MAX_LEASES + MAX_TOMBSTONES)
 
     def _replace(self, held: Lease | None, lease: Lease) -> None:
         if held is not None:
@@ -220,7 +230,9 @@ class LeaseBook:
         table = self._tables.setdefault(lease.day, RoutingTable(self._filter_key))
         table.add(lease.hop, lease.elements)
         self._leases[lease.id] = lease
+        self._elements += len(lease.elements)
 
     def _drop(self, lease: Lease) -> None:
         self._tables[lease.day].remove(lease.hop, lease.elements)
         del self._leases[lease.id]
+        self._elements -= len(lease.elements)
