@@ -17,6 +17,7 @@ from hushcast_protocol.trail import MAX_BITS_SET, Trail
 from hushcast_protocol.wire import RelayId
 
 MAX_IDS = 32_768  # messages remembered; about 12 MB, and five minutes at 100 messages a second
+MAX_SENDS = 500_000  # (token, next hop) pairs of all of them; 50 MB, however few the messages
 CIRCULATION = 600.0  # seconds within which a message can come back to a relay: links retry, relays restart
 
 
@@ -45,12 +46,13 @@ class Decision(NamedTuple):
 
 
 class RecentIds:
-    """Exact memory of what was sent where; the oldest id is forgotten when it is full."""
+    """Exact memory of what was sent where; the oldest ids are forgotten when it is full."""
 
     def __init__(self, now: float, capacity: int = MAX_IDS) -> None:
         self._capacity = capacity
         self._complete_since = now
         self._sent: OrderedDict[bytes, tuple[float, set[tuple[bytes, Hop]]]] = OrderedDict()
+        self._pairs = 0
 
     def __len__(self) -> int:
         """Return the number of ids remembered."""
@@ -70,13 +72,14 @@ class RecentIds:
 
     def note(self, message_id: bytes, now: float, pairs: Iterable[tuple[bytes, Hop]]) -> None:
         """Remember that an id was sent to these (token, next hop) pairs."""
-        known = self._sent.get(message_id)
-        if known is None:
-            if len(self._sent) >= self._capacity:
-                _, (seen, _) = self._sent.popitem(last=False)
-                self._complete_since = max(self._complete_since, seen)
-            known = self._sent[message_id] = (now, set())
-        known[1].update(pairs)
+        _, known = self._sent.setdefault(message_id, (now, set()))
+        before = len(known)
+        known.update(pairs)
+        self._pairs += len(known) - before
+        while len(self._sent) > self._capacity or self._pairs > MAX_SENDS:
+            _, (seen, gone) = self._sent.popitem(last=False)
+            self._pairs -= len(gone)
+            self._complete_since = max(self._complete_since, seen)
 
 
 class Router:
