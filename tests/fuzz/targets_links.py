@@ -138,7 +138,8 @@ def _insider(data: bytes) -> None:
         victim = _End(Link.initiate(NETWORK.id, relay_id(0), stream(1), LIMIT, None, _VIEW))
     truthful = not kind & 6
     if not truthful:
-        liar.lie = mutate_packed(Random(script.number(4)), _PROOFS) if kind & 8 else script.rest()
+        lies = script.choose(_PROOFS), mutate_packed(Random(script.number(4)), _PROOFS), script.take(300)
+        liar.lie = lies[kind // 8 % 3]
     for _ in range(3):
         victim.receive(liar.data_to_send())
         if list_of := victim.link.data_to_send():

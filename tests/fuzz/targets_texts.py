@@ -17,12 +17,9 @@ from hushcast_protocol.trace import Observation, Truth, to_line
 from hushcast_runtime.tor.endpoints import parse_endpoint
 
 KEY = TopicKey(b"k" * 32)
-_TOPICS = (
-    EVENTS,
-    PRIVATE,
-    WORD,
-    topics.make_topic("x", ["n:-0.000000000001..0.000000000001:0.000000000001"]),
-)
+_FINE = topics.make_topic("x", ["n:-0.000000000001..0.000000000001:0.000000000001"])
+_WIDE = topics.make_topic("x", ["n:0..4294967295"])
+_TOPICS = (EVENTS, PRIVATE, WORD, _FINE, _WIDE)
 
 
 def _text(data: bytes) -> str:
@@ -156,7 +153,9 @@ def _targets() -> list[Target]:
         "|lat in [60, 61], lon in [24, ], kind = fire",
         '|kind = "a \\"b\\", c"',
         "xx|level in [3, 9]",
-        "|lat in [-89.999, 89.998]",  # needs more intervals than a subscription may hold
+        "xxxx|n in [1, 4294967294]",  # needs more intervals than a subscription may hold
+        "|kind in [1, 2]",
+        "|lat in [91, 95]",
         "|lat in [2, 1]",
         "|lat in [90, 91], lat = 3",
         "xxx|n = 0",
