@@ -10,8 +10,10 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import math
+import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -79,7 +81,10 @@ def everything(options: argparse.Namespace) -> int:
 def apart(name: str, mode: str, seed: int, inputs: int) -> int:
     """Hunt in a process of its own; what ends that process is a finding, too."""
     command = [sys.executable, str(HERE), "--one", name, mode, "--seed", str(seed), "--inputs", str(inputs)]
-    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, errors="replace")
+    memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
+    with tempfile.TemporaryDirectory(prefix="hushcast-fuzz-", dir=memory) as scratch:
+        around = {**os.environ, "TMPDIR": scratch}  # what a process leaves there goes with it
+        done = subprocess.run(command, stderr=subprocess.PIPE, text=True, errors="replace", env=around)
     if done.returncode not in (0, 1):
         print(f"{name:20} {mode:8} FINDING: the process ended with {done.returncode}\n{done.stderr[-2000:]}")
     return done.returncode

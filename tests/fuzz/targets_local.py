@@ -205,8 +205,7 @@ def _tor_says() -> list[bytes]:
 
 @cache
 def _scratch() -> Path:
-    memory = Path("/dev/shm")
-    made = tempfile.TemporaryDirectory(prefix="hushcast-fuzz-", dir=memory if memory.is_dir() else None)
+    made = tempfile.TemporaryDirectory(prefix="hushcast-fuzz-")
     _scratch_kept.append(made)  # removed when the process ends
     return Path(made.name)
 
