@@ -17,7 +17,7 @@ from hushcast_protocol.addresses import ONION_PORT, Address, onion_address
 from hushcast_protocol.errors import UsageError
 from hushcast_protocol.secrets import Seed
 from hushcast_runtime.tor import socks
-from hushcast_runtime.tor.bootstrap import TorState
+from hushcast_runtime.tor.bootstrap import BootstrapWatch, TorState
 from hushcast_runtime.tor.control import ControlClient, open_control
 from hushcast_runtime.tor.endpoints import Endpoint, parse_endpoint
 from hushcast_runtime.tor.onions import expanded_key, service_id
@@ -120,6 +120,13 @@ def test_bytes_that_are_no_replies_are_an_error(wrong: bytes) -> None:
 def test_replies_of_another_kind_are_an_error_whatever_the_parser_raises(kind: str, said: bytes) -> None:
     with pytest.raises(TransportError, match="not of the kind"):
         convert(kind, ReplySplitter().feed(said)[0])
+
+
+def test_progress_of_thousands_of_digits_is_passed_over() -> None:
+    watch = BootstrapWatch(lambda percent, summary: None)
+    fields = {"PROGRESS": "9" * 5000, "SUMMARY": "odd"}
+    watch.handle(SimpleNamespace(type="STATUS_CLIENT", action="BOOTSTRAP", keyword_args=fields))
+    assert (watch.state.percent, watch.state.summary) == (0, "odd")
 
 
 async def test_an_answer_to_another_question_is_an_error() -> None:
