@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from mutating import mutate_bytes
 
 T = TypeVar("T")
+MAX_SCRIPT = 2000  # bytes: more moves take longer, and bring a machine nowhere else
 Mutate = Callable[[Random, list[bytes]], bytes]
 
 
@@ -42,8 +43,8 @@ class Target:
 class Script:
     """Reads a machine's moves from bytes, so that a run of moves is an input like any other."""
 
-    def __init__(self, data: bytes) -> None:
-        self._data = data
+    def __init__(self, data: bytes, most: int = MAX_SCRIPT) -> None:
+        self._data = data[:most]
         self._at = 0
 
     def __bool__(self) -> bool:
