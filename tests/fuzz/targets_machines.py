@@ -187,8 +187,12 @@ def _route(
     table = book.table(message.day)
     if table is None or known or decision.outcome is Outcome.LOOP:
         return
-    asked = message.tokens if previous == ORIGIN else message.tokens[:1]
-    wanted = {hop for token in asked for hop in table.lookup(element(profile, token, OWN, previous))}
+    asked, come = message.tokens, previous
+    if previous != ORIGIN and profile.detours and len(asked) > 1:
+        asked, come = asked[1:], ORIGIN  # a detour
+    elif previous != ORIGIN:
+        asked = asked[:1]
+    wanted = {hop for token in asked for hop in table.lookup(element(profile, token, OWN, come))}
     assert {send.hop for send in decision.sends} == wanted, "a next hop that asked was passed over"
 
 
