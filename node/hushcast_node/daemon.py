@@ -277,8 +277,8 @@ class Daemon:
         }
 
     def _nodes(self, subscription: Subscription) -> int:
-        planned = subscription.planned.get(self.rosters.calendar.day(self._parts.env.now()))
-        return planned.nodes if planned else 0
+        today = subscription.on(self.rosters.calendar.day(self._parts.env.now()))
+        return min((planned.nodes for planned in today), default=0)
 
 
 class OverlayFeed:

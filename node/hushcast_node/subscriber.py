@@ -118,7 +118,7 @@ class Subscriber:
         for planned in await self._records.load_installations():
             owner = held.get(planned.subscription)
             if owner is not None and not planned.withdrawing:
-                owner.planned[planned.installation.day] = planned
+                owner.planned[planned.key] = planned
             else:
                 planned.withdrawing = True
                 self._withdrawing.append(planned)
@@ -201,8 +201,7 @@ class Subscriber:
         if self._profile.root is not Root.LISTED:
             return
         for subscription in self.subscriptions:
-            planned = subscription.planned.get(message.day)
-            if planned is not None and planned.installation.trunk == message.tokens[0]:
+            if any(held.installation.trunk == message.tokens[0] for held in subscription.on(message.day)):
                 await self._deliver(subscription, message)
 
     def _start(self, subscription: Subscription) -> None:
@@ -289,12 +288,13 @@ class Subscriber:
             await self._rosters.changed()
         while True:
             for day in self._days_wanted(subscription):
-                if day not in subscription.planned:
-                    await self._plan(subscription, day)
-                await self._complete(subscription, subscription.planned[day])
+                for number in range(self._profile.trees):
+                    if (day, number) not in subscription.planned:
+                        await self._plan(subscription, day, number)
+                    await self._complete(subscription, subscription.planned[day, number])
             self._forget_lapsed(subscription)
-            today = subscription.planned.get(self._calendar.day(self._env.now()))
-            if today is None or not today.nodes:
+            today = subscription.on(self._calendar.day(self._env.now()))
+            if not any(planned.nodes for planned in today):
                 await trio.sleep(FIRST_PAUSE)
                 continue
             subscription.ready.set()
@@ -317,11 +317,11 @@ class Subscriber:
         moments.append(now + self._calendar.epoch_seconds)  # relays that were away are told again
         return min(moment for moment in moments if moment > now) - now
 
-    async def _plan(self, subscription: Subscription, day: int) -> None:
-        planned = await self._trees.plan(subscription, day)
+    async def _plan(self, subscription: Subscription, day: int, number: int) -> None:
+        planned = await self._trees.plan(subscription, day, number)
         # On disk before any relay hears of it: what is installed can always be withdrawn.
         await self._records.keep_installation(planned)
-        subscription.planned[day] = planned
+        subscription.planned[planned.key] = planned
         self._tell_installed(subscription, planned)
 
     def _tell_installed(self, subscription: Subscription, planned: Planned) -> None:
@@ -375,9 +375,9 @@ class Subscriber:
             self._withdrawing.remove(planned)
 
     def _forget_lapsed(self, subscription: Subscription) -> None:
-        for day in list(subscription.planned):
-            if self._calendar.lapse(day) <= self._env.now():
-                self._records.forget_installation(subscription.planned.pop(day))
+        for key in list(subscription.planned):
+            if self._calendar.lapse(key[0]) <= self._env.now():
+                self._records.forget_installation(subscription.planned.pop(key))
 
 
 async def _until_published(published: Callable[[], Awaitable[None]]) -> None:

@@ -12,7 +12,7 @@ import msgspec
 from hushcast_protocol.addresses import Address, is_onion, parse_address
 from hushcast_protocol.epochs import MAX_EPOCH, MIN_EPOCH
 from hushcast_protocol.errors import DecodeError, UsageError
-from hushcast_protocol.profile import MAX_DEPTH, PROFILES, Profile
+from hushcast_protocol.profile import MAX_DEPTH, MAX_TREES, PROFILES, Profile
 from hushcast_protocol.roster import MAX_RELAYS, Network
 from hushcast_runtime.tor.endpoints import parse_endpoint
 from hushcast_runtime.tor.settings import TorSettings
@@ -137,17 +137,20 @@ class NodeSettings(_DaemonSettings, frozen=True, kw_only=True):
     """Levels of the trees of this daemon's subscriptions; the profile's unless given."""
     origins: Annotated[int, msgspec.Meta(ge=1, le=8)] | None = None
     """Random relays that a publication is dropped at; the profile's unless given."""
+    trees: Annotated[int, msgspec.Meta(ge=1, le=MAX_TREES)] | None = None
+    """Trees of a subscription, each as much traffic as the first; the profile's unless given."""
     inbox: InboxSection = InboxSection()
     coverage: CoverageSection = CoverageSection()
     testnet: TestnetSection | None = None
 
     def profile(self) -> Profile:
-        """Return the network's profile with this daemon's own depth and origins."""
+        """Return the network's profile with this daemon's own depth, origins and trees."""
         base = PROFILES[self.network.profile]
         return dataclasses.replace(
             base,
             depth=base.depth if self.depth is None else self.depth,
             origins=base.origins if self.origins is None else self.origins,
+            trees=base.trees if self.trees is None else self.trees,
         )
 
     def socket_path(self) -> Path:

@@ -51,6 +51,7 @@ class Scenario:
     seed: int = 1
     traces: Path | None = None
     faults: Faults = NO_FAULTS
+    trees: int = 1
     minutes: float | None = None
     """Virtual minutes over which publications are spread; else they follow closely upon each other.
 
@@ -130,7 +131,7 @@ class _Simulation:
         base = PROFILES[scenario.profile]
         self._house = House(
             Network("simulation", scenario.profile, EPOCH_SECONDS),
-            replace(base, depth=scenario.depth or base.depth, origins=scenario.origins),
+            replace(base, depth=scenario.depth or base.depth, origins=scenario.origins, trees=scenario.trees),
             scenario.seed,
             BEGIN,
             scenario.traces,
@@ -280,5 +281,6 @@ class _Simulation:
 
 def _ideal(publication: Publication, subscriptions: list[Subscription]) -> int:
     """Return the sum of the ways from a publication's origins to the mailboxes."""
-    trees = [held.planned[publication.message.day].installation.tree for held in subscriptions]
+    day = publication.message.day
+    trees = [planned.installation.tree for held in subscriptions for planned in held.on(day)]
     return sum(tree.path_length(o) for tree in trees for o in publication.origins if o in tree.parents)
