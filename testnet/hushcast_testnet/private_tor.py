@@ -15,8 +15,8 @@ from pathlib import Path
 
 import trio
 
-from hushcast_runtime.tor.bootstrap import EVENTS, BootstrapWatch, Progress
 from hushcast_runtime.tor.control import open_control
+from hushcast_runtime.tor.watch import EVENTS, Progress, TorWatch
 from hushcast_runtime.transports.base import TransportError
 from hushcast_testnet import processes, tor_network
 from hushcast_testnet.processes import Process
@@ -154,7 +154,7 @@ async def wait_ready(network: TorNetwork, progress: Progress = _ignore) -> None:
 
 
 async def _bootstrapped(client: TorClient, report: Progress) -> None:
-    watch = BootstrapWatch(report)
+    watch = TorWatch(report)
     async with open_control(client.endpoints()[0], watch.handle) as control:
         await control.set_events(*EVENTS)
         await watch.begin(control)
