@@ -58,7 +58,7 @@ class _End:
     def descriptor(self, address: str) -> Descriptor:
         now = int(time.time())
         key = ParcelKey.draw(os.urandom).public()
-        return Descriptor(NETWORK.id, self.id, address, key, now, now + 2 * NETWORK.epoch_seconds)
+        return Descriptor(NETWORK.id, self.id, address, key, now, now + 2 * NETWORK.epoch_seconds, 0)
 
 
 class Overlay:
@@ -184,7 +184,7 @@ class Overlay:
             install = Install(os.urandom(16), calendar.day(now), ToRelay(receiver.id), routed)
             parcel = Parcel(NETWORK.id, daemon.id, calendar.epoch(now), install, 0, ())
             sealed = seal_parcel(parcel, daemon.parcel_key, os.urandom)
-            self._link.send(encode(ParcelFrame(number + 1, sealed)))
+            self._link.send(encode(ParcelFrame(number + 1, sealed, None)))
         await self._stream.send_all(self._link.data_to_send())
         with trio.fail_after(START_WITHIN):
             while self._answers < len(self._receivers):

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec.inspect as shapes
 
-from hushcast_protocol import frames, leases, links, messages, parcels, roster, signatures
+from hushcast_protocol import frames, leases, links, messages, parcels, roster, signatures, stamps
 from hushcast_protocol.hashes import Domain
 from hushcast_protocol.signatures import Purpose
 
@@ -32,6 +32,7 @@ SECTIONS: dict[str, tuple[type, ...]] = {
         frames.ParcelAnswer,
     ),
     "directory": (frames.Register, frames.Registered, frames.Fetch, frames.Rosters, frames.Refused),
+    "stamp": (stamps.Stamp,),
     "message": (messages.Message,),
     "parcel": (parcels.Parcel, parcels.Onward),
     "instruction": (leases.Install, leases.ToRelay, leases.ToMailbox, leases.Consent, leases.Withdraw),

@@ -137,6 +137,7 @@ class Daemon:
             self._directory,
             parts.env,
             self._registered,
+            self.relay.intake.difficulty,
         )
 
     async def _trace_rosters(self) -> None:
@@ -201,6 +202,7 @@ class Daemon:
             "epoch": self.rosters.calendar.epoch(self._parts.env.now()),
             "roster": {"epoch": newest.epoch, "relays": len(newest.relays)} if newest else None,
             "links": relay.peers.open_links() if relay else 0,
+            "difficulty": self.rosters.least_difficulty(relay.id) if relay else 0,
             "leases": len(relay.leasing.book) if relay else 0,
             "subscriptions": len(subscriber.subscriptions) if subscriber else 0,
             "counters": self.counters.as_dict(),

@@ -106,7 +106,7 @@ class Publisher:
                 return
             origin = pool.pop()
             try:
-                answer = await self._connector.drop(origin, Drop(publication.message), RECEIPT_TIMEOUT)
+                answer = await self._connector.drop(origin, Drop(publication.message, None), RECEIPT_TIMEOUT)
             except (TransportError, PeerError) as error:
                 log.info("an origin gave no receipt", reason=str(error))
                 publication.refusals.append(f"no relay gave a receipt: {error}")

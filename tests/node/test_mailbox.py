@@ -121,7 +121,7 @@ async def test_frames_other_than_messages_end_the_link() -> None:
     async with small_network(relays=3) as net:
         subscriber = net.clients[0]
         await subscriber.listen()
-        for number, frame in enumerate((Ack(1), Drop(a_message(net)))):
+        for number, frame in enumerate((Ack(1), Drop(a_message(net), None))):
             channel, _ = await visit(net, seed_of(a_top(net)))
             await channel.send(frame)
             assert await says_nothing(channel)

@@ -112,7 +112,7 @@ async def test_frames_sent_by_several_tasks_stay_whole() -> None:
     pair = await connect(make=lambda: trio.testing.lockstep_stream_pair())
     async with trio.open_nursery() as nursery:
         for number in range(20):
-            nursery.start_soon(pair.left.send, ParcelFrame(number, bytes([number]) * 3000))
+            nursery.start_soon(pair.left.send, ParcelFrame(number, bytes([number]) * 3000, None))
         taken = await take(pair.right, 20)
     assert {frame.number: set(frame.sealed) for frame in taken if isinstance(frame, ParcelFrame)} == {
         number: {number} for number in range(20)
@@ -171,7 +171,7 @@ async def test_the_way_bytes_are_cut_changes_nothing() -> None:
     for cut in (1, 7, 64, 1000):
         pair = await connect()
         for number in range(5):
-            pair.left._link.send(encode(ParcelFrame(number, bytes(50))))
+            pair.left._link.send(encode(ParcelFrame(number, bytes(50), None)))
         data = pair.left._link.data_to_send()
 
         async def trickle(stream: Any = pair.streams[0], data: bytes = data, cut: int = cut) -> None:
@@ -182,7 +182,7 @@ async def test_the_way_bytes_are_cut_changes_nothing() -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(trickle)
             taken = await take(pair.right, 5)
-        assert taken == [ParcelFrame(number, bytes(50)) for number in range(5)]
+        assert taken == [ParcelFrame(number, bytes(50), None) for number in range(5)]
 
 
 async def test_a_frame_over_the_limit_is_refused_before_it_is_held() -> None:
