@@ -21,7 +21,18 @@ VALIDITY = 3  # epochs that a descriptor holds: a relay away for two is still li
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds between attempts
 
 _KIND = "address"
+
 log = structlog.get_logger("registration")
+
+
+class Registration:
+    """How a relay stands with the directory."""
+
+    def __init__(self) -> None:
+        self.done = False
+        """Whether the directory has taken a descriptor since this daemon started."""
+        self.problem: str | None = None
+        """Why it did not take the last one: its own words, or what became of the connection."""
 
 
 async def open_address(identity: Identity, transport: Transport, store: Store) -> Listener:
@@ -43,7 +54,7 @@ async def keep_registered(
     network: Network,
     directory: DirectoryClient,
     env: Environment,
-    registered: trio.Event,
+    registration: Registration,
     difficulty: Callable[[], int],
 ) -> None:
     """Hand in a fresh descriptor every epoch, trying until the directory takes it, until cancelled.
@@ -69,11 +80,12 @@ async def keep_registered(
             await listener.published()
             await directory.register(sign_descriptor(identity.seed, descriptor))
         except (TransportError, PeerError, Refusal) as error:
+            registration.problem = str(error)
             pause = backoff.next()
             log.warning("not registered", reason=str(error), again_in=round(pause))
             await trio.sleep(pause)
             continue
         backoff.reset()
         bits = None
-        registered.set()
+        registration.done, registration.problem = True, None
         await trio.sleep(network.epoch_seconds * env.uniform(0.6, 1.0))

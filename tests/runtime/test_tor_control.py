@@ -18,7 +18,10 @@ from hushcast_runtime.tor.control import ControlClient
 from hushcast_runtime.tor.endpoints import Endpoint, parse_endpoint
 from hushcast_runtime.tor.isolation import isolating_socks
 from hushcast_runtime.tor.onions import expanded_key, service_id
-from hushcast_runtime.tor.watch import TorWatch
+from hushcast_runtime.tor.replies import ReplySplitter, convert
+from hushcast_runtime.tor.settings import TorSettings
+from hushcast_runtime.tor.transport import TorTransport
+from hushcast_runtime.tor.watch import TorState, TorWatch
 from hushcast_runtime.transports.base import TransportError
 
 WANTED = parse_endpoint("127.0.0.1:9050")
@@ -194,6 +197,31 @@ def test_what_tor_says_of_itself_shows_and_is_logged_without_addresses() -> None
         ("tor finds this machine's clock wrong", -7200),
     ]
     assert "192.0.2.1" not in repr(logs)
+
+
+def test_events_as_tor_writes_them_are_read() -> None:
+    lines = [
+        "650 STATUS_GENERAL WARN CLOCK_SKEW SKEW=-7200 SOURCE=OR:192.0.2.1:443",
+        "650 STATUS_CLIENT NOTICE CIRCUIT_ESTABLISHED",
+        '650 STATUS_CLIENT NOTICE BOOTSTRAP PROGRESS=10 TAG=conn_done SUMMARY="Connected to a relay"',
+    ]
+    watch = TorWatch(lambda percent, summary: None)
+    for reply in ReplySplitter().feed("".join(line + "\r\n" for line in lines).encode()):
+        convert("EVENT", reply)
+        watch.handle(reply)
+    assert watch.state == TorState(10, "Connected to a relay", circuits=True, clock_skew=-7200)
+
+
+async def test_a_tor_that_hangs_is_given_up(autojump_clock: trio.testing.MockClock) -> None:
+    transport = TorTransport(TorSettings(control=TARGET, socks=TARGET))
+    ours, _ = trio.testing.memory_stream_pair()
+    async with trio.open_nursery() as nursery:
+        control = ControlClient(ours, lambda event: None)
+        nursery.start_soon(control.read)
+        with pytest.raises(TransportError, match="does not answer at its control port any more"):
+            await transport._until_lost(control)
+        nursery.cancel_scope.cancel()
+    assert 30 < trio.current_time() < 120
 
 
 def test_pauses_grow_to_the_longest_and_are_never_the_whole_of_it() -> None:
