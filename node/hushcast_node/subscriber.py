@@ -34,6 +34,7 @@ from hushcast_protocol.secrets import Seed
 from hushcast_protocol.tokens import check_predicate
 from hushcast_protocol.topics import Interest, Topic, check_values
 from hushcast_protocol.wire import RelayId
+from hushcast_runtime.config import InboxSection
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.store import Store
@@ -59,6 +60,7 @@ class Subscriber:
         connector: Connector,
         keys: TopicKeys,
         prober: Prober,
+        retention: InboxSection,
         env: Environment,
         store: Store,
         counters: Counters,
@@ -82,6 +84,7 @@ class Subscriber:
         self._installer = Installer(rosters, connector, env)
         self._trees = Trees(relay, profile, rosters, keys, env)
         self._prober = prober
+        self._retention = retention
         self._by_interest: dict[Interest, Subscription] = {}
         self._withdrawing: list[Planned] = []
 
@@ -89,6 +92,11 @@ class Subscriber:
     def subscriptions(self) -> list[Subscription]:
         """The subscriptions held, oldest first."""
         return list(self._by_interest.values())
+
+    def shunned(self) -> set[RelayId]:
+        """Return the relays that seem to lose messages, by the probes of all subscriptions."""
+        relays = len(self._rosters.newest.relays) if self._rosters.newest else 0
+        return {relay for held in self.subscriptions for relay in held.coverage.shunned(relays)}
 
     async def load(self) -> None:
         """Take up the subscriptions, and the withdrawals, that a restart interrupted."""
@@ -102,7 +110,7 @@ class Subscriber:
                 Seed(stored.seed),
                 stored.created,
                 stored.renewal,
-                Inbox(name, self._env, self._store, self._counters),
+                Inbox(name, self._env, self._store, self._counters, self._retention),
                 Address(stored.address) if stored.address is not None else None,
             )
             await subscription.inbox.load()
@@ -138,7 +146,7 @@ class Subscriber:
             Seed.draw(self._env.randomness),
             self._env.now(),
             self._env.uniform(LATEST_RENEWAL, EARLIEST_RENEWAL),
-            Inbox(name, self._env, self._store, self._counters),
+            Inbox(name, self._env, self._store, self._counters, self._retention),
         )
         self._start(subscription)
         await self._records.keep(subscription)
@@ -269,6 +277,7 @@ class Subscriber:
         if not subscription.inbox.pass_over(message.id, message.day):
             return
         for gap in self._prober.take(subscription, message.id, content):
+            subscription.inbox.note_gap(gap)
             self._tracer.tell("gap", topic=subscription.interest.topic.name, message=gap)
 
     async def _install_in_time(self, subscription: Subscription) -> None:

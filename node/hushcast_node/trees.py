@@ -52,7 +52,7 @@ class Trees:
             tree = await self._env.compute(plan, relays, self._profile.depth, self._env.randomness(32))
         else:
             last = subscription.planned[max(subscription.planned)].installation.tree
-            tree = await self._mended(last, relays, relays, subscription.coverage.suspects())
+            tree = await self._mended(last, relays, relays, subscription.coverage.shunned(len(relays)))
         key = await self._keys.get(subscription.interest.topic, day)
         entries = entry_tokens(key, subscription.interest.predicate)
         secret = LeaseSecret.draw(self._env.randomness)
@@ -64,10 +64,10 @@ class Trees:
 
         Whose seat changed is `missing` from now on. Returns whether any did.
         """
-        suspects = subscription.coverage.suspects()
         roster, tree, root = self._rosters.newest, planned.installation.tree, planned.installation.root
         if roster is None or isinstance(root, ListedRoot):
             return False
+        suspects = subscription.coverage.shunned(len(roster.relays))
         if roster.relays.keys() == tree.parents.keys() and not any(map(tree.children.get, suspects)):
             return False
         hosts = [relay for relay in tree.parents if relay in roster.relays and relay not in planned.missing]

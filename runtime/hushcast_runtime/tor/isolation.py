@@ -41,7 +41,7 @@ async def isolating_socks(control: ControlClient, wanted: Endpoint | None) -> En
     elif not any(_is(listener, wanted) for listener in opened):
         raise UsageError("tor.socks is not a SOCKS port of the tor behind tor.control: name both of one tor")
     for option in options:
-        port, *flags = option.split()
+        port, *flags = option.split() or [""]
         if _may_open(port, wanted) and _WITHOUT in (flag.lower() for flag in flags):
             raise UsageError(
                 "tor's SOCKS port does not isolate: take NoIsolateSOCKSAuth out of its SocksPort line"
