@@ -58,7 +58,7 @@ class _End:
     def descriptor(self, address: str) -> Descriptor:
         now = int(time.time())
         key = ParcelKey.draw(os.urandom).public()
-        return Descriptor(NETWORK.id, self.id, address, key, now, now + 2 * NETWORK.epoch_seconds)
+        return Descriptor(NETWORK.id, self.id, address, key, now, now + 2 * NETWORK.epoch_seconds, 0)
 
 
 class Overlay:
@@ -186,7 +186,7 @@ class Overlay:
             )
             parcel = Parcel(NETWORK.id, daemon.id, calendar.epoch(now), install, 0, ())
             sealed = seal_parcel(parcel, daemon.parcel_key, os.urandom)
-            self._link.send(encode(ParcelFrame(number + 1, sealed)))
+            self._link.send(encode(ParcelFrame(number + 1, sealed, None)))
         await self._stream.send_all(self._link.data_to_send())
         with trio.fail_after(START_WITHIN):
             while self._answers < len(self._receivers):
@@ -213,7 +213,7 @@ class Overlay:
                 whole, waiting = divmod(waiting, self._frame_size)
                 if whole:
                     taken += whole
-                    link.send(encode(Ack(taken)))
+                    link.send(encode(Ack(taken, ())))
                     self._progress.note(number, whole)
                     await stream.send_all(link.data_to_send())
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec.inspect as shapes
 
-from hushcast_protocol import frames, leases, links, messages, parcels, reports, roster, signatures
+from hushcast_protocol import frames, leases, links, messages, parcels, reports, roster, signatures, stamps
 from hushcast_protocol.hashes import Domain
 from hushcast_protocol.signatures import Purpose
 
@@ -33,6 +33,7 @@ SECTIONS: dict[str, tuple[type, ...]] = {
         frames.ParcelAnswer,
     ),
     "directory": (frames.Register, frames.Registered, frames.Fetch, frames.Rosters, frames.Refused),
+    "stamp": (stamps.Stamp,),
     "message": (messages.Message,),
     "report": (reports.Report, reports.Heard),
     "parcel": (parcels.Parcel, parcels.Onward),

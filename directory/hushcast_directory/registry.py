@@ -24,6 +24,7 @@ from hushcast_runtime.store import Change, Store
 
 ROSTERS_KEPT = 48  # two days of them: a daemon away for longer starts with the newest
 MAX_VALIDITY = 4  # epochs that a descriptor may hold; relays sign a new one each epoch
+CATCH_UP = 3  # epochs after an absence of the directory in which relays may renew and none falls out
 MAX_AHEAD = 300  # seconds that a relay's clock may be ahead of ours
 
 _DESCRIPTOR, _ROSTER = "descriptor", "roster"
@@ -130,13 +131,21 @@ class Registry:
         # More than a roster holds can be live at its start: while a place was free, several took it at once.
         latest = sorted(self._live(start).items(), key=lambda item: item[1][0].expires)[-MAX_RELAYS:]
         listed = dict(latest)
-        if last is not None and 2 * len(listed.keys() & last.relays.keys()) < len(last.relays):
-            # So many do not fall silent at once: the directory was away, or cut off, and nobody could renew.
+        if last is None:
+            return listed
+        # So many do not fall silent at once: the directory was cut off. Or it knows that it was away. Either
+        # way nobody could renew, and nobody falls out before there was time to.
+        if self._was_away(epoch) or 2 * len(listed.keys() & last.relays.keys()) < len(last.relays):
             carried = self._live(start - self._calendar.day_seconds)
             for relay in last.relays:
                 if relay in carried and len(listed) < MAX_RELAYS:
                     listed[relay] = carried[relay]
         return listed
+
+    def _was_away(self, epoch: int) -> bool:
+        """Tell whether one of the rosters just before an epoch was never published."""
+        first = max(min(self._rosters), epoch - CATCH_UP)
+        return any(known not in self._rosters for known in range(first, epoch))
 
     def _live(self, now: float) -> dict[RelayId, tuple[Descriptor, Signed]]:
         return {relay: held for relay, held in self._descriptors.items() if held[0].expires > now}

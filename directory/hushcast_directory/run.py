@@ -17,7 +17,7 @@ from hushcast_runtime.environment import system_environment
 from hushcast_runtime.files import load_seed, write_private
 from hushcast_runtime.process import open_transport, run_until_signal
 from hushcast_runtime.store import Change, SqliteStore, Store
-from hushcast_runtime.transports.base import Listener, Transport
+from hushcast_runtime.transports.base import Listener, Transport, TransportError
 
 NETWORK_FILE = "network.toml"
 """In the state directory: the `[network]` section that daemons of the network need."""
@@ -50,7 +50,7 @@ async def _live(settings: DirectorySettings, nursery: trio.Nursery) -> None:
             listener = await _open_address(load_seed(state / "service.key", env.randomness), transport, store)
             server = DirectoryServer(env, transport, network.id, seed, registry)
             living.start_soon(server.run, listener)
-            await listener.published()
+            await _until_published(listener)
             _write_network_file(state / NETWORK_FILE, settings, listener.address, seed)
             log.info("running")
     finally:
@@ -63,6 +63,14 @@ async def _open_address(service: Seed, transport: Transport, store: Store) -> Li
     listener = await transport.listen(service, previous)
     await store.write(Change(_ADDRESS, b"", listener.address.encode()))
     return listener
+
+
+async def _until_published(listener: Listener) -> None:
+    while True:
+        try:
+            return await listener.published()
+        except TransportError as error:
+            log.warning("the address is not published yet", reason=str(error))
 
 
 def _write_network_file(path: Path, settings: DirectorySettings, address: Address, seed: Seed) -> None:

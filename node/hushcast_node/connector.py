@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
+import msgspec
 import trio
 
 from hushcast_node.rosters import RosterKeeper
 from hushcast_protocol.addresses import Address
 from hushcast_protocol.errors import PeerError
-from hushcast_protocol.frames import MAX_OVERLAY_FRAME, OverlayFrame, decode_overlay
+from hushcast_protocol.frames import (
+    MAX_OVERLAY_FRAME,
+    Drop,
+    OverlayFrame,
+    ParcelFrame,
+    decode_overlay,
+    handed_in,
+)
 from hushcast_protocol.links import Established, Link
 from hushcast_protocol.roster import Relay
 from hushcast_protocol.secrets import Seed
-from hushcast_protocol.wire import PublicKey, Wire
+from hushcast_protocol.stamps import Stamp, mint
+from hushcast_protocol.wire import PublicKey
 from hushcast_runtime.channel import Channel, accept_channel, open_channel
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
@@ -37,19 +46,33 @@ class Connector:
         self._rosters = rosters
         self._counters = counters
         self._network = rosters.network.id
+        self._minting = trio.Lock()
 
     async def named(self, us: Seed, peer: PublicKey, address: Address) -> OverlayChannel:
         """Open a link as the relay `us` to a relay or mailbox."""
         return await self._open(peer, address, us)
 
-    async def drop(self, relay: Relay, frame: Wire, timeout: float) -> OverlayFrame:
-        """Hand one frame to a relay anonymously, over a fresh circuit; return its answer."""
+    async def drop(self, relay: Relay, frame: Drop | ParcelFrame, timeout: float) -> OverlayFrame:
+        """Hand one frame to a relay anonymously, over a fresh circuit; return its answer.
+
+        Where the relay is under load the frame gets the stamp that it asks for, which may take a second.
+        """
+        if relay.difficulty:
+            stamp = await self._mint(relay, handed_in(frame))
+            frame = msgspec.structs.replace(frame, stamp=stamp)
         channel = await self._open(relay.id, relay.address, None)
         try:
             await channel.send(frame)
             return await channel.one(timeout)
         finally:
             await channel.aclose()
+
+    async def _mint(self, relay: Relay, content: bytes) -> Stamp:
+        epoch = self._rosters.calendar.epoch(self._env.now())
+        async with self._minting:  # one after the other: they would only take the interpreter from each other
+            return await self._env.compute(
+                mint, relay.id, epoch, content, relay.difficulty, self._env.randomness
+            )
 
     async def accept(self, stream: trio.abc.Stream, us: Seed, as_relay: bool) -> OverlayChannel:
         """Take a link as the relay or mailbox `us`.

@@ -16,7 +16,7 @@ from hushcast_node.outbox import Outbox, Publication
 from hushcast_node.probing import PROBES_AN_EPOCH, Prober
 from hushcast_node.publisher import Publisher
 from hushcast_node.pubsub import Accepted
-from hushcast_node.registration import keep_registered, open_address
+from hushcast_node.registration import Registration, keep_registered, open_address
 from hushcast_node.relay import MAX_CONNECTIONS, Relay
 from hushcast_node.rosters import CheckRoster, RosterKeeper
 from hushcast_node.subscriber import Subscriber
@@ -78,7 +78,7 @@ class Daemon:
         self._directory = DirectoryClient(
             env, parts.transport, parts.network.id, parts.directory_address, parts.directory_key
         )
-        self._registered = trio.Event()
+        self._registration = Registration()
         self._address: Address | None = None
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -159,7 +159,8 @@ class Daemon:
             parts.network,
             self._directory,
             parts.env,
-            self._registered,
+            self._registration,
+            self.relay.intake.difficulty,
         )
 
     async def _trace_rosters(self) -> None:
@@ -171,7 +172,7 @@ class Daemon:
     @property
     def ready(self) -> bool:
         """Tell whether it holds a roster and, as a relay, is registered."""
-        return self.rosters.newest is not None and (self.relay is None or self._registered.is_set())
+        return self.rosters.newest is not None and (self.relay is None or self._registration.done)
 
     async def publish(self, topic: Topic, content: Content, author: Seed | None = None) -> Accepted:
         """Publish; return once a relay has given its receipt. Raises `Refusal`."""
@@ -269,7 +270,9 @@ class Daemon:
             "profile": self._parts.profile.name,
             "epoch": self.rosters.calendar.epoch(self._parts.env.now()),
             "roster": {"epoch": newest.epoch, "relays": len(newest.relays)} if newest else None,
+            "registration": self._registration.problem,
             "links": relay.peers.open_links() if relay else 0,
+            "difficulty": self.rosters.least_difficulty(relay.id) if relay else 0,
             "leases": len(relay.leasing.book) if relay else 0,
             "subscriptions": len(subscriber.subscriptions) if subscriber else 0,
             "outbox": len(self._outbox),

@@ -79,7 +79,7 @@ class Installer:
         below = tree.below(top.id)
         patience = PATIENCE_A_LEVEL * (1 + _levels(tree, top.id))
         try:
-            answer = await self._connector.drop(top, ParcelFrame(0, sealed), patience)
+            answer = await self._connector.drop(top, ParcelFrame(0, sealed, None), patience)
         except (TransportError, PeerError) as error:
             log.info("a parcel was not answered", reason=str(error))
             return set()

@@ -77,5 +77,5 @@ class Mailbox:
                         taken += 1
                     elif not isinstance(frame, Ping):
                         raise DecodeError("a relay sent a mailbox something else than messages")
-                await channel.send(Ack(taken))
+                await channel.send(Ack(taken, ()))
                 scope.deadline = trio.current_time() + IDLE

@@ -94,7 +94,7 @@ class Prober:
         coverage.sent(message.id, way, now)  # before the receipt: the probe may arrive first
         taken = False
         try:
-            answer = await self._connector.drop(relay, Drop(message), RECEIPT_WITHIN)
+            answer = await self._connector.drop(relay, Drop(message, None), RECEIPT_WITHIN)
             taken = isinstance(answer, Receipt) and answer.verdict == "accepted"
         finally:
             if not taken:  # a publisher would have gone to another origin

@@ -166,7 +166,7 @@ class Publisher:
                 await trio.sleep(self._env.uniform(0.0, LONGEST_DELAY))
             publication.attempts += 1
             try:
-                answer = await self._connector.drop(origin, Drop(publication.message), RECEIPT_TIMEOUT)
+                answer = await self._connector.drop(origin, Drop(publication.message, None), RECEIPT_TIMEOUT)
             except (TransportError, PeerError) as error:
                 log.info("an origin gave no receipt", reason=str(error))
                 publication.reason = f"no relay gave a receipt: {error}"

@@ -9,6 +9,7 @@ import trio
 from hushcast_node.connector import Connector, OverlayChannel
 from hushcast_node.detours import Detours
 from hushcast_node.identity import Identity
+from hushcast_node.intake import Intake
 from hushcast_node.keeping import KeptLinks
 from hushcast_node.leasing import Leasing
 from hushcast_node.peers import Peers
@@ -91,6 +92,7 @@ class Relay:
         )
         self.kept_links = KeptLinks(self.leasing, self.peers, env, nursery)
         self._intakes = 0
+        self.intake = Intake(self.id, rosters, env)
 
     async def load(self) -> None:
         """Read back leases, and take up the messages that a restart interrupted."""
@@ -172,12 +174,17 @@ class Relay:
         await channel.finish()
 
     async def _answer_anonymous(self, frame: OverlayFrame) -> Wire:
+        if not isinstance(frame, Drop | ParcelFrame):
+            raise DecodeError("an unnamed peer sent a frame that only relays send")
+        refused = self.intake.refusal(frame)
+        if refused is not None:
+            self._counters.add(f"refused_{refused}")
         if isinstance(frame, Drop):
-            return await self._take_drop(frame.message)
-        if isinstance(frame, ParcelFrame):
+            return Receipt(refused) if refused else await self._take_drop(frame.message)
+        if refused is None:
             answer = await self.take_parcel(frame.sealed)
             return ParcelAnswer(frame.number, answer.refused, answer.missing)
-        raise DecodeError("an unnamed peer sent a frame that only relays send")
+        return ParcelAnswer(frame.number, refused, ())
 
     async def _take_drop(self, message: Message) -> Receipt:
         """Answer before any look-up: neither verdict nor delay tells whether anybody subscribes."""

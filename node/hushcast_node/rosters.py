@@ -77,6 +77,12 @@ class RosterKeeper:
         """Return what the newest roster that lists a relay says of it."""
         return next((held.relays[relay] for held in reversed(self._held) if relay in held.relays), None)
 
+    def least_difficulty(self, relay: RelayId) -> int:
+        """Return the lowest difficulty (bits) that whoever holds the last roster or a later one knows of."""
+        epoch = self.calendar.epoch(self._env.now())
+        known = [held for held in self._held if held.epoch >= epoch - 1] or self._held[-1:]
+        return min((held.relays[relay].difficulty for held in known if relay in held.relays), default=0)
+
     def view(self) -> View | None:
         """Return what this daemon, as a relay, tells its peers to hold."""
         return View(self.newest.epoch, self.newest.digest) if self.newest else None

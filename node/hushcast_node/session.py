@@ -109,7 +109,7 @@ class Session:
         number = self._requests
         arrived = self._answers[number] = trio.Event()
         try:
-            self.post(ParcelFrame(number, sealed))
+            self.post(ParcelFrame(number, sealed, None))
             await arrived.wait()
             if (answer := self._results.pop(number, None)) is None:
                 raise TransportError("the link ended before the parcel was answered")

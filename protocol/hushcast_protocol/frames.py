@@ -7,10 +7,12 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from hushcast_protocol.hashes import Domain, digest
 from hushcast_protocol.messages import MAX_BODY, Message
 from hushcast_protocol.parcels import MAX_PARCEL
 from hushcast_protocol.roster import MAX_RELAYS, MAX_ROSTER
 from hushcast_protocol.signatures import Signed
+from hushcast_protocol.stamps import Stamp
 from hushcast_protocol.wire import Counter, RelayId, Wire, decoder
 
 MAX_OVERLAY_FRAME = MAX_PARCEL + 4096  # bytes; the largest is a parcel, a message has at most 264 KiB
@@ -20,7 +22,7 @@ MAX_DIRECTORY_ANSWER = MAX_ROSTER + 4096  # bytes; rosters come one at a time
 
 MAX_UNROUTED = 16_384  # of one acknowledgement; a window full of the smallest messages has 4,000
 
-Reason = Literal["form", "day", "quota", "withdrawn"]
+Reason = Literal["form", "day", "quota", "stamp", "withdrawn"]
 
 
 class Forward(Wire, frozen=True, tag="forward"):
@@ -36,7 +38,7 @@ class Ack(Wire, frozen=True, tag="ack"):
     """
 
     number: Counter
-    unrouted: Annotated[tuple[Counter, ...], msgspec.Meta(max_length=MAX_UNROUTED)] = ()
+    unrouted: Annotated[tuple[Counter, ...], msgspec.Meta(max_length=MAX_UNROUTED)]
 
 
 class Ping(Wire, frozen=True, tag="ping"):
@@ -47,12 +49,13 @@ class Drop(Wire, frozen=True, tag="drop"):
     """A publisher, whom the link does not name, to an origin."""
 
     message: Message
+    stamp: Stamp | None
 
 
 class Receipt(Wire, frozen=True, tag="receipt"):
     """An origin's answer, given before any look-up: it says nothing of who subscribes."""
 
-    verdict: Literal["accepted", "form", "day", "quota"]
+    verdict: Literal["accepted", "form", "day", "quota", "stamp"]
 
 
 class ParcelFrame(Wire, frozen=True, tag="parcel"):
@@ -60,6 +63,7 @@ class ParcelFrame(Wire, frozen=True, tag="parcel"):
 
     number: Counter
     sealed: Annotated[bytes, msgspec.Meta(max_length=MAX_PARCEL)]
+    stamp: Stamp | None  # a relay under its own name needs none
 
 
 class ParcelAnswer(Wire, frozen=True, tag="parcel-answer"):
@@ -71,6 +75,16 @@ class ParcelAnswer(Wire, frozen=True, tag="parcel-answer"):
 
 
 OverlayFrame = Forward | Ack | Ping | Drop | Receipt | ParcelFrame | ParcelAnswer
+
+
+def handed_in(frame: Drop | ParcelFrame) -> bytes:
+    """Return the digest (32 bytes) of what a stranger hands in, which its stamp is bound to.
+
+    A message is taken by its id, before that was checked: a stamp is spent with the first that claims it.
+    """
+    if isinstance(frame, Drop):
+        return digest(Domain.STAMP, b"drop", frame.message.id, *frame.message.tokens)
+    return digest(Domain.STAMP, b"parcel", frame.sealed)
 
 
 class Register(Wire, frozen=True, tag="register"):

@@ -31,6 +31,8 @@ class Domain(bytes, Enum):
     ROSTER = b"hc.roster"
     TRANSCRIPT = b"hc.transcript"
     LINK_KEY = b"hc.link-key"
+    STAMP = b"hc.stamp"
+    STAMP_WORK = b"hc.stamp-work"
     # `tree` shuffles with `hc.tree` by itself: it depends on the standard library alone.
 
 

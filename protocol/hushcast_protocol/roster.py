@@ -17,6 +17,7 @@ from hushcast_protocol.errors import AuthenticationError, DecodeError
 from hushcast_protocol.hashes import Domain, digest
 from hushcast_protocol.secrets import Seed
 from hushcast_protocol.signatures import Purpose, Signed, check, sign
+from hushcast_protocol.stamps import MAX_DIFFICULTY
 from hushcast_protocol.wire import Bytes32, Counter, PublicKey, RelayId, Wire, decoder, encode
 
 MAX_RELAYS = 2000  # design §3 row 12: beyond it a full mesh of onion links breaks, and shards are needed
@@ -55,6 +56,7 @@ class Descriptor(Wire, frozen=True, tag="descriptor/1"):
     parcel_key: PublicKey
     issued: Counter  # Unix seconds
     expires: Counter  # Unix seconds
+    difficulty: Annotated[int, msgspec.Meta(ge=0, le=MAX_DIFFICULTY)]  # bits of the stamps it asks for
 
 
 class Entry(Wire, frozen=True, tag="entry"):
@@ -81,6 +83,8 @@ class Relay:
     address: Address
     parcel_key: PublicKey
     since: int
+    difficulty: int = 0
+    """Bits of the stamps that strangers need there."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +160,11 @@ def check_roster(signed: Signed, directory: PublicKey, network: Network) -> Rost
         if entry.since > body.epoch:
             raise DecodeError("a roster lists a relay since an epoch to come")
         relays[descriptor.relay] = Relay(
-            descriptor.relay, parse_address(descriptor.address), descriptor.parcel_key, entry.since
+            descriptor.relay,
+            parse_address(descriptor.address),
+            descriptor.parcel_key,
+            entry.since,
+            descriptor.difficulty,
         )
     return Roster(signed, body.network, body.epoch, body.previous, relays)
 

@@ -64,15 +64,20 @@ class TorSection(_Section, frozen=True, kw_only=True):
     """SOCKS port of the system's tor."""
     torrc: _PathText | None = None
     """A file of extra torrc lines for a tor of our own."""
+    pow: Literal["auto", "off"] = "auto"
+    """Tor's proof-of-work defence of our onion services: `auto` uses it where tor has it."""
 
     def settings(self, state: Path) -> TorSettings:
         """Return what the transport wants; raises `UsageError`."""
+        defended = self.pow == "auto"
         if self.mode == "own":
             include = Path(self.torrc) if self.torrc else None
-            return TorSettings(state_directory=state / "tor", torrc_include=include)
+            return TorSettings(state_directory=state / "tor", torrc_include=include, defended=defended)
         if self.torrc:
             raise UsageError("torrc is for a tor of our own: set mode to own, or leave it out")
-        return TorSettings(control=parse_endpoint(self.control), socks=parse_endpoint(self.socks))
+        return TorSettings(
+            control=parse_endpoint(self.control), socks=parse_endpoint(self.socks), defended=defended
+        )
 
 
 class LogSection(_Section, frozen=True, kw_only=True):

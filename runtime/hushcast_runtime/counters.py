@@ -27,6 +27,7 @@ COUNTERS = {
     "refused_form": "what was refused because its bytes or signatures did not hold",
     "refused_day": "what was refused because it belongs to another day or epoch",
     "refused_quota": "what was refused because a cap was reached",
+    "refused_stamp": "what strangers handed in without the stamp that this relay asks for under load",
     "refused_other": "what was refused for another reason",
     "links_opened": "links whose handshake succeeded",
     "links_failed": "links that could not be opened or broke",

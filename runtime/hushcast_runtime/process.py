@@ -76,7 +76,7 @@ async def open_transport(
 
     def progress(percent: int, summary: str) -> None:
         nonlocal shown
-        if percent > shown:
+        if percent != shown:
             shown = percent
             log.info("tor", percent=percent, phase=summary)
 

@@ -10,19 +10,20 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import trio
 
-from hushcast_runtime.tor.bootstrap import EVENTS, BootstrapWatch, Progress
 from hushcast_runtime.tor.control import open_control
+from hushcast_runtime.tor.watch import EVENTS, Progress, TorWatch
 from hushcast_runtime.transports.base import TransportError
 from hushcast_testnet import processes, tor_network
 from hushcast_testnet.processes import Process
 from hushcast_testnet.tor_keys import find_program
 from hushcast_testnet.tor_network import PreparedNetwork, TorClient, TorNode
 
+_NAME = "tor "  # before a node's name, in the name of its process
 _LAUNCH_WITHIN = 15.0  # seconds from running tor to its pid file; measured 0.02
 _LOOK_EVERY = 0.05  # seconds between looks at files of processes that report nowhere else
 _VOTE_LEAD = 5  # seconds from telling the authorities when to vote to the consensus; voting takes 4
@@ -133,11 +134,25 @@ async def _launch(node: TorNode, started: list[Process]) -> Process:
         await _until(lambda: pid_file.exists() and pid_file.read_text().endswith("\n"))
     if scope.cancelled_caught:
         raise TransportError(f"tor {node.name} did not start in time: see {node.directory / 'log'}")
-    process = processes.find(f"tor {node.name}", int(pid_file.read_text()))
+    process = processes.find(_NAME + node.name, int(pid_file.read_text()))
     if process is None:
         raise TransportError(f"tor {node.name} ended at once: see {node.directory / 'log'}")
     started.append(process)
     return process
+
+
+async def relaunch(network: TorNetwork, process: Process) -> TorNetwork:
+    """Start a process of the network again that has ended, with its configuration and its state.
+
+    Returns the network as it is now. Raises `TransportError` when it does not start.
+    """
+    name = process.name.removeprefix(_NAME)
+    node = TorNode(name, Path(network.directory) / name)
+    (node.directory / "pid").unlink(missing_ok=True)  # else it would be taken for the new one's
+    started: list[Process] = []
+    await _launch(node, started)
+    others = (known for known in network.processes if known != process)
+    return replace(network, processes=(*others, *started))
 
 
 async def wait_ready(network: TorNetwork, progress: Progress = _ignore) -> None:
@@ -154,7 +169,7 @@ async def wait_ready(network: TorNetwork, progress: Progress = _ignore) -> None:
 
 
 async def _bootstrapped(client: TorClient, report: Progress) -> None:
-    watch = BootstrapWatch(report)
+    watch = TorWatch(report)
     async with open_control(client.endpoints()[0], watch.handle) as control:
         await control.set_events(*EVENTS)
         await watch.begin(control)

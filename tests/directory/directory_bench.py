@@ -122,6 +122,7 @@ class Bench:
             "parcel_key": parcel_key(number).public(),
             "issued": now,
             "expires": now + 3 * EPOCH,
+            "difficulty": 0,
         }
         return sign_descriptor(relay_seed(number), Descriptor(**(fields | changed)))
 

@@ -8,7 +8,7 @@ import pytest
 import trio
 from directory_bench import BEGIN, CALENDAR, DIRECTORY, EPOCH, NETWORK, Bench, bench, relay_seed
 
-from hushcast_directory.registry import ROSTERS_KEPT, Registry
+from hushcast_directory.registry import CATCH_UP, ROSTERS_KEPT, Registry
 from hushcast_node.rosters import MAX_ABSENCE, RosterKeeper
 from hushcast_protocol.errors import AuthenticationError, DecodeError, Refusal
 from hushcast_protocol.frames import Rosters
@@ -187,6 +187,24 @@ async def test_a_directory_that_was_away_goes_on_with_the_same_relays(away: int)
         assert [len(roster.relays) for roster in rosters] == [3] * len(rosters)
         first = rosters[0].epoch
         assert all(relay.since == first for relay in rosters[-1].relays.values())
+
+
+async def test_nobody_falls_out_before_there_was_time_to_renew() -> None:
+    """Of four relays two keep registering; the others' time runs out while the directory is away."""
+    async with bench(2) as made:
+        for number in (6, 7):
+            await made.relay(number)
+            await made.register(number)
+        await trio.sleep(2 * EPOCH)
+        await made.stop()
+        await trio.sleep(3 * EPOCH)
+        back = made.epoch
+        await made.start()
+        await trio.sleep(6 * EPOCH)
+        late = {relay_seed(number).public() for number in (6, 7)}
+        for roster in made.rosters()[1:]:
+            assert late & roster.relays.keys() == (late if roster.epoch < back + CATCH_UP else set())
+            assert relay_seed(0).public() in roster.relays
 
 
 # Daemons

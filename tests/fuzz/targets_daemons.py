@@ -108,6 +108,7 @@ def _fresh(number: int, issued: float = NOW, expires: float = NOW + 120) -> Desc
         examples.parcel_key(number).public(),
         int(issued),
         int(expires),
+        0,
     )
 
 

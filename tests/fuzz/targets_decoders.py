@@ -256,7 +256,7 @@ def _messages() -> Iterator[bytes]:
 
 def _frames() -> Iterator[bytes]:
     yield from _drawn(examples.overlay_frames, 60)()
-    yield encode(frames.Drop(examples.small_message()))
+    yield encode(frames.Drop(examples.small_message(), None))
     yield encode(frames.Forward(examples.small_message(number=1)))
 
 

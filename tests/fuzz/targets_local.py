@@ -20,7 +20,7 @@ from hushcast_protocol.addresses import onion_address
 from hushcast_protocol.errors import DecodeError, UsageError
 from hushcast_runtime.config import DirectorySettings, NodeSettings, load_settings
 from hushcast_runtime.store import Change, MemoryStore, SqliteStore, StoreError
-from hushcast_runtime.tor import authentication, bootstrap, control, replies, socks
+from hushcast_runtime.tor import authentication, control, isolation, replies, socks, watch
 from hushcast_runtime.tor.publication import Publication
 from hushcast_runtime.transports.base import TransportError
 
@@ -141,7 +141,7 @@ def _tor_replies(data: bytes) -> None:
 
 def _handle(event: Any) -> None:
     """Give an event to those who hear of it, as `TorTransport` does."""
-    bootstrap.BootstrapWatch(lambda percent, summary: None).handle(event)
+    watch.TorWatch(lambda percent, summary: None).handle(event)
     if event.type == "HS_DESC":
         Publication().handle(event)
 
@@ -151,21 +151,21 @@ async def _conversation(data: bytes) -> None:
     script = Script(data[:32])
     ours, theirs = trio.testing.memory_stream_pair()
     client = control.ControlClient(ours, _handle)
-    watch = bootstrap.BootstrapWatch(lambda percent, summary: None)
+    watcher = watch.TorWatch(lambda percent, summary: None)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(client.read)
         await theirs.send_all(data)
         await theirs.send_eof()
         for step in (
             lambda: authentication.authenticate(client.ask),
-            lambda: watch.begin(client),
+            lambda: watcher.begin(client),
             lambda: client.add_onion("k", 7411, control.Endpoint(host="127.0.0.1", port=9)),
             lambda: client.del_onion("x"),
-            lambda: client.getinfo("net/listeners/socks"),
+            lambda: isolation.isolating_socks(client, None),
         )[script.number() % 5 :]:
             try:
                 await step()
-            except TransportError:
+            except (TransportError, UsageError):
                 continue
         nursery.cancel_scope.cancel()
 

@@ -415,7 +415,7 @@ class SmallNetwork:
         key = derive(topic, self.net.id, day)
         tokens = published_tokens(key, topic, content.values, self.env.randomness)
         channel = await self.knock(origin)
-        await channel.send(Drop(compose(key, day, tokens, content, self.env.randomness)))
+        await channel.send(Drop(compose(key, day, tokens, content, self.env.randomness), None))
         assert await channel.one(60) == Receipt("accepted")
         await channel.aclose()
 

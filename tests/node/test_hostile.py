@@ -145,7 +145,7 @@ async def test_a_wrong_proof_is_shut_out() -> None:
 
 WRONG = {
     "forward": lambda net: Forward(a_message(net)),
-    "ack": lambda net: Ack(1),
+    "ack": lambda net: Ack(1, ()),
     "receipt": lambda net: Receipt("accepted"),
     "answer": lambda net: ParcelAnswer(1, None, ()),
 }
@@ -186,7 +186,7 @@ async def test_an_altered_frame_ends_a_link() -> None:
 async def test_an_unnamed_link_has_one_question() -> None:
     async with network_that_stays_healthy() as (net, relay):
         channel = await net.knock(relay)
-        drops = [Drop(a_message(net, b"%d" % number)) for number in range(5)]
+        drops = [Drop(a_message(net, b"%d" % number), None) for number in range(5)]
         await channel.send(*drops)
         assert await channel.one(5) == Receipt("accepted")
         assert await is_shut(channel, 30)
@@ -199,8 +199,8 @@ async def test_an_altered_frame_behind_a_good_one_is_the_strangers_fault() -> No
         opened = relay.count("links_opened")
         channel = await net.knock(relay)
         await until(lambda: relay.count("links_opened") > opened)
-        channel._link.send(encode(Drop(a_message(net))))
-        channel._link.send(encode(Ack(1)))
+        channel._link.send(encode(Drop(a_message(net), None)))
+        channel._link.send(encode(Ack(1, ())))
         data = bytearray(channel._link.data_to_send())
         data[-1] ^= 1
         await channel._stream.send_all(data)
@@ -238,11 +238,11 @@ async def test_drops_are_refused_for_form_and_day() -> None:
         }
         for verdict, messages in refused.items():
             for number, message in enumerate(messages):
-                assert await answer_to(net, relay, Drop(message)) == Receipt(verdict)
+                assert await answer_to(net, relay, Drop(message, None)) == Receipt(verdict)
                 assert relay.count(f"refused_{verdict}") == number + 1
         assert relay.count("messages_dropped_here") == 0
         assert await relay.store.scan("intake") == []
-        assert await answer_to(net, relay, Drop(good)) == Receipt("accepted")
+        assert await answer_to(net, relay, Drop(good, None)) == Receipt("accepted")
         await until(lambda: net.count("messages_delivered") == 1)
 
 
@@ -251,7 +251,7 @@ async def test_a_message_dropped_again_is_shown_once() -> None:
         ear = await net.clients[0].listen()
         message = a_message(net, b"once")
         for relay in (*net.relays, *net.relays):
-            assert await answer_to(net, relay, Drop(message)) == Receipt("accepted")
+            assert await answer_to(net, relay, Drop(message, None)) == Receipt("accepted")
         await ear.hears(1)
         await trio.sleep(60)
         assert ear.payloads == [b"once"]
@@ -263,7 +263,7 @@ async def test_what_does_not_open_under_the_topic_is_not_shown() -> None:
         good = a_message(net)
         rubbish = bytes(len(good.body))
         forged = changed(good, body=rubbish, id=message_id(good.day, rubbish))
-        assert await answer_to(net, relay, Drop(forged)) == Receipt("accepted")
+        assert await answer_to(net, relay, Drop(forged, None)) == Receipt("accepted")
         await until(lambda: net.count("messages_not_ours") == 1)
         assert net.count("messages_delivered") == 0
 
@@ -291,10 +291,10 @@ async def test_a_parcel_works_once() -> None:
     async with network_that_stays_healthy() as (net, relay):
         sealed = a_parcel(net, relay)
         opened = relay.count("parcels_opened")
-        assert await answer_to(net, relay, ParcelFrame(7, sealed)) == ParcelAnswer(7, None, ())
-        assert await answer_to(net, relay, ParcelFrame(8, sealed)) == ParcelAnswer(8, "form", ())
+        assert await answer_to(net, relay, ParcelFrame(7, sealed, None)) == ParcelAnswer(7, None, ())
+        assert await answer_to(net, relay, ParcelFrame(8, sealed, None)) == ParcelAnswer(8, "form", ())
         await relay.restart()
-        assert await answer_to(net, relay, ParcelFrame(9, sealed)) == ParcelAnswer(9, "form", ())
+        assert await answer_to(net, relay, ParcelFrame(9, sealed, None)) == ParcelAnswer(9, "form", ())
         assert relay.count("parcels_opened") == opened + 1
         assert await counted(relay, "refused_form", 2)
 
@@ -316,7 +316,7 @@ async def test_parcels_meant_for_others_are_refused() -> None:
             bytes(100),
         ]
         for number, sealed in enumerate(wrong):
-            assert await answer_to(net, relay, ParcelFrame(1, sealed)) == ParcelAnswer(1, "form", ())
+            assert await answer_to(net, relay, ParcelFrame(1, sealed, None)) == ParcelAnswer(1, "form", ())
             assert await counted(relay, "refused_form", number + 1)
 
 
@@ -324,7 +324,7 @@ async def test_parcels_meant_for_others_are_refused() -> None:
 async def test_a_parcel_is_for_its_epoch(epoch: int, refused: str | None) -> None:
     async with network_that_stays_healthy() as (net, relay):
         assert net.now < BEGIN + 30  # the epoch does not change meanwhile
-        answer = await answer_to(net, relay, ParcelFrame(1, a_parcel(net, relay, epoch=epoch)))
+        answer = await answer_to(net, relay, ParcelFrame(1, a_parcel(net, relay, epoch=epoch), None))
         assert isinstance(answer, ParcelAnswer)
         assert answer.refused == refused
         assert relay.count("refused_day") == (refused is not None)
@@ -396,7 +396,7 @@ async def test_a_relay_whose_bytes_are_altered_is_shut_out_and_what_was_good_cou
 async def test_frames_that_named_peers_do_not_send_end_the_link() -> None:
     async with network_that_stays_healthy() as (net, relay):
         assert net.relays[1].identity is not None
-        for frame in (Drop(a_message(net)), Receipt("accepted")):
+        for frame in (Drop(a_message(net), None), Receipt("accepted")):
             channel = await net.knock(relay, net.relays[1].identity.seed)
             await channel.send(frame)
             assert await is_shut(channel)
@@ -408,7 +408,7 @@ async def test_acknowledgements_and_answers_of_nothing_are_nothing(number: int) 
     async with network_that_stays_healthy() as (net, relay):
         assert net.relays[1].identity is not None
         channel = await net.knock(relay, net.relays[1].identity.seed)
-        await channel.send(Ack(number), ParcelAnswer(number, None, ()), ParcelAnswer(number, "form", ()))
+        await channel.send(Ack(number, ()), ParcelAnswer(number, None, ()), ParcelAnswer(number, "form", ()))
         await channel.aclose()
 
 

@@ -77,7 +77,7 @@ async def test_it_takes_a_message_from_a_relay_and_acknowledges() -> None:
         channel, _ = await visit(net, seed_of(a_top(net)))
         message = a_message(net)
         await channel.send(Forward(message), Forward(message), Forward(a_message(net, b"y")))
-        assert await channel.one(5) in (Ack(1), Ack(2), Ack(3))
+        assert await channel.one(5) in (Ack(1, ()), Ack(2, ()), Ack(3, ()))
         assert await ear.hears(2) == [b"x", b"y"]
         await channel.aclose()
 
@@ -111,7 +111,7 @@ async def test_it_shows_no_roster_and_does_not_react_to_any(shown: str) -> None:
         channel, view = await visit(net, seed_of(a_top(net)), views[shown])
         assert view is None
         await channel.send(Forward(a_message(net)))
-        assert await channel.one(5) == Ack(1)
+        assert await channel.one(5) == Ack(1, ())
         assert await ear.hears(1) == [b"x"]
         assert subscriber.count("roster_mismatches") == 0
         await channel.aclose()
@@ -121,7 +121,7 @@ async def test_frames_other_than_messages_end_the_link() -> None:
     async with small_network(relays=3) as net:
         subscriber = net.clients[0]
         await subscriber.listen()
-        for number, frame in enumerate((Ack(1), Drop(a_message(net)))):
+        for number, frame in enumerate((Ack(1, ()), Drop(a_message(net), None))):
             channel, _ = await visit(net, seed_of(a_top(net)))
             await channel.send(frame)
             assert await says_nothing(channel)
@@ -135,7 +135,7 @@ async def test_forged_and_foreign_messages_are_not_shown() -> None:
         good = a_message(net)
         channel, _ = await visit(net, seed_of(a_top(net)))
         await channel.send(Forward(a_message(net, topic=TWO)))
-        assert await channel.one(5) == Ack(1)
+        assert await channel.one(5) == Ack(1, ())
         assert subscriber.count("messages_not_ours") == 1
         await channel.send(Forward(Message(bytes(32), good.day, good.tokens, good.trail, good.body)))
         assert await says_nothing(channel)

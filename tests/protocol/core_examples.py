@@ -11,7 +11,7 @@ import nacl.public
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from hushcast_protocol import bodies, frames, leases, links, messages, parcels, roster
+from hushcast_protocol import bodies, frames, leases, links, messages, parcels, roster, stamps
 from hushcast_protocol.addresses import Address, memory_address, onion_address
 from hushcast_protocol.epochs import Calendar
 from hushcast_protocol.secrets import LeaseSecret, ParcelKey, Randomness, Seed, TopicKey
@@ -67,7 +67,7 @@ LEASE_SECRET = LeaseSecret(b"l" * 32)
 def descriptor_of(number: int) -> roster.Descriptor:
     relay = relay_id(number)
     return roster.Descriptor(
-        NETWORK.id, relay, memory_address(relay), parcel_key(number).public(), 6_000_000, 7_000_000
+        NETWORK.id, relay, memory_address(relay), parcel_key(number).public(), 6_000_000, 7_000_000, 0
     )
 
 
@@ -216,6 +216,8 @@ instructions = st.one_of(
         counters,
         st.builds(leases.ToRelay, bytes32) | st.builds(leases.ToMailbox, signed),
         elements,
+        bytes16,
+        bytes16,
     ),
     st.builds(leases.Withdraw, bytes16),
 )
@@ -227,12 +229,14 @@ plain_messages = st.builds(
     st.binary(min_size=TRAIL_SIZE, max_size=TRAIL_SIZE),
     st.binary(max_size=100),
 )
+made_stamps = st.builds(stamps.Stamp, counters, st.binary(min_size=8, max_size=8))
 overlay_frames = st.one_of(
     st.builds(frames.Forward, plain_messages),
-    st.builds(frames.Ack, counters),
-    st.builds(frames.Drop, plain_messages),
-    st.builds(frames.Receipt, st.sampled_from(["accepted", "form", "day", "quota"])),
-    st.builds(frames.ParcelFrame, counters, st.binary(max_size=100)),
+    st.builds(frames.Ack, counters, st.lists(counters, max_size=4).map(tuple)),
+    st.builds(frames.Ping),
+    st.builds(frames.Drop, plain_messages, st.none() | made_stamps),
+    st.builds(frames.Receipt, st.sampled_from(["accepted", "form", "day", "quota", "stamp"])),
+    st.builds(frames.ParcelFrame, counters, st.binary(max_size=100), st.none() | made_stamps),
     st.builds(
         frames.ParcelAnswer,
         counters,

@@ -14,6 +14,7 @@ from hushcast_protocol.parcels import MAX_PARCEL
 from hushcast_protocol.profile import HARDENED, MAX_DEPTH, PAPER, PROFILES, Root
 from hushcast_protocol.roster import MAX_RELAYS
 from hushcast_protocol.secrets import TopicKey
+from hushcast_protocol.stamps import Stamp
 from hushcast_protocol.wire import encode
 
 
@@ -26,9 +27,9 @@ def largest_message() -> Message:
     "frame",
     [
         frames.Forward(largest_message()),
-        frames.Drop(largest_message()),
-        frames.Ack(2**48 - 1),
-        frames.ParcelFrame(2**48 - 1, bytes(MAX_PARCEL)),
+        frames.Drop(largest_message(), Stamp(2**48 - 1, bytes(8))),
+        frames.Ack(2**48 - 1, ()),
+        frames.ParcelFrame(2**48 - 1, bytes(MAX_PARCEL), Stamp(2**48 - 1, bytes(8))),
         frames.ParcelAnswer(2**48 - 1, "withdrawn", (relay_id(0),) * MAX_RELAYS),
     ],
     ids=lambda frame: type(frame).__name__,
@@ -40,15 +41,15 @@ def test_the_largest_frames_fit(frame):
 @pytest.mark.parametrize(
     "frame",
     [
-        frames.ParcelFrame(1, bytes(MAX_PARCEL + 1)),
+        frames.ParcelFrame(1, bytes(MAX_PARCEL + 1), None),
         frames.ParcelAnswer(1, "x" * 65, ()),
         frames.ParcelAnswer(1, "unheard of", ()),
         frames.ParcelAnswer(1, "", ()),
         frames.ParcelAnswer(1, "Form", ()),
         frames.ParcelAnswer(1, None, (relay_id(0),) * (MAX_RELAYS + 1)),
         frames.ParcelAnswer(1, None, (b"short",)),
-        frames.Ack(-1),
-        frames.Ack(2**48),
+        frames.Ack(-1, ()),
+        frames.Ack(2**48, ()),
         frames.Receipt("unheard of"),
         frames.Receipt(None),
     ],
@@ -82,7 +83,7 @@ def test_a_directory_cannot_write_on_a_terminal_or_forge_log_lines(reason):
 
 
 def test_each_kind_of_end_reads_its_own_frames_only():
-    overlay = [frames.Forward(small_message()), frames.Ack(1), frames.Receipt("accepted")]
+    overlay = [frames.Forward(small_message()), frames.Ack(1, ()), frames.Receipt("accepted")]
     requests, answers = (
         [frames.Fetch(1)],
         [frames.Registered(), frames.Refused("full"), frames.Rosters(None, False)],
@@ -103,9 +104,11 @@ def test_each_kind_of_end_reads_its_own_frames_only():
 
 
 def test_frames_on_the_wire_do_not_change():
-    assert encode(frames.Ack(7)) == msgspec.msgpack.encode(["ack", 7])
+    assert encode(frames.Ack(7, ())) == msgspec.msgpack.encode(["ack", 7, []])
     assert encode(frames.Receipt("day")) == msgspec.msgpack.encode(["receipt", "day"])
-    assert encode(frames.ParcelFrame(1, b"s")) == msgspec.msgpack.encode(["parcel", 1, b"s"])
+    assert encode(frames.ParcelFrame(1, b"s", None)) == msgspec.msgpack.encode(["parcel", 1, b"s", None])
+    stamp = Stamp(2, b"12345678")
+    assert encode(stamp) == msgspec.msgpack.encode(["stamp", 2, b"12345678"])
     assert encode(frames.ParcelAnswer(1, None, ())) == msgspec.msgpack.encode(["parcel-answer", 1, None, []])
     message = small_message()
     fields = ["message", message.id, message.day, list(message.tokens), message.trail, message.body]

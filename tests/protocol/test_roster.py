@@ -74,7 +74,7 @@ def test_a_descriptor_is_read_back():
 def test_any_honest_descriptor_is_read_back(number, issued, expires, service):
     relay_seed = seed(1000 + number)
     key = parcel_key(number).public()
-    made = Descriptor(NETWORK.id, relay_seed.public(), onion_address(service), key, issued, expires)
+    made = Descriptor(NETWORK.id, relay_seed.public(), onion_address(service), key, issued, expires, 10)
     assert check_descriptor(sign_descriptor(relay_seed, made), NETWORK) == made
 
 
@@ -273,4 +273,4 @@ def test_the_digest_covers_every_bit():
 
 
 def test_the_digest_does_not_change():
-    assert roster_of(2).digest.hex() == "3c405f27bc763c56fd4b3088b381009228462dda5948a2edd2f7f90bd73cef4d"
+    assert roster_of(2).digest.hex() == "13abacc5fee84ca0eb23cf9bcb6997afe74e5ace6ee31ac7c2b6b75649b008f0"

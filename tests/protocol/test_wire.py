@@ -35,6 +35,7 @@ from hypothesis import strategies as st
 from hushcast_protocol import frames, leases, links, parcels, roster
 from hushcast_protocol.errors import DecodeError, PeerError, Refusal
 from hushcast_protocol.signatures import Purpose, Signed, signature
+from hushcast_protocol.stamps import Stamp
 from hushcast_protocol.wire import Bytes16, Counter, Wire, decoder, encode
 
 WORD = b"w" * 16
@@ -46,10 +47,12 @@ PROOF = links.Proof(
 
 EXAMPLES: list[tuple[str, object]] = [
     ("message", frames.Forward(small_message((b"t" * 16, b"u" * 16)))),
-    ("message", frames.Drop(small_message())),
-    ("overlay", frames.Ack(7)),
+    ("message", frames.Drop(small_message(), Stamp(1, b"12345678"))),
+    ("overlay", frames.Ack(7, ())),
+    ("overlay", frames.Ack(7, (1, 70_000))),
+    ("overlay", frames.Ping()),
     ("overlay", frames.Receipt("quota")),
-    ("overlay", frames.ParcelFrame(300, b"sealed" * 9)),
+    ("overlay", frames.ParcelFrame(300, b"sealed" * 9, None)),
     ("overlay", frames.ParcelAnswer(1, None, ())),
     ("overlay", frames.ParcelAnswer(70_000, "withdrawn", (relay_id(1), relay_id(2)))),
     ("request", frames.Register(signed_descriptor(0))),
@@ -62,7 +65,7 @@ EXAMPLES: list[tuple[str, object]] = [
     ("proof", PROOF),
     ("proof", links.Anonymous(roster.View(3, bytes(32)))),
     ("proof", links.Anonymous(None)),
-    ("descriptor", roster.Descriptor(NETWORK.id, relay_id(0), mailbox_address(), bytes([9]) * 32, 1, 2)),
+    ("descriptor", roster.Descriptor(NETWORK.id, relay_id(0), mailbox_address(), bytes([9]) * 32, 1, 2, 0)),
     ("roster", roster_body(2)),
     ("consent", CONSENT),
     ("parcel", parcel_to(0, mailbox_install(relay_id(0)), parcels.Onward(relay_id(1), b"below" * 5))),

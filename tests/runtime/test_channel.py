@@ -97,7 +97,7 @@ async def test_both_ends_learn_who_the_other_is() -> None:
 
 async def test_frames_travel_both_ways_in_order() -> None:
     pair = await connect()
-    frames = [Ack(number) for number in range(200)]
+    frames = [Ack(number, ()) for number in range(200)]
     async with trio.open_nursery() as nursery:
         for end, other in ((pair.left, pair.right), (pair.right, pair.left)):
 
@@ -112,7 +112,7 @@ async def test_frames_sent_by_several_tasks_stay_whole() -> None:
     pair = await connect(make=lambda: trio.testing.lockstep_stream_pair())
     async with trio.open_nursery() as nursery:
         for number in range(20):
-            nursery.start_soon(pair.left.send, ParcelFrame(number, bytes([number]) * 3000))
+            nursery.start_soon(pair.left.send, ParcelFrame(number, bytes([number]) * 3000, None))
         taken = await take(pair.right, 20)
     assert {frame.number: set(frame.sealed) for frame in taken if isinstance(frame, ParcelFrame)} == {
         number: {number} for number in range(20)
@@ -127,20 +127,20 @@ async def test_a_frame_that_comes_with_the_handshake_is_not_lost() -> None:
     list(answering.receive(bytes(await right.receive_some())))
     await right.send_all(answering.data_to_send())
     list(link.receive(bytes(await left.receive_some())))
-    link.send(encode(Ack(1)))
-    link.send(encode(Ack(2)))
+    link.send(encode(Ack(1, ())))
+    link.send(encode(Ack(2, ())))
     await left.send_all(link.data_to_send())
     channel = Channel(right, answering, decode_overlay)
     established = await channel.handshake()
     assert established.peer == US.public()
-    assert await take(channel, 2) == [Ack(1), Ack(2)]
+    assert await take(channel, 2) == [Ack(1, ()), Ack(2, ())]
 
 
 async def test_the_end_of_the_stream_ends_the_frames() -> None:
     pair = await connect()
-    await pair.left.send(Ack(1))
+    await pair.left.send(Ack(1, ()))
     await pair.left.aclose()
-    assert await take(pair.right, 99) == [Ack(1)]
+    assert await take(pair.right, 99) == [Ack(1, ())]
 
 
 async def corrupt_last(pair: Pair, *frames: bytes) -> None:
@@ -155,23 +155,23 @@ async def corrupt_last(pair: Pair, *frames: bytes) -> None:
 
 async def test_what_came_whole_before_an_altered_frame_counts() -> None:
     pair = await connect()
-    await corrupt_last(pair, encode(Ack(1)), encode(Ack(2)), encode(Ack(3)))
-    assert await take_until(AuthenticationError, pair.right) == [Ack(1), Ack(2)]
+    await corrupt_last(pair, encode(Ack(1, ())), encode(Ack(2, ())), encode(Ack(3, ())))
+    assert await take_until(AuthenticationError, pair.right) == [Ack(1, ()), Ack(2, ())]
 
 
 async def test_what_came_whole_before_a_malformed_frame_counts() -> None:
     pair = await connect()
-    for frame in (encode(Ack(1)), b"\xc1 is never used", encode(Ack(2))):
+    for frame in (encode(Ack(1, ())), b"\xc1 is never used", encode(Ack(2, ()))):
         pair.left._link.send(frame)
     await pair.streams[0].send_all(pair.left._link.data_to_send())
-    assert await take_until(DecodeError, pair.right) == [Ack(1)]
+    assert await take_until(DecodeError, pair.right) == [Ack(1, ())]
 
 
 async def test_the_way_bytes_are_cut_changes_nothing() -> None:
     for cut in (1, 7, 64, 1000):
         pair = await connect()
         for number in range(5):
-            pair.left._link.send(encode(ParcelFrame(number, bytes(50))))
+            pair.left._link.send(encode(ParcelFrame(number, bytes(50), None)))
         data = pair.left._link.data_to_send()
 
         async def trickle(stream: Any = pair.streams[0], data: bytes = data, cut: int = cut) -> None:
@@ -182,7 +182,7 @@ async def test_the_way_bytes_are_cut_changes_nothing() -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(trickle)
             taken = await take(pair.right, 5)
-        assert taken == [ParcelFrame(number, bytes(50)) for number in range(5)]
+        assert taken == [ParcelFrame(number, bytes(50), None) for number in range(5)]
 
 
 async def test_a_frame_over_the_limit_is_refused_before_it_is_held() -> None:
@@ -197,11 +197,11 @@ async def test_a_cancelled_send_breaks_the_channel() -> None:
     pair = await connect(make=lambda: trio.testing.lockstep_stream_pair())
     with trio.CancelScope() as scope:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(pair.left.send, Ack(1))
+            nursery.start_soon(pair.left.send, Ack(1, ()))
             await trio.testing.wait_all_tasks_blocked()
             scope.cancel()
     with pytest.raises(TransportError):
-        await pair.left.send(Ack(2))
+        await pair.left.send(Ack(2, ()))
     with pytest.raises(TransportError):
         await pair.left.send(Receipt("accepted"))
 
@@ -209,20 +209,20 @@ async def test_a_cancelled_send_breaks_the_channel() -> None:
 async def test_a_send_cancelled_before_its_turn_breaks_nothing() -> None:
     pair = await connect(make=lambda: trio.testing.lockstep_stream_pair())
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(pair.left.send, Ack(1))
+        nursery.start_soon(pair.left.send, Ack(1, ()))
         await trio.testing.wait_all_tasks_blocked()
         with trio.CancelScope() as scope:
             scope.cancel()
-            await pair.left.send(Ack(2))
-        nursery.start_soon(pair.left.send, Ack(3))
-        assert await take(pair.right, 2) == [Ack(1), Ack(3)]
+            await pair.left.send(Ack(2, ()))
+        nursery.start_soon(pair.left.send, Ack(3, ()))
+        assert await take(pair.right, 2) == [Ack(1, ()), Ack(3, ())]
 
 
 async def test_a_broken_stream_is_a_transport_error() -> None:
     pair = await connect()
     await pair.right.aclose()
     with pytest.raises(TransportError):
-        await pair.left.send(Ack(1))
+        await pair.left.send(Ack(1, ()))
     await pair.left.aclose()
     with pytest.raises(TransportError):
         await take(pair.left, 1)
@@ -234,8 +234,8 @@ async def test_one_waits_for_one_frame_and_not_for_ever(autojump_clock: trio.tes
     with pytest.raises(TransportError, match="time"):
         await pair.right.one(12.0)
     assert trio.current_time() - before == pytest.approx(12.0)
-    await pair.left.send(Ack(7))
-    assert await pair.right.one(12.0) == Ack(7)
+    await pair.left.send(Ack(7, ()))
+    assert await pair.right.one(12.0) == Ack(7, ())
     await pair.left.aclose()
     with pytest.raises(TransportError, match="closed"):
         await pair.right.one(12.0)
@@ -244,10 +244,10 @@ async def test_one_waits_for_one_frame_and_not_for_ever(autojump_clock: trio.tes
 async def test_nothing_is_sent_after_a_bad_frame_came() -> None:
     """Whoever wants to acknowledge what came before it hears that the connection is over, and no more."""
     pair = await connect()
-    await corrupt_last(pair, encode(Ack(1)), encode(Ack(2)))
-    assert await pair.right.receive() == [Ack(1)]
+    await corrupt_last(pair, encode(Ack(1, ())), encode(Ack(2, ())))
+    assert await pair.right.receive() == [Ack(1, ())]
     with pytest.raises(TransportError):
-        await pair.right.send(Ack(9))
+        await pair.right.send(Ack(9, ()))
     with pytest.raises(AuthenticationError):
         await pair.right.receive()
     with pytest.raises(PeerError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,7 +18,6 @@ from hushcast_protocol.addresses import ONION_PORT, Address, onion_address
 from hushcast_protocol.errors import UsageError
 from hushcast_protocol.secrets import Seed
 from hushcast_runtime.tor import socks
-from hushcast_runtime.tor.bootstrap import BootstrapWatch, TorState
 from hushcast_runtime.tor.control import ControlClient, open_control
 from hushcast_runtime.tor.endpoints import Endpoint, parse_endpoint
 from hushcast_runtime.tor.onions import expanded_key, service_id
@@ -26,6 +26,7 @@ from hushcast_runtime.tor.replies import ReplySplitter, convert, status
 from hushcast_runtime.tor.settings import TorSettings
 from hushcast_runtime.tor.socks import Unreachable, UnreachableError
 from hushcast_runtime.tor.transport import TorTransport
+from hushcast_runtime.tor.watch import TorState, TorWatch
 from hushcast_runtime.transports.base import TransportError
 from hushcast_testnet.private_tor import TorNetwork
 
@@ -123,7 +124,7 @@ def test_replies_of_another_kind_are_an_error_whatever_the_parser_raises(kind: s
 
 
 def test_progress_of_thousands_of_digits_is_passed_over() -> None:
-    watch = BootstrapWatch(lambda percent, summary: None)
+    watch = TorWatch(lambda percent, summary: None)
     fields = {"PROGRESS": "9" * 5000, "SUMMARY": "odd"}
     watch.handle(SimpleNamespace(type="STATUS_CLIENT", action="BOOTSTRAP", keyword_args=fields))
     assert (watch.state.percent, watch.state.summary) == (0, "odd")
@@ -310,23 +311,31 @@ async def test_a_service_that_does_not_exist_is_not_found(tor_network: TorNetwor
 async def test_a_lost_control_connection_shows_and_services_come_back(tor_network: TorNetwork) -> None:
     seed = Seed.draw(os.urandom)
     async with running(shared(tor_network)) as transport:
-        assert transport.state == TorState(100, "Done", connected=True)
+        assert transport.state == TorState(100, "Done", connected=True, circuits=True)
         listener = await transport.listen(seed)
+        with trio.fail_after(DEADLINE):
+            await listener.published()
+        assert (transport.state.services, transport.state.published, transport.state.pow) == (1, 1, "on")
         control = transport._control
         assert control is not None
         await control._stream.aclose()
         await control.lost.wait()
         await trio.testing.wait_all_tasks_blocked()
         assert not transport.state.connected
-        with pytest.raises(TransportError, match="not connected"):
-            await transport.listen(Seed.draw(os.urandom))
+        assert transport.state.published == 0
+        with pytest.raises(TransportError, match="not connected: the control connection to tor is lost"):
+            await transport.connect(listener.address, "a")
+        late = Seed.draw(os.urandom)
+        second = await transport.listen(late)  # waits for tor to be back
         with trio.fail_after(DEADLINE):
             await listener.published()  # which only the second connection can bring about
+            await second.published()
         assert transport.state.connected
         assert transport._control is not None
-        name = await transport._control.getinfo("onions/current")
-        assert name == service_id(seed)
+        names = await transport._control.getinfo("onions/current")
+        assert set(names.split()) == {service_id(seed), service_id(late)}
         await listener.aclose()
+        await second.aclose()
 
 
 @pytest.mark.tor
@@ -349,18 +358,37 @@ async def test_a_tor_of_our_own_joins_serves_and_ends_with_us(
 
 
 @pytest.mark.tor
-async def test_the_end_of_our_tor_reaches_whoever_runs_the_transport(
+async def test_a_tor_of_our_own_that_was_killed_is_started_again(
     tor_network: TorNetwork, tmp_path: Path
 ) -> None:
-    transport = TorTransport(
-        TorSettings(state_directory=tmp_path / "tor", torrc_include=Path(tor_network.snippet))
-    )
-    with pytest.RaisesGroup(pytest.RaisesExc(TransportError, match="our tor ended")):
-        async with trio.open_nursery() as nursery:
-            with trio.fail_after(DEADLINE):
-                await nursery.start(transport.run)
-            assert transport._control is not None
-            await transport._control.command("SIGNAL HALT")
+    settings = TorSettings(state_directory=tmp_path / "tor", torrc_include=Path(tor_network.snippet))
+    async with running(settings) as transport, running(shared(tor_network)) as other:
+        listener = await transport.listen(Seed.draw(os.urandom))
+        with trio.fail_after(DEADLINE):
+            await listener.published()
+        assert transport._control is not None
+        pid = int(await transport._control.getinfo("process/pid"))
+        os.kill(pid, signal.SIGKILL)
+        await transport._control.lost.wait()
+        await trio.testing.wait_all_tasks_blocked()
+        assert not transport.state.connected
+        with trio.fail_after(DEADLINE):
+            await listener.published()
+            assert transport.state.published == 1
+            stream = await other.connect(listener.address, "after")
+            await stream.aclose()
+        assert int(await transport._control.getinfo("process/pid")) != pid
+        assert (tmp_path / "tor" / "tor.log.1").exists()
+        await listener.aclose()
+
+
+@pytest.mark.tor
+async def test_a_tor_whose_socks_port_may_not_isolate_is_refused_at_the_start(tmp_path: Path) -> None:
+    include = tmp_path / "include"
+    include.write_text("SocksPort 127.0.0.1:auto NoIsolateSOCKSAuth\n")
+    transport = TorTransport(TorSettings(state_directory=tmp_path / "tor", torrc_include=include))
+    with trio.fail_after(DEADLINE), pytest.raises(UsageError, match="does not isolate"):
+        await transport.run()
 
 
 @pytest.mark.tor

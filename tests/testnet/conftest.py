@@ -6,8 +6,8 @@ import json
 import signal
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -151,20 +151,32 @@ def _lines(path: Path) -> list[dict]:
 @pytest.fixture(scope="session")
 def tor_testnet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningTestnet]:
     """Ten relays and two clients over a private Tor network."""
-    yield from _running(tmp_path_factory.mktemp("tor"), nodes=10, clients=2, transport="tor")
+    with _running(tmp_path_factory.mktemp("tor"), 10, 2, "tor", EPOCH) as net:
+        yield net
 
 
 @pytest.fixture(scope="session")
 def tcp_testnet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningTestnet]:
     """Twelve relays and two clients over loopback."""
-    yield from _running(tmp_path_factory.mktemp("tcp"), nodes=12, clients=2, transport="tcp")
+    with _running(tmp_path_factory.mktemp("tcp"), 12, 2, "tcp", EPOCH) as net:
+        yield net
 
 
+Running = Callable[[Path, int, int, testnet.Transport, int], AbstractContextManager[RunningTestnet]]
+
+
+@pytest.fixture(scope="session")
+def running_testnet() -> Running:
+    """Makes testnets of a test's own: directory, relays, clients, transport, seconds of an epoch."""
+    return _running
+
+
+@contextmanager
 def _running(
-    directory: Path, nodes: int, clients: int, transport: testnet.Transport
+    directory: Path, nodes: int, clients: int, transport: testnet.Transport, epoch: int
 ) -> Iterator[RunningTestnet]:
     directory = directory / "net"
-    testnet.up(directory, nodes, clients, transport, EPOCH)
+    testnet.up(directory, nodes, clients, transport, epoch)
     try:
         yield RunningTestnet(directory)
     finally:

@@ -24,6 +24,8 @@ EventHandler = Callable[[Any], None]
 _OK = "250"
 _SEND_WITHIN = 10.0  # seconds; a tor on the same machine that takes longer hangs
 _MAX_PENDING = 64  # replies still owed to commands whose callers were cancelled
+_SYNTAX_ERROR = "512"
+_DEFENCE = "PoWDefensesEnabled=1"  # from tor 0.4.9 on; older ones answer 512, as to any unknown argument
 _LOST = "the control connection to tor is lost"
 
 
@@ -45,6 +47,8 @@ class ControlClient:
         self._owed: deque[_Slot] = deque()
         self.lost = trio.Event()
         """Set once the connection is gone for good."""
+        self.defends = True
+        """Whether tor has a proof-of-work defence for services added here, as far as it was asked."""
 
     async def ask(self, command: str) -> stem.response.ControlMessage:
         """Send one command line and return tor's reply, whatever its status.
@@ -94,12 +98,20 @@ class ControlClient:
         """Ask for these kinds of events and no others."""
         await self.command(" ".join(("SETEVENTS", *kinds)))
 
-    async def add_onion(self, key: str, virtual_port: int, target: Endpoint) -> str:
+    async def add_onion(self, key: str, virtual_port: int, target: Endpoint, defended: bool = False) -> str:
         """Add an onion service with the expanded `key` (base64) and return its name without `.onion`.
 
         It lives until `del_onion` or until this connection ends, and leads from `virtual_port` to `target`.
+        `defended` asks for tor's proof-of-work defence; a tor that has none adds the service without.
         """
-        reply = await self.command(f"ADD_ONION ED25519-V3:{key} Flags=DiscardPK Port={virtual_port},{target}")
+        line = f"ADD_ONION ED25519-V3:{key} Flags=DiscardPK Port={virtual_port},{target}"
+        if defended and self.defends:
+            reply = await self.ask(f"{line} {_DEFENCE}")
+            self.defends = status(reply) != _SYNTAX_ERROR
+        if not (defended and self.defends):
+            reply = await self.ask(line)
+        if (code := status(reply)) != _OK:
+            raise TransportError(f"tor refused ADD_ONION (status {code})")
         convert("ADD_ONION", reply)
         return str(reply.service_id)
 

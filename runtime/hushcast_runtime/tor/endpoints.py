@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 from dataclasses import dataclass
 
 import trio
@@ -65,7 +66,8 @@ async def open_endpoint(endpoint: Endpoint) -> trio.SocketStream:
         await socket.connect(endpoint.path or (endpoint.host, endpoint.port))
     except OSError as error:
         socket.close()
-        raise TransportError(f"tor does not answer at its endpoint ({error.strerror})") from None
+        reason = os.strerror(error.errno or 0)  # trio's own text has the address in it
+        raise TransportError(f"tor does not answer at its endpoint ({reason})") from None
     except BaseException:
         socket.close()
         raise

@@ -65,13 +65,25 @@ class TorListener:
         refused upload is not the end: tor tries again by itself.
         """
         with trio.move_on_after(self._published_within):
-            await self.publication.held.wait()
+            publication = await self._held()
             with trio.move_on_after(_SLOW):
-                await self.publication.complete.wait()
+                await publication.complete.wait()
         if self._closed:
             raise TransportError("the onion service was closed")
         if not self.publication.held.is_set():
             raise TransportError("tor has not published the onion service in time")
+
+    async def _held(self) -> Publication:
+        while True:
+            publication = self.publication
+            await publication.held.wait()
+            if publication is self.publication:
+                return publication
+
+    def lose(self) -> None:
+        """Forget what was published: the tor is gone that had the service, and it will be added anew."""
+        before, self.publication = self.publication, Publication()
+        before.end()
 
     async def aclose(self) -> None:
         """Withdraw the service and close its port; streams already accepted are left to their handlers."""

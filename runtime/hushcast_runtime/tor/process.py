@@ -1,22 +1,32 @@
-"""A tor process of our own: started with a configuration we write, watched, and stopped with us."""
+"""A tor process of our own: started with a configuration we write, started again, and stopped with us."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
+import structlog
 import trio
 
 from hushcast_protocol.errors import UsageError
+from hushcast_protocol.secrets import Randomness
+from hushcast_runtime.backoff import Backoff
 from hushcast_runtime.tor.endpoints import Endpoint, parse_endpoint
 from hushcast_runtime.transports.base import TransportError
 
 _STOP_WITHIN = 5.0  # seconds between asking tor to end and ending it
 _LOOK_EVERY = 0.02  # seconds; tor offers no event for "the control port file is there"
-_LOG = "tor.log"
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0  # seconds between the end of one and the start of the next
+_LOG, _LAST_LOG = "tor.log", "tor.log.1"
 _PORT_FILE = "control-port"
+
+log = structlog.get_logger("tor")
+
+Opened = Callable[[Endpoint], None]
+"""Hears where the control port of a tor is, once it is open."""
 
 
 def torrc(state: Path, include: Path | None) -> str:
@@ -48,34 +58,54 @@ def _quotable(path: Path) -> str:
     return text
 
 
-async def run_tor(
-    state_directory: Path,
-    torrc_include: Path | None = None,
-    *,
-    task_status: trio.TaskStatus[Endpoint] = trio.TASK_STATUS_IGNORED,
-) -> None:
-    """Run a tor until cancelled; report the endpoint of its control port as soon as that is open.
+async def keep_tor(state: Path, include: Path | None, opened: Opened, randomness: Randomness) -> None:
+    """Run a tor until cancelled, and start it again with growing pauses when it ends.
 
-    What tor says goes to `tor.log` in `state_directory`, written anew at each start. Raises `UsageError` when
-    no tor is installed and `TransportError` when the process ends by itself, at any time.
+    `opened` hears the endpoint of its control port each time that is open. Raises as `run_tor` does while
+    none ever was: then what is wrong is the installation or the configuration, and another try is of no use.
+    """
+    ever = False
+    backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE, randomness)
+
+    def note(endpoint: Endpoint) -> None:
+        nonlocal ever
+        ever = True
+        opened(endpoint)
+
+    while True:
+        began = trio.current_time()
+        try:
+            await run_tor(state, include, note)
+        except (TransportError, UsageError) as error:
+            if not ever:
+                raise
+            if trio.current_time() - began > _LONGEST_PAUSE:
+                backoff.reset()
+            pause = backoff.next()
+            log.warning("our tor ended", reason=str(error), again_in=round(pause, 1))
+            await trio.sleep(pause)
+
+
+async def run_tor(state_directory: Path, torrc_include: Path | None, opened: Opened) -> None:
+    """Run a tor until cancelled; `opened` hears the endpoint of its control port as soon as that is open.
+
+    What tor says goes to `tor.log` in `state_directory`, what its last run said is in `tor.log.1`. Raises
+    `UsageError` when no tor is installed and `TransportError` when the process ends by itself, at any time.
     """
     program = shutil.which("tor")
     if program is None:
         raise UsageError("tor is not installed: install the package tor, or name a running one's endpoints")
     state = _prepare(state_directory, torrc_include)
     process = await _start(program, state)
-    ended = False
     try:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(_fail_when_ended, process)
-            task_status.started(await _control_port(state / _PORT_FILE))
-    except* TransportError:
-        ended = True
+            nursery.start_soon(_tell_when_open, state / _PORT_FILE, opened)
+            await process.wait()
+            nursery.cancel_scope.cancel()
     finally:
         with trio.CancelScope(shield=True):
             await _stop(process)
-    if ended:
-        raise TransportError(f"our tor ended with status {process.returncode}: see its {_LOG}")
+    raise TransportError(f"our tor ended with status {process.returncode}: see its {_LOG}")
 
 
 def _prepare(directory: Path, include: Path | None) -> Path:
@@ -84,6 +114,8 @@ def _prepare(directory: Path, include: Path | None) -> Path:
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
         state.chmod(0o700)
         (state / _PORT_FILE).unlink(missing_ok=True)
+        if (state / _LOG).exists():
+            (state / _LOG).replace(state / _LAST_LOG)
         (state / "torrc").write_text(torrc(state, include))
     except OSError as error:
         raise UsageError(f"tor's state directory {state} cannot be used: {error.strerror}") from None
@@ -109,15 +141,10 @@ async def _start(program: str, state: Path) -> trio.Process:
         os.close(log)
 
 
-async def _fail_when_ended(process: trio.Process) -> None:
-    await process.wait()
-    raise TransportError("our tor ended")
-
-
-async def _control_port(file: Path) -> Endpoint:
+async def _tell_when_open(file: Path, opened: Opened) -> None:
     while not (text := _text_of(file)).endswith("\n"):  # noqa: ASYNC110 - tor sets no event
         await trio.sleep(_LOOK_EVERY)
-    return parse_endpoint(text.removeprefix("PORT="))
+    opened(parse_endpoint(text.removeprefix("PORT=")))
 
 
 def _text_of(file: Path) -> str:

@@ -22,9 +22,12 @@ class TorSettings:
     socks: Endpoint | None = None
     """SOCKS port of the same tor."""
     ready_within: float = 180.0
-    """Seconds that starting, reaching the control port and bootstrapping may take together."""
+    """Seconds that starting tor and reaching its control port may take; bootstrapping takes what it takes."""
     published_within: float = 180.0
     """Seconds that the first upload of a service's descriptors may take."""
+
+    defended: bool = True
+    """Whether onion services ask for tor's proof-of-work defence, where tor has it."""
 
     def __post_init__(self) -> None:
         if self.state_directory is None:

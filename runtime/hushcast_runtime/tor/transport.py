@@ -9,30 +9,57 @@ import base64
 import os
 import re
 from contextlib import suppress
-from typing import Any
+from dataclasses import replace
+from typing import Any, NoReturn
 
+import structlog
 import trio
 
 from hushcast_protocol.addresses import ONION_PORT, Address, is_onion
 from hushcast_protocol.errors import UsageError
 from hushcast_protocol.secrets import Randomness, Seed
-from hushcast_runtime.tor import bootstrap, publication, socks
-from hushcast_runtime.tor.bootstrap import BootstrapWatch, Progress, TorState
+from hushcast_runtime.backoff import Backoff
+from hushcast_runtime.tor import publication, socks, watch
 from hushcast_runtime.tor.control import ControlClient, open_control
-from hushcast_runtime.tor.endpoints import Endpoint, open_endpoint, parse_endpoint
+from hushcast_runtime.tor.endpoints import Endpoint, open_endpoint
+from hushcast_runtime.tor.isolation import isolating_socks
 from hushcast_runtime.tor.listener import TorListener
-from hushcast_runtime.tor.process import run_tor
+from hushcast_runtime.tor.process import keep_tor
 from hushcast_runtime.tor.settings import TorSettings
+from hushcast_runtime.tor.watch import Progress, TorState, TorWatch
 from hushcast_runtime.transports.base import Listener, TransportError
 from hushcast_runtime.transports.streams import listen_on_loopback
 
 _ISOLATION = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 _WITHDRAW_WITHIN = 5.0  # seconds; tor answers within milliseconds
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0  # seconds between attempts to reach the control port
+_LOOK_EVERY = 30.0  # seconds between questions whether tor still answers
+_ANSWER_WITHIN = 30.0  # seconds; a tor that is busy with many services has taken three
+
+log = structlog.get_logger("tor")
 
 
 def _ignore(percent: int, summary: str) -> None:
     pass
+
+
+class _Door:
+    """Where the control port is: known from the settings, or from each start of a tor of our own."""
+
+    def __init__(self, endpoint: Endpoint | None) -> None:
+        self._endpoint = endpoint
+        self._known = trio.Event()
+        if endpoint is not None:
+            self._known.set()
+
+    def set(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        self._known.set()
+
+    async def wait(self) -> Endpoint:
+        await self._known.wait()
+        assert self._endpoint is not None
+        return self._endpoint
 
 
 class TorTransport:
@@ -43,71 +70,108 @@ class TorTransport:
     ) -> None:
         """Prepare the transport; `progress` hears of bootstrap, `randomness` sets our circuits apart."""
         self._settings = settings
-        self._watch = BootstrapWatch(progress)
+        self._randomness = randomness
+        self._watch = TorWatch(progress)
         # Daemons that share one tor must not share circuits, whatever they choose for `isolation`.
         self._user = base64.urlsafe_b64encode(randomness(18)).decode()
         self._control: ControlClient | None = None
         self._socks: Endpoint | None = None
         self._services: dict[str, TorListener] = {}
+        self._door = _Door(settings.control)
+        self._adopted = trio.Event()
+        self._pow = ""
 
     @property
     def state(self) -> TorState:
-        """Bootstrap progress and whether the control connection is up."""
-        return self._watch.state
+        """How tor is, and how many of our onion services others can find."""
+        services = self._services.values()
+        published = sum(service.publication.held.is_set() for service in services)
+        return replace(self._watch.state, services=len(services), published=published, pow=self._pow)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Own the tor process, if it is ours, and the control connection, until cancelled.
 
-        Reports started once tor has bootstrapped. A lost control connection shows in `state`; it is opened
-        again with growing pauses and all services are added anew. Raises `TransportError` when tor is not
-        ready within the settings' deadline or our own process ends; `UsageError` when it cannot be started.
+        Reports started once tor has bootstrapped, which takes as long as its network does; `state` and the
+        log show how it goes. A tor of ours that ends is started again; a lost control connection is opened
+        again with growing pauses and all services are added anew. Raises `TransportError` when the control
+        port did not open within the settings' deadline or a tor of ours ended before it did; `UsageError`
+        when tor cannot be started, or its SOCKS port was found not to isolate at the first look.
         """
         failure: Exception | None = None
         try:
             async with trio.open_nursery() as nursery:
                 with trio.CancelScope() as starting:
                     starting.deadline = trio.current_time() + self._settings.ready_within
-                    endpoint = await self._start(nursery)
-                    nursery.start_soon(self._keep_control, endpoint)
-                    await self._watch.wait()
+                    if (state := self._settings.state_directory) is not None:
+                        include = self._settings.torrc_include
+                        nursery.start_soon(keep_tor, state, include, self._door.set, self._randomness)
+                    nursery.start_soon(self._keep_control)
+                    await self._adopted.wait()
                 if starting.cancelled_caught:
-                    raise TransportError(f"tor is not ready in time: {self.state.percent} % bootstrapped")
+                    raise TransportError(f"tor is not ready in time: {self.state.summary}")
+                await self._watch.wait()
                 task_status.started()
         except* (TransportError, UsageError) as failures:
             failure = _first(failures)
         if failure is not None:
             raise failure
 
-    async def _start(self, nursery: trio.Nursery) -> Endpoint:
-        if (state := self._settings.state_directory) is not None:
-            return await nursery.start(run_tor, state, self._settings.torrc_include)  # type: ignore[no-any-return]
-        assert self._settings.control is not None  # as the settings have checked
-        return self._settings.control
-
-    async def _keep_control(self, endpoint: Endpoint) -> None:
-        pause = _FIRST_PAUSE
+    async def _keep_control(self) -> None:
+        backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE, self._randomness)
         while True:
             try:
-                async with open_control(endpoint, self._handle) as control:
+                async with open_control(await self._door.wait(), self._handle) as control:
                     await self._adopt(control)
-                    pause = _FIRST_PAUSE
-                    await control.lost.wait()
-            except TransportError:
-                pass  # `state` shows it, and the next attempt follows
-            finally:
-                self._control = None
-                self._watch.end()
+                    backoff.reset()
+                    await self._until_lost(control)
+            except TransportError as error:
+                reason = str(error)
+            except UsageError as error:
+                if not self._adopted.is_set():
+                    raise
+                reason = str(error)
+            # Whoever holds tor's ports now need not be tor: nothing goes there before that is checked anew.
+            self._control = self._socks = None
+            for service in self._services.values():
+                service.lose()
+            self._watch.end(reason)
+            pause = backoff.next()
+            log.warning("tor is away", reason=reason, again_in=round(pause, 1))
             await trio.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE)
 
     async def _adopt(self, control: ControlClient) -> None:
-        await control.set_events(*publication.EVENTS, *bootstrap.EVENTS)
-        self._socks = self._settings.socks or await _socks_of(control)
+        await control.set_events(*publication.EVENTS, *watch.EVENTS)
+        socks_door = await isolating_socks(control, self._settings.socks)
         self._control = control
         for service in list(self._services.values()):
             if service.service in self._services:  # not closed while the others were added
                 await self._add(control, service)
         await self._watch.begin(control)
+        self._socks = socks_door
+        self._adopted.set()
+
+    async def _until_lost(self, control: ControlClient) -> NoReturn:
+        """Look after an adopted connection, and raise `TransportError` once it is lost or tor hangs."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._tell_when_published)
+            while not control.lost.is_set():
+                with trio.move_on_after(_LOOK_EVERY):
+                    await control.lost.wait()
+                with trio.move_on_after(_ANSWER_WITHIN), suppress(TransportError):
+                    await control.getinfo("version")
+                    continue
+                break
+            nursery.cancel_scope.cancel()
+        if control.lost.is_set():
+            raise TransportError("the control connection to tor is lost")
+        raise TransportError("tor does not answer at its control port any more")
+
+    async def _tell_when_published(self) -> None:
+        services = list(self._services.values())
+        for service in services:
+            await service.publication.held.wait()
+        if services:
+            log.info("onion services are published")
 
     def _handle(self, event: Any) -> None:
         self._watch.handle(event)
@@ -115,27 +179,32 @@ class TorTransport:
             self._services[event.address].publication.handle(event)
 
     async def _add(self, control: ControlClient, service: TorListener) -> None:
-        name = await control.add_onion(service.key, ONION_PORT, service.target)
+        name = await control.add_onion(service.key, ONION_PORT, service.target, self._settings.defended)
         if name != service.service:
             raise TransportError("tor derived another address from the key")
+        self._pow = ("on" if control.defends else "not in this tor") if self._settings.defended else "off"
 
     async def listen(self, seed: Seed, previous: Address | None = None) -> Listener:
         """Open an onion service whose address is the public key of `seed`; `previous` has no part in it.
 
-        Returns as soon as tor has taken it; others can find it after `published`. Raises `TransportError`
-        when tor is not reachable or has a service of that key already.
+        Others can find it after `published`; while tor is away it waits to be added. Raises `TransportError`
+        when tor refuses it or has a service of that key already.
         """
-        control = self._control
-        if control is None:
-            raise TransportError("tor is not connected")
         port = await listen_on_loopback()
         service = TorListener(seed, port, self._withdraw, self._settings.published_within)
         if service.service in self._services:
             await port.aclose()
             raise TransportError("this onion service is open already")
         self._services[service.service] = service
+        control = self._control
         try:
-            await self._add(control, service)
+            if control is not None:
+                await self._add(control, service)
+        except TransportError:
+            assert control is not None
+            if not control.lost.is_set():  # else it is added with the others when tor is back
+                await service.aclose()
+                raise
         except BaseException:
             await service.aclose()
             raise
@@ -163,7 +232,7 @@ class TorTransport:
         if not _ISOLATION.match(isolation):
             raise ValueError("isolation is 1 to 64 characters of the URL-safe base64 alphabet")
         if self._socks is None:
-            raise TransportError("tor is not connected")
+            raise TransportError(f"tor is not connected: {self._watch.state.summary}")
         stream = await open_endpoint(self._socks)
         try:
             await socks.request(stream, address, self._user, isolation)
@@ -171,13 +240,6 @@ class TorTransport:
             await trio.aclose_forcefully(stream)
             raise
         return stream
-
-
-async def _socks_of(control: ControlClient) -> Endpoint:
-    listeners = (await control.getinfo("net/listeners/socks")).split()
-    if not listeners:
-        raise TransportError("our tor has no SOCKS port")
-    return parse_endpoint(listeners[0])
 
 
 def _first(group: BaseExceptionGroup[Any]) -> Exception:

@@ -1,0 +1,54 @@
+"""Intake: what strangers hand in at a relay, priced and limited before any other work is done for it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from hushcast_node.rosters import RosterKeeper
+from hushcast_protocol.buckets import TokenBucket
+from hushcast_protocol.frames import Drop, ParcelFrame, handed_in
+from hushcast_protocol.stamps import Load, StampCheck, next_difficulty
+from hushcast_protocol.wire import RelayId
+from hushcast_runtime.environment import Environment
+
+# Five times what a relay serves at ease (`stamps.CAPACITY`), and more than a tor on one core lets in: who is
+# within the cap was let in at a price, and a burst after a quiet time is ten seconds of it.
+MAX_DROPS_A_SECOND, MAX_DROPS_AT_ONCE = 100.0, 1000.0
+# A parcel fans out to other relays. A subscription drops one at a relay, or a few, in a day.
+MAX_PARCELS_A_SECOND, MAX_PARCELS_AT_ONCE = 20.0, 500.0
+
+
+class Intake:
+    """One relay's intake."""
+
+    def __init__(self, relay: RelayId, rosters: RosterKeeper, env: Environment) -> None:
+        now = env.now()
+        self._relay = relay
+        self._rosters = rosters
+        self._env = env
+        self._stamps = StampCheck(relay)
+        self._load = Load(now)
+        self._drops = TokenBucket(MAX_DROPS_A_SECOND, MAX_DROPS_AT_ONCE, now)
+        self._parcels = TokenBucket(MAX_PARCELS_A_SECOND, MAX_PARCELS_AT_ONCE, now)
+        self._advertised: int | None = None
+
+    def refusal(self, frame: Drop | ParcelFrame) -> Literal["stamp", "quota"] | None:
+        """Tell why a frame is not taken, `None` if it is; one without its stamp takes no room of others."""
+        now = self._env.now()
+        difficulty = self._rosters.least_difficulty(self._relay)
+        epoch = self._rosters.calendar.epoch(now)
+        if difficulty and not self._stamps.spend(frame.stamp, handed_in(frame), epoch, difficulty):
+            return "stamp"
+        bucket = self._drops if isinstance(frame, Drop) else self._parcels
+        if not bucket.take(now):
+            return "quota"
+        self._load.note(now)
+        return None
+
+    def difficulty(self) -> int:
+        """Return the difficulty to advertise next, by the load since this was last asked."""
+        if self._advertised is None:
+            listed = self._rosters.relay(self._relay)
+            self._advertised = listed.difficulty if listed is not None else 0
+        self._advertised = next_difficulty(self._load.peak(self._env.now()), self._advertised)
+        return self._advertised

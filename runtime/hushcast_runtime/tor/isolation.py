@@ -1,0 +1,71 @@
+"""Isolation by SOCKS user and password, checked before a tor's SOCKS port is used.
+
+All that keeps one publication or subscription from being tied to the next by its circuit hangs on it, and a
+tor can be told to go without (`NoIsolateSOCKSAuth`). So: what is known not to isolate is not used.
+"""
+
+from __future__ import annotations
+
+import structlog
+
+from hushcast_protocol.errors import UsageError
+from hushcast_runtime.tor.control import ControlClient
+from hushcast_runtime.tor.endpoints import Endpoint, parse_endpoint
+from hushcast_runtime.tor.replies import status
+from hushcast_runtime.transports.base import TransportError
+
+_EVERYWHERE = "0.0.0.0"  # noqa: S104 - where a listener of tor may be, never one of ours
+_WITHOUT = "noisolatesocksauth"
+
+log = structlog.get_logger("tor")
+
+
+async def isolating_socks(control: ControlClient, wanted: Endpoint | None) -> Endpoint:
+    """Return the SOCKS port to use: `wanted`, or the first of a tor of our own.
+
+    Raises `UsageError` if it is not a port of the tor behind `control` or does not isolate, `TransportError`
+    when the connection is lost. Where tor keeps its configuration to itself it warns, and trusts `wanted`.
+    """
+    listeners = await _answers(control, "GETINFO net/listeners/socks", "net/listeners/socks=")
+    options = await _answers(control, "GETCONF SocksPort", "SocksPort=")
+    if listeners is None or options is None:
+        if wanted is None:
+            raise TransportError("our tor does not tell its SOCKS port")
+        log.warning("tor does not let us see whether its SOCKS port isolates")
+        return wanted
+    opened = " ".join(listeners).split()
+    if wanted is None:
+        if not opened:
+            raise TransportError("our tor has no SOCKS port")
+        wanted = parse_endpoint(opened[0])
+    elif not any(_is(listener, wanted) for listener in opened):
+        raise UsageError("tor.socks is not a SOCKS port of the tor behind tor.control: name both of one tor")
+    for option in options:
+        port, *flags = option.split() or [""]
+        if _may_open(port, wanted) and _WITHOUT in (flag.lower() for flag in flags):
+            raise UsageError(
+                "tor's SOCKS port does not isolate: take NoIsolateSOCKSAuth out of its SocksPort line"
+            )
+    return wanted
+
+
+def _is(listener: str, wanted: Endpoint) -> bool:
+    """Tell whether a listener of tor, `HOST:PORT` or `unix:/PATH`, answers at an endpoint."""
+    listener = listener.strip('"')
+    host, _, number = listener.rpartition(":")
+    return listener == str(wanted) or (host == _EVERYWHERE and number == str(wanted.port))
+
+
+def _may_open(port: str, wanted: Endpoint) -> bool:
+    """Tell whether a SocksPort line (`9050`, `HOST:PORT`, `HOST:auto`, `unix:/PATH`) can mean an endpoint."""
+    port = port.strip('"')
+    return port == str(wanted) or port.rpartition(":")[2] in (str(wanted.port), "auto")
+
+
+async def _answers(control: ControlClient, question: str, prefix: str) -> list[str] | None:
+    """Return the values with a prefix in tor's answer; `None` if tor, or a filter before it, refuses."""
+    reply = await control.ask(question)
+    if status(reply) != "250":
+        return None
+    lines = [str(line) for _, _, line in reply.content()]
+    return [line.removeprefix(prefix) for line in lines if line.startswith(prefix) and line != prefix]

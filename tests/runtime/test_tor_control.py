@@ -1,0 +1,233 @@
+"""What is asked of a tor over its control connection, told to a scripted tor: isolation, defence, health."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+import structlog.testing
+import trio
+import trio.testing
+
+from hushcast_protocol.errors import UsageError
+from hushcast_protocol.secrets import Seed
+from hushcast_runtime.backoff import Backoff
+from hushcast_runtime.tor.control import ControlClient
+from hushcast_runtime.tor.endpoints import Endpoint, parse_endpoint
+from hushcast_runtime.tor.isolation import isolating_socks
+from hushcast_runtime.tor.onions import expanded_key, service_id
+from hushcast_runtime.tor.replies import ReplySplitter, convert
+from hushcast_runtime.tor.settings import TorSettings
+from hushcast_runtime.tor.transport import TorTransport
+from hushcast_runtime.tor.watch import TorState, TorWatch
+from hushcast_runtime.transports.base import TransportError
+
+WANTED = parse_endpoint("127.0.0.1:9050")
+TARGET = Endpoint(host="127.0.0.1", port=9)
+SEED = Seed(b"s" * 32)
+
+Answer = Callable[[str], str]
+"""Takes a command, returns the lines of tor's reply."""
+
+
+@asynccontextmanager
+async def scripted(answer: Answer, asked: list[str] | None = None) -> AsyncIterator[ControlClient]:
+    """A control connection to a tor that answers each command by a script, and then says nothing."""
+    ours, theirs = trio.testing.memory_stream_pair()
+
+    async def tor() -> None:
+        buffer = b""
+        async for data in theirs:
+            buffer += bytes(data)
+            while b"\r\n" in buffer:
+                line, _, buffer = buffer.partition(b"\r\n")
+                if asked is not None:
+                    asked.append(line.decode())
+                await theirs.send_all(answer(line.decode()).replace("\n", "\r\n").encode() + b"\r\n")
+
+    async with trio.open_nursery() as nursery:
+        client = ControlClient(ours, lambda event: None)
+        nursery.start_soon(tor)
+        nursery.start_soon(client.read)
+        yield client
+        nursery.cancel_scope.cancel()
+
+
+def socks_of(listeners: str, *options: str) -> Answer:
+    def answer(command: str) -> str:
+        if command.startswith("GETINFO"):
+            return f"250-net/listeners/socks={listeners}\n250 OK"
+        lines = [f"SocksPort={option}" for option in options] or ["SocksPort"]
+        return "\n".join([*(f"250-{line}" for line in lines[:-1]), f"250 {lines[-1]}"])
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("listeners", "options"),
+    [
+        ('"127.0.0.1:9050"', []),
+        ('"127.0.0.1:9050"', ["9050"]),
+        ('"127.0.0.1:9050" "127.0.0.1:9150"', ["9050 IPv6Traffic", "9150 NoIsolateSOCKSAuth"]),
+        ('"0.0.0.0:9050"', ["0.0.0.0:9050 IsolateDestAddr"]),
+        ('"127.0.0.1:9050"', ["127.0.0.1:auto ExtendedErrors"]),
+    ],
+)
+async def test_a_port_that_isolates_is_used(listeners: str, options: list[str]) -> None:
+    async with scripted(socks_of(listeners, *options)) as control:
+        assert await isolating_socks(control, WANTED) == WANTED
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["9050 NoIsolateSOCKSAuth"],
+        ["127.0.0.1:9050 IPv6Traffic noisolatesocksauth"],
+        ["9150", "0.0.0.0:9050 NoIsolateSOCKSAuth"],
+        ["auto NoIsolateSOCKSAuth"],
+    ],
+)
+async def test_a_port_that_does_not_isolate_is_refused(options: list[str]) -> None:
+    async with scripted(socks_of('"127.0.0.1:9050"', *options)) as control:
+        with pytest.raises(UsageError, match="take NoIsolateSOCKSAuth out"):
+            await isolating_socks(control, WANTED)
+
+
+async def test_a_unix_port_is_looked_at_as_well() -> None:
+    wanted = parse_endpoint("unix:/run/tor/socks")
+    listeners = '"unix:/run/tor/socks" "127.0.0.1:9050"'
+    async with scripted(socks_of(listeners, "unix:/run/tor/socks", "9050 NoIsolateSOCKSAuth")) as control:
+        assert await isolating_socks(control, wanted) == wanted
+    async with scripted(socks_of(listeners, "unix:/run/tor/socks NoIsolateSOCKSAuth")) as control:
+        with pytest.raises(UsageError):
+            await isolating_socks(control, wanted)
+
+
+async def test_a_port_of_something_else_is_refused() -> None:
+    async with scripted(socks_of('"127.0.0.1:9150"', "9150")) as control:
+        with pytest.raises(UsageError, match="not a SOCKS port of the tor behind"):
+            await isolating_socks(control, WANTED)
+
+
+async def test_our_own_tor_tells_its_port() -> None:
+    async with scripted(socks_of('"127.0.0.1:4444"', "127.0.0.1:auto ExtendedErrors")) as control:
+        assert str(await isolating_socks(control, None)) == "127.0.0.1:4444"
+    async with scripted(socks_of("")) as control:
+        with pytest.raises(TransportError, match="no SOCKS port"):
+            await isolating_socks(control, None)
+
+
+async def test_where_tor_does_not_tell_a_warning_is_logged() -> None:
+    async with scripted(lambda command: "510 Command filtered") as control:
+        with structlog.testing.capture_logs() as logs:
+            assert await isolating_socks(control, WANTED) == WANTED
+        assert [line["log_level"] for line in logs] == ["warning"]
+        with pytest.raises(TransportError):
+            await isolating_socks(control, None)
+
+
+def added(knows_defence: bool) -> Answer:
+    def answer(command: str) -> str:
+        if "PoWDefensesEnabled" in command and not knows_defence:
+            return '512 Bad arguments to ADD_ONION: Unrecognized keyword argument "PoWDefensesEnabled"'
+        return f"250-ServiceID={service_id(SEED)}\n250 OK"
+
+    return answer
+
+
+@pytest.mark.parametrize(("knows", "wanted", "asks"), [(True, True, 2), (False, True, 3), (True, False, 2)])
+async def test_the_defence_is_asked_for_where_tor_has_it(knows: bool, wanted: bool, asks: int) -> None:
+    asked: list[str] = []
+    async with scripted(added(knows), asked) as control:
+        for _ in range(2):
+            name = await control.add_onion(expanded_key(SEED), 7411, TARGET, wanted)
+            assert name == service_id(SEED)
+        assert control.defends is knows
+    assert len(asked) == asks
+    defended = ["PoWDefensesEnabled=1" in line for line in asked]
+    assert defended == {(True, True): [True, True], (False, True): [True, False, False]}.get(
+        (knows, wanted), [False, False]
+    )
+
+
+async def test_another_refusal_of_a_service_is_an_error() -> None:
+    async with scripted(lambda command: "550 Onion address collision") as control:
+        with pytest.raises(TransportError, match="status 550"):
+            await control.add_onion(expanded_key(SEED), 7411, TARGET, True)
+
+
+class Event:
+    def __init__(self, kind: str, action: str, **fields: str) -> None:
+        self.type, self.action, self.keyword_args = kind, action, fields
+
+
+def test_what_tor_says_of_itself_shows_and_is_logged_without_addresses() -> None:
+    shown: list[int] = []
+    watch = TorWatch(lambda percent, summary: shown.append(percent))
+    told = [
+        Event("STATUS_CLIENT", "BOOTSTRAP", PROGRESS="5", SUMMARY="Connecting"),
+        Event(
+            "STATUS_CLIENT",
+            "BOOTSTRAP",
+            PROGRESS="5",
+            SUMMARY="Connecting",
+            WARNING="No route to 192.0.2.1",
+            REASON="NOROUTE",
+            HOSTADDR="192.0.2.1:443",
+        ),
+        Event("STATUS_CLIENT", "CIRCUIT_ESTABLISHED"),
+        Event("STATUS_CLIENT", "CIRCUIT_NOT_ESTABLISHED", REASON="CLOCK_JUMPED"),
+        Event("STATUS_CLIENT", "CIRCUIT_NOT_ESTABLISHED", REASON="CLOCK_JUMPED"),
+        Event("STATUS_GENERAL", "CLOCK_SKEW", SKEW="-7200", SOURCE="OR:192.0.2.1:443"),
+        Event("STATUS_GENERAL", "CLOCK_SKEW", SKEW="soon"),
+        Event("HS_DESC", "UPLOADED"),
+    ]
+    with structlog.testing.capture_logs() as logs:
+        for event in told:
+            watch.handle(event)
+    assert shown == [5]
+    assert watch.state.clock_skew == -7200
+    assert not watch.state.circuits
+    assert [(line["event"], line.get("reason", line.get("seconds"))) for line in logs] == [
+        ("tor cannot bootstrap", "NOROUTE"),
+        ("tor has circuits", None),
+        ("tor has no circuits", "CLOCK_JUMPED"),
+        ("tor finds this machine's clock wrong", -7200),
+    ]
+    assert "192.0.2.1" not in repr(logs)
+
+
+def test_events_as_tor_writes_them_are_read() -> None:
+    lines = [
+        "650 STATUS_GENERAL WARN CLOCK_SKEW SKEW=-7200 SOURCE=OR:192.0.2.1:443",
+        "650 STATUS_CLIENT NOTICE CIRCUIT_ESTABLISHED",
+        '650 STATUS_CLIENT NOTICE BOOTSTRAP PROGRESS=10 TAG=conn_done SUMMARY="Connected to a relay"',
+    ]
+    watch = TorWatch(lambda percent, summary: None)
+    for reply in ReplySplitter().feed("".join(line + "\r\n" for line in lines).encode()):
+        convert("EVENT", reply)
+        watch.handle(reply)
+    assert watch.state == TorState(10, "Connected to a relay", circuits=True, clock_skew=-7200)
+
+
+async def test_a_tor_that_hangs_is_given_up(autojump_clock: trio.testing.MockClock) -> None:
+    transport = TorTransport(TorSettings(control=TARGET, socks=TARGET))
+    ours, _ = trio.testing.memory_stream_pair()
+    async with trio.open_nursery() as nursery:
+        control = ControlClient(ours, lambda event: None)
+        nursery.start_soon(control.read)
+        with pytest.raises(TransportError, match="does not answer at its control port any more"):
+            await transport._until_lost(control)
+        nursery.cancel_scope.cancel()
+    assert 30 < trio.current_time() < 120
+
+
+def test_pauses_grow_to_the_longest_and_are_never_the_whole_of_it() -> None:
+    backoff = Backoff(1.0, 8.0, os.urandom)
+    pauses = [backoff.next() for _ in range(6)]
+    for pause, whole in zip(pauses, (1, 2, 4, 8, 8, 8), strict=True):
+        assert whole / 2 <= pause < whole
+    backoff.reset()
+    assert backoff.next() < 1
