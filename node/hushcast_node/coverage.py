@@ -102,10 +102,10 @@ class Coverage:
         self._recent.append(_Recent(message, now, values))
 
     def heard(self, now: float, settled: float) -> list[Heard]:
-        """Return the messages received at least `settled` seconds ago, the newest first."""
+        """Return the messages received at least `settled` seconds ago."""
         return [
             Heard(recent.id, int(now - recent.time), dict(recent.values))
-            for recent in reversed(self._recent)
+            for recent in self._recent
             if now - recent.time >= settled
         ]
 

@@ -18,7 +18,7 @@ from hushcast_protocol.bodies import Content, compose
 from hushcast_protocol.errors import DecodeError, PeerError, Refusal
 from hushcast_protocol.frames import Drop, Receipt
 from hushcast_protocol.predicates import Equals
-from hushcast_protocol.reports import decode_report, missed, write_report
+from hushcast_protocol.reports import MAX_HEARD, decode_report, missed, write_report
 from hushcast_protocol.tokens import published_tokens
 from hushcast_protocol.topics import Interest
 from hushcast_protocol.tree import Tree
@@ -30,6 +30,7 @@ from hushcast_runtime.transports.base import TransportError
 PROBES_AN_EPOCH = 24.0  # for each subscription; each is a message to all subscribers of its topic
 PROBE_WITHIN = 300.0  # seconds after which a probe is lost: time for a restart, or for some detours
 SETTLED = 300.0  # seconds after which a message that others received should have come here, too
+WHOLE_AFTER = 30.0  # seconds from being ready until a message that others get is missed here
 RECEIPT_WITHIN = 30.0  # seconds from the drop of a probe to its receipt
 
 _LABEL = 8  # random bytes of a label that nobody subscribed to
@@ -87,7 +88,9 @@ class Prober:
         topic = subscription.interest.topic
         key = await self._keys.get(topic, day)
         values = self._values(subscription.interest)  # as a publication that it wants
-        content = Content(write_report(subscription.coverage.heard(now, SETTLED)), values, probe=True)
+        heard = subscription.coverage.heard(now, SETTLED)
+        report = write_report(self._env.sample(heard, MAX_HEARD))
+        content = Content(report, values, probe=True)
         tokens = published_tokens(key, topic, values, self._env.randomness)
         message = compose(key, day, tokens, content, self._env.randomness)
         coverage = subscription.coverage
@@ -112,7 +115,7 @@ class Prober:
         except DecodeError:
             self._counters.add("messages_not_ours")
             return []
-        since = self._env.now() - coverage.whole_since - SETTLED
+        since = self._env.now() - coverage.whole_since - WHOLE_AFTER
         knows = subscription.inbox.knows
         found = coverage.new_gaps(missed(report, interest.predicate, knows, SETTLED, since))
         self._counters.add("gaps_found", len(found))

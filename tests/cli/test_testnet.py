@@ -10,6 +10,7 @@ from running import WITHIN, Running, hushcast
 
 COUNTS = ["pairs", "delivered", "duplicates", "transmissions", "ideal"]
 FIELDS = ["nodes", *COUNTS, "virtual_seconds", "seconds"]
+FIELDS += ["receipts", "lost_with_receipt", "gaps_reported", "repaired"]
 SIMULATE = ("testnet", "simulate", "--nodes", "8", "--subscribers", "2", "--publications", "3")
 
 

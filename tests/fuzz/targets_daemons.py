@@ -303,7 +303,7 @@ class _Kept:
         root = MailboxRoot(examples.MAILBOX, examples.mailbox_address())
         installation = Installation(DAY, root, tree, b"t" * 16, (b"e" * 16,), LeaseSecret(b"l" * 32))
         records = SubscriptionRecords(store)
-        finished(records.keep_installation(Planned(b"i" * 16, installation, set(tree.parents))))
+        finished(records.keep_installation(Planned(b"i" * 16, 0, installation, set(tree.parents))))
 
 
 @cache

@@ -20,7 +20,7 @@ from topic_examples import SECRET, where
 from hushcast_protocol.installations import Installation, MailboxRoot
 from hushcast_protocol.leases import LeaseBook
 from hushcast_protocol.profile import HARDENED, PAPER, Profile
-from hushcast_protocol.secrets import TopicKey, TopicSecret
+from hushcast_protocol.secrets import LeaseSecret, TopicKey, TopicSecret
 from hushcast_protocol.tokens import ORIGIN, element, entry_tokens, token, topic_key
 from hushcast_protocol.topics import Topic, make_topic
 from hushcast_protocol.tree import plan
@@ -31,13 +31,15 @@ WHERE = "kind = fire"
 SPECS = ("kind", "level:0..65535")
 
 
-def books_after(topic: Topic, profile: Profile = HARDENED) -> dict[bytes, LeaseBook]:
+def books_after(
+    topic: Topic, profile: Profile = HARDENED, secret: LeaseSecret = LEASE_SECRET
+) -> dict[bytes, LeaseBook]:
     """All relays' lease books once somebody subscribed."""
     key = topic_key(topic, NETWORK.id, DAY)
     text = WHERE if topic.attributes else ""
     entries = entry_tokens(key, where(topic, text))
     root = MailboxRoot(MAILBOX, mailbox_address())
-    made = Installation(DAY, root, plan(RELAYS, 2, bytes(32)), token(key), entries, LEASE_SECRET)
+    made = Installation(DAY, root, plan(RELAYS, 2, bytes(32)), token(key), entries, secret)
     books = {relay: lease_book(relay) for relay in RELAYS}
     for relay, book in books.items():
         carry_out(book, made.install(profile, relay))
@@ -120,7 +122,11 @@ def test_a_private_key_depends_on_every_bit_of_the_secret():
 def test_private_topics_of_one_name_share_no_element():
     """Elements are equal only where relay, previous hop and token are: two topics of one name share none."""
     one, other = (
-        books_after(make_topic("news", SPECS, TopicSecret(bytes([number]) * 32))) for number in (1, 2)
+        books_after(
+            make_topic("news", SPECS, TopicSecret(bytes([number]) * 32)),
+            secret=LeaseSecret(bytes([number]) * 32),
+        )
+        for number in (1, 2)
     )
     for relay in RELAYS:
         first, second = (

@@ -1,0 +1,83 @@
+"""Whole networks whose relays die, come and go, or lose messages: what still arrives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hushcast_node.probing import _way
+from hushcast_testnet import simulation
+from hushcast_testnet.faults import Faults
+from hushcast_testnet.simulation import Result, Scenario, simulate
+
+SMALL = Scenario(nodes=30, subscribers=3, publications=40)
+
+
+def test_small_networks_lose_nothing_to_relays_that_die_or_come_and_go() -> None:
+    for faults, minutes in ((Faults(kill=0.1), None), (Faults(churn=0.03), 30)):
+        result = simulate(Scenario(30, 3, 40, faults=faults, minutes=minutes, origins=2))
+        assert result.lost_with_receipt == 0
+        assert result.duplicates == 0
+        assert result.receipts >= 38  # a publisher may be killed before it has heard from a relay
+
+
+def test_without_faults_nothing_is_said_to_be_repaired() -> None:
+    result = simulate(SMALL)
+    assert result.repaired == {"pairs": 0, "delivered": 0}
+    assert result.receipts == 40
+    assert result.lost_with_receipt == result.gaps_reported == 0
+
+
+@pytest.mark.network
+def test_a_tenth_of_the_relays_killed_at_once() -> None:
+    result = simulate(Scenario(nodes=200, subscribers=20, publications=200, faults=Faults(kill=0.1)))
+    assert result.receipts == 200
+    assert result.lost_with_receipt <= 0.001 * result.pairs  # what was inside the relays that died
+    assert result.repaired == {"pairs": 2000, "delivered": 2000}
+    assert result.duplicates == 0
+    assert result.transmissions <= 1.2 * result.ideal
+
+
+@pytest.mark.network
+def test_an_hour_in_which_one_relay_in_a_hundred_goes_each_minute() -> None:
+    scenario = Scenario(nodes=200, subscribers=20, publications=240, faults=Faults(churn=0.01), minutes=60)
+    result = simulate(scenario)
+    assert result.receipts == 240
+    assert result.delivered == result.pairs == 4800
+    assert result.duplicates == 0
+
+
+@pytest.mark.network
+def test_relays_that_lose_messages_are_found_and_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Coverage says what is true, names who loses messages, and what it names loses nothing any more."""
+    seen: list[dict[str, Any]] = []
+    count = simulation._Simulation._count
+
+    def look(self: Any, subscriptions: Any) -> Result:
+        bad = {relay.key for relay in self._relays if relay.drops}
+        for client in self._clients:
+            (held,) = client.daemon.subscriber.subscriptions
+            tree = max(held.planned.values(), key=lambda planned: planned.key).installation.tree
+            whole = [relay for relay in tree.parents if bad.isdisjoint(_way(tree, relay))]
+            told = held.coverage.describe()
+            named = {bytes.fromhex(relay) for relay in told["suspects"]}
+            truth = {
+                "true": len(whole) / len(tree.parents),
+                "found": len(named & bad),
+                "wrong": len(named - bad),
+            }
+            seen.append(told | truth)
+        return count(self, subscriptions)
+
+    monkeypatch.setattr(simulation._Simulation, "_count", look)
+    faults = Faults(droppers=0.05)
+    scenario = Scenario(nodes=200, subscribers=5, publications=400, origins=2, faults=faults)
+    result = simulate(scenario)
+    assert len(seen) == 5
+    # An interval of 95 % may miss the truth once in twenty: of five, one at most.
+    assert sum(told["low"] <= told["true"] <= told["high"] for told in seen) >= 4
+    assert all(told["found"] >= 9 for told in seen)
+    assert all(told["wrong"] <= 0.02 * 190 for told in seen)
+    assert result.repaired["delivered"] >= 0.999 * result.repaired["pairs"]
+    assert result.gaps_reported > 0
