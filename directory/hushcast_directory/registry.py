@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from hushcast_protocol.errors import Refusal
 from hushcast_protocol.roster import (
     GENESIS,
@@ -20,7 +18,7 @@ from hushcast_protocol.roster import (
 from hushcast_protocol.secrets import Seed
 from hushcast_protocol.signatures import Signed
 from hushcast_protocol.wire import RelayId, encode
-from hushcast_runtime.store import Change, Store
+from hushcast_runtime.store import Change, Store, record_reader
 
 ROSTERS_KEPT = 48  # two days of them: a daemon away for longer starts with the newest
 MAX_VALIDITY = 4  # epochs that a descriptor may hold; relays sign a new one each epoch
@@ -28,7 +26,7 @@ CATCH_UP = 3  # epochs after an absence of the directory in which relays may ren
 MAX_AHEAD = 300  # seconds that a relay's clock may be ahead of ours
 
 _DESCRIPTOR, _ROSTER = "descriptor", "roster"
-_decode_signed = msgspec.msgpack.Decoder(Signed).decode
+_decode_signed = record_reader(Signed, "descriptor or roster")
 
 
 class Registry:

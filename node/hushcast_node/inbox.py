@@ -15,7 +15,7 @@ from hushcast_protocol.wire import encode
 from hushcast_runtime.config import InboxSection
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
-from hushcast_runtime.store import Change, Store
+from hushcast_runtime.store import Change, Store, record_reader
 
 MAX_MESSAGES = 100_000  # kept for one subscription, whatever their size; memory holds 100 bytes of each
 MAX_GAPS_TOLD = 256  # gaps that wait for an application that does not read
@@ -56,8 +56,8 @@ class Progress(msgspec.Struct, array_like=True):
     """How many messages retention removed that nobody had acknowledged."""
 
 
-_decode = msgspec.msgpack.Decoder(Received).decode
-_decode_progress = msgspec.msgpack.Decoder(Progress).decode
+_decode = record_reader(Received, "message")
+_decode_progress = record_reader(Progress, "progress")
 
 
 class _Held(NamedTuple):

@@ -20,7 +20,7 @@ from hushcast_protocol.secrets import FilterKey, ParcelKey
 from hushcast_protocol.wire import RelayId, encode
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
-from hushcast_runtime.store import Change, Store
+from hushcast_runtime.store import Change, Store, record_reader
 
 _LEASE, _TOMBSTONE, _PARCEL = "lease", "tombstone", "parcel"
 
@@ -39,7 +39,7 @@ class _StoredLease(msgspec.Struct, frozen=True, array_like=True):
     bypass: bytes
 
 
-_decode_lease = msgspec.msgpack.Decoder(_StoredLease).decode
+_decode_lease = record_reader(_StoredLease, "lease")
 
 
 class Leasing:

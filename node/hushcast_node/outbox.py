@@ -13,7 +13,7 @@ from hushcast_protocol.errors import Refusal
 from hushcast_protocol.messages import Message
 from hushcast_protocol.wire import RelayId, decoder, encode
 from hushcast_runtime.environment import Environment
-from hushcast_runtime.store import Change, Store
+from hushcast_runtime.store import Change, Store, record_reader
 
 MAX_PUBLICATIONS = 1_000  # waiting at once; each is a task that sleeps until its next attempt
 MAX_OUTBOX = 32 * 1024 * 1024  # bytes of bodies waiting, on disk and in memory; 120 of the largest
@@ -35,7 +35,7 @@ class _State(msgspec.Struct, frozen=True, array_like=True):
     given_up: bool
 
 
-_decode_state = msgspec.msgpack.Decoder(_State).decode
+_decode_state = record_reader(_State, "publication")
 
 
 class NotYetTaken(Refusal):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import msgspec
 import structlog
 import trio
 
@@ -15,7 +14,7 @@ from hushcast_protocol.signatures import Signed
 from hushcast_protocol.wire import PublicKey, RelayId, encode
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
-from hushcast_runtime.store import Change, Store
+from hushcast_runtime.store import Change, Store, record_reader
 from hushcast_runtime.transports.base import TransportError
 
 ROSTERS_HELD = 3  # the last, the running and the coming epoch's: links of the old one live on
@@ -24,7 +23,7 @@ MAX_ABSENCE = 40  # epochs away after which the chain is not followed link by li
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds between attempts to get a roster that should be there
 
 _KIND = "roster"
-_decode_signed = msgspec.msgpack.Decoder(Signed).decode
+_decode_signed = record_reader(Signed, "roster")
 log = structlog.get_logger("rosters")
 
 CheckRoster = Callable[[Signed, PublicKey, Network], Roster]

@@ -16,7 +16,7 @@ from hushcast_protocol.secrets import LeaseSecret, Seed
 from hushcast_protocol.topics import Interest, parse_topic, write_link
 from hushcast_protocol.tree import Tree
 from hushcast_protocol.wire import RelayId, encode
-from hushcast_runtime.store import Change, Store
+from hushcast_runtime.store import Change, Store, record_reader
 
 _SUBSCRIPTION, _INSTALLATION = "subscription", "installation"
 ID_SIZE = 16  # bytes
@@ -106,8 +106,8 @@ def interest_of(stored: _StoredSubscription) -> Interest:
     return Interest(topic, parse_where(stored.where, topic.attributes))
 
 
-_decode_subscription = msgspec.msgpack.Decoder(_StoredSubscription).decode
-_decode_installation = msgspec.msgpack.Decoder(_StoredInstallation).decode
+_decode_subscription = record_reader(_StoredSubscription, "subscription")
+_decode_installation = record_reader(_StoredInstallation, "installation")
 
 
 class SubscriptionRecords:

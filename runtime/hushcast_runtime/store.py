@@ -7,11 +7,12 @@ all who ask while one commit is on its way share the next.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
+import msgspec
 import trio
 
 from hushcast_protocol.errors import HushcastError
@@ -19,11 +20,28 @@ from hushcast_protocol.errors import HushcastError
 _FAILURES = (sqlite3.Error, UnicodeDecodeError)
 """A damaged schema is quoted in SQLite's message, which then may be no text."""
 
+T = TypeVar("T")
+
 SOON = 0.2  # seconds that a change waits for company before it is committed alone
 
 
 class StoreError(HushcastError):
     """The disk did not take or give what it should; the text says what the database said."""
+
+
+def record_reader(kind: type[T], name: str) -> Callable[[bytes], T]:
+    """Return a function that decodes a record into `kind`, or raises `StoreError` if it is damaged."""
+    inner = msgspec.msgpack.Decoder(kind)
+
+    def read(data: bytes) -> T:
+        try:
+            return inner.decode(data)
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            raise StoreError(
+                f"a record in the database is damaged ({name}): restore the state directory from a backup"
+            ) from None
+
+    return read
 
 
 class Change(NamedTuple):

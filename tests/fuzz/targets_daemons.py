@@ -11,7 +11,6 @@ from typing import Any
 from unittest import mock
 
 import core_examples as examples
-import msgspec
 import pytest
 import structlog
 import trio
@@ -312,7 +311,7 @@ def _kept() -> dict[str, dict[bytes, bytes]]:
 
 
 def _stored(data: bytes) -> None:
-    """A damaged record is taken for what it says, or the daemon ends with an error of the decoder's."""
+    """A damaged record is taken for what it says, or the daemon says that it is damaged."""
     kind = sorted(_kept())[data[0] % len(_kept())] if data else "spool"
     records = {name: dict(found) for name, found in _kept().items()}
     key = data[1:].partition(b"|")[0] or next(iter(records[kind]))
@@ -349,7 +348,5 @@ TARGETS = [
     Target("directory-asked", _in_trio(_asked), _requests, (), mutate_packed, 1),
     Target("directory-answers", _in_trio(_answered), _answers, (), mutate_packed, 1),
     Target("channel", _in_trio(_channel), scripts, (), mutate_bytes, 1),
-    Target(
-        "stored", _stored, _record_inputs, (HushcastError, msgspec.MsgspecError, ValueError), mutate_bytes, 5
-    ),
+    Target("stored", _stored, _record_inputs, (HushcastError,), mutate_bytes, 5),
 ]
