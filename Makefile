@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo test quick check bench format clean setup
+.PHONY: help demo test quick check bench soak format clean setup
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -24,6 +24,9 @@ check: setup  ## style, types and formatting
 
 bench: setup  ## speed beside what people would use instead; CHECK=1 fails where a target is missed
 	$(BIN)/python -m benchmarks.bench $(if $(CHECK),--check)
+
+soak: setup  ## half an hour of faults, kills and steady traffic on real daemons; SEED=n for another
+	$(BIN)/python -m soak.soak $(if $(SEED),--seed $(SEED))
 
 format: setup  ## put the code into shape
 	$(BIN)/ruff check --fix .

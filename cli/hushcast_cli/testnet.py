@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import click
 
-from hushcast_cli.options import Choices, json_option, pass_choices
+from hushcast_cli.chaos import chaos
+from hushcast_cli.options import Choices, json_option, pass_choices, testnet_option
 from hushcast_cli.simulate import simulate
 from hushcast_protocol.epochs import MAX_EPOCH, MIN_EPOCH
-
-_directory_option: Callable[[Any], Any] = click.option(
-    "--dir",
-    "directory",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="D",
-    required=True,
-    help="The testnet's directory.",
-)
 
 
 @click.group()
@@ -35,10 +26,11 @@ def testnet() -> None:
 
 
 testnet.add_command(simulate)
+testnet.add_command(chaos)
 
 
 @testnet.command()
-@_directory_option
+@testnet_option
 @click.option("--nodes", type=click.IntRange(min=1), default=10, show_default=True, help="Relays.")
 @click.option("--clients", type=click.IntRange(min=0), default=2, show_default=True, help="Clients.")
 @click.option(
@@ -56,10 +48,21 @@ testnet.add_command(simulate)
     metavar="SECONDS",
     help="Length of an epoch.",
 )
+@click.option(
+    "--breakable",
+    is_flag=True,
+    help="Let `testnet chaos` set clocks wrong and, with --transport tcp, break connections.",
+)
 @json_option
 @pass_choices
 def up(
-    choices: Choices, directory: Path, nodes: int, clients: int, transport: Literal["tor", "tcp"], epoch: int
+    choices: Choices,
+    directory: Path,
+    nodes: int,
+    clients: int,
+    transport: Literal["tor", "tcp"],
+    epoch: int,
+    breakable: bool,
 ) -> None:
     """Start a testnet and leave it running.
 
@@ -77,7 +80,7 @@ def up(
 
     check_nodes(nodes)
     with reporting() as progress:
-        backend.up(directory, nodes, clients, transport, epoch, progress)
+        backend.up(directory, nodes, clients, transport, epoch, progress, breakable)
     if choices.json:
         write(json_line(backend.status(directory)))
     else:
@@ -85,7 +88,7 @@ def up(
 
 
 @testnet.command()
-@_directory_option
+@testnet_option
 @json_option
 @pass_choices
 def status(choices: Choices, directory: Path) -> None:
@@ -111,7 +114,7 @@ def status(choices: Choices, directory: Path) -> None:
 
 
 @testnet.command()
-@_directory_option
+@testnet_option
 @json_option
 def down(directory: Path) -> None:
     """Stop exactly what `up` started, and daemons of this testnet that were started again.

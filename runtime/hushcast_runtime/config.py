@@ -14,8 +14,9 @@ from hushcast_protocol.epochs import MAX_EPOCH, MIN_EPOCH
 from hushcast_protocol.errors import DecodeError, UsageError
 from hushcast_protocol.profile import MAX_DEPTH, PROFILES, Profile
 from hushcast_protocol.roster import MAX_RELAYS, Network
-from hushcast_runtime.tor.endpoints import parse_endpoint
+from hushcast_runtime.tor.endpoints import Endpoint, parse_endpoint
 from hushcast_runtime.tor.settings import TorSettings
+from hushcast_runtime.transports.streams import LOOPBACK
 
 MAX_CONFIG = 64 * 1024  # bytes
 
@@ -88,6 +89,12 @@ class TestnetSection(_Section, frozen=True, kw_only=True):
     """Directory for traces: everything that this daemon sees and does, in clear."""
     began: float
     """Unix time from which traces count."""
+    clock: str | None = None
+    """A file with the seconds by which this daemon's clock is wrong, for trials of faults."""
+    host: str = LOOPBACK
+    """With transport tcp: the loopback address that this daemon listens at and connects from."""
+    path: str | None = None
+    """With transport tcp: `127.0.0.1:PORT` of the relay that its connections pass, for trials of faults."""
 
 
 class _DaemonSettings(_Section, frozen=True, kw_only=True):
@@ -172,8 +179,23 @@ def check_settings(settings: NodeSettings | DirectorySettings) -> None:
             raise UsageError(f"tor: {error}") from None
     if isinstance(settings, NodeSettings):
         directory_address(settings)
+        _check_testnet(settings)
         if len(bytes(settings.socket_path())) > 107:
             raise UsageError("socket: the path has over 107 bytes, which Unix sockets cannot have")
+
+
+def _check_testnet(settings: NodeSettings) -> None:
+    testnet = settings.testnet
+    if testnet is None:
+        return
+    if settings.transport != "tcp" and (testnet.path is not None or testnet.host != LOOPBACK):
+        raise UsageError("testnet: host and path belong to transport tcp")
+    try:
+        Endpoint(host=testnet.host, port=1)
+        if testnet.path is not None:
+            parse_endpoint(testnet.path)
+    except UsageError:
+        raise UsageError("testnet: host is a loopback address, and path one with its port") from None
 
 
 def directory_address(settings: NodeSettings) -> Address:

@@ -18,6 +18,7 @@ from hushcast_protocol.errors import HushcastError, UsageError
 from hushcast_runtime.config import DirectorySettings, NodeSettings, SettingsT, load_settings
 from hushcast_runtime.files import private_directory
 from hushcast_runtime.logs import configure_logs
+from hushcast_runtime.tor.endpoints import parse_endpoint
 from hushcast_runtime.tor.transport import TorTransport
 from hushcast_runtime.transports.base import Transport
 from hushcast_runtime.transports.tcp import TcpTransport
@@ -71,7 +72,10 @@ async def open_transport(
 ) -> Transport:
     """Open the transport of the settings; `announce` gets it before it is ready, to show its progress."""
     if settings.transport == "tcp":
-        return TcpTransport()
+        testnet = settings.testnet if isinstance(settings, NodeSettings) else None
+        if testnet is None:
+            return TcpTransport()
+        return TcpTransport(testnet.host, parse_endpoint(testnet.path) if testnet.path else None)
     shown = -1
 
     def progress(percent: int, summary: str) -> None:

@@ -6,8 +6,7 @@ import json
 import sys
 import time
 import tomllib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,13 +14,14 @@ import msgspec
 import trio
 
 from hushcast_directory.run import NETWORK_FILE
-from hushcast_node.control.client import NoDaemon, ask
-from hushcast_node.control.words import Described, Status
 from hushcast_protocol.errors import UsageError
 from hushcast_runtime.files import private_directory, write_private
 from hushcast_runtime.process import holder
 from hushcast_runtime.transports.base import TransportError
-from hushcast_testnet import private_tor, processes
+from hushcast_runtime.transports.streams import LOOPBACK
+from hushcast_testnet import path, private_tor, processes
+from hushcast_testnet.members import FILE, Member, Testnet, Transport, deadline, describe, load, start
+from hushcast_testnet.path import PathProcess
 from hushcast_testnet.private_tor import TorNetwork
 from hushcast_testnet.processes import Process
 
@@ -30,29 +30,6 @@ READY_WITHIN = 300.0  # seconds for all daemons; measured below 60 for twelve ov
 LOOK_EVERY = 0.2  # seconds between looks at daemons
 
 Progress = Callable[[str], None]
-Transport = Literal["tor", "tcp"]
-_FILE = "testnet.json"
-
-
-class Member(msgspec.Struct, frozen=True):
-    """One daemon of a testnet; paths are absolute."""
-
-    name: str
-    role: Literal["relay", "client", "directory"]
-    config: str
-    state: str
-    socket: str | None
-    address: str | None = None
-
-
-class Testnet(msgspec.Struct, frozen=True):
-    """What `up` leaves in the testnet's directory for `status` and `down`."""
-
-    transport: Transport
-    epoch: int
-    began: float
-    members: list[Member]
-    tor: TorNetwork | None
 
 
 def up(
@@ -62,13 +39,16 @@ def up(
     transport: Transport = "tor",
     epoch_seconds: int = 30,
     progress: Progress = lambda text: None,
+    breakable: bool = False,
 ) -> None:
     """Bring a testnet up in a new directory and leave it running.
 
+    In a `breakable` one clocks can be set wrong and, on `tcp`, connections be cut, delayed and made lossy.
     Returns when every daemon is ready and holds the roster of all relays. Raises a `HushcastError`; whatever
     ends it early, nothing is left running.
     """
-    trio.run(_up, directory.absolute(), nodes, clients, transport, epoch_seconds, progress)
+    builder = _Builder(directory.absolute(), transport, epoch_seconds, progress, breakable)
+    trio.run(_up, builder, nodes, clients)
 
 
 def status(directory: Path) -> dict[str, Any]:
@@ -81,61 +61,78 @@ def down(directory: Path, progress: Progress = lambda text: None) -> None:
     trio.run(_down, directory.absolute(), progress)
 
 
-async def _up(
-    directory: Path, nodes: int, clients: int, transport: Transport, epoch_seconds: int, progress: Progress
-) -> None:
+async def _up(builder: _Builder, nodes: int, clients: int) -> None:
+    directory = builder.directory
     if directory.exists() and any(directory.iterdir()):
         raise UsageError(f"{directory} is not empty: `testnet down` it and remove it, or name another")
     private_directory(directory)
-    builder = _Builder(directory, transport, epoch_seconds, progress)
     try:
         await builder.build(nodes, clients)
     except BaseException:
         with trio.CancelScope(shield=True):
-            await _stop(builder.testnet, progress)
+            await _stop(builder.testnet, builder.progress)
         raise
 
 
 class _Builder:
     """Brings one testnet up, keeping its description on disk as it grows."""
 
-    def __init__(self, directory: Path, transport: Transport, epoch: int, progress: Progress) -> None:
-        self._directory = directory
-        self._progress = progress
+    def __init__(
+        self, directory: Path, transport: Transport, epoch: int, progress: Progress, breakable: bool
+    ) -> None:
+        self.directory = directory
+        self.progress = progress
         self._network = ""
         self._processes: list[Process] = []
-        self.testnet = Testnet(transport, epoch, time.time(), [], None)
+        self.testnet = Testnet(transport, epoch, time.time(), [], None, breakable=breakable)
 
     async def build(self, nodes: int, clients: int) -> None:
         """Start everything in order, and wait until it is ready."""
         if self.testnet.transport == "tor":
             await self._start_tor()
+        elif self.testnet.breakable:
+            await self._start_path()
         await self._start_directory(nodes)
         names = [(f"relay-{number}", "relay") for number in range(1, nodes + 1)]
         names += [(f"client-{number}", "client") for number in range(1, clients + 1)]
-        self._progress(f"starting {nodes} relays and {clients} clients")
+        self.progress(f"starting {nodes} relays and {clients} clients")
         for name, role in names:
             await self._start_node(name, role)  # type: ignore[arg-type]
         await self._until_ready(nodes)
 
     async def _start_tor(self) -> None:
         def report(percent: int, summary: str) -> None:
-            self._progress(f"private Tor network: {percent} %, {summary}")
+            self.progress(f"private Tor network: {percent} %, {summary}")
 
         with deadline(TOR_WITHIN, "the private Tor network is not ready in time"):
-            network = await private_tor.start(self._directory / "tor", 1, report)
+            network = await private_tor.start(self.directory / "tor", 1, report)
             self._keep(tor=network)
             await private_tor.wait_ready(network, report)
 
+    async def _start_path(self) -> None:
+        home = private_directory(self.directory / "path")
+        command = [sys.executable, "-m", path.__name__, str(home)]
+        process = await processes.launch("path", command, home / "log")
+        file = home / path.PORT_FILE
+        self._keep(path=PathProcess(process, "", str(home / path.CONTROL)))  # from now on it can be stopped
+        with deadline(READY_WITHIN, f"the relay on the path is not ready: see {home / 'log'}"):
+            while not file.exists():
+                if not processes.is_running(process):
+                    raise TransportError(f"the relay on the path ended: {_last_line(home / 'log')}")
+                await trio.sleep(LOOK_EVERY)
+        address = f"{LOOPBACK}:{file.read_text()}"
+        self._keep(path=PathProcess(process, address, str(home / path.CONTROL)))
+
     async def _start_directory(self, relays: int) -> None:
-        self._progress("starting the directory")
-        home = private_directory(self._directory / "directory")
+        self.progress("starting the directory")
+        home = private_directory(self.directory / "directory")
         state = home / "state"
         config = (
             f"first_roster = {relays}\n{self._common(state)}\n[network]\n"
             f'name = "testnet"\nepoch_seconds = {self.testnet.epoch}\n'
         )
-        await self._launch("directory", "directory", home, config, None)
+        member = Member("directory", "directory", str(home / "config.toml"), str(state), None)
+        await self._launch(member, config)
         with deadline(READY_WITHIN, "the directory is not ready in time"):
             while not (state / NETWORK_FILE).exists():
                 self._check_alive()
@@ -143,14 +140,22 @@ class _Builder:
         self._network = (state / NETWORK_FILE).read_text()
 
     async def _start_node(self, name: str, role: Literal["relay", "client"]) -> None:
-        home = private_directory(self._directory / "nodes" / name)
+        home = private_directory(self.directory / "nodes" / name)
         socket = home / "control.sock"
         config = (
             f'role = "{role}"\nsocket = {_quoted(socket)}\n{self._common(home / "state")}\n{self._network}\n'
-            f'[testnet]\nname = "{name}"\ntraces = {_quoted(self._directory / "traces")}\n'
+            f'[testnet]\nname = "{name}"\ntraces = {_quoted(self.directory / "traces")}\n'
             f"began = {self.testnet.began}\n"
         )
-        await self._launch(name, role, home, config, socket)
+        member = Member(name, role, str(home / "config.toml"), str(home / "state"), str(socket))
+        if self.testnet.breakable:
+            member = msgspec.structs.replace(member, clock=str(home / "clock"))
+            config += f"clock = {_quoted(member.clock)}\n"
+        if self.testnet.path is not None:
+            number = len(self._processes)
+            member = msgspec.structs.replace(member, host=f"127.77.{number // 250}.{number % 250 + 1}")
+            config += f"host = {_quoted(member.host)}\npath = {_quoted(self.testnet.path.address)}\n"
+        await self._launch(member, config)
 
     def _common(self, state: Path) -> str:
         lines = [f"state = {_quoted(state)}", f'transport = "{self.testnet.transport}"']
@@ -165,26 +170,15 @@ class _Builder:
             ]
         return "\n".join(lines)
 
-    async def _launch(
-        self,
-        name: str,
-        role: Literal["relay", "client", "directory"],
-        home: Path,
-        config: str,
-        socket: Path | None,
-    ) -> Process:
-        path = home / "config.toml"
-        write_private(path, config.encode())
-        self._keep(member=Member(name, role, str(path), str(home / "state"), str(socket) if socket else None))
-        module = "hushcast_directory" if role == "directory" else "hushcast_node"
-        process = await processes.launch(name, [sys.executable, "-m", module, str(path)], home / "log")
-        self._processes.append(process)
-        return process
+    async def _launch(self, member: Member, config: str) -> None:
+        write_private(Path(member.config), config.encode())
+        self._keep(member=member)
+        self._processes.append(await start(member))
 
     async def _until_ready(self, relays: int) -> None:
         waiting = [member for member in self.testnet.members if member.role != "directory"]
         total = len(waiting)
-        with deadline(READY_WITHIN, f"not all daemons are ready in time: see logs in {self._directory}"):
+        with deadline(READY_WITHIN, f"not all daemons are ready in time: see logs in {self.directory}"):
             while waiting:
                 still = []
                 for member in waiting:
@@ -195,7 +189,7 @@ class _Builder:
                         continue
                     self._keep_address(member, described.get("address"))
                 if len(still) != len(waiting):
-                    self._progress(f"{total - len(still)} of {total} daemons are ready")
+                    self.progress(f"{total - len(still)} of {total} daemons are ready")
                 waiting = still
                 self._check_alive()
                 await trio.sleep(LOOK_EVERY)
@@ -214,17 +208,20 @@ class _Builder:
         ]
         self._write(msgspec.structs.replace(self.testnet, members=members))
 
-    def _keep(self, member: Member | None = None, tor: TorNetwork | None = None) -> None:
+    def _keep(
+        self, member: Member | None = None, tor: TorNetwork | None = None, path: PathProcess | None = None
+    ) -> None:
+        known = self.testnet
         added = [member] if member is not None else []
         self._write(
             msgspec.structs.replace(
-                self.testnet, members=[*self.testnet.members, *added], tor=tor or self.testnet.tor
+                known, members=[*known.members, *added], tor=tor or known.tor, path=path or known.path
             )
         )
 
     def _write(self, testnet: Testnet) -> None:
         self.testnet = testnet
-        write_private(self._directory / _FILE, msgspec.json.encode(testnet))
+        write_private(self.directory / FILE, msgspec.json.encode(testnet))
 
 
 async def _status(directory: Path) -> dict[str, Any]:
@@ -273,19 +270,11 @@ async def _stop(testnet: Testnet, progress: Progress) -> None:
             running.append(process)
     progress(f"stopping {len(running)} daemons")
     await processes.stop(running)
+    if testnet.path is not None:
+        await processes.stop([testnet.path.process])
     if testnet.tor is not None:
         progress("stopping the private Tor network")
         await processes.stop(testnet.tor.processes)
-
-
-def load(directory: Path) -> Testnet:
-    """Read what `up` left in a directory; raise `UsageError` if that is nothing of ours."""
-    try:
-        return msgspec.json.decode((directory / _FILE).read_bytes(), type=Testnet)
-    except FileNotFoundError:
-        raise UsageError(f"there is no testnet in {directory}: `hushcast testnet up` makes one") from None
-    except msgspec.MsgspecError as error:
-        raise UsageError(f"{directory / _FILE} is not a testnet of this version: {error}") from None
 
 
 def _directory_address(member: Member) -> str | None:
@@ -295,17 +284,6 @@ def _directory_address(member: Member) -> str | None:
     return str(tomllib.loads(file.read_text())["network"]["directory"])
 
 
-async def describe(member: Member) -> dict[str, Any]:
-    """Return the daemon's status, empty while it cannot be asked."""
-    assert member.socket is not None
-    try:
-        async with ask(Path(member.socket), Status()) as conversation:
-            answer = await conversation.next()
-    except NoDaemon:
-        return {}
-    return answer.status if isinstance(answer, Described) else {}
-
-
 def _quoted(value: object) -> str:
     return json.dumps(str(value))  # JSON's strings are TOML's, too
 
@@ -313,13 +291,3 @@ def _quoted(value: object) -> str:
 def _last_line(log: Path) -> str:
     lines = log.read_text(errors="replace").strip().splitlines()
     return lines[-1] if lines else "it said nothing"
-
-
-@contextmanager
-def deadline(seconds: float, otherwise: str) -> Iterator[None]:
-    """Raise `TransportError` with the text `otherwise` if what is inside takes longer."""
-    try:
-        with trio.fail_after(seconds):
-            yield
-    except trio.TooSlowError:
-        raise TransportError(otherwise) from None

@@ -1,0 +1,102 @@
+"""The breaker: brings faults upon daemons that run as processes, and takes them away again."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from hushcast_runtime.process import holder
+from hushcast_runtime.transports.base import TransportError
+from hushcast_testnet import processes
+from hushcast_testnet.chaos.plan import KINDS, Fault, Kind
+from hushcast_testnet.members import Member, Testnet, start
+from hushcast_testnet.path import Weather, set_weather
+from hushcast_testnet.processes import Process
+
+_NETWORK: tuple[Kind, ...] = ("cut", "delay", "lose")
+
+
+class Breaker(Protocol):
+    """One backend's way to break its daemons."""
+
+    kinds: Sequence[Kind]
+    """The faults that this testnet can suffer."""
+
+    async def begin(self, fault: Fault) -> None:
+        """Bring a fault about; raise `TransportError` if that cannot be done."""
+
+    async def end(self, fault: Fault) -> None:
+        """Take it away again; a daemon that was stopped or killed is started."""
+
+
+class ProcessBreaker:
+    """Implements `Breaker` with signals, clock files and the relay on the path."""
+
+    def __init__(self, testnet: Testnet) -> None:
+        self._testnet = testnet
+        self._members = {member.name: member for member in testnet.members}
+        lacking: tuple[Kind, ...] = ()
+        if testnet.path is None:
+            lacking += _NETWORK
+        if not testnet.breakable:
+            lacking += ("skew",)
+        self.kinds: Sequence[Kind] = [kind for kind in KINDS if kind not in lacking]
+
+    async def begin(self, fault: Fault) -> None:
+        """Signal the process, change the weather on its path, or set its clock."""
+        member = self._members[fault.target]
+        match fault.kind:
+            case "stop":
+                await processes.stop([_running(member)])
+            case "kill":
+                await processes.kill([_running(member)])
+            case "restart":
+                await processes.stop([_running(member)])
+                await start(member)
+            case "pause":
+                processes.send([_running(member)], signal.SIGSTOP)
+            case "skew":
+                _set_clock(member, fault.amount)
+            case "cut":
+                await self._set(Weather(_host(member), cut=True))
+            case "delay":
+                await self._set(Weather(_host(member), delay=fault.amount))
+            case "lose":
+                await self._set(Weather(_host(member), loss=fault.amount))
+
+    async def end(self, fault: Fault) -> None:
+        """Undo what `begin` did."""
+        member = self._members[fault.target]
+        match fault.kind:
+            case "stop" | "kill":
+                await start(member)
+            case "pause":
+                processes.send([_running(member)], signal.SIGCONT)
+            case "skew":
+                _set_clock(member, 0.0)
+            case "cut" | "delay" | "lose":
+                await self._set(Weather(_host(member)))
+
+    async def _set(self, weather: Weather) -> None:
+        assert self._testnet.path is not None
+        await set_weather(Path(self._testnet.path.control), weather)
+
+
+def _running(member: Member) -> Process:
+    pid = holder(Path(member.state))
+    process = processes.find(member.name, pid) if pid is not None else None
+    if process is None:
+        raise TransportError(f"{member.name} is not running: see {Path(member.config).parent / 'log'}")
+    return process
+
+
+def _set_clock(member: Member, seconds: float) -> None:
+    assert member.clock is not None
+    Path(member.clock).write_text(f"{seconds}")
+
+
+def _host(member: Member) -> str:
+    assert member.host is not None
+    return member.host
