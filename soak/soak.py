@@ -52,8 +52,8 @@ def soak(names: list[str], minutes: float, seed: int, progress: Progress) -> boo
         directory = Path(tempfile.mkdtemp(prefix=f"hushcast-soak-{name}-")) / "testnet"
         try:
             figures = RUNS[name](directory, minutes, seed, progress)
-        except HushcastError as error:
-            figures = {"ok": False, "error": str(error)}
+        except* HushcastError as errors:
+            figures = {"ok": False, "error": [str(error) for error in errors.exceptions]}
         finally:
             if (directory / "testnet.json").exists():
                 testnet.down(directory, progress)

@@ -19,6 +19,7 @@ from hushcast_runtime.tor.settings import TorSettings
 from hushcast_runtime.transports.streams import LOOPBACK
 
 MAX_CONFIG = 64 * 1024  # bytes
+MAX_SERVICES = 84  # bytes of a directory's path: a Unix socket's has 107 at most, a name in it 22
 
 
 class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -58,17 +59,27 @@ class TorSection(_Section, frozen=True, kw_only=True):
     """Control port of the system's tor: `127.0.0.1:PORT` or `unix:/PATH`."""
     socks: str = "127.0.0.1:9050"
     """SOCKS port of the system's tor."""
+    services: str | None = None
+    """A directory for Unix sockets by which the system's tor reaches onion services; otherwise ports."""
     torrc: str | None = None
     """A file of extra torrc lines for a tor of our own."""
 
     def settings(self, state: Path) -> TorSettings:
         """Return what the transport wants; raises `UsageError`."""
         if self.mode == "own":
+            if self.services:
+                raise UsageError("services is for the system's tor: one of our own reaches loopback ports")
             include = Path(self.torrc) if self.torrc else None
             return TorSettings(state_directory=state / "tor", torrc_include=include)
         if self.torrc:
             raise UsageError("torrc is for a tor of our own: set mode to own, or leave it out")
-        return TorSettings(control=parse_endpoint(self.control), socks=parse_endpoint(self.socks))
+        control, socks = parse_endpoint(self.control), parse_endpoint(self.socks)
+        services = Path(self.services) if self.services else None
+        if services is not None and len(bytes(services)) > MAX_SERVICES:
+            raise UsageError(
+                f"services: the path has over {MAX_SERVICES} bytes, which leaves no room for names"
+            )
+        return TorSettings(control=control, socks=socks, services=services)
 
 
 class LogSection(_Section, frozen=True, kw_only=True):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import random
+import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 import trio
@@ -60,6 +62,18 @@ async def open_tor(request: pytest.FixtureRequest) -> AsyncIterator[Transport]:
         nursery.cancel_scope.cancel()
 
 
+@asynccontextmanager
+async def open_tor_by_sockets(request: pytest.FixtureRequest) -> AsyncIterator[Transport]:
+    network: TorNetwork = request.getfixturevalue("tor_network")
+    control, socks = network.clients[0].endpoints()
+    with tempfile.TemporaryDirectory(prefix="hush-doors-") as doors:
+        transport = TorTransport(TorSettings(control=control, socks=socks, services=Path(doors)))
+        async with trio.open_nursery() as nursery:
+            await nursery.start(transport.run)
+            yield transport
+            nursery.cancel_scope.cancel()
+
+
 @dataclass(frozen=True)
 class Kind:
     """A transport under test, and an address of another kind that it must refuse."""
@@ -76,6 +90,7 @@ KINDS = [
     pytest.param(Kind(open_tcp, ONION), id="tcp"),
     pytest.param(Kind(open_path, ONION), id="tcp by a path"),
     pytest.param(Kind(open_tor, LOOPBACK), id="tor", marks=pytest.mark.tor),
+    pytest.param(Kind(open_tor_by_sockets, LOOPBACK), id="tor by sockets", marks=pytest.mark.tor),
 ]
 
 
@@ -83,7 +98,7 @@ KINDS = [
 def kind(request: pytest.FixtureRequest) -> Kind:
     # The network is set up outside of the event loop that the test then runs in.
     kind: Kind = request.param
-    if kind.open is open_tor:
+    if kind.open in (open_tor, open_tor_by_sockets):
         request.getfixturevalue("tor_network")
     return kind
 

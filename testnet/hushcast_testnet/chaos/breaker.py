@@ -7,14 +7,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
+import trio
+
 from hushcast_runtime.process import holder
 from hushcast_runtime.transports.base import TransportError
 from hushcast_testnet import processes
 from hushcast_testnet.chaos.plan import KINDS, Fault, Kind
-from hushcast_testnet.members import Member, Testnet, start
+from hushcast_testnet.members import Member, Testnet, deadline, start
 from hushcast_testnet.path import Weather, set_weather
 from hushcast_testnet.processes import Process
 
+START_WITHIN = 60.0  # seconds until a process holds its state; measured 0.7
+_LOOK_EVERY = 0.05  # seconds
 _NETWORK: tuple[Kind, ...] = ("cut", "delay", "lose")
 
 
@@ -54,7 +58,7 @@ class ProcessBreaker:
                 await processes.kill([_running(member)])
             case "restart":
                 await processes.stop([_running(member)])
-                await start(member)
+                await _start(member)
             case "pause":
                 processes.send([_running(member)], signal.SIGSTOP)
             case "skew":
@@ -71,7 +75,7 @@ class ProcessBreaker:
         member = self._members[fault.target]
         match fault.kind:
             case "stop" | "kill":
-                await start(member)
+                await _start(member)
             case "pause":
                 processes.send([_running(member)], signal.SIGCONT)
             case "skew":
@@ -82,6 +86,16 @@ class ProcessBreaker:
     async def _set(self, weather: Weather) -> None:
         assert self._testnet.path is not None
         await set_weather(Path(self._testnet.path.control), weather)
+
+
+async def _start(member: Member) -> None:
+    """Start a daemon, and return once it can be found by its lock: nobody else knows of it until then."""
+    process = await start(member)
+    with deadline(START_WITHIN, f"{member.name} does not start"):
+        while holder(Path(member.state)) != process.pid:
+            if not processes.is_running(process):
+                raise TransportError(f"{member.name} ended: see {Path(member.config).parent / 'log'}")
+            await trio.sleep(_LOOK_EVERY)
 
 
 def _running(member: Member) -> Process:

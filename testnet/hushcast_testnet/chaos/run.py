@@ -73,6 +73,7 @@ class _Run:
         self._members = [member for member in testnet.members if member.role != "directory"]
         clients = [member for member in self._members if member.role == "client"]
         self._subscribers: list[Member] = clients or self._members[:2]
+        self._breaking = {member.name: trio.Lock() for member in self._members}
         self._epoch = testnet.epoch
         self._topic = f"chaos {chaos.seed} {time.time_ns()}"
         self._began = 0.0
@@ -124,15 +125,16 @@ class _Run:
     async def _break(self, fault: Fault, journal: Journal) -> None:
         await trio.sleep_until(self._began + fault.begin)
         lasts = fault.end - fault.begin
-        self._progress(f"{fault.begin:5.0f} s  {fault.kind} {fault.target} for {lasts:.1f} s")
-        journal.note("begin", fault.target, fault=fault.kind, lasts=round(lasts, 3), amount=fault.amount)
-        try:
+        async with self._breaking[fault.target]:  # on a busy machine a start outlasts the rest after a fault
+            self._progress(f"{fault.begin:5.0f} s  {fault.kind} {fault.target} for {lasts:.1f} s")
+            journal.note("begin", fault.target, fault=fault.kind, lasts=round(lasts, 3), amount=fault.amount)
             await self._breaker.begin(fault)
-            await trio.sleep(lasts)
-        finally:  # whoever interrupts a run gets the testnet back whole
-            with trio.CancelScope(shield=True):
-                await self._breaker.end(fault)
-        journal.note("end", fault.target, fault=fault.kind)
+            try:
+                await trio.sleep(lasts)
+            finally:  # whoever interrupts a run gets the testnet back whole
+                with trio.CancelScope(shield=True):
+                    await self._breaker.end(fault)
+            journal.note("end", fault.target, fault=fault.kind)
 
     async def _settle(self, journal: Journal) -> Verdict:
         verdict = self._judge(journal)
