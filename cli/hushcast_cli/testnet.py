@@ -10,6 +10,7 @@ import click
 from hushcast_cli.chaos import chaos
 from hushcast_cli.options import Choices, json_option, pass_choices, testnet_option
 from hushcast_cli.simulate import simulate
+from hushcast_cli.watch import watch
 from hushcast_protocol.epochs import MAX_EPOCH, MIN_EPOCH
 
 
@@ -27,6 +28,7 @@ def testnet() -> None:
 
 testnet.add_command(simulate)
 testnet.add_command(chaos)
+testnet.add_command(watch)
 
 
 @testnet.command()
@@ -53,6 +55,13 @@ testnet.add_command(chaos)
     is_flag=True,
     help="Let `testnet chaos` set clocks wrong and, with --transport tcp, break connections.",
 )
+@click.option(
+    "--backend",
+    type=click.Choice(["processes", "containers"]),
+    default="processes",
+    show_default=True,
+    help="Processes of this machine, or containers by docker or podman.",
+)
 @json_option
 @pass_choices
 def up(
@@ -63,6 +72,7 @@ def up(
     transport: Literal["tor", "tcp"],
     epoch: int,
     breakable: bool,
+    backend: Literal["processes", "containers"],
 ) -> None:
     """Start a testnet and leave it running.
 
@@ -76,13 +86,13 @@ def up(
     from hushcast_cli.output import json_line, note, write
     from hushcast_cli.progress import reporting
     from hushcast_cli.simulate import check_nodes
-    from hushcast_testnet import testnet as backend
+    from hushcast_testnet import testnet as networks
 
     check_nodes(nodes)
     with reporting() as progress:
-        backend.up(directory, nodes, clients, transport, epoch, progress, breakable)
+        networks.up(directory, nodes, clients, transport, epoch, progress, breakable, backend)
     if choices.json:
-        write(json_line(backend.status(directory)))
+        write(json_line(networks.status(directory)))
     else:
         note(f"ready: `hushcast testnet status --dir {directory}` shows its sockets")
 
@@ -99,9 +109,9 @@ def status(choices: Choices, directory: Path) -> None:
       hushcast testnet status --dir /tmp/testnet --json
     """
     from hushcast_cli.output import json_line, text_line, write
-    from hushcast_testnet import testnet as backend
+    from hushcast_testnet import testnet as networks
 
-    found = backend.status(directory)
+    found = networks.status(directory)
     if choices.json:
         write(json_line(found))
         return
@@ -124,10 +134,10 @@ def down(directory: Path) -> None:
       hushcast testnet down --dir /tmp/testnet
     """
     from hushcast_cli.progress import reporting
-    from hushcast_testnet import testnet as backend
+    from hushcast_testnet import testnet as networks
 
     with reporting() as progress:
-        backend.down(directory, progress)
+        networks.down(directory, progress)
 
 
 @testnet.command()

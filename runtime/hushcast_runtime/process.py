@@ -120,6 +120,15 @@ def holder(state: Path) -> int | None:
         return None
     for line in Path("/proc/locks").read_text().splitlines():
         fields = line.split()
-        if fields[1] == "FLOCK" and fields[4] == pid and fields[5].endswith(f":{inode}"):
-            return int(pid)
+        if fields[1] == "FLOCK" and fields[5].endswith(f":{inode}") and _calls_itself(fields[4], pid):
+            return int(fields[4])
     return None
+
+
+def _calls_itself(process: str, pid: str) -> bool:
+    """Tell whether a process has a pid where it lives, which may be in a container."""
+    try:
+        status = Path(f"/proc/{process}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return any(line.startswith("NSpid:") and line.split()[-1] == pid for line in status.splitlines())

@@ -16,6 +16,7 @@ from hushcast_node.control.words import Described, Status
 from hushcast_protocol.errors import UsageError
 from hushcast_runtime.transports.base import TransportError
 from hushcast_testnet import processes
+from hushcast_testnet.containers.compose import Containers
 from hushcast_testnet.path import PathProcess
 from hushcast_testnet.private_tor import TorNetwork
 from hushcast_testnet.processes import Process
@@ -37,6 +38,7 @@ class Member(msgspec.Struct, frozen=True):
     """Its own loopback address, where connections pass a relay."""
     clock: str | None = None
     """The file by which its clock can be set wrong."""
+    container: str | None = None
 
 
 class Testnet(msgspec.Struct, frozen=True):
@@ -49,6 +51,7 @@ class Testnet(msgspec.Struct, frozen=True):
     tor: TorNetwork | None
     path: PathProcess | None = None
     breakable: bool = False
+    containers: Containers | None = None
 
 
 def load(directory: Path) -> Testnet:

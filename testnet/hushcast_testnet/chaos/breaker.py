@@ -62,7 +62,7 @@ class ProcessBreaker:
             case "pause":
                 processes.send([_running(member)], signal.SIGSTOP)
             case "skew":
-                _set_clock(member, fault.amount)
+                set_clock(member, fault.amount)
             case "cut":
                 await self._set(Weather(_host(member), cut=True))
             case "delay":
@@ -79,7 +79,7 @@ class ProcessBreaker:
             case "pause":
                 processes.send([_running(member)], signal.SIGCONT)
             case "skew":
-                _set_clock(member, 0.0)
+                set_clock(member, 0.0)
             case "cut" | "delay" | "lose":
                 await self._set(Weather(_host(member)))
 
@@ -106,7 +106,8 @@ def _running(member: Member) -> Process:
     return process
 
 
-def _set_clock(member: Member, seconds: float) -> None:
+def set_clock(member: Member, seconds: float) -> None:
+    """Make a daemon's clock wrong by so many seconds."""
     assert member.clock is not None
     Path(member.clock).write_text(f"{seconds}")
 

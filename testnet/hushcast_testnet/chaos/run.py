@@ -15,6 +15,7 @@ import trio
 
 from hushcast_protocol.errors import UsageError
 from hushcast_testnet.chaos.breaker import Breaker, ProcessBreaker
+from hushcast_testnet.chaos.containers import container_breaker
 from hushcast_testnet.chaos.journal import Journal
 from hushcast_testnet.chaos.plan import EVERY, LONGEST, Fault, Kind, plan
 from hushcast_testnet.chaos.traffic import Traffic
@@ -50,12 +51,14 @@ def run_chaos(directory: Path, chaos: Chaos, progress: Progress = lambda text: N
     healthy. Raises `UsageError` if there is no testnet or it cannot suffer a kind of fault.
     """
     testnet = load(directory.absolute())
-    breaker: Breaker = ProcessBreaker(testnet)
+    breaker: Breaker = (
+        trio.run(container_breaker, testnet) if testnet.containers is not None else ProcessBreaker(testnet)
+    )
     for kind in chaos.kinds:
         if kind not in breaker.kinds:
             raise UsageError(
-                f"this testnet cannot suffer {kind}: `testnet up --breakable` makes one that can "
-                "(cut, delay and lose: with --transport tcp)"
+                f"this testnet cannot suffer {kind}: `testnet up --breakable` makes one that can; cut, delay "
+                "and lose need --transport tcp, or --backend containers and, but for cut, a kernel with netem"
             )
     return trio.run(_Run(directory.absolute(), testnet, breaker, chaos, progress).run)
 
