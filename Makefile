@@ -11,7 +11,7 @@ help:  ## list the targets
 demo: setup tor  ## watch it work: a private Tor network, ten relays, messages that arrive
 	$(BIN)/hushcast testnet demo
 
-test: setup tor  ## all tests, those with a real Tor, real processes and whole networks included
+test: setup tor podman  ## all tests, those with a real Tor, real processes and whole networks included
 	$(BIN)/pytest
 
 quick: setup  ## the tests that take no Tor, no processes and no patience
@@ -46,6 +46,9 @@ setup: .venv/installed
 	$(BIN)/pip install --quiet --disable-pip-version-check --use-pep517 --editable '.[dev]'
 	@touch $@
 
-.PHONY: tor
+.PHONY: tor podman
 tor:
 	@tools/require-tor
+
+podman:
+	@tools/require-podman

@@ -17,6 +17,7 @@ from hushcast_cli.status import status
 from hushcast_cli.subscribe import subscribe
 from hushcast_cli.subscriptions import subscriptions, unsubscribe
 from hushcast_cli.testnet import testnet
+from hushcast_cli.top import top
 from hushcast_cli.topic import topic
 
 
@@ -46,6 +47,7 @@ for command in (
     unsubscribe,
     subscriptions,
     status,
+    top,
     topic,
     key,
     node,

@@ -212,6 +212,7 @@ def test_a_browser_shows_every_daemon_and_the_figures_of_status(running: Path, t
     assert seen["figures"]["daemons ready"] == "8 of 8"
     assert seen["figures"]["published"] == "5"
     assert seen["figures"]["delivered"] == "5"
+    assert seen["figures"]["median delay"].endswith("s")
     assert seen["edges"] == 6  # of a tree of all relays
     assert seen["contrast"] != seen["dark"]
     assert seen["focused"] == ["A", "SELECT", "DIV"]

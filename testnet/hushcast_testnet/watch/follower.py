@@ -18,11 +18,11 @@ class Follower:
         self._read: dict[Path, int] = {}
 
     def new(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield (daemon, record) for each new line; truths first: names are known before they are met.
+        """Yield (daemon, record) for each new line; what was observed first, since deliveries end the rest.
 
         A daemon that is killed may leave half a line; what does not decode is passed over.
         """
-        for kind in ("truth", "observations"):
+        for kind in ("observations", "truth"):
             for path in sorted(self._directory.glob(f"*.{kind}.jsonl")):
                 name = path.name.removesuffix(f".{kind}.jsonl")
                 for line in self._lines(path):
