@@ -15,7 +15,7 @@ import trio
 from hushcast_runtime.process import holder
 from hushcast_testnet.chaos.journal import Journal
 from hushcast_testnet.chaos.traffic import Traffic
-from hushcast_testnet.members import Member, Testnet, load
+from hushcast_testnet.inventory import Member, Testnet, load
 
 WARM_UP = 60.0  # seconds: imports, caches, the first connections
 GROWTH = 0.05  # of what was resident after the warm-up

@@ -33,7 +33,7 @@ def top(choices: Choices, directory: Path | None) -> None:
     if directory is None:
         sockets = {"daemon": daemon_socket(choices)}
     else:
-        from hushcast_testnet.members import load
+        from hushcast_testnet.inventory import load
 
         members = load(directory).members
         sockets = {member.name: Path(member.socket) for member in members if member.socket is not None}

@@ -20,6 +20,9 @@ from hushcast_runtime.transports.streams import LOOPBACK
 
 MAX_CONFIG = 64 * 1024  # bytes
 MAX_SERVICES = 84  # bytes of a directory's path: a Unix socket's has 107 at most, a name in it 22
+MAX_INBOX_DAYS = 365  # days that a message may be kept: what is kept can be seized
+MAX_PROBES_AN_EPOCH = 3600  # for a subscription: one a second of an hour
+MIN_INBOX, MAX_INBOX = 1024**2, 1024**3  # bytes: room for a few of the largest messages, and a small disk's
 
 
 class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -91,6 +94,27 @@ class LogSection(_Section, frozen=True, kw_only=True):
     """One JSON object a line."""
 
 
+class InboxSection(_Section, frozen=True, kw_only=True):
+    """How long received messages are kept for the applications that do not acknowledge them."""
+
+    max_age_days: Annotated[int, msgspec.Meta(ge=1, le=MAX_INBOX_DAYS)] = 21
+    """Days that a message is kept at most."""
+    max_bytes: Annotated[int, msgspec.Meta(ge=MIN_INBOX, le=MAX_INBOX)] = 64 * 1024**2
+    """Bytes kept for one subscription; the oldest messages go first."""
+
+    @property
+    def max_age(self) -> float:
+        """Seconds that a message is kept at most."""
+        return self.max_age_days * 24 * 3600.0
+
+
+class CoverageSection(_Section, frozen=True, kw_only=True):
+    """How a subscriber finds out how much of the network reaches it."""
+
+    probes_an_epoch: Annotated[int, msgspec.Meta(ge=0, le=MAX_PROBES_AN_EPOCH)] = 24
+    """Probes for each subscription; each is a message to all subscribers of its topic. 0: none."""
+
+
 class TestnetSection(_Section, frozen=True, kw_only=True):
     """Only for daemons of a testnet: what would be dangerous elsewhere."""
 
@@ -129,6 +153,8 @@ class NodeSettings(_DaemonSettings, frozen=True, kw_only=True):
     """Levels of the trees of this daemon's subscriptions; the profile's unless given."""
     origins: Annotated[int, msgspec.Meta(ge=1, le=8)] | None = None
     """Random relays that a publication is dropped at; the profile's unless given."""
+    inbox: InboxSection = InboxSection()
+    coverage: CoverageSection = CoverageSection()
     testnet: TestnetSection | None = None
 
     def profile(self) -> Profile:

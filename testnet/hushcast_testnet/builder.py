@@ -13,7 +13,7 @@ import trio
 
 from hushcast_directory.run import NETWORK_FILE
 from hushcast_runtime.files import private_directory, write_private
-from hushcast_testnet.members import FILE, Member, Testnet, Transport, deadline, describe
+from hushcast_testnet.inventory import FILE, Member, Testnet, Transport, deadline, describe
 
 READY_WITHIN = 300.0  # seconds for all daemons; measured below 60 for twelve over Tor
 LOOK_EVERY = 0.2  # seconds between looks at daemons

@@ -16,7 +16,7 @@ from hushcast_node.control.client import Conversation, ask
 from hushcast_node.control.words import Delivered, Failed, Publish, Published, Subscribe, Subscribed
 from hushcast_runtime.transports.base import TransportError
 from hushcast_testnet import testnet
-from hushcast_testnet.members import deadline
+from hushcast_testnet.inventory import deadline
 
 NODES, CLIENTS = 10, 2
 PUBLICATIONS = 20

@@ -14,7 +14,7 @@ from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.streams import LOOPBACK
 from hushcast_testnet import path, private_tor, processes
 from hushcast_testnet.builder import LOOK_EVERY, READY_WITHIN, Keep, Progress, last_line, quoted
-from hushcast_testnet.members import Member, Transport, deadline, start
+from hushcast_testnet.inventory import Member, Transport, deadline, start
 from hushcast_testnet.path import PathProcess
 from hushcast_testnet.private_tor import TorNetwork
 from hushcast_testnet.processes import Process

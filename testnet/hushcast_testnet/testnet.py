@@ -15,7 +15,7 @@ from hushcast_runtime.files import private_directory
 from hushcast_runtime.process import holder
 from hushcast_testnet import processes
 from hushcast_testnet.builder import Builder, Ground, Progress
-from hushcast_testnet.members import Member, Testnet, Transport, describe, load
+from hushcast_testnet.inventory import Member, Testnet, Transport, describe, load
 from hushcast_testnet.process_ground import ProcessGround
 
 Backend = Literal["processes", "containers"]

@@ -13,7 +13,7 @@ from hushcast_testnet import processes, testnet
 from hushcast_testnet.chaos.breaker import ProcessBreaker
 from hushcast_testnet.chaos.plan import KINDS, Fault
 from hushcast_testnet.chaos.run import Chaos, run_chaos
-from hushcast_testnet.members import describe
+from hushcast_testnet.inventory import describe
 from hushcast_testnet.path import PathProcess
 from hushcast_testnet.processes import Process
 

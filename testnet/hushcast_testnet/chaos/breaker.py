@@ -13,7 +13,7 @@ from hushcast_runtime.process import holder
 from hushcast_runtime.transports.base import TransportError
 from hushcast_testnet import processes
 from hushcast_testnet.chaos.plan import KINDS, Fault, Kind
-from hushcast_testnet.members import Member, Testnet, deadline, start
+from hushcast_testnet.inventory import Member, Testnet, deadline, start
 from hushcast_testnet.path import Weather, set_weather
 from hushcast_testnet.processes import Process
 

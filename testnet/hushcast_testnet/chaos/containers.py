@@ -8,7 +8,7 @@ from hushcast_runtime.transports.base import TransportError
 from hushcast_testnet.chaos.breaker import set_clock
 from hushcast_testnet.chaos.plan import KINDS, Fault, Kind
 from hushcast_testnet.containers.compose import Containers
-from hushcast_testnet.members import Testnet
+from hushcast_testnet.inventory import Testnet
 
 _PACKETS: tuple[Kind, ...] = ("delay", "lose")
 _DEVICE = "eth0"  # of a tor, the one way in and out of its daemon

@@ -11,18 +11,23 @@ from typing import Literal
 
 import msgspec
 
-from hushcast_testnet.chaos.plan import Kind
+from hushcast_testnet.chaos import plan
+
+# What publishers tell, what listeners do, and faults.
+Kind = Literal["queued", "published", "refused", "listening", "shown", "acknowledged", "left", "begin", "end"]
 
 
 class Event(msgspec.Struct, frozen=True, omit_defaults=True):
     """One line; what does not apply is absent."""
 
     time: float  # seconds from the start of the run
-    kind: Literal["published", "refused", "listening", "shown", "acknowledged", "left", "begin", "end"]
+    kind: Literal[
+        "queued", "published", "refused", "listening", "shown", "acknowledged", "left", "begin", "end"
+    ]
     daemon: str
     message: str | None = None  # id
     cursor: int | None = None  # of what was shown, or up to which was acknowledged
-    fault: Kind | None = None
+    fault: plan.Kind | None = None
     lasts: float | None = None  # seconds, of a fault that begins
     amount: float | None = None  # of a fault
 

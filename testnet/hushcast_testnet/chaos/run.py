@@ -20,7 +20,7 @@ from hushcast_testnet.chaos.journal import Journal
 from hushcast_testnet.chaos.plan import EVERY, LONGEST, Fault, Kind, plan
 from hushcast_testnet.chaos.traffic import Traffic
 from hushcast_testnet.chaos.verdict import Verdict, judge, traces
-from hushcast_testnet.members import Member, Testnet, deadline, describe, load
+from hushcast_testnet.inventory import Member, Testnet, deadline, describe, load
 
 SUBSCRIBE_WITHIN = 120.0  # seconds until all subscriptions are installed, before anything breaks
 SETTLE_WITHIN = 180.0  # seconds after the last fault in which all must be shown; links try again within 60
@@ -169,6 +169,7 @@ class _Run:
         self, faults: list[Fault], journal: Journal, verdict: Verdict, unhealthy: dict[str, str]
     ) -> dict[str, Any]:
         asked = Counter(event.kind for event in journal.events)
+        queued = {event.message for event in journal.events if event.kind in ("queued", "published")}
         judged = verdict.as_dict()
         return {
             "ok": not (verdict.lost or verdict.duplicated or unhealthy),
@@ -176,7 +177,7 @@ class _Run:
             "minutes": self._chaos.minutes,
             "daemons": len(self._members),
             "faults": dict(sorted(Counter(fault.kind for fault in faults).items())),
-            "published": asked["published"] + asked["refused"],
+            "published": len(queued) + asked["refused"],
             "refused": asked["refused"],
             **judged,
             "unhealthy": unhealthy,

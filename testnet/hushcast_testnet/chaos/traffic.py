@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import trio
 
 from hushcast_node.control.client import Conversation, NoDaemon, ask
-from hushcast_node.control.words import Delivered, Publish, Published, Subscribe, Subscribed, Unsubscribe
+from hushcast_node.control.words import (
+    Acknowledge,
+    Acknowledged,
+    Delivered,
+    Failed,
+    Publish,
+    Published,
+    Subscribe,
+    Subscribed,
+    Unsubscribe,
+    Unsubscribed,
+)
 from hushcast_testnet.chaos.journal import Journal
-from hushcast_testnet.members import Member
+from hushcast_testnet.inventory import Member
 
 PATIENCE = 90.0  # seconds that an application waits for a receipt
 _AGAIN = 0.2  # seconds before an application asks again for a daemon that is not there
@@ -49,11 +61,14 @@ class Traffic:
             await trio.sleep(_AGAIN)
 
     async def _take(self, member: Member, conversation: Conversation) -> None:
-        while isinstance(event := await conversation.next(), Delivered):
+        while not isinstance(event := await conversation.next(), Failed | Unsubscribed):
+            if not isinstance(event, Delivered):
+                continue  # what other subscribers got, or what was removed, is for the verdict to find out
             self._journal.note("shown", member.name, message=event.id, cursor=event.cursor)
             if self._chance.random() < _ACKNOWLEDGED:
-                await conversation.shown(event.cursor)
-                self._journal.note("acknowledged", member.name, cursor=event.cursor)
+                async with ask(_socket(member), Acknowledge(self._topic, event.cursor)) as asking:
+                    if isinstance(await asking.next(), Acknowledged):
+                        self._journal.note("acknowledged", member.name, cursor=event.cursor)
 
     async def publish(self, members: Sequence[Member], rate: float, seconds: float) -> None:
         """Publish `rate` messages a second by random daemons; return when all were answered or given up."""
@@ -67,16 +82,17 @@ class Traffic:
 
     async def _publish(self, member: Member) -> None:
         payload = self._chance.randbytes(self._chance.choice(_SIZES))
-        with trio.move_on_after(PATIENCE):
-            try:
-                async with ask(_socket(member), Publish(self._topic, payload)) as conversation:
-                    answer = await conversation.next()
-            except NoDaemon:
-                answer = None
-            if isinstance(answer, Published):
-                self._journal.note("published", member.name, message=answer.id)
-                return
-        self._journal.note("refused", member.name)
+        told = None
+        with trio.move_on_after(PATIENCE), suppress(NoDaemon):
+            async with ask(_socket(member), Publish(self._topic, payload, tell="each")) as conversation:
+                while isinstance(answer := await conversation.next(), Published):
+                    told = answer.receipt
+                    kind = "queued" if told == "queued" else "published"
+                    self._journal.note(kind, member.name, message=answer.id)
+                    if kind == "published":
+                        return
+        if told is None:
+            self._journal.note("refused", member.name)
 
     async def unsubscribe(self, member: Member) -> None:
         """End the run's subscription at a daemon."""

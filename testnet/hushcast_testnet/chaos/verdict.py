@@ -12,7 +12,6 @@ from typing import Any
 
 from hushcast_testnet.chaos.journal import Event
 
-SETTLED = 1.0  # seconds that a daemon must outlive an acknowledgement, which it does not answer, to be bound
 TOLD = 50  # losses that are told one by one
 
 
@@ -31,6 +30,8 @@ class Loss:
 class Verdict:
     """What became of a run's messages. A pair is a message with a receipt and a subscriber."""
 
+    waiting: int
+    """Durable in an outbox, and still without a receipt."""
     receipts: int
     pairs: int
     delivered: int
@@ -71,7 +72,9 @@ def judge(
         if (message, name) not in shown
     ]
     duplicated, repeated = _again(events)
+    queued = {event.message for event in events if event.kind == "queued"}
     return Verdict(
+        len(queued - receipts.keys()),
         len(receipts),
         len(pairs),
         len(pairs) - len(losses),
@@ -100,23 +103,20 @@ def _by_traces(
 
 
 def _again(events: Sequence[Event]) -> tuple[int, int]:
-    """Count what was shown again: wrongly, and because nobody had acknowledged it for certain.
+    """Count what was shown again: wrongly, and because nobody had acknowledged it.
 
     It is wrong, too, if a message comes again at another place of the inbox: it was taken for a new one.
     """
     duplicated = repeated = 0
     places: dict[tuple[str, str], int] = {}  # the cursor of each (daemon, message)
-    pending: dict[str, list[tuple[float, int]]] = defaultdict(list)  # acknowledgements not yet certain
-    bound: dict[str, int] = defaultdict(int)  # the cursor up to which a daemon is bound
+    bound: dict[str, int] = defaultdict(int)  # the cursor up to which a daemon confirmed an acknowledgement
     for event in events:
         name = event.daemon
-        while pending[name] and pending[name][0][0] + SETTLED <= event.time:
-            bound[name] = max(bound[name], pending[name].pop(0)[1])
-        if event.kind == "left":
-            pending[name].clear()
-        elif event.kind == "acknowledged" and event.cursor is not None:
-            pending[name].append((event.time, event.cursor))
-        elif event.kind == "shown" and event.message is not None and event.cursor is not None:
+        if event.cursor is None:
+            continue
+        if event.kind == "acknowledged":
+            bound[name] = max(bound[name], event.cursor)
+        elif event.kind == "shown" and event.message is not None:
             before = places.get((name, event.message))
             if before is None:
                 places[name, event.message] = event.cursor

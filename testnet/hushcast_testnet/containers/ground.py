@@ -18,7 +18,7 @@ from hushcast_testnet.builder import Keep, Progress, last_line, quoted
 from hushcast_testnet.containers.compose import Containers, Daemon, Frame, Tor, compose
 from hushcast_testnet.containers.engine import find_engine
 from hushcast_testnet.containers.image import require_image
-from hushcast_testnet.members import Member, Transport, deadline
+from hushcast_testnet.inventory import Member, Transport, deadline
 from hushcast_testnet.tor_network import PreparedNetwork, TorNode
 
 TOR_WITHIN = 300.0  # seconds for the private Tor network, containers included

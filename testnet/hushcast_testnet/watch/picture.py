@@ -7,7 +7,7 @@ from collections import Counter, OrderedDict, deque
 from dataclasses import dataclass, field
 from typing import Any
 
-MESSAGES_KEPT = 2_000  # messages whose beginnings are remembered, for delays
+MESSAGES_KEPT = 2_000  # messages remembered: a publication is told with each of its attempts
 DELAYS_KEPT = 200  # deliveries of which the median is told
 MOVES_KEPT = 500  # hops not yet shown
 
@@ -25,6 +25,7 @@ class Picture:
     def __init__(self) -> None:
         self._names: dict[str, str] = {}  # of relays' keys
         self._subscriptions: dict[str, _Subscription] = {}  # by their mailboxes' keys
+        self._published: OrderedDict[str, None] = OrderedDict()
         self._entered: OrderedDict[str, float] = OrderedDict()
         self._delays: deque[float] = deque(maxlen=DELAYS_KEPT)
         self._moves: deque[dict[str, str]] = deque(maxlen=MOVES_KEPT)
@@ -45,8 +46,11 @@ class Picture:
                 trees = self._subscriptions[record["mailbox"]].trees
                 trees[record["day"]] = record["tree"]
                 trees.pop(record["day"] - 2, None)
-            case "published":
-                self._counts["published"] += bool(record.get("origins"))
+            case "published" if record.get("origins") and message not in self._published:
+                self._published[str(message)] = None
+                if len(self._published) > MESSAGES_KEPT:
+                    self._published.popitem(last=False)
+                self._counts["published"] += 1
             case "drop":
                 self._entered.setdefault(str(message), record["time"])
                 if len(self._entered) > MESSAGES_KEPT:

@@ -14,7 +14,7 @@ import trio
 
 from hushcast_protocol.errors import UsageError
 from hushcast_runtime.transports.streams import LOOPBACK, listen_on_loopback, port_of
-from hushcast_testnet.members import describe, load
+from hushcast_testnet.inventory import describe, load
 from hushcast_testnet.testnet import status_of
 from hushcast_testnet.watch.follower import Follower
 from hushcast_testnet.watch.picture import Picture
