@@ -100,6 +100,7 @@ class Daemon:
                 connector,
                 keys,
                 prober,
+                parts.inbox,
                 env,
                 store,
                 self.counters,
@@ -124,8 +125,6 @@ class Daemon:
             nursery.start_soon(self._trace_rosters)
             await self._publisher.load()
             await self.subscriber.load()
-            for subscription in self.subscriber.subscriptions:
-                subscription.inbox.retention = parts.inbox
             nursery.start_soon(self.subscriber.keep_withdrawing)
             tracer.tell("started", role="relay" if parts.identity else "client")
             task_status.started()
@@ -204,7 +203,6 @@ class Daemon:
         """Subscribe; return once relays route to the mailbox and can find it. Raises `Refusal`."""
         assert self.subscriber is not None
         subscription = await self.subscriber.subscribe(interest)
-        subscription.inbox.retention = self._parts.inbox
         if since is not None:
             subscription.inbox.check_cursor(since)
         await subscription.ready.wait()

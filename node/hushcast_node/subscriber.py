@@ -34,6 +34,7 @@ from hushcast_protocol.secrets import Seed
 from hushcast_protocol.tokens import check_predicate
 from hushcast_protocol.topics import Interest, Topic, check_values
 from hushcast_protocol.wire import RelayId
+from hushcast_runtime.config import InboxSection
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.store import Store
@@ -59,6 +60,7 @@ class Subscriber:
         connector: Connector,
         keys: TopicKeys,
         prober: Prober,
+        retention: InboxSection,
         env: Environment,
         store: Store,
         counters: Counters,
@@ -82,6 +84,7 @@ class Subscriber:
         self._installer = Installer(rosters, connector, env)
         self._trees = Trees(relay, profile, rosters, keys, env)
         self._prober = prober
+        self._retention = retention
         self._by_interest: dict[Interest, Subscription] = {}
         self._withdrawing: list[Planned] = []
 
@@ -107,7 +110,7 @@ class Subscriber:
                 Seed(stored.seed),
                 stored.created,
                 stored.renewal,
-                Inbox(name, self._env, self._store, self._counters),
+                Inbox(name, self._env, self._store, self._counters, self._retention),
                 Address(stored.address) if stored.address is not None else None,
             )
             await subscription.inbox.load()
@@ -143,7 +146,7 @@ class Subscriber:
             Seed.draw(self._env.randomness),
             self._env.now(),
             self._env.uniform(LATEST_RENEWAL, EARLIEST_RENEWAL),
-            Inbox(name, self._env, self._store, self._counters),
+            Inbox(name, self._env, self._store, self._counters, self._retention),
         )
         self._start(subscription)
         await self._records.keep(subscription)

@@ -24,6 +24,8 @@ MAX_INBOX_DAYS = 365  # days that a message may be kept: what is kept can be sei
 MAX_PROBES_AN_EPOCH = 3600  # for a subscription: one a second of an hour
 MIN_INBOX, MAX_INBOX = 1024**2, 1024**3  # bytes: room for a few of the largest messages, and a small disk's
 
+_PathText = Annotated[str, msgspec.Meta(pattern=r"^[^\x00]*\Z")]  # TOML can write what no path can hold
+
 
 class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     pass
@@ -62,9 +64,9 @@ class TorSection(_Section, frozen=True, kw_only=True):
     """Control port of the system's tor: `127.0.0.1:PORT` or `unix:/PATH`."""
     socks: str = "127.0.0.1:9050"
     """SOCKS port of the system's tor."""
-    services: str | None = None
+    services: _PathText | None = None
     """A directory for Unix sockets by which the system's tor reaches onion services; otherwise ports."""
-    torrc: str | None = None
+    torrc: _PathText | None = None
     """A file of extra torrc lines for a tor of our own."""
 
     def settings(self, state: Path) -> TorSettings:
@@ -118,13 +120,13 @@ class CoverageSection(_Section, frozen=True, kw_only=True):
 class TestnetSection(_Section, frozen=True, kw_only=True):
     """Only for daemons of a testnet: what would be dangerous elsewhere."""
 
-    name: Annotated[str, msgspec.Meta(min_length=1, max_length=32)]
+    name: Annotated[_PathText, msgspec.Meta(min_length=1, max_length=32)]
     """The daemon's name in the testnet."""
-    traces: str
+    traces: _PathText
     """Directory for traces: everything that this daemon sees and does, in clear."""
     began: float
     """Unix time from which traces count."""
-    clock: str | None = None
+    clock: _PathText | None = None
     """A file with the seconds by which this daemon's clock is wrong, for trials of faults."""
     host: str = LOOPBACK
     """With transport tcp: the loopback address that this daemon listens at and connects from."""
@@ -133,7 +135,7 @@ class TestnetSection(_Section, frozen=True, kw_only=True):
 
 
 class _DaemonSettings(_Section, frozen=True, kw_only=True):
-    state: str
+    state: _PathText
     """Directory of everything that is kept; made with mode 0700 when missing."""
     transport: Literal["tor", "tcp"] = "tor"
     """`tor`, or `tcp` for trials on one machine: loopback only, and no anonymity at all."""
@@ -147,7 +149,7 @@ class NodeSettings(_DaemonSettings, frozen=True, kw_only=True):
     role: Literal["relay", "client"]
     """`relay` forwards for others and is listed; `client` only publishes and subscribes."""
     network: JoinedNetworkSection
-    socket: str | None = None
+    socket: _PathText | None = None
     """The control socket; `control.sock` in the state directory unless given."""
     depth: Annotated[int, msgspec.Meta(ge=1, le=MAX_DEPTH)] | None = None
     """Levels of the trees of this daemon's subscriptions; the profile's unless given."""
@@ -192,12 +194,12 @@ def load_settings(path: Path, kind: type[SettingsT]) -> SettingsT:
         settings = msgspec.convert(tomllib.loads(data.decode()), kind)
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{path}: {_readable(str(error))}") from None
+    except ValueError as error:  # not UTF-8, not TOML, or a number of thousands of digits
         raise UsageError(f"{path} is not TOML: {error}") from None
     except RecursionError:
         raise UsageError(f"{path} is not TOML that anybody would write: it is nested too deeply") from None
-    except msgspec.ValidationError as error:
-        raise UsageError(f"{path}: {_readable(str(error))}") from None
     try:
         check_settings(settings)
     except UsageError as error:

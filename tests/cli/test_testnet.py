@@ -9,7 +9,8 @@ import trio
 from running import WITHIN, Running, hushcast
 
 COUNTS = ["pairs", "delivered", "duplicates", "transmissions", "ideal"]
-FIELDS = ["nodes", *COUNTS, "virtual_seconds", "seconds"]
+FAULTS = ["receipts", "lost_with_receipt", "gaps_reported", "repaired"]
+FIELDS = ["nodes", *COUNTS, "virtual_seconds", "seconds", *FAULTS]
 SIMULATE = ("testnet", "simulate", "--nodes", "8", "--subscribers", "2", "--publications", "3")
 
 

@@ -36,9 +36,9 @@ class MortalStore(MemoryStore):
 
     async def write(self, *changes: Change) -> None:
         self._unwritten += changes
+        await trio.lowlevel.checkpoint()  # whoever is cancelled here has handed them over all the same
         super().write_soon(*self._unwritten)
         self._unwritten = []
-        await trio.lowlevel.checkpoint()
 
     def die(self) -> None:
         self._unwritten = []
@@ -136,6 +136,16 @@ async def test_cursors_go_on_after_everything_was_acknowledged_and_restarted() -
         assert await d.rest(0) == ([4], 0)
 
 
+async def test_cursors_go_on_after_retention_removed_everything() -> None:
+    async with desk(max_age_days=1) as d:
+        await d.put(3)
+        await trio.sleep(2 * DAY)
+        await d.restart()
+        await d.restart()
+        await d.put(1)
+        assert await d.rest(0) == ([4], 3)
+
+
 async def test_a_cursor_that_no_message_had_is_refused() -> None:
     async with desk() as d:
         await d.put(2)
@@ -205,6 +215,25 @@ async def test_a_listener_that_retention_overtakes_is_told_once() -> None:
         assert slow.lost() == 0
         assert await drain(d.inbox, slow) == [6, 7, 8]
         assert slow.lost() == 0
+
+
+async def test_a_loss_in_the_very_moment_of_reading_is_told() -> None:
+    async with desk(max_bytes=2000) as d:
+        slow = d.inbox.listen()
+        await d.put(8, size=500)
+        await d.store.write()
+        assert (await slow.next() or (0,))[0] == 6
+        assert slow.lost() == 5
+
+
+async def test_what_was_acknowledged_and_waits_for_a_slow_listener_is_no_loss_when_removed() -> None:
+    async with desk(max_bytes=2000) as d:
+        await d.put(3, size=500)
+        slow = d.inbox.listen()
+        await d.inbox.acknowledge(2)
+        await d.put(3, size=500)
+        assert d.counters["messages_lost_inbox"] == 1
+        assert slow.lost() == 3, "the slow listener is told all the same"
 
 
 async def test_a_listener_waits_for_what_is_to_come_and_hears_the_end() -> None:
