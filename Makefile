@@ -11,7 +11,7 @@ help:  ## list the targets
 demo: setup tor  ## watch it work: a private Tor network, ten relays, messages that arrive
 	$(BIN)/hushcast testnet demo
 
-test: setup tor podman  ## all tests, those with a real Tor, real processes and whole networks included
+test: setup tor podman chromium  ## all tests, those with a real Tor, real processes and whole networks included
 	$(BIN)/pytest
 
 quick: setup  ## the tests that take no Tor, no processes and no patience
@@ -54,9 +54,12 @@ setup: .venv/installed
 		|| echo "atheris is not made for this Python or machine: going on without coverage to lead" >&2
 	@touch $@
 
-.PHONY: tor podman
+.PHONY: tor podman chromium
 tor:
 	@tools/require-tor
 
 podman:
 	@tools/require-podman
+
+chromium:
+	@tools/require-chromium

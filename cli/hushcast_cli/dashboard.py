@@ -21,7 +21,9 @@ from hushcast_protocol.errors import DecodeError
 
 EVERY = 1.0  # seconds between looks
 ANSWER_WITHIN = 2.0  # seconds that a daemon may take to describe itself
-COLUMNS = ("name", "role", "state", "relays", "links", "leases", "subs", "sent/s", "got/s")
+# Each with its width in characters.
+COLUMNS = {"name": 12, "role": 7, "state": 9, "relays": 7, "links": 6, "leases": 7, "subs": 5}
+COLUMNS |= {"sent/s": 8, "got/s": 8}
 _SENT, _GOT = "messages_sent", "messages_delivered"
 
 
@@ -65,8 +67,8 @@ class Dashboard(App[None]):
     async def on_mount(self) -> None:
         """Fill the table, and look at the daemons from now on."""
         table: DataTable[Text] = self.query_one(DataTable)
-        for column in COLUMNS:
-            table.add_column(column, key=column)
+        for column, width in COLUMNS.items():
+            table.add_column(column, key=column, width=width)
         for name in self._sockets:
             table.add_row(Text(printable(name)), *[Text("")] * (len(COLUMNS) - 1), key=name)
         await self.look()
@@ -80,7 +82,7 @@ class Dashboard(App[None]):
         ready = 0
         for name, status in self._told.items():
             ready += bool(status and status.get("ready"))
-            for column, cell in zip(COLUMNS[1:], self._cells(name, status), strict=True):
+            for column, cell in zip(list(COLUMNS)[1:], self._cells(name, status), strict=True):
                 table.update_cell(name, column, cell)
         self.sub_title = f"{ready} of {len(self._sockets)} daemons are ready"
         self._show_detail()
