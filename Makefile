@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo test quick check bench fuzz format clean setup
+.PHONY: help demo test quick check bench soak fuzz format clean setup
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -11,7 +11,7 @@ help:  ## list the targets
 demo: setup tor  ## watch it work: a private Tor network, ten relays, messages that arrive
 	$(BIN)/hushcast testnet demo
 
-test: setup tor  ## all tests, those with a real Tor, real processes and whole networks included
+test: setup tor podman chromium  ## all tests, those with a real Tor, real processes and whole networks included
 	$(BIN)/pytest
 
 quick: setup  ## the tests that take no Tor, no processes and no patience
@@ -24,6 +24,9 @@ check: setup  ## style, types and formatting
 
 bench: setup  ## speed beside what people would use instead; CHECK=1 fails where a target is missed
 	$(BIN)/python -m benchmarks.bench $(if $(CHECK),--check)
+
+soak: setup  ## half an hour of faults, kills and steady traffic on real daemons; SEED=n for another
+	$(BIN)/python -m soak.soak $(if $(SEED),--seed $(SEED))
 
 fuzz: .venv/fuzz  ## a million hostile inputs for every decoder and machine; INPUTS=n, SEED=n, ONLY="frame roster"
 	$(BIN)/python tests/fuzz --inputs $(or $(INPUTS),1000000) --seed $(or $(SEED),1) $(if $(ONLY),--only $(ONLY)) $(if $(REPLAY),--replay $(REPLAY))
@@ -51,6 +54,12 @@ setup: .venv/installed
 		|| echo "atheris is not made for this Python or machine: going on without coverage to lead" >&2
 	@touch $@
 
-.PHONY: tor
+.PHONY: tor podman chromium
 tor:
 	@tools/require-tor
+
+podman:
+	@tools/require-podman
+
+chromium:
+	@tools/require-chromium

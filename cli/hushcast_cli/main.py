@@ -19,6 +19,7 @@ from hushcast_cli.status import status
 from hushcast_cli.subscribe import subscribe
 from hushcast_cli.subscriptions import ack, subscriptions, unsubscribe
 from hushcast_cli.testnet import testnet
+from hushcast_cli.top import top
 from hushcast_cli.topic import topic
 
 
@@ -51,6 +52,7 @@ for command in (
     subscriptions,
     coverage,
     status,
+    top,
     topic,
     key,
     node,

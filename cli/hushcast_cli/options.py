@@ -61,6 +61,16 @@ json_option = click.option(
 )
 
 
+testnet_option: Callable[[Any], Any] = click.option(
+    "--dir",
+    "directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="D",
+    required=True,
+    help="The testnet's directory.",
+)
+
+
 def daemon_options(command: CommandT) -> CommandT:
     """Add the options of every command that speaks to a daemon."""
     return socket_option()(json_option(command))

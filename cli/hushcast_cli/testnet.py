@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import click
 
-from hushcast_cli.options import Choices, json_option, pass_choices
+from hushcast_cli.chaos import chaos
+from hushcast_cli.options import Choices, json_option, pass_choices, testnet_option
 from hushcast_cli.simulate import simulate
+from hushcast_cli.watch import watch
 from hushcast_protocol.epochs import MAX_EPOCH, MIN_EPOCH
-
-_directory_option: Callable[[Any], Any] = click.option(
-    "--dir",
-    "directory",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="D",
-    required=True,
-    help="The testnet's directory.",
-)
 
 
 @click.group()
@@ -35,10 +27,12 @@ def testnet() -> None:
 
 
 testnet.add_command(simulate)
+testnet.add_command(chaos)
+testnet.add_command(watch)
 
 
 @testnet.command()
-@_directory_option
+@testnet_option
 @click.option("--nodes", type=click.IntRange(min=1), default=10, show_default=True, help="Relays.")
 @click.option("--clients", type=click.IntRange(min=0), default=2, show_default=True, help="Clients.")
 @click.option(
@@ -56,10 +50,29 @@ testnet.add_command(simulate)
     metavar="SECONDS",
     help="Length of an epoch.",
 )
+@click.option(
+    "--breakable",
+    is_flag=True,
+    help="Let `testnet chaos` set clocks wrong and, with --transport tcp, break connections.",
+)
+@click.option(
+    "--backend",
+    type=click.Choice(["processes", "containers"]),
+    default="processes",
+    show_default=True,
+    help="Processes of this machine, or containers by docker or podman.",
+)
 @json_option
 @pass_choices
 def up(
-    choices: Choices, directory: Path, nodes: int, clients: int, transport: Literal["tor", "tcp"], epoch: int
+    choices: Choices,
+    directory: Path,
+    nodes: int,
+    clients: int,
+    transport: Literal["tor", "tcp"],
+    epoch: int,
+    breakable: bool,
+    backend: Literal["processes", "containers"],
 ) -> None:
     """Start a testnet and leave it running.
 
@@ -73,19 +86,19 @@ def up(
     from hushcast_cli.output import json_line, note, write
     from hushcast_cli.progress import reporting
     from hushcast_cli.simulate import check_nodes
-    from hushcast_testnet import testnet as backend
+    from hushcast_testnet import testnet as networks
 
     check_nodes(nodes)
     with reporting() as progress:
-        backend.up(directory, nodes, clients, transport, epoch, progress)
+        networks.up(directory, nodes, clients, transport, epoch, progress, breakable, backend)
     if choices.json:
-        write(json_line(backend.status(directory)))
+        write(json_line(networks.status(directory)))
     else:
         note(f"ready: `hushcast testnet status --dir {directory}` shows its sockets")
 
 
 @testnet.command()
-@_directory_option
+@testnet_option
 @json_option
 @pass_choices
 def status(choices: Choices, directory: Path) -> None:
@@ -96,9 +109,9 @@ def status(choices: Choices, directory: Path) -> None:
       hushcast testnet status --dir /tmp/testnet --json
     """
     from hushcast_cli.output import json_line, text_line, write
-    from hushcast_testnet import testnet as backend
+    from hushcast_testnet import testnet as networks
 
-    found = backend.status(directory)
+    found = networks.status(directory)
     if choices.json:
         write(json_line(found))
         return
@@ -111,7 +124,7 @@ def status(choices: Choices, directory: Path) -> None:
 
 
 @testnet.command()
-@_directory_option
+@testnet_option
 @json_option
 def down(directory: Path) -> None:
     """Stop exactly what `up` started, and daemons of this testnet that were started again.
@@ -121,10 +134,10 @@ def down(directory: Path) -> None:
       hushcast testnet down --dir /tmp/testnet
     """
     from hushcast_cli.progress import reporting
-    from hushcast_testnet import testnet as backend
+    from hushcast_testnet import testnet as networks
 
     with reporting() as progress:
-        backend.down(directory, progress)
+        networks.down(directory, progress)
 
 
 @testnet.command()

@@ -33,7 +33,8 @@ class _Node:
 
     def __init__(self, settings: NodeSettings) -> None:
         self._settings = settings
-        self._env = system_environment()
+        clock = settings.testnet.clock if settings.testnet is not None else None
+        self._env = system_environment(Path(clock) if clock is not None else None)
         self._counters = Counters()
         self._tor: TorTransport | None = None
         self._daemon: Daemon | None = None

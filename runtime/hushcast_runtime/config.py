@@ -14,10 +14,12 @@ from hushcast_protocol.epochs import MAX_EPOCH, MIN_EPOCH
 from hushcast_protocol.errors import DecodeError, UsageError
 from hushcast_protocol.profile import MAX_DEPTH, MAX_TREES, PROFILES, Profile
 from hushcast_protocol.roster import MAX_RELAYS, Network
-from hushcast_runtime.tor.endpoints import parse_endpoint
+from hushcast_runtime.tor.endpoints import Endpoint, parse_endpoint
 from hushcast_runtime.tor.settings import TorSettings
+from hushcast_runtime.transports.streams import LOOPBACK
 
 MAX_CONFIG = 64 * 1024  # bytes
+MAX_SERVICES = 84  # bytes of a directory's path: a Unix socket's has 107 at most, a name in it 22
 MAX_INBOX_DAYS = 365  # days that a message may be kept: what is kept can be seized
 MAX_PROBES_AN_EPOCH = 3600  # for a subscription: one a second of an hour
 MIN_INBOX, MAX_INBOX = 1024**2, 1024**3  # bytes: room for a few of the largest messages, and a small disk's
@@ -62,6 +64,8 @@ class TorSection(_Section, frozen=True, kw_only=True):
     """Control port of the system's tor: `127.0.0.1:PORT` or `unix:/PATH`."""
     socks: str = "127.0.0.1:9050"
     """SOCKS port of the system's tor."""
+    services: _PathText | None = None
+    """A directory for Unix sockets by which the system's tor reaches onion services; otherwise ports."""
     torrc: _PathText | None = None
     """A file of extra torrc lines for a tor of our own."""
     pow: Literal["auto", "off"] = "auto"
@@ -71,13 +75,19 @@ class TorSection(_Section, frozen=True, kw_only=True):
         """Return what the transport wants; raises `UsageError`."""
         defended = self.pow == "auto"
         if self.mode == "own":
+            if self.services:
+                raise UsageError("services is for the system's tor: one of our own reaches loopback ports")
             include = Path(self.torrc) if self.torrc else None
             return TorSettings(state_directory=state / "tor", torrc_include=include, defended=defended)
         if self.torrc:
             raise UsageError("torrc is for a tor of our own: set mode to own, or leave it out")
-        return TorSettings(
-            control=parse_endpoint(self.control), socks=parse_endpoint(self.socks), defended=defended
-        )
+        control, socks = parse_endpoint(self.control), parse_endpoint(self.socks)
+        services = Path(self.services) if self.services else None
+        if services is not None and len(bytes(services)) > MAX_SERVICES:
+            raise UsageError(
+                f"services: the path has over {MAX_SERVICES} bytes, which leaves no room for names"
+            )
+        return TorSettings(control=control, socks=socks, services=services, defended=defended)
 
 
 class LogSection(_Section, frozen=True, kw_only=True):
@@ -119,6 +129,12 @@ class TestnetSection(_Section, frozen=True, kw_only=True):
     """Directory for traces: everything that this daemon sees and does, in clear."""
     began: float
     """Unix time from which traces count."""
+    clock: _PathText | None = None
+    """A file with the seconds by which this daemon's clock is wrong, for trials of faults."""
+    host: str = LOOPBACK
+    """With transport tcp: the loopback address that this daemon listens at and connects from."""
+    path: str | None = None
+    """With transport tcp: `127.0.0.1:PORT` of the relay that its connections pass, for trials of faults."""
 
 
 class _DaemonSettings(_Section, frozen=True, kw_only=True):
@@ -208,8 +224,23 @@ def check_settings(settings: NodeSettings | DirectorySettings) -> None:
             raise UsageError(f"tor: {error}") from None
     if isinstance(settings, NodeSettings):
         directory_address(settings)
+        _check_testnet(settings)
         if len(bytes(settings.socket_path())) > 107:
             raise UsageError("socket: the path has over 107 bytes, which Unix sockets cannot have")
+
+
+def _check_testnet(settings: NodeSettings) -> None:
+    testnet = settings.testnet
+    if testnet is None:
+        return
+    if settings.transport != "tcp" and (testnet.path is not None or testnet.host != LOOPBACK):
+        raise UsageError("testnet: host and path belong to transport tcp")
+    try:
+        Endpoint(host=testnet.host, port=1)
+        if testnet.path is not None:
+            parse_endpoint(testnet.path)
+    except UsageError:
+        raise UsageError("testnet: host is a loopback address, and path one with its port") from None
 
 
 def directory_address(settings: NodeSettings) -> Address:

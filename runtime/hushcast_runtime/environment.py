@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import trio
@@ -60,9 +61,22 @@ async def _in_thread(function: Callable[..., T], *args: Any) -> T:
     return await trio.to_thread.run_sync(function, *args)
 
 
-def system_environment() -> Environment:
-    """Return the environment of a real daemon."""
-    return Environment(time.time, os.urandom, _in_thread)
+def system_environment(skew: Path | None = None) -> Environment:
+    """Return the environment of a real daemon.
+
+    `skew` is for testnets: a file with the seconds by which this daemon's clock is wrong, read at every look
+    at the clock, so that whoever writes it sets the clock of a daemon that runs.
+    """
+    if skew is None:
+        return Environment(time.time, os.urandom, _in_thread)
+    return Environment(lambda: time.time() + _seconds_in(skew), os.urandom, _in_thread)
+
+
+def _seconds_in(file: Path) -> float:
+    try:
+        return float(file.read_text())
+    except (FileNotFoundError, ValueError):  # not written yet, or being written
+        return 0.0
 
 
 def simulated_environment(seed: int | str, start: float = 0.0) -> Environment:

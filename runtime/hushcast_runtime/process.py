@@ -18,6 +18,7 @@ from hushcast_protocol.errors import HushcastError, UsageError
 from hushcast_runtime.config import DirectorySettings, NodeSettings, SettingsT, load_settings
 from hushcast_runtime.files import private_directory
 from hushcast_runtime.logs import configure_logs
+from hushcast_runtime.tor.endpoints import parse_endpoint
 from hushcast_runtime.tor.transport import TorTransport
 from hushcast_runtime.transports.base import Transport
 from hushcast_runtime.transports.tcp import TcpTransport
@@ -71,7 +72,10 @@ async def open_transport(
 ) -> Transport:
     """Open the transport of the settings; `announce` gets it before it is ready, to show its progress."""
     if settings.transport == "tcp":
-        return TcpTransport()
+        testnet = settings.testnet if isinstance(settings, NodeSettings) else None
+        if testnet is None:
+            return TcpTransport()
+        return TcpTransport(testnet.host, parse_endpoint(testnet.path) if testnet.path else None)
     shown = -1
 
     def progress(percent: int, summary: str) -> None:
@@ -116,6 +120,15 @@ def holder(state: Path) -> int | None:
         return None
     for line in Path("/proc/locks").read_text().splitlines():
         fields = line.split()
-        if fields[1] == "FLOCK" and fields[4] == pid and fields[5].endswith(f":{inode}"):
-            return int(pid)
+        if fields[1] == "FLOCK" and fields[5].endswith(f":{inode}") and _calls_itself(fields[4], pid):
+            return int(fields[4])
     return None
+
+
+def _calls_itself(process: str, pid: str) -> bool:
+    """Tell whether a process has a pid where it lives, which may be in a container."""
+    try:
+        status = Path(f"/proc/{process}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return any(line.startswith("NSpid:") and line.split()[-1] == pid for line in status.splitlines())

@@ -16,6 +16,7 @@ from hushcast_node.control.client import Conversation, ask
 from hushcast_node.control.words import Delivered, Failed, Publish, Published, Subscribe, Subscribed
 from hushcast_runtime.transports.base import TransportError
 from hushcast_testnet import testnet
+from hushcast_testnet.inventory import deadline
 
 NODES, CLIENTS = 10, 2
 PUBLICATIONS = 20
@@ -73,7 +74,7 @@ async def _converse(sockets: dict[str, Path], progress: Progress) -> dict[str, A
     async with trio.open_nursery() as nursery:
         progress(f"{len(SUBSCRIBERS)} daemons subscribe to {len(TOPICS)} topics")
         began = time.monotonic()
-        with testnet.deadline(SUBSCRIBE_WITHIN, "not all subscriptions were installed in time"):
+        with deadline(SUBSCRIBE_WITHIN, "not all subscriptions were installed in time"):
             async with trio.open_nursery() as subscribing:
                 for name, topic in SUBSCRIBERS:
                     subscribing.start_soon(nursery.start, _listen, sockets[name], name, topic, tally)

@@ -9,9 +9,10 @@ import math
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 import trio
 
@@ -54,45 +55,70 @@ async def start(directory: Path, clients: int = 1, progress: Progress = _ignore)
     ends this function early, nothing is left running.
     """
     find_program("tor")
-    started: list[Process] = []
+    starter = _Processes()
     with tor_network.held_ports(tor_network.ports_needed(clients)) as ports:
         try:
             progress(0, "making keys")
             prepared = await tor_network.prepare(directory, ports, clients)
-            await _start_all(prepared, started, progress)
+            await start_in_order(prepared, starter, progress)
         except BaseException:
             with trio.CancelScope(shield=True):
-                await processes.stop(started)
+                await processes.stop(starter.started.values())
             raise
-    return TorNetwork(str(prepared.directory), tuple(started), prepared.clients, str(prepared.snippet))
+    return TorNetwork(
+        str(prepared.directory), tuple(starter.started.values()), prepared.clients, str(prepared.snippet)
+    )
 
 
-async def _start_all(prepared: PreparedNetwork, started: list[Process], progress: Progress) -> None:
-    """Start the processes in the order that leaves nobody waiting for a retry.
+class Starter(Protocol):
+    """Starts the tor of one node, and has it read its torrc again."""
+
+    async def launch(self, node: TorNode) -> None:
+        """Start one node; raise `TransportError` if it does not start."""
+
+    async def reload(self, nodes: Sequence[TorNode]) -> None:
+        """Have nodes that run read their configuration again."""
+
+
+async def start_in_order(prepared: PreparedNetwork, starter: Starter, progress: Progress) -> None:
+    """Start authorities, relays and clients in the order that leaves nobody waiting for a retry.
 
     tor asks again for what was not there yet after 10 to 15 seconds: so the authorities vote only once they
     know every relay, relays are told when there is a consensus, and clients start when relays have it.
     """
-    nodes = (*prepared.authorities, *prepared.relays)
+    nodes = prepared.nodes
     _vote_in(prepared, _VOTE_LATER)
     progress(10, "starting relays")
-    authorities = [await _launch(node, started) for node in prepared.authorities]
-    relays = [await _launch(node, started) for node in prepared.relays]
+    for node in nodes:
+        await starter.launch(node)
     progress(20, "waiting for descriptors")
     for node in prepared.authorities:
         await _until(lambda node=node: _descriptors(node) >= len(nodes))  # type: ignore[misc]
     progress(40, "voting")
     _vote_in(prepared, _VOTE_LEAD)
-    processes.send(authorities, signal.SIGHUP)
+    await starter.reload(prepared.authorities)
     for node in prepared.authorities:
         await _until((node.directory / "data" / "cached-microdesc-consensus").exists)
     progress(60, "waiting for relays")
-    processes.send(relays, signal.SIGHUP)
+    await starter.reload(prepared.relays)
     for node in prepared.relays:
         await _until((node.directory / "data" / "cached-microdescs.new").exists)
     progress(70, "starting clients")
     for node in prepared.client_nodes:
-        await _launch(node, started)
+        await starter.launch(node)
+
+
+class _Processes:
+    """Implements `Starter` with processes of this machine."""
+
+    def __init__(self) -> None:
+        self.started: dict[TorNode, Process] = {}
+
+    async def launch(self, node: TorNode) -> None:
+        self.started[node] = await _launch(node)
+
+    async def reload(self, nodes: Sequence[TorNode]) -> None:
+        processes.send([self.started[node] for node in nodes], signal.SIGHUP)
 
 
 def _vote_in(prepared: PreparedNetwork, seconds: float) -> None:
@@ -118,7 +144,7 @@ async def _until(there: Callable[[], bool]) -> None:
         await trio.sleep(_LOOK_EVERY)
 
 
-async def _launch(node: TorNode, started: list[Process]) -> Process:
+async def _launch(node: TorNode) -> Process:
     # tor puts itself into the background, away from our streams and session. Not to be interrupted: between
     # its fork and our reading of the pid nobody could stop it.
     command = [find_program("tor"), "--ignore-missing-torrc"]
@@ -137,7 +163,6 @@ async def _launch(node: TorNode, started: list[Process]) -> Process:
     process = processes.find(_NAME + node.name, int(pid_file.read_text()))
     if process is None:
         raise TransportError(f"tor {node.name} ended at once: see {node.directory / 'log'}")
-    started.append(process)
     return process
 
 
@@ -149,10 +174,9 @@ async def relaunch(network: TorNetwork, process: Process) -> TorNetwork:
     name = process.name.removeprefix(_NAME)
     node = TorNode(name, Path(network.directory) / name)
     (node.directory / "pid").unlink(missing_ok=True)  # else it would be taken for the new one's
-    started: list[Process] = []
-    await _launch(node, started)
+    started = await _launch(node)
     others = (known for known in network.processes if known != process)
-    return replace(network, processes=(*others, *started))
+    return replace(network, processes=(*others, started))
 
 
 async def wait_ready(network: TorNetwork, progress: Progress = _ignore) -> None:

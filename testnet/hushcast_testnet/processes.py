@@ -72,9 +72,18 @@ def send(processes: Iterable[Process], number: signal.Signals) -> None:
 
 async def stop(processes: Iterable[Process]) -> None:
     """Stop these processes and return when they have ended; whoever has their pids by now is spared."""
+    await _end(processes, ((signal.SIGTERM, STOP_WITHIN), (signal.SIGKILL, math.inf)))
+
+
+async def kill(processes: Iterable[Process]) -> None:
+    """End these processes without warning and return when they have ended."""
+    await _end(processes, ((signal.SIGKILL, math.inf),))
+
+
+async def _end(processes: Iterable[Process], steps: Iterable[tuple[signal.Signals, float]]) -> None:
     descriptors = [descriptor for process in processes if (descriptor := _open(process)) is not None]
     try:
-        for number, within in ((signal.SIGTERM, STOP_WITHIN), (signal.SIGKILL, math.inf)):
+        for number, within in steps:
             for descriptor in descriptors:
                 with suppress(ProcessLookupError):  # it has ended and been reaped
                     signal.pidfd_send_signal(descriptor, number)

@@ -25,7 +25,7 @@ def find_program(name: str) -> str:
     raise UsageError(f"{name} is not installed: a private Tor network needs Debian's package tor")
 
 
-async def make_authority(data: Path, or_port: int, dir_port: int) -> tuple[str, str]:
+async def make_authority(data: Path, host: str, or_port: int, dir_port: int) -> tuple[str, str]:
     """Make the keys of a directory authority in its data directory, which exists with mode 0700.
 
     Returns its v3 identity and its relay fingerprint, 40 upper-case hex digits each. Raises `UsageError`
@@ -34,7 +34,7 @@ async def make_authority(data: Path, or_port: int, dir_port: int) -> tuple[str, 
     keys = data / "keys"
     keys.mkdir(mode=0o700)
     gencert = [find_program("tor-gencert"), "--create-identity-key", "--passphrase-fd", "0"]
-    gencert += ["-m", _CERTIFICATE_MONTHS, "-a", f"127.0.0.1:{dir_port}"]
+    gencert += ["-m", _CERTIFICATE_MONTHS, "-a", f"{host}:{dir_port}"]
     for option, name in (("-i", "identity_key"), ("-s", "signing_key"), ("-c", "certificate")):
         gencert += [option, str(keys / f"authority_{name}")]
     # The passphrase guards an identity key that nobody uses again: a network is made anew each time.

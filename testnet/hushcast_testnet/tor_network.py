@@ -6,7 +6,7 @@ Every setting here trades anonymity for speed and is for testing networks alone.
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,7 @@ import trio
 
 from hushcast_protocol.errors import UsageError
 from hushcast_runtime.tor.endpoints import Endpoint
+from hushcast_runtime.transports.streams import LOOPBACK
 from hushcast_testnet.tor_keys import make_authority
 
 AUTHORITIES = 3  # the fewest that can outvote a missing one
@@ -35,7 +36,6 @@ PathsNeededToBuildCircuits 0.67
 """
 
 _NODE = """\
-Address 127.0.0.1
 AssumeReachable 1
 ContactInfo nobody
 ExitPolicy reject *:*
@@ -104,6 +104,11 @@ class PreparedNetwork:
     clients: tuple[TorClient, ...]
 
     @property
+    def nodes(self) -> tuple[TorNode, ...]:
+        """Authorities and relays."""
+        return (*self.authorities, *self.relays)
+
+    @property
     def snippet(self) -> Path:
         """A file of torrc lines by which any other tor joins the network as a client."""
         return self.directory / CLIENT_SNIPPET
@@ -134,32 +139,44 @@ def ports_needed(clients: int) -> int:
     return 2 * AUTHORITIES + RELAYS + 2 * clients
 
 
-async def prepare(directory: Path, ports: Iterable[int], clients: int = 1) -> PreparedNetwork:
+async def prepare(
+    directory: Path,
+    ports: Iterable[int],
+    clients: int = 1,
+    host: Callable[[str], str] = lambda name: LOOPBACK,
+) -> PreparedNetwork:
     """Write keys and configuration of a network into `directory`, which must not exist yet.
 
-    `ports` are `ports_needed(clients)` ports from `held_ports`, held until the network is started. Raises
-    `UsageError` when tor is missing or the directory exists, `TransportError` when its key programs fail.
+    `ports` are `ports_needed(clients)` ports from `held_ports`, held until the network is started; where each
+    node, by its name, has a `host` of its own, any will do. Raises `UsageError` when tor is missing or the
+    directory exists, `TransportError` when its key programs fail.
     """
     left = iter(ports)
     directory = _made(directory)
-    authorities = [_node(directory, f"authority{number}") for number in range(AUTHORITIES)]
-    relays = [_node(directory, f"relay{number}") for number in range(RELAYS)]
-    client_nodes = [_node(directory, f"client{number}") for number in range(clients)]
-    doors = [(next(left), next(left)) for _ in authorities]
-    network = _NETWORK + "".join(await _authority_lines(authorities, doors))
-    for node, (or_port, dir_port) in zip(authorities, doors, strict=True):
-        own = f"ORPort 127.0.0.1:{or_port}\nDirPort 127.0.0.1:{dir_port}\n"
+    authorities = [make_node(directory, f"authority{number}") for number in range(AUTHORITIES)]
+    relays = [make_node(directory, f"relay{number}") for number in range(RELAYS)]
+    client_nodes = [make_node(directory, f"client{number}") for number in range(clients)]
+    doors = {node: (host(node.name), next(left), next(left)) for node in authorities}
+    network = _NETWORK + "".join(await _authority_lines(doors))
+    for node, (own_host, or_port, dir_port) in doors.items():
+        own = f"Address {own_host}\nORPort {own_host}:{or_port}\nDirPort {own_host}:{dir_port}\n"
         _write_torrc(node, network + _NODE + _AUTHORITY + own)
     for node in relays:
-        _write_torrc(node, f"{network}{_NODE}ORPort 127.0.0.1:{next(left)}\n")
+        own = f"Address {host(node.name)}\nORPort {host(node.name)}:{next(left)}\n"
+        _write_torrc(node, network + _NODE + own)
     shared = []
     for node in client_nodes:
-        client = TorClient(control=f"127.0.0.1:{next(left)}", socks=f"127.0.0.1:{next(left)}")
-        own = f"ControlPort {client.control}\nSocksPort {client.socks} ExtendedErrors\n"
-        _write_torrc(node, network + _CLIENT + "ClientOnly 1\nCookieAuthentication 1\n" + own)
+        client = TorClient(control=f"{LOOPBACK}:{next(left)}", socks=f"{LOOPBACK}:{next(left)}")
+        write_client(node, network + _CLIENT, client.control, client.socks)
         shared.append(client)
     (directory / CLIENT_SNIPPET).write_text(network + _CLIENT)
     return PreparedNetwork(directory, tuple(authorities), tuple(relays), tuple(client_nodes), tuple(shared))
+
+
+def write_client(node: TorNode, snippet: str, control: str, socks: str) -> None:
+    """Write the torrc of a client tor that joins by a `snippet`; its doors as a torrc names them."""
+    doors = f"ControlPort {control}\nSocksPort {socks} ExtendedErrors\n"
+    _write_torrc(node, snippet + "ClientOnly 1\nCookieAuthentication 1\n" + doors)
 
 
 def _made(directory: Path) -> Path:
@@ -171,34 +188,35 @@ def _made(directory: Path) -> Path:
     return directory
 
 
-def _node(directory: Path, name: str) -> TorNode:
+def make_node(directory: Path, name: str) -> TorNode:
+    """Make the directories of one tor process to be."""
     node = TorNode(name, directory / name)
     for made in (node.directory, node.directory / "data"):
         made.mkdir(mode=0o700)
     return node
 
 
-async def _authority_lines(authorities: list[TorNode], doors: list[tuple[int, int]]) -> list[str]:
-    lines = [""] * len(authorities)
+async def _authority_lines(doors: dict[TorNode, tuple[str, int, int]]) -> list[str]:
+    lines = dict.fromkeys(doors, "")
 
-    async def make(number: int) -> None:
-        or_port, dir_port = doors[number]
-        data = authorities[number].directory / "data"
-        identity, fingerprint = await make_authority(data, or_port, dir_port)
-        lines[number] = (
-            f"DirAuthority {authorities[number].name} orport={or_port} no-v2 v3ident={identity} "
-            f"127.0.0.1:{dir_port} {fingerprint}\n"
+    async def make(node: TorNode) -> None:
+        host, or_port, dir_port = doors[node]
+        identity, fingerprint = await make_authority(node.directory / "data", host, or_port, dir_port)
+        lines[node] = (
+            f"DirAuthority {node.name} orport={or_port} no-v2 v3ident={identity} "
+            f"{host}:{dir_port} {fingerprint}\n"
         )
 
     async with trio.open_nursery() as nursery:
-        for number in range(len(authorities)):
-            nursery.start_soon(make, number)
-    return lines
+        for node in doors:
+            nursery.start_soon(make, node)
+    return list(lines.values())
 
 
 def _write_torrc(node: TorNode, lines: str) -> None:
+    nickname = "".join(filter(str.isalnum, node.name))
     own = (
-        f"Nickname {node.name}\n"
+        f"Nickname {nickname}\n"
         f'DataDirectory "{node.directory / "data"}"\n'
         f'PidFile "{node.directory / "pid"}"\n'
         f"Log notice file {node.directory / 'log'}\n"  # the rest of this line is the path, unquoted

@@ -9,8 +9,8 @@ import trio
 from running import WITHIN, Running, hushcast
 
 COUNTS = ["pairs", "delivered", "duplicates", "transmissions", "ideal"]
-FIELDS = ["nodes", *COUNTS, "virtual_seconds", "seconds"]
-FIELDS += ["receipts", "lost_with_receipt", "gaps_reported", "repaired"]
+FAULTS = ["receipts", "lost_with_receipt", "gaps_reported", "repaired"]
+FIELDS = ["nodes", *COUNTS, "virtual_seconds", "seconds", *FAULTS]
 SIMULATE = ("testnet", "simulate", "--nodes", "8", "--subscribers", "2", "--publications", "3")
 
 
@@ -60,7 +60,24 @@ async def test_simulate_refuses_nonsense(arguments: list[str], told: str) -> Non
     assert outcome.stdout == b""
 
 
-@pytest.mark.parametrize("command", ["status", "down"])
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--faults", "kill,flood"], "flood"),
+        (["--minutes", "0"], "--minutes"),
+        (["--every", "0"], "--every"),
+        (["--longest", "-1"], "--longest"),
+        (["--rate", "0"], "--rate"),
+        (["--seed", "x"], "--seed"),
+    ],
+)
+async def test_chaos_refuses_nonsense(arguments: list[str], told: str, tmp_path: Path) -> None:
+    outcome = await hushcast("testnet", "chaos", "--dir", tmp_path, *arguments, "--json")
+    assert outcome.code == 2
+    assert told in outcome.error
+
+
+@pytest.mark.parametrize("command", ["status", "down", "chaos"])
 async def test_no_testnet_there(command: str, tmp_path: Path) -> None:
     outcome = await hushcast("testnet", command, "--dir", tmp_path, "--json")
     assert outcome.code == 2
@@ -85,12 +102,26 @@ async def test_up_status_down(tmp_path: Path) -> None:
         people = (await hushcast("testnet", "status", *place)).stdout.decode()
         assert len(people.splitlines()) == 3 + 1 + 3
         await one_message(status["nodes"][0]["socket"], status["nodes"][2]["socket"])
+        unable = await hushcast("testnet", "chaos", *place, "--faults", "kill,cut", "--json")
+        assert (unable.code, unable.stdout) == (2, b"")
+        assert "cut" in unable.error
+        assert "--breakable" in unable.error
+        await chaos(place)
     finally:
         down = await hushcast("testnet", "down", *place)
     assert (down.code, down.stdout) == (0, b"")
     (after,) = (await hushcast("testnet", "status", *place, "--json")).objects
     assert after["ready"] is False
     assert {node["pid"] for node in after["nodes"]} == {None}
+
+
+async def chaos(place: tuple[str, Path]) -> None:
+    short = ("--minutes", "0.05", "--faults", "pause", "--every", "2", "--longest", "1", "--rate", "5")
+    outcome = await hushcast("testnet", "chaos", *place, *short, "--json")
+    (figures,) = outcome.objects
+    assert (outcome.code, figures["ok"], figures["lost"], figures["unhealthy"]) == (0, True, 0, {})
+    assert set(figures["faults"]) == {"pause"}
+    assert figures["delivered"] == figures["receipts"] > 0
 
 
 async def one_message(publisher: str, subscriber: str) -> None:

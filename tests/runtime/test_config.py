@@ -128,7 +128,7 @@ def test_everything_can_be_said(tmp_path: Path) -> None:
         'profile = "paper"\nepoch_seconds = 20\n[tor]\nmode = "system"\ncontrol = "unix:/run/tor/control"\n'
     )
     text += 'socks = "127.0.0.1:9150"\n[log]\nlevel = "debug"\njson = true\n'
-    text += '[testnet]\nname = "relay-1"\ntraces = "/tmp/traces"\nbegan = 1.5\n'
+    text += TESTNET + 'clock = "/tmp/clock"\n'
     node = load_node(tmp_path, text)
     assert (node.profile().name, node.profile().depth, node.profile().origins) == (PAPER.name, 4, 8)
     assert node.socket_path() == Path("/run/hushcast.sock")
@@ -144,6 +144,7 @@ def test_loopback_is_for_tcp(tmp_path: Path) -> None:
 # What is wrong: each refusal names the file, the key, and the reason
 
 TCP = with_lines(NODE.replace(ONION, "127.0.0.1:700"), 'transport = "tcp"')
+TESTNET = '[testnet]\nname = "n"\ntraces = "/tmp/traces"\nbegan = 1.5\n'
 SYSTEM = NODE + '[tor]\nmode = "system"\n'
 WRONG = {
     "unknown key": (with_lines(NODE, "colour = 1"), ["colour"]),
@@ -176,6 +177,12 @@ WRONG = {
     "clear net under tcp": (TCP.replace("127.0.0.1:700", "8.8.8.8:53"), ["network.directory"]),
     "onion under tcp": (TCP.replace("127.0.0.1:700", ONION), ["network.directory", "loopback"]),
     "memory under tcp": (TCP.replace("127.0.0.1:700", "ab" * 16 + ".memory:1"), ["network.directory"]),
+    "a host under tor": (NODE + TESTNET + 'host = "127.0.0.2"\n', ["testnet", "tcp"]),
+    "a path under tor": (NODE + TESTNET + 'path = "127.0.0.1:1"\n', ["testnet", "tcp"]),
+    "a host elsewhere": (TCP + TESTNET + 'host = "192.0.2.1"\n', ["testnet", "loopback"]),
+    "a path elsewhere": (TCP + TESTNET + 'path = "192.0.2.1:1"\n', ["testnet", "loopback"]),
+    "services of a tor of our own": (NODE + '[tor]\nservices = "/run/doors"\n', ["tor", "services"]),
+    "services too deep": (SYSTEM + f'services = "/{"d" * 84}"\n', ["tor", "services", "84"]),
     "control elsewhere": (SYSTEM + 'control = "10.0.0.1:9051"\n', ["tor", "loopback"]),
     "socks elsewhere": (SYSTEM + 'socks = "192.168.1.1:9050"\n', ["tor", "loopback"]),
     "socks by name": (SYSTEM + 'socks = "localhost:9050"\n', ["tor"]),

@@ -6,6 +6,7 @@ import threading
 import time
 from collections import Counter
 from itertools import permutations
+from pathlib import Path
 
 import pytest
 import trio
@@ -111,3 +112,15 @@ async def test_a_real_daemon_computes_in_a_thread() -> None:
     assert await env.compute(threading.get_ident) != threading.get_ident()
     assert abs(env.now() - time.time()) < 5
     assert env.randomness(16) != env.randomness(16)
+
+
+def test_a_clock_is_as_wrong_as_its_file_says(tmp_path: Path) -> None:
+    file = tmp_path / "clock"
+    env = system_environment(file)
+    assert abs(env.now() - time.time()) < 60
+    file.write_text("-3600.5")
+    assert abs(env.now() + 3600.5 - time.time()) < 60
+    file.write_text("86400")
+    assert abs(env.now() - 86400 - time.time()) < 60
+    file.write_text("half a li")
+    assert abs(env.now() - time.time()) < 60

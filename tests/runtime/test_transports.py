@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import random
+import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 import trio
@@ -13,11 +16,13 @@ import trio
 from hushcast_protocol.addresses import Address, is_of_key, onion_address, parse_address
 from hushcast_protocol.errors import HushcastError
 from hushcast_protocol.secrets import Seed
+from hushcast_runtime.tor.endpoints import Endpoint
 from hushcast_runtime.tor.settings import TorSettings
 from hushcast_runtime.tor.transport import TorTransport
 from hushcast_runtime.transports.base import Listener, StreamHandler, Transport, TransportError
 from hushcast_runtime.transports.memory import MemoryNetwork, MemoryTransport
 from hushcast_runtime.transports.tcp import TcpTransport
+from hushcast_testnet.path import PathRelay
 from hushcast_testnet.private_tor import TorNetwork
 
 DEADLINE = 60.0  # seconds; a first contact over a private Tor network on a busy machine
@@ -37,6 +42,16 @@ async def open_tcp(request: pytest.FixtureRequest) -> AsyncIterator[Transport]:
 
 
 @asynccontextmanager
+async def open_path(request: pytest.FixtureRequest) -> AsyncIterator[Transport]:
+    relay = PathRelay(random.Random(1))
+    doors = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(trio.serve_listeners, relay.carry, doors)
+        yield TcpTransport("127.77.3.7", Endpoint("127.0.0.1", doors[0].socket.getsockname()[1]))
+        nursery.cancel_scope.cancel()
+
+
+@asynccontextmanager
 async def open_tor(request: pytest.FixtureRequest) -> AsyncIterator[Transport]:
     network: TorNetwork = request.getfixturevalue("tor_network")
     control, socks = network.clients[0].endpoints()
@@ -45,6 +60,18 @@ async def open_tor(request: pytest.FixtureRequest) -> AsyncIterator[Transport]:
         await nursery.start(transport.run)
         yield transport
         nursery.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def open_tor_by_sockets(request: pytest.FixtureRequest) -> AsyncIterator[Transport]:
+    network: TorNetwork = request.getfixturevalue("tor_network")
+    control, socks = network.clients[0].endpoints()
+    with tempfile.TemporaryDirectory(prefix="hush-doors-") as doors:
+        transport = TorTransport(TorSettings(control=control, socks=socks, services=Path(doors)))
+        async with trio.open_nursery() as nursery:
+            await nursery.start(transport.run)
+            yield transport
+            nursery.cancel_scope.cancel()
 
 
 @dataclass(frozen=True)
@@ -61,7 +88,9 @@ LOOPBACK = Address("127.0.0.1:1")
 KINDS = [
     pytest.param(Kind(open_memory, LOOPBACK), id="memory"),
     pytest.param(Kind(open_tcp, ONION), id="tcp"),
+    pytest.param(Kind(open_path, ONION), id="tcp by a path"),
     pytest.param(Kind(open_tor, LOOPBACK), id="tor", marks=pytest.mark.tor),
+    pytest.param(Kind(open_tor_by_sockets, LOOPBACK), id="tor by sockets", marks=pytest.mark.tor),
 ]
 
 
@@ -69,7 +98,7 @@ KINDS = [
 def kind(request: pytest.FixtureRequest) -> Kind:
     # The network is set up outside of the event loop that the test then runs in.
     kind: Kind = request.param
-    if kind.open is open_tor:
+    if kind.open in (open_tor, open_tor_by_sockets):
         request.getfixturevalue("tor_network")
     return kind
 

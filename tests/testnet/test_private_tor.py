@@ -101,10 +101,10 @@ async def test_a_start_that_fails_leaves_nothing_running(
     launched: list[Process] = []
     launch = private_tor._launch
 
-    async def last_fails(node: layout.TorNode, started: list[Process]) -> Process:
+    async def last_fails(node: layout.TorNode) -> Process:
         if node.name == "relay4":
             (node.directory / "torrc").write_text("NoSuchOption 1\n")
-        launched.append(await launch(node, started))
+        launched.append(await launch(node))
         return launched[-1]
 
     monkeypatch.setattr(private_tor, "_launch", last_fails)

@@ -1,8 +1,9 @@
-"""An onion service of this daemon: a loopback port, the name tor gives it, and whether others can find it."""
+"""An onion service of this daemon: its door for tor, the name tor gives it, and whether others find it."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import trio
 
@@ -12,7 +13,7 @@ from hushcast_runtime.tor.endpoints import Endpoint
 from hushcast_runtime.tor.onions import expanded_key, service_of
 from hushcast_runtime.tor.publication import Publication
 from hushcast_runtime.transports.base import StreamHandler, TransportError
-from hushcast_runtime.transports.streams import LOOPBACK, port_of, serve_streams
+from hushcast_runtime.transports.streams import serve_streams
 
 _SLOW = 10.0  # seconds; a directory that takes longer to answer an upload is not waited for
 
@@ -23,10 +24,17 @@ class TorListener:
     """Implements `Listener` with an onion service; made by `TorTransport.listen`."""
 
     def __init__(
-        self, seed: Seed, listener: trio.SocketListener, withdraw: Withdraw, published_within: float
+        self,
+        seed: Seed,
+        listener: trio.SocketListener,
+        target: Endpoint,
+        withdraw: Withdraw,
+        published_within: float,
     ) -> None:
         self._seed = seed
         self._listener = listener
+        self.target = target
+        """The loopback port or Unix socket that tor passes incoming streams to."""
         self._withdraw = withdraw
         self._published_within = published_within
         self._address = onion_address(seed.public())
@@ -48,11 +56,6 @@ class TorListener:
     def key(self) -> str:
         """The service's key in tor's form."""
         return expanded_key(self._seed)
-
-    @property
-    def target(self) -> Endpoint:
-        """The loopback port that tor passes incoming streams to."""
-        return Endpoint(host=LOOPBACK, port=port_of(self._listener))
 
     async def serve(self, handler: StreamHandler) -> None:
         """Run `handler` for every incoming stream until cancelled, see `Listener.serve`."""
@@ -86,10 +89,12 @@ class TorListener:
         before.end()
 
     async def aclose(self) -> None:
-        """Withdraw the service and close its port; streams already accepted are left to their handlers."""
+        """Withdraw the service and close its door; streams already accepted are left to their handlers."""
         self._closed = True
         self.publication.end()
         try:
             await self._withdraw(self)
         finally:
             await self._listener.aclose()
+            if self.target.path:
+                Path(self.target.path).unlink(missing_ok=True)

@@ -21,6 +21,8 @@ class TorSettings:
     """Control port of the system's tor."""
     socks: Endpoint | None = None
     """SOCKS port of the same tor."""
+    services: Path | None = None
+    """Directory for the Unix sockets that the system's tor passes incoming streams to, instead of ports."""
     ready_within: float = 180.0
     """Seconds that starting tor and reaching its control port may take; bootstrapping takes what it takes."""
     published_within: float = 180.0
@@ -35,7 +37,7 @@ class TorSettings:
                 raise UsageError("the system's tor needs both its control and its socks endpoint")
             if self.torrc_include is not None:
                 raise UsageError("extra torrc lines are for a tor of our own, not for the system's")
-        elif self.control is not None or self.socks is not None:
+        elif self.control is not None or self.socks is not None or self.services is not None:
             raise UsageError("a tor of our own chooses its endpoints: give a state directory or endpoints")
         if self.ready_within <= 0 or self.published_within <= 0:
             raise UsageError("a deadline of tor is not a positive number of seconds")

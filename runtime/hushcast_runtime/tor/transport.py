@@ -28,7 +28,7 @@ from hushcast_runtime.tor.process import keep_tor
 from hushcast_runtime.tor.settings import TorSettings
 from hushcast_runtime.tor.watch import Progress, TorState, TorWatch
 from hushcast_runtime.transports.base import Listener, TransportError
-from hushcast_runtime.transports.streams import listen_on_loopback
+from hushcast_runtime.transports.streams import LOOPBACK, listen_on_loopback, listen_on_socket, port_of
 
 _ISOLATION = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 _WITHDRAW_WITHIN = 5.0  # seconds; tor answers within milliseconds
@@ -70,9 +70,9 @@ class TorTransport:
     ) -> None:
         """Prepare the transport; `progress` hears of bootstrap, `randomness` sets our circuits apart."""
         self._settings = settings
-        self._randomness = randomness
         self._watch = TorWatch(progress)
         # Daemons that share one tor must not share circuits, whatever they choose for `isolation`.
+        self._randomness = randomness
         self._user = base64.urlsafe_b64encode(randomness(18)).decode()
         self._control: ControlClient | None = None
         self._socks: Endpoint | None = None
@@ -190,10 +190,10 @@ class TorTransport:
         Others can find it after `published`; while tor is away it waits to be added. Raises `TransportError`
         when tor refuses it or has a service of that key already.
         """
-        port = await listen_on_loopback()
-        service = TorListener(seed, port, self._withdraw, self._settings.published_within)
+        door, target = await self._open_door()
+        service = TorListener(seed, door, target, self._withdraw, self._settings.published_within)
         if service.service in self._services:
-            await port.aclose()
+            await service.aclose()
             raise TransportError("this onion service is open already")
         self._services[service.service] = service
         control = self._control
@@ -209,6 +209,13 @@ class TorTransport:
             await service.aclose()
             raise
         return service
+
+    async def _open_door(self) -> tuple[trio.SocketListener, Endpoint]:
+        if (directory := self._settings.services) is None:
+            listener = await listen_on_loopback()
+            return listener, Endpoint(host=LOOPBACK, port=port_of(listener))
+        path = directory / f"{self._randomness(8).hex()}.sock"
+        return await listen_on_socket(path), Endpoint(path=str(path))
 
     async def _withdraw(self, service: TorListener) -> None:
         if self._services.get(service.service) is not service:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import structlog
 import trio
 
@@ -23,6 +25,18 @@ async def listen_on_loopback(port: int = 0, host: str = LOOPBACK) -> trio.Socket
     except OSError as error:
         raise TransportError(f"a loopback port cannot be opened ({error.strerror})") from None
     return listeners[0]
+
+
+async def listen_on_socket(path: Path) -> trio.SocketListener:
+    """Listen on a Unix socket that is not there yet; raise `TransportError` when that cannot be."""
+    socket = trio.socket.socket(trio.socket.AF_UNIX, trio.socket.SOCK_STREAM)
+    try:
+        await socket.bind(str(path))
+        socket.listen()
+    except OSError as error:
+        socket.close()
+        raise TransportError(f"a Unix socket cannot be opened ({error.strerror})") from None
+    return trio.SocketListener(socket)
 
 
 def port_of(listener: trio.SocketListener) -> int:

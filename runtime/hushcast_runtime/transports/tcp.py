@@ -12,6 +12,7 @@ import trio
 from hushcast_protocol.addresses import Address, parse_address, split
 from hushcast_protocol.errors import DecodeError, UsageError
 from hushcast_protocol.secrets import Seed
+from hushcast_runtime.tor.endpoints import Endpoint
 from hushcast_runtime.transports.base import Listener, StreamHandler, TransportError
 from hushcast_runtime.transports.streams import LOOPBACK, listen_on_loopback, port_of, serve_streams
 
@@ -55,14 +56,22 @@ class TcpListener:
 
 
 class TcpTransport:
-    """Implements `Transport` on loopback."""
+    """Implements `Transport` on loopback.
+
+    In a testnet that tries faults, each daemon has a loopback address of its own, `host`, and all connections
+    pass one relay, at `path`: it is told the address wanted, a line, and answers with an empty line.
+    """
+
+    def __init__(self, host: str = LOOPBACK, path: Endpoint | None = None) -> None:
+        self._host = host
+        self._path = path
 
     async def listen(self, seed: Seed, previous: Address | None = None) -> Listener:
         """Listen on the port of `previous`, or on one of the kernel's choice; `seed` has no part in it.
 
         Raises `UsageError` when `previous` is not loopback and `TransportError` when its port is taken.
         """
-        host, port = (LOOPBACK, 0) if previous is None else _loopback(previous)
+        host, port = (self._host, 0) if previous is None else _loopback(previous)
         return TcpListener(await listen_on_loopback(port, host), host)
 
     async def connect(self, address: Address, isolation: str) -> trio.abc.Stream:
@@ -72,7 +81,26 @@ class TcpTransport:
         when nobody listens there.
         """
         host, port = _loopback(address)
+        if self._path is not None:
+            return await self._connect_by(self._path, address)
         try:
             return await trio.open_tcp_stream(host, port)
         except OSError:
             raise TransportError("nobody listens at this loopback port") from None
+
+    async def _connect_by(self, path: Endpoint, address: Address) -> trio.abc.Stream:
+        try:
+            stream = await trio.open_tcp_stream(path.host, path.port, local_address=self._host)
+        except OSError:
+            raise TransportError("the relay on the path does not answer") from None
+        try:
+            await stream.send_all(f"{address}\n".encode())
+            if await stream.receive_some(1) != b"\n":
+                raise TransportError("nobody listens at this loopback port")
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            await trio.aclose_forcefully(stream)
+            raise TransportError("nobody listens at this loopback port") from None
+        except BaseException:
+            await trio.aclose_forcefully(stream)
+            raise
+        return stream

@@ -1,0 +1,38 @@
+"""`hushcast testnet watch`: a local page that shows a running testnet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from hushcast_cli.options import Choices, json_option, pass_choices, testnet_option
+
+
+@click.command()
+@testnet_option
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    metavar="P",
+    help="Loopback port; one that is free unless given.",
+)
+@json_option
+@pass_choices
+def watch(choices: Choices, directory: Path, port: int) -> None:
+    """Show a running testnet on a page of this machine, live, until interrupted.
+
+    Prints the page's address: daemons, the tree of a subscription, messages as they move, and figures.
+
+    \b
+    Example:
+      hushcast testnet watch --dir /tmp/testnet
+    """
+    from hushcast_cli.output import json_line, text_line, write
+    from hushcast_testnet.watch.server import watch as serve
+
+    def ready(address: str) -> None:
+        write(json_line({"url": address}) if choices.json else text_line(address))
+
+    serve(directory, port, ready)

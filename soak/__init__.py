@@ -1,0 +1,1 @@
+"""Long runs on testnets of real processes: chaos, kills, memory."""

@@ -1,0 +1,87 @@
+"""`make soak`: ten minutes each of chaos, of kills and of steady traffic, on testnets of real processes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from hushcast_protocol.errors import HushcastError
+from hushcast_testnet import testnet
+from hushcast_testnet.chaos.run import Chaos, run_chaos
+from soak.memory import watch_memory
+
+EPOCH = 60  # seconds: a day ends every 24 minutes, so most runs see one epoch after another, some a day's end
+Progress = Callable[[str], None]
+
+
+def chaos(directory: Path, minutes: float, seed: int, progress: Progress) -> dict[str, Any]:
+    """All kinds of faults on ten daemons."""
+    testnet.up(directory, 8, 2, "tcp", EPOCH, progress, breakable=True)
+    return run_chaos(directory, Chaos(minutes, seed), progress)
+
+
+def kills(directory: Path, minutes: float, seed: int, progress: Progress) -> dict[str, Any]:
+    """Twenty daemons, killed at 20 random moments a minute, each started again within three seconds."""
+    testnet.up(directory, 16, 4, "tcp", EPOCH, progress)
+    return run_chaos(directory, Chaos(minutes, seed, ("kill",), every=3, longest=3), progress)
+
+
+def memory(directory: Path, minutes: float, seed: int, progress: Progress) -> dict[str, Any]:
+    """Steady traffic on eight daemons, nothing broken."""
+    testnet.up(directory, 6, 2, "tcp", EPOCH, progress)
+    return watch_memory(directory, minutes, seed, progress)
+
+
+RUNS = {run.__name__: run for run in (chaos, kills, memory)}
+
+
+def soak(names: list[str], minutes: float, seed: int, progress: Progress) -> bool:
+    """Run what is named, one after another, and print a JSON object for each; return whether all held.
+
+    The testnet of a run that did not hold is kept, for its traces and logs.
+    """
+    held = True
+    for name in names:
+        directory = Path(tempfile.mkdtemp(prefix=f"hushcast-soak-{name}-")) / "testnet"
+        try:
+            figures = RUNS[name](directory, minutes, seed, progress)
+        except* HushcastError as errors:
+            figures = {"ok": False, "error": [str(error) for error in errors.exceptions]}
+        finally:
+            if (directory / "testnet.json").exists():
+                testnet.down(directory, progress)
+        if figures["ok"]:
+            shutil.rmtree(directory.parent)
+        else:
+            figures["kept"] = str(directory)
+        held = held and figures["ok"]
+        print(json.dumps({"run": name, "seed": seed, **figures}), flush=True)
+    return held
+
+
+def main() -> None:
+    """Run the command line of `make soak`."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("runs", nargs="*", help=f"of {', '.join(RUNS)}; all unless given")
+    parser.add_argument("--minutes", type=float, default=10.0, help="of each run")
+    parser.add_argument("--seed", type=int, default=1)
+    chosen = parser.parse_args()
+    if unknown := set(chosen.runs) - set(RUNS):
+        parser.error(f"there is no run {', '.join(unknown)}")
+    began = time.monotonic()
+
+    def progress(text: str) -> None:
+        print(f"[{time.monotonic() - began:6.0f}] {text}", file=sys.stderr, flush=True)
+
+    sys.exit(not soak(chosen.runs or list(RUNS), chosen.minutes, chosen.seed, progress))
+
+
+if __name__ == "__main__":
+    main()

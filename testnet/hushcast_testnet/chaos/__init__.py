@@ -1,0 +1,1 @@
+"""Chaos: a running testnet under faults and traffic, and a verdict on what became of the messages."""

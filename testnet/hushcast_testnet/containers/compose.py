@@ -1,0 +1,112 @@
+"""The compose file of a container testnet: who there is, and who can reach whom.
+
+Directories of the testnet have the same path inside as outside, so that configurations, sockets and traces
+are the same in every backend. A daemon has no network at all: its tor, in the next container, reaches it and
+is reached by Unix sockets in a directory that these two share. Tors have one network, without a way out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hushcast_testnet.containers.engine import Engine
+
+_PYTHON = "/opt/hushcast/bin/python"
+_NETWORK = "tor"
+
+
+class Containers(msgspec.Struct, frozen=True):
+    """What was made, as `up` leaves it."""
+
+    engine: Engine
+    project: str
+    file: str
+    addresses: dict[str, str]
+    """Of the tors, by their services."""
+
+    @property
+    def network(self) -> str:
+        """The network that the tors share."""
+        return f"{self.project}-tor"
+
+    def name(self, service: str) -> str:
+        """Return the name of a service's container."""
+        return f"{self.project}-{service}"
+
+    async def start(self, service: str) -> None:
+        """Start a container that does not run."""
+        await self.engine.run("start", self.name(service))
+
+    async def remove(self) -> None:
+        """Stop and remove all containers and their network; what is gone already is no error."""
+        await self.engine.compose(Path(self.file), self.project, "down", "--timeout", "10")
+        await self.engine.try_run("network", "rm", self.network)
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What all containers of a testnet have in common."""
+
+    containers: Containers
+    image: str
+    user: str
+    """Numeric user and group that files belong to, as in `1000:1000`."""
+
+
+@dataclass(frozen=True)
+class Tor:
+    """A tor: its torrc, and the directories that it sees."""
+
+    name: str
+    torrc: Path
+    directories: tuple[Path, ...]
+
+
+@dataclass(frozen=True)
+class Daemon:
+    """A daemon: the module that runs it, its configuration, and the directories that it sees."""
+
+    name: str
+    module: str
+    config: Path
+    directories: tuple[Path, ...]
+
+
+def compose(frame: Frame, subnet: str, tors: Iterable[Tor], daemons: Iterable[Daemon]) -> str:
+    """Return the compose file of these containers; `subnet` is the tors' network, as in `10.1.2.0/24`."""
+    services: dict[str, Any] = {}
+    for tor in tors:
+        defaults = str(tor.torrc.with_name("no-defaults"))
+        command = ["tor", "--defaults-torrc", defaults, "--ignore-missing-torrc"]
+        command += ["-f", str(tor.torrc), "--RunAsDaemon", "0"]
+        own = {"ipv4_address": frame.containers.addresses[tor.name]}
+        service = _service(frame, tor.name, command, tor.directories)
+        services[tor.name] = service | {"networks": {_NETWORK: own}}
+    for daemon in daemons:
+        run = [_PYTHON, "-m", daemon.module, str(daemon.config)]
+        # Compose replaces $ by variables unless it is doubled.
+        command = ["/bin/sh", "-c", 'exec "$$@" >>"$$0" 2>&1', str(daemon.config.with_name("log")), *run]
+        service = _service(frame, daemon.name, command, daemon.directories)
+        services[daemon.name] = service | {"network_mode": "none"}
+    ways = {"name": frame.containers.network, "internal": True, "ipam": {"config": [{"subnet": subnet}]}}
+    return json.dumps({"services": services, "networks": {_NETWORK: ways}}, indent=2)  # JSON is YAML, too
+
+
+def _service(frame: Frame, name: str, command: list[str], directories: tuple[Path, ...]) -> dict[str, Any]:
+    return {
+        "image": frame.image,
+        "container_name": frame.containers.name(name),
+        "command": command,
+        "user": frame.user,
+        "cap_drop": ["ALL"],
+        "security_opt": ["no-new-privileges"],
+        "read_only": True,
+        "tmpfs": ["/tmp"],  # noqa: S108 - the container's own
+        "volumes": [f"{directory}:{directory}" for directory in directories],
+    }

@@ -1,0 +1,141 @@
+"""Daemons in containers: brings up the private Tor network, and every daemon beside a tor of its own."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from hushcast_protocol.errors import UsageError
+from hushcast_runtime.files import private_directory, write_private
+from hushcast_runtime.transports.base import TransportError
+from hushcast_testnet import private_tor, tor_network
+from hushcast_testnet.builder import Keep, Progress, last_line, quoted
+from hushcast_testnet.containers.compose import Containers, Daemon, Frame, Tor, compose
+from hushcast_testnet.containers.engine import find_engine
+from hushcast_testnet.containers.image import require_image
+from hushcast_testnet.inventory import Member, Transport, deadline
+from hushcast_testnet.tor_network import PreparedNetwork, TorNode
+
+TOR_WITHIN = 300.0  # seconds for the private Tor network, containers included
+FILE = "compose.yaml"
+_PORT = 9001
+_FIRST_HOST = 10  # of the tors' addresses, which others must know, and which must be the same after a cut
+MAX_NAMES = 200  # daemons; a network of 254 addresses has a tor for each, and eight more
+
+
+class ContainerGround:
+    """Implements `Ground` with docker or podman."""
+
+    def __init__(self, directory: Path) -> None:
+        self.transport: Transport = "tor"
+        self._directory = directory
+        self._containers: Containers | None = None
+
+    async def prepare(self, names: Sequence[str], keep: Keep, progress: Progress) -> None:
+        """Make all containers, stopped; start the private Tor network, and each daemon's own tor."""
+        if len(names) > MAX_NAMES:
+            raise UsageError(f"a container testnet has at most {MAX_NAMES} daemons")
+        engine = await find_engine()
+        image = await require_image(engine, progress)
+        project = f"hushcast-{secrets.token_hex(4)}"
+        progress("making keys")
+        # Two testnets must not meet: if this network is taken already, the engine refuses to make it.
+        subnet = f"10.{128 + secrets.randbelow(127)}.{secrets.randbelow(256)}"
+        addresses: dict[str, str] = {}
+
+        def address(service: str) -> str:
+            return addresses.setdefault(service, f"{subnet}.{_FIRST_HOST + len(addresses)}")
+
+        ports = range(_PORT, _PORT + tor_network.ports_needed(0))
+        network = await tor_network.prepare(self._directory / "tor", ports, 0, address)
+        tors = [Tor(n.name, n.directory / "torrc", (n.directory,)) for n in network.nodes]
+        sidecars = [self._sidecar(name, network) for name in names]
+        for node in sidecars:
+            address(node.name)
+            tors.append(Tor(node.name, node.directory / "torrc", (node.directory, _doors(node.directory))))
+        containers = Containers(engine, project, str(self._directory / FILE), addresses)
+        private_directory(self._directory / "traces")
+        frame = Frame(containers, image, f"{os.getuid()}:{os.getgid()}")
+        text = compose(frame, f"{subnet}.0/24", tors, [self._daemon(name) for name in names])
+        write_private(Path(containers.file), text.encode())
+        keep(containers=containers)
+        progress(f"making {len(tors) + len(names)} containers")
+        await engine.compose(Path(containers.file), project, "up", "--no-start")
+        self._containers = containers
+
+        def report(percent: int, summary: str) -> None:
+            progress(f"private Tor network: {percent} %, {summary}")
+
+        with deadline(TOR_WITHIN, "the private Tor network is not ready in time"):
+            whole = replace(network, client_nodes=tuple(sidecars))
+            await private_tor.start_in_order(whole, _ContainerStarter(containers), report)
+
+    def _sidecar(self, name: str, network: PreparedNetwork) -> TorNode:
+        node = tor_network.make_node(private_directory(self._home(name)), f"{name}-tor")
+        doors = private_directory(_doors(node.directory))
+        snippet = network.snippet.read_text() + f"CookieAuthFile {doors / 'cookie'}\n"
+        tor_network.write_client(node, snippet, f"unix:{doors / 'control'}", f"unix:{doors / 'socks'}")
+        return node
+
+    def _home(self, name: str) -> Path:
+        return self._directory / name if name == "directory" else self._directory / "nodes" / name
+
+    def _daemon(self, name: str) -> Daemon:
+        home = self._home(name)
+        module = "hushcast_directory" if name == "directory" else "hushcast_node"
+        return Daemon(name, module, home / "config.toml", (home, self._directory / "traces"))
+
+    def place(self, member: Member) -> Member:
+        """Name its container."""
+        assert self._containers is not None
+        return msgspec.structs.replace(member, container=self._containers.name(member.name))
+
+    def settings(self, member: Member) -> list[str]:
+        """Return the section `[tor]`: Unix sockets alone."""
+        doors = _doors(Path(member.config))
+        ways = [f"control = {quoted(f'unix:{doors}/control')}", f"socks = {quoted(f'unix:{doors}/socks')}"]
+        return ["[tor]", 'mode = "system"', *ways, f"services = {quoted(doors)}"]
+
+    def testnet_settings(self, member: Member) -> list[str]:
+        """Return nothing: the path is the engine's own."""
+        return []
+
+    async def launch(self, member: Member) -> None:
+        """Start the daemon's container."""
+        assert self._containers is not None
+        await self._containers.start(member.name)
+
+    async def check(self, members: Sequence[Member]) -> None:
+        """Raise `TransportError` if a container of this testnet has ended."""
+        assert self._containers is not None
+        mine = ["--filter", f"name={self._containers.project}", "--filter", "status=exited"]
+        ended = (await self._containers.engine.run("ps", "--all", *mine, "--format", "{{.Names}}")).split()
+        for name in ended:
+            service = name.removeprefix(self._containers.name(""))
+            home = self._home(service.removesuffix("-tor"))
+            log = home / service / "log" if service.endswith("-tor") else home / "log"
+            raise TransportError(f"{service} ended: {last_line(log)}")
+
+
+def _doors(beside: Path) -> Path:
+    """Return the directory of Unix sockets that a daemon and its tor share."""
+    return beside.with_name("doors")
+
+
+class _ContainerStarter:
+    """Implements `private_tor.Starter`."""
+
+    def __init__(self, containers: Containers) -> None:
+        self._containers = containers
+
+    async def launch(self, node: TorNode) -> None:
+        await self._containers.start(node.name)
+
+    async def reload(self, nodes: Sequence[TorNode]) -> None:
+        for node in nodes:
+            await self._containers.engine.run("kill", "--signal", "HUP", self._containers.name(node.name))

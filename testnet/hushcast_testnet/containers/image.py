@@ -1,0 +1,72 @@
+"""The image: one for everything, named by what is in it, and built once for each state of the code."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import trio
+
+from hushcast_protocol.errors import UsageError
+from hushcast_testnet.containers.engine import Engine
+
+DEBIAN = "debian:bookworm-slim"
+_DEBIANS_PYTHON = (3, 11)
+_ROOT = Path(__file__).parents[3]
+_CONTAINERFILE = Path(__file__).with_name("Containerfile")
+_PACKAGES = ("protocol", "runtime", "directory", "node", "testnet", "cli")
+_CACHE = "*/__pycache__/*"
+
+
+async def require_image(engine: Engine, progress: Callable[[str], None]) -> str:
+    """Return the name of the image of this very code, built if it is not there.
+
+    Wheels are made outside, by this Python; the image has the same one. Raises `UsageError` outside of a
+    clone, `TransportError` when the engine cannot build.
+    """
+    name = f"hushcast-testnet:{_digest()}"
+    if await engine.try_run("image", "inspect", name):
+        return name
+    progress("building the image: a minute or two, once for each change of the code")
+    base = DEBIAN
+    if sys.version_info[:2] != _DEBIANS_PYTHON:
+        base = f"python:{sys.version_info.major}.{sys.version_info.minor}-slim-bookworm"
+    with tempfile.TemporaryDirectory(prefix="hushcast-image-") as folder:
+        context = Path(folder)
+        shutil.copy(_CONTAINERFILE, context)
+        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet"]
+        await trio.run_process(
+            [*pip, "--wheel-dir", str(context / "wheels"), str(_ROOT)],
+            capture_stdout=True,
+            capture_stderr=True,
+        )
+        # In a build podman would need more of the kernel than it has in a container of its own.
+        isolation = ["--isolation", "chroot"] if engine.program == "podman" else []
+        argument = f"BASE={base}"
+        await engine.run(
+            "build",
+            *isolation,
+            "--build-arg",
+            argument,
+            "--file",
+            f"{folder}/Containerfile",
+            "--tag",
+            name,
+            folder,
+        )
+    return name
+
+
+def _digest() -> str:
+    project = _ROOT / "pyproject.toml"
+    if not project.exists():
+        raise UsageError("containers are built from a clone of the sources, and this is none")
+    digest = hashlib.blake2b(project.read_bytes() + _CONTAINERFILE.read_bytes(), digest_size=6)
+    for package in _PACKAGES:
+        for file in sorted((_ROOT / package).rglob("*.py")):
+            digest.update(str(file.relative_to(_ROOT)).encode() + file.read_bytes())
+    return digest.hexdigest()

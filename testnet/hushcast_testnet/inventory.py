@@ -1,0 +1,92 @@
+"""What a testnet is made of, as `up` leaves it on disk for all other commands; and how to ask a daemon."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import trio
+
+from hushcast_node.control.client import NoDaemon, ask
+from hushcast_node.control.words import Described, Status
+from hushcast_protocol.errors import UsageError
+from hushcast_runtime.transports.base import TransportError
+from hushcast_testnet import processes
+from hushcast_testnet.containers.compose import Containers
+from hushcast_testnet.path import PathProcess
+from hushcast_testnet.private_tor import TorNetwork
+from hushcast_testnet.processes import Process
+
+Transport = Literal["tor", "tcp"]
+FILE = "testnet.json"
+
+
+class Member(msgspec.Struct, frozen=True):
+    """One daemon of a testnet; paths are absolute."""
+
+    name: str
+    role: Literal["relay", "client", "directory"]
+    config: str
+    state: str
+    socket: str | None
+    address: str | None = None
+    host: str | None = None
+    """Its own loopback address, where connections pass a relay."""
+    clock: str | None = None
+    """The file by which its clock can be set wrong."""
+    container: str | None = None
+
+
+class Testnet(msgspec.Struct, frozen=True):
+    """What `up` leaves in the testnet's directory for `status` and `down`."""
+
+    transport: Transport
+    epoch: int
+    began: float
+    members: list[Member]
+    tor: TorNetwork | None
+    path: PathProcess | None = None
+    breakable: bool = False
+    containers: Containers | None = None
+
+
+def load(directory: Path) -> Testnet:
+    """Read what `up` left in a directory; raise `UsageError` if that is nothing of ours."""
+    try:
+        return msgspec.json.decode((directory / FILE).read_bytes(), type=Testnet)
+    except FileNotFoundError:
+        raise UsageError(f"there is no testnet in {directory}: `hushcast testnet up` makes one") from None
+    except msgspec.MsgspecError as error:
+        raise UsageError(f"{directory / FILE} is not a testnet of this version: {error}") from None
+
+
+async def start(member: Member) -> Process:
+    """Start a daemon of a testnet with its configuration."""
+    module = "hushcast_directory" if member.role == "directory" else "hushcast_node"
+    command = [sys.executable, "-m", module, member.config]
+    return await processes.launch(member.name, command, Path(member.config).parent / "log")
+
+
+async def describe(member: Member) -> dict[str, Any]:
+    """Return the daemon's status, empty while it cannot be asked."""
+    assert member.socket is not None
+    try:
+        async with ask(Path(member.socket), Status()) as conversation:
+            answer = await conversation.next()
+    except NoDaemon:
+        return {}
+    return answer.status if isinstance(answer, Described) else {}
+
+
+@contextmanager
+def deadline(seconds: float, otherwise: str) -> Iterator[None]:
+    """Raise `TransportError` with the text `otherwise` if what is inside takes longer."""
+    try:
+        with trio.fail_after(seconds):
+            yield
+    except trio.TooSlowError:
+        raise TransportError(otherwise) from None

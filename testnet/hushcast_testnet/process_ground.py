@@ -1,0 +1,101 @@
+"""Daemons as processes of this machine, over a private Tor network or loopback."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import trio
+
+from hushcast_runtime.files import private_directory
+from hushcast_runtime.transports.base import TransportError
+from hushcast_runtime.transports.streams import LOOPBACK
+from hushcast_testnet import path, private_tor, processes
+from hushcast_testnet.builder import LOOK_EVERY, READY_WITHIN, Keep, Progress, last_line, quoted
+from hushcast_testnet.inventory import Member, Transport, deadline, start
+from hushcast_testnet.path import PathProcess
+from hushcast_testnet.private_tor import TorNetwork
+from hushcast_testnet.processes import Process
+
+TOR_WITHIN = 180.0  # seconds for the private Tor network; measured 14 to 52
+
+
+class ProcessGround:
+    """Implements `Ground` with processes; a breakable `tcp` testnet gets a relay on its path."""
+
+    def __init__(self, directory: Path, transport: Transport, breakable: bool) -> None:
+        self.transport: Transport = transport
+        self._directory = directory
+        self._breakable = breakable
+        self._started: dict[str, Process] = {}
+        self._tor: TorNetwork | None = None
+        self._path: PathProcess | None = None
+
+    async def prepare(self, names: Sequence[str], keep: Keep, progress: Progress) -> None:
+        """Start the private Tor network, or the relay on the path, if there is to be one."""
+        if self.transport == "tor":
+            self._tor = await self._start_tor(keep, progress)
+        elif self._breakable:
+            self._path = await self._start_path(keep)
+
+    async def _start_tor(self, keep: Keep, progress: Progress) -> TorNetwork:
+        def report(percent: int, summary: str) -> None:
+            progress(f"private Tor network: {percent} %, {summary}")
+
+        with deadline(TOR_WITHIN, "the private Tor network is not ready in time"):
+            network = await private_tor.start(self._directory / "tor", 1, report)
+            keep(tor=network)
+            await private_tor.wait_ready(network, report)
+        return network
+
+    async def _start_path(self, keep: Keep) -> PathProcess:
+        home = private_directory(self._directory / "path")
+        process = await processes.launch(
+            "path", [sys.executable, "-m", path.__name__, str(home)], home / "log"
+        )
+        file = home / path.PORT_FILE
+        relay = PathProcess(process, "", str(home / path.CONTROL))
+        keep(path=relay)
+        with deadline(READY_WITHIN, f"the relay on the path is not ready: see {home / 'log'}"):
+            while not file.exists():
+                if not processes.is_running(process):
+                    raise TransportError(f"the relay on the path ended: {last_line(home / 'log')}")
+                await trio.sleep(LOOK_EVERY)
+        relay = msgspec.structs.replace(relay, address=f"{LOOPBACK}:{file.read_text()}")
+        keep(path=relay)
+        return relay
+
+    def place(self, member: Member) -> Member:
+        """Give the daemon a loopback address of its own where connections pass a relay."""
+        if self._path is None or member.role == "directory":
+            return member
+        number = len(self._started)
+        return msgspec.structs.replace(member, host=f"127.77.{number // 250}.{number % 250 + 1}")
+
+    def settings(self, member: Member) -> list[str]:
+        """Return the section `[tor]`: all share one."""
+        if self._tor is None:
+            return []
+        client = self._tor.clients[0]
+        doors = [f"control = {quoted(client.control)}", f"socks = {quoted(client.socks)}"]
+        return ["[tor]", 'mode = "system"', *doors]
+
+    def testnet_settings(self, member: Member) -> list[str]:
+        """Return the way by the relay on the path."""
+        if self._path is None:
+            return []
+        return [f"host = {quoted(member.host)}", f"path = {quoted(self._path.address)}"]
+
+    async def launch(self, member: Member) -> None:
+        """Start the process."""
+        self._started[member.name] = await start(member)
+
+    async def check(self, members: Sequence[Member]) -> None:
+        """Raise `TransportError` if one has ended."""
+        for member in members:
+            if not processes.is_running(self._started[member.name]):
+                raise TransportError(
+                    f"{member.name} ended: {last_line(Path(member.config).with_name('log'))}"
+                )

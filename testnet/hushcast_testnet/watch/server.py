@@ -1,0 +1,180 @@
+"""The server of the page: loopback only, a handful of files, and one stream of what is going on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from importlib import resources
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import trio
+
+from hushcast_protocol.errors import UsageError
+from hushcast_runtime.transports.streams import LOOPBACK, listen_on_loopback, port_of
+from hushcast_testnet.inventory import describe, load
+from hushcast_testnet.testnet import status_of
+from hushcast_testnet.watch.follower import Follower
+from hushcast_testnet.watch.picture import Picture
+
+try:
+    import h11
+except ImportError:
+    raise UsageError("h11 is missing: install hushcast[watch]") from None
+
+EVERY = 1.0  # seconds between events
+MAX_VIEWERS = 32  # connections at once: a browser opens six
+REQUEST_WITHIN = 20.0  # seconds for a request's head
+_FILES = {
+    "/": ("index.html", "text/html; charset=utf-8"),
+    "/page.css": ("page.css", "text/css; charset=utf-8"),
+    "/page.js": ("page.js", "text/javascript; charset=utf-8"),
+    "/overlay.js": ("overlay.js", "text/javascript; charset=utf-8"),
+    "/icon.svg": ("icon.svg", "image/svg+xml"),
+}
+# Nothing from elsewhere, nothing inline: the page could not reach the network if it wanted to.
+_HEADERS = [
+    ("Cache-Control", "no-store"),
+    ("Content-Security-Policy", "default-src 'self'; base-uri 'none'; frame-ancestors 'none'"),
+    ("Cross-Origin-Resource-Policy", "same-origin"),
+    ("Referrer-Policy", "no-referrer"),
+    ("X-Content-Type-Options", "nosniff"),
+    ("Connection", "close"),
+]
+
+
+async def serve(directory: Path, port: int, ready: Callable[[str], None]) -> None:
+    """Serve the page of a running testnet until cancelled; `ready` hears its address.
+
+    Raises `UsageError` if there is no testnet, `TransportError` if the port is taken.
+    """
+    load(directory)
+    listener = await listen_on_loopback(port)
+    watch = _Watch(directory, port_of(listener))
+    limiter = trio.CapacityLimiter(MAX_VIEWERS)
+
+    async def handle(stream: trio.SocketStream) -> None:
+        async with limiter, stream:
+            with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                await watch.answer(stream)
+
+    ready(f"http://{LOOPBACK}:{port_of(listener)}/")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(watch.follow)
+        await trio.serve_listeners(handle, [listener])
+
+
+class _Watch:
+    """One testnet being watched, by however many viewers."""
+
+    def __init__(self, directory: Path, port: int) -> None:
+        self._directory = directory
+        self._hosts = {f"{LOOPBACK}:{port}".encode(), f"localhost:{port}".encode()}
+        self._picture = Picture()
+        self._follower = Follower(directory / "traces")
+        self._common: dict[str, Any] = {}
+        self._changed = trio.Event()
+
+    async def follow(self) -> None:
+        """Look at traces and daemons again and again."""
+        self._read()
+        self._picture.moves()  # what moved before anybody watched
+        while True:
+            self._read()
+            self._common = await self._look()
+            self._changed.set()
+            self._changed = trio.Event()
+            await trio.sleep(EVERY)
+
+    def _read(self) -> None:
+        for name, record in self._follower.new():
+            self._picture.take(name, record)
+
+    async def _look(self) -> dict[str, Any]:
+        described: dict[str, dict[str, Any]] = {}
+
+        async def ask(member: Any) -> None:
+            with trio.move_on_after(EVERY):
+                described[member.name] = await describe(member)
+
+        async with trio.open_nursery() as nursery:
+            for member in load(self._directory).members:
+                if member.role != "directory":
+                    nursery.start_soon(ask, member)
+        status = status_of(self._directory, described)
+        sent = self._picture.load()
+        for node in status["nodes"]:
+            told = described.get(node["name"], {})
+            node["ready"] = bool(told.get("ready"))
+            node["sent"] = sent.get(node["name"], 0)
+            node |= {name: told.get(name, 0) for name in ("links", "leases", "subscriptions")}
+        return {
+            **status,
+            "subscriptions": self._picture.subscriptions(),
+            "moves": self._picture.moves(),
+            "figures": self._picture.figures(),
+        }
+
+    async def answer(self, stream: trio.SocketStream) -> None:
+        """Answer one request; a connection carries no other."""
+        connection = h11.Connection(h11.SERVER, max_incomplete_event_size=16 * 1024)
+        try:
+            with trio.fail_after(REQUEST_WITHIN):
+                request = await _request(connection, stream)
+        except (h11.RemoteProtocolError, trio.TooSlowError):
+            return
+        if request is None:
+            return
+        target = urlsplit(request.target.decode("ascii", "replace"))
+        # A name that leads here but is not ours is another site's, which would read what we say.
+        if dict(request.headers).get(b"host") not in self._hosts:
+            await _send(connection, stream, 421, "text/plain", b"this page has another name\n")
+        elif request.method != b"GET":
+            await _send(connection, stream, 405, "text/plain", b"there is nothing to change here\n")
+        elif target.path in _FILES:
+            name, kind = _FILES[target.path]
+            page = resources.files(__package__) / "page" / name
+            await _send(connection, stream, 200, kind, page.read_bytes())
+        elif target.path == "/events":
+            await self._tell(connection, stream, parse_qs(target.query).get("subscription", [""])[0])
+        else:
+            await _send(connection, stream, 404, "text/plain", b"there is nothing here\n")
+
+    async def _tell(self, connection: h11.Connection, stream: trio.SocketStream, mailbox: str) -> None:
+        await stream.send_all(_head(connection, 200, "text/event-stream"))
+        while True:
+            if self._common:
+                event = json.dumps({**self._common, "tree": self._picture.tree(mailbox)})
+                await stream.send_all(connection.send(h11.Data(f"data: {event}\n\n".encode())) or b"")
+            await self._changed.wait()
+
+
+async def _request(connection: h11.Connection, stream: trio.SocketStream) -> h11.Request | None:
+    while True:
+        event = connection.next_event()
+        if event is h11.NEED_DATA:
+            connection.receive_data(await stream.receive_some(16 * 1024))
+        elif isinstance(event, h11.Request):
+            return event
+        else:
+            return None
+
+
+def _head(connection: h11.Connection, status: int, kind: str) -> bytes:
+    response = h11.Response(status_code=status, headers=[("Content-Type", kind), *_HEADERS])
+    return connection.send(response) or b""
+
+
+async def _send(
+    connection: h11.Connection, stream: trio.SocketStream, status: int, kind: str, body: bytes
+) -> None:
+    head = _head(connection, status, kind)
+    rest = (connection.send(h11.Data(body)) or b"") + (connection.send(h11.EndOfMessage()) or b"")
+    await stream.send_all(head + rest)
+
+
+def watch(directory: Path, port: int, ready: Callable[[str], None]) -> None:
+    """Serve the page until interrupted."""
+    trio.run(serve, directory.absolute(), port, ready)

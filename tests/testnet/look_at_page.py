@@ -1,0 +1,150 @@
+"""Looks at the page of a running testnet in headless Chromium and prints what there is, as one JSON object.
+
+`python look_at_page.py DIRECTORY SCREENSHOT DELIVERED` waits until so many deliveries are shown. Speaks
+WebDriver to Debian's chromedriver with the standard library alone.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+WITHIN = 120.0  # seconds for anything to appear, on a busy machine
+ARGUMENTS = [
+    *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+    "--window-size=1400,950",
+]
+READ = """
+const all = (selector) => [...document.querySelectorAll(selector)];
+const cells = (column) => all(`tbody tr > :nth-child(${column})`).map((cell) => cell.firstChild.data);
+return {
+  names: cells(1), states: cells(2), pids: cells(3),
+  drawn: all("#overlay .node").map((node) => node.dataset.name).sort(),
+  edges: all("#overlay .edge").length,
+  options: all("#subscription option").map((option) => option.value),
+  figures: Object.fromEntries(all(".figure").map((card) => [card.dataset.name, card.firstChild.textContent])),
+  facts: Object.fromEntries(all("#facts div").map(
+    (pair) => [...pair.children].map((part) => part.textContent))),
+  elsewhere: performance.getEntries().map((entry) => entry.name)
+    .filter((name) => /^\\w+:/.test(name) && !name.startsWith(location.origin)),
+  contrast: [getComputedStyle(document.body).color, getComputedStyle(document.body).backgroundColor],
+};
+"""
+FOCUS = "return document.activeElement.tagName"
+CHOOSE = """
+const choice = document.querySelector("#subscription");
+choice.selectedIndex = 1;
+choice.dispatchEvent(new Event("change"));
+"""
+
+
+class Browser:
+    """One session of a chromedriver."""
+
+    def __init__(self, port: int, profile: str) -> None:
+        self._base = f"http://127.0.0.1:{port}"
+        options = {"args": [*ARGUMENTS, f"--user-data-dir={profile}"], "binary": "/usr/bin/chromium"}
+        wanted = {"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}
+        session = self._post("/session", {"capabilities": {"alwaysMatch": wanted}})
+        self._base += f"/session/{session['sessionId']}"
+
+    def _post(self, path: str, body: dict[str, Any]) -> Any:
+        request = urllib.request.Request(self._base + path, json.dumps(body).encode(), method="POST")
+        with urllib.request.urlopen(request, timeout=WITHIN) as answer:
+            return json.load(answer)["value"]
+
+    def go(self, url: str) -> None:
+        self._post("/url", {"url": url})
+
+    def run(self, script: str) -> Any:
+        return self._post("/execute/sync", {"script": script, "args": []})
+
+    def press(self, key: str) -> None:
+        press = [{"type": kind, "value": key} for kind in ("keyDown", "keyUp")]
+        self._post("/actions", {"actions": [{"type": "key", "id": "keys", "actions": press}]})
+
+    def prefer(self, scheme: str) -> None:
+        media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+        self._post("/goog/cdp/execute", {"cmd": "Emulation.setEmulatedMedia", "params": media})
+
+    def console(self) -> list[str]:
+        return [entry["message"] for entry in self._post("/se/log", {"type": "browser"})]
+
+    def shoot(self, file: Path) -> None:
+        with urllib.request.urlopen(f"{self._base}/screenshot", timeout=WITHIN) as answer:
+            file.write_bytes(base64.b64decode(json.load(answer)["value"]))
+
+    def close(self) -> None:
+        request = urllib.request.Request(self._base, method="DELETE")
+        urllib.request.urlopen(request, timeout=WITHIN).close()
+
+
+def until(true: Callable[[], Any]) -> Any:
+    """Return what `true` returns once it is something."""
+    end = time.monotonic() + WITHIN
+    while time.monotonic() < end:
+        if found := true():
+            return found
+        time.sleep(0.1)
+    raise TimeoutError("the page does not show what it should")
+
+
+def look(url: str, port: int, profile: str, shot: Path, delivered: str) -> dict[str, Any]:
+    """Open the page, choose a subscription, walk through it by keyboard; return what was seen."""
+    browser = Browser(port, profile)
+    try:
+        browser.go(url)
+        until(lambda: browser.run(READ)["figures"].get("delivered") == delivered)
+        focused = []
+        for _ in range(3):
+            browser.press("\ue004")  # tab
+            focused.append(browser.run(FOCUS))
+        until(lambda: len(browser.run(READ)["options"]) > 1)
+        browser.run(CHOOSE)
+        until(lambda: browser.run(READ)["edges"])
+        browser.prefer("dark")
+        dark = browser.run(READ)["contrast"]
+        browser.shoot(shot.with_stem(f"{shot.stem}-dark"))
+        browser.prefer("light")
+        seen = browser.run(READ) | {"focused": focused, "dark": dark}
+        browser.shoot(shot)
+        return seen | {"console": browser.console()}
+    finally:
+        browser.close()
+
+
+def main() -> None:
+    """Start page, driver and browser; end all three."""
+    directory, shot, delivered = sys.argv[1:]
+    page = subprocess.Popen(
+        [sys.executable, "-m", "hushcast_cli.main", "testnet", "watch", "--dir", directory, "--json"],
+        stdout=subprocess.PIPE,
+    )
+    driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE, text=True)
+    try:
+        assert page.stdout is not None
+        assert driver.stdout is not None
+        url = json.loads(page.stdout.readline())["url"]
+        for line in driver.stdout:
+            if "started successfully on port" in line:
+                port = int(line.rstrip(".\n").rpartition(" ")[2])
+                break
+        with tempfile.TemporaryDirectory(prefix="hushcast-chromium-") as profile:
+            print(json.dumps(look(url, port, profile, Path(shot), delivered)))
+    finally:
+        for process in (driver, page):
+            process.terminate()
+            process.wait()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,148 @@
+"""Testnets in containers: who can reach whom, one message end to end, a partition that heals."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import trio
+
+from hushcast_node.control.client import ask
+from hushcast_node.control.words import Delivered, Publish, Published, Subscribe, Subscribed
+from hushcast_protocol.errors import UsageError
+from hushcast_runtime.transports.base import TransportError
+from hushcast_testnet import testnet
+from hushcast_testnet.chaos.containers import container_breaker
+from hushcast_testnet.chaos.plan import Fault
+from hushcast_testnet.containers.compose import Containers, Daemon, Frame, Tor, compose
+from hushcast_testnet.containers.engine import Engine, find_engine
+from hushcast_testnet.containers.ground import ContainerGround
+
+WITHIN = 240.0  # seconds for anything between daemons, on a busy machine
+
+
+def composed() -> dict:
+    containers = Containers(
+        Engine("docker"), "p", "/t/compose.yaml", {"authority0": "10.1.2.10", "r-tor": "10.1.2.11"}
+    )
+    tors = [
+        Tor("authority0", Path("/t/tor/authority0/torrc"), (Path("/t/tor/authority0"),)),
+        Tor("r-tor", Path("/t/r/r-tor/torrc"), (Path("/t/r/r-tor"), Path("/t/r/doors"))),
+    ]
+    daemons = [Daemon("r", "hushcast_node", Path("/t/r/config.toml"), (Path("/t/r"), Path("/t/traces")))]
+    return json.loads(compose(Frame(containers, "image", "7:8"), "10.1.2.0/24", tors, daemons))
+
+
+def test_a_daemon_has_no_network_and_a_tor_no_way_out() -> None:
+    made = composed()
+    assert made["services"]["r"]["network_mode"] == "none"
+    assert "networks" not in made["services"]["r"]
+    assert made["networks"]["tor"]["internal"] is True
+    assert made["services"]["authority0"]["networks"] == {"tor": {"ipv4_address": "10.1.2.10"}}
+
+
+def test_containers_have_no_rights_and_see_what_is_theirs() -> None:
+    for name, service in composed()["services"].items():
+        assert service["cap_drop"] == ["ALL"]
+        assert service["read_only"] is True
+        assert service["security_opt"] == ["no-new-privileges"]
+        assert service["user"] == "7:8"
+        assert "ports" not in service
+        assert "privileged" not in service
+        assert service["container_name"] == f"p-{name}"
+    assert composed()["services"]["r"]["volumes"] == ["/t/r:/t/r", "/t/traces:/t/traces"]
+    assert composed()["services"]["r-tor"]["volumes"] == ["/t/r/r-tor:/t/r/r-tor", "/t/r/doors:/t/r/doors"]
+
+
+def test_containers_want_tor_and_no_more_daemons_than_their_network_has_room_for(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="tor"):
+        testnet.up(tmp_path / "net", 1, 0, "tcp", backend="containers")
+
+    async def prepare() -> None:
+        names = [f"relay-{number}" for number in range(300)]
+        await ContainerGround(tmp_path).prepare(names, lambda **changes: None, lambda text: None)
+
+    with pytest.raises(UsageError, match="200"):
+        trio.run(prepare)
+
+
+@pytest.fixture
+def containers(tmp_path: Path) -> Iterator[Path]:
+    try:
+        engine = trio.run(find_engine)
+    except UsageError as error:
+        pytest.skip(f"NO CONTAINERS HERE, NOT TESTED: {error}")
+    directory = tmp_path / "net"
+    testnet.up(directory, 4, 2, "tor", 30, breakable=True, backend="containers")
+    made = testnet.load(directory).containers
+    assert made is not None
+    try:
+        yield directory
+    finally:
+        testnet.down(directory)
+    left = trio.run(engine.run, "ps", "--all", "--filter", f"name={made.project}", "--format", "{{.Names}}")
+    assert left.split() == []
+    assert made.network not in trio.run(engine.run, "network", "ls", "--format", "{{.Name}}").split()
+
+
+@pytest.mark.tor
+@pytest.mark.processes
+async def test_six_daemons_a_message_and_a_partition_that_heals(containers: Path) -> None:
+    net = testnet.load(containers)
+    assert net.containers is not None
+    sockets = {member.name: Path(member.socket or "") for member in net.members}
+    with trio.fail_after(WITHIN):
+        async with ask(sockets["client-1"], Subscribe("t")) as listening:
+            assert isinstance(await listening.next(), Subscribed)
+            first = await publish(sockets["client-2"], "before")
+            await arrive(listening, {first})
+            await nothing_is_reached_by(net.containers, "client-1")
+            breaker = await container_breaker(net)
+            assert {"stop", "kill", "restart", "pause", "cut", "skew"} <= set(breaker.kinds)
+            await breaker.begin(Fault("cut", "client-1", 0, 1))
+            with pytest.raises(TransportError):  # its tor has no network either
+                await connect(net.containers, "client-1-tor")
+            while_cut = {await publish(sockets["client-2"], str(number)) for number in range(3)}
+            await breaker.end(Fault("cut", "client-1", 0, 1))
+            await connect(net.containers, "client-1-tor")
+            await arrive(listening, while_cut)
+    status = await trio.to_thread.run_sync(testnet.status, containers)
+    assert status["ready"] is True
+    assert all(node["pid"] for node in status["nodes"])
+
+
+async def publish(socket: Path, text: str) -> str:
+    async with ask(socket, Publish("t", text.encode())) as conversation:
+        answer = await conversation.next()
+    assert isinstance(answer, Published), answer
+    return answer.id
+
+
+async def arrive(listening, ids: set[str]) -> None:
+    shown: list[str] = []
+    while set(shown) != ids:
+        event = await listening.next()
+        assert isinstance(event, Delivered)
+        shown.append(event.id)
+        await listening.shown(event.cursor)
+    assert len(shown) == len(ids)
+
+
+async def connect(containers: Containers, service: str) -> None:
+    """Connect from a container to a tor of another; raise `TransportError` if that cannot be."""
+    address = (containers.addresses["authority0"], 9001)
+    script = f"import socket; socket.create_connection({address!r}, 5)"
+    await containers.engine.run("exec", containers.name(service), "python3", "-c", script)
+
+
+async def nothing_is_reached_by(containers: Containers, service: str) -> None:
+    devices = await containers.engine.run("exec", containers.name(service), "ls", "/sys/class/net")
+    assert devices.split() == ["lo"]
+    with pytest.raises(TransportError, match="unreachable"):
+        await connect(containers, service)
+    await connect(containers, f"{service}-tor")
+    outer = "import socket; socket.create_connection(('192.0.2.1', 80), 5)"
+    with pytest.raises(TransportError):
+        await containers.engine.run("exec", containers.name(f"{service}-tor"), "python3", "-c", outer)

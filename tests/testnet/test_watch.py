@@ -1,0 +1,219 @@
+"""The page of a testnet: what it serves, what it refuses, and what a browser makes of it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import pytest
+import trio
+
+from hushcast_node.control.client import ask
+from hushcast_node.control.words import Delivered, Publish, Published, Subscribe, Subscribed
+from hushcast_testnet import testnet
+from hushcast_testnet.watch.follower import Follower
+from hushcast_testnet.watch.picture import Picture
+from hushcast_testnet.watch.server import serve
+
+ROOT = Path(__file__).parents[2]
+DRIVER = Path(__file__).with_name("look_at_page.py")
+KEYS = {name: (name[-1] * 64) for name in ("relay-1", "relay-2", "relay-3")}
+MAILBOX = "f" * 64
+
+
+def picture() -> Picture:
+    made = Picture()
+    for name, key in KEYS.items():
+        made.take(name, {"kind": "started", "node": key, "role": "relay"})
+    made.take("client-1", {"kind": "started", "node": "client-1", "role": "client"})
+    made.take("client-1", {"kind": "subscribed", "topic": "t", "mailbox": MAILBOX})
+    tree = {KEYS["relay-1"]: None, KEYS["relay-2"]: KEYS["relay-1"], KEYS["relay-3"]: KEYS["relay-1"]}
+    made.take("client-1", {"kind": "installed", "mailbox": MAILBOX, "day": 7, "tree": tree})
+    return made
+
+
+def test_a_tree_is_shown_by_names() -> None:
+    assert picture().tree(MAILBOX) == {"relay-1": None, "relay-2": "relay-1", "relay-3": "relay-1"}
+    assert picture().tree("0" * 64) is None
+    assert picture().subscriptions() == [{"id": MAILBOX, "topic": "t", "owner": "client-1", "relays": 3}]
+
+
+def test_the_newest_tree_counts_and_an_ended_subscription_none() -> None:
+    made = picture()
+    made.take(
+        "client-1", {"kind": "installed", "mailbox": MAILBOX, "day": 8, "tree": {KEYS["relay-2"]: None}}
+    )
+    assert made.tree(MAILBOX) == {"relay-2": None}
+    made.take("client-1", {"kind": "unsubscribed", "topic": "t", "mailbox": MAILBOX})
+    assert made.subscriptions() == []
+    assert made.tree(MAILBOX) is None
+
+
+def test_moves_are_told_once_and_figures_add_up() -> None:
+    made = picture()
+    made.take("relay-2", {"kind": "drop", "message": "ab" * 32, "time": 10.0})
+    made.take("relay-2", {"kind": "sent", "message": "ab" * 32, "time": 10.1, "next": KEYS["relay-1"]})
+    made.take("relay-1", {"kind": "sent", "message": "ab" * 32, "time": 10.2, "next": MAILBOX})
+    made.take("client-1", {"kind": "delivered", "message": "ab" * 32, "time": 10.3, "tokens": []})
+    made.take("client-1", {"kind": "delivered", "message": "ab" * 32, "time": 10.4, "topic": "t"})
+    made.take("client-2", {"kind": "published", "message": "ab" * 32, "topic": "t", "origins": ["x"]})
+    made.take("client-2", {"kind": "published", "message": "cd" * 32, "topic": "t", "origins": []})
+    ways = [(move["from"], move["to"]) for move in made.moves()]
+    assert ways == [("", "relay-2"), ("relay-2", "relay-1"), ("relay-1", "client-1")]
+    assert made.moves() == []
+    assert made.figures() == {"published": 1, "delivered": 1, "transmissions": 2, "delay_p50": 0.4}
+    assert made.load() == {"relay-1": 1, "relay-2": 1}
+
+
+def test_the_follower_reads_whole_lines_once(tmp_path: Path) -> None:
+    follower = Follower(tmp_path)
+    file = tmp_path / "relay-1.truth.jsonl"
+    assert list(follower.new()) == []
+    file.write_text('{"a": 1}\n{"a": 2}\n{"a"')
+    assert list(follower.new()) == [("relay-1", {"a": 1}), ("relay-1", {"a": 2})]
+    assert list(follower.new()) == []
+    with file.open("a") as more:
+        more.write(': 3}\n{"half\n{"a": 4}\n')
+    assert list(follower.new()) == [("relay-1", {"a": 3}), ("relay-1", {"a": 4})]
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Path:
+    """A testnet without daemons: enough to serve a page of."""
+    (tmp_path / "testnet.json").write_text(
+        json.dumps({"transport": "tcp", "epoch": 30, "began": 0.0, "members": [], "tor": None})
+    )
+    return tmp_path
+
+
+@asynccontextmanager
+async def served(directory: Path) -> AsyncIterator[int]:
+    ports: list[int] = []
+    up = trio.Event()
+
+    def ready(url: str) -> None:
+        assert url.startswith("http://127.0.0.1:")
+        ports.append(int(url.rstrip("/").rpartition(":")[2]))
+        up.set()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(serve, directory, 0, ready)
+        await up.wait()
+        yield ports[0]
+        nursery.cancel_scope.cancel()
+
+
+async def answer(port: int, request: str) -> bytes:
+    with trio.fail_after(30):
+        async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
+            await stream.send_all(request.replace("\n", "\r\n").encode())
+            data = b""
+            with suppress(trio.BrokenResourceError):  # it closed before it had read all
+                while piece := await stream.receive_some():
+                    data += piece
+            return data
+
+
+def get(path: str, host: str, method: str = "GET") -> str:
+    return f"{method} {path} HTTP/1.1\nHost: {host}\n\n"
+
+
+@pytest.mark.parametrize("path", ["/", "/page.css", "/page.js", "/overlay.js", "/icon.svg"])
+async def test_its_files_are_served_with_a_policy_that_lets_nothing_out(empty: Path, path: str) -> None:
+    async with served(empty) as port:
+        said = await answer(port, get(path, f"127.0.0.1:{port}"))
+        assert said.startswith(b"HTTP/1.1 200")
+        assert b"Content-Security-Policy: default-src 'self'" in said
+        assert said == await answer(port, get(path, f"localhost:{port}"))
+
+
+@pytest.mark.parametrize("host", ["example.org", "127.0.0.1", "localhost", "127.0.0.1:1", ""])
+async def test_another_name_is_refused(empty: Path, host: str) -> None:
+    async with served(empty) as port:
+        for path in ("/", "/events"):
+            assert (await answer(port, get(path, host))).startswith(b"HTTP/1.1 421")
+
+
+async def test_nothing_else_is_answered(empty: Path) -> None:
+    async with served(empty) as port:
+        us = f"127.0.0.1:{port}"
+        assert (await answer(port, get("/", us, "POST"))).startswith(b"HTTP/1.1 405")
+        for path in ("/../testnet.json", "/testnet.json", "/page", "/%2e%2e/testnet.json"):
+            assert (await answer(port, get(path, us))).startswith(b"HTTP/1.1 404")
+        assert await answer(port, "nonsense\n\n") == b""
+        assert await answer(port, "GET / HTTP/1.1\nX: " + "y" * 100_000 + "\n\n") == b""
+
+
+async def test_events_tell_the_state(empty: Path) -> None:
+    async with served(empty) as port, await trio.open_tcp_stream("127.0.0.1", port) as stream:
+        await stream.send_all(get("/events", f"127.0.0.1:{port}").replace("\n", "\r\n").encode())
+        data = b""
+        with trio.fail_after(30):
+            while b"\n\n" not in data:
+                data += await stream.receive_some()
+    state = json.loads(data.partition(b"data: ")[2].partition(b"\n\n")[0])
+    assert state["ready"] is False
+    assert state["nodes"] == []
+    assert state["figures"] == {"published": 0, "delivered": 0, "transmissions": 0, "delay_p50": None}
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[Path]:
+    directory = tmp_path / "net"
+    testnet.up(directory, 6, 2, "tcp", 60)
+    yield directory
+    testnet.down(directory)
+
+
+async def converse(directory: Path) -> None:
+    """Subscribe with one client, publish five messages with the other, wait until all have come."""
+    sockets = {m.name: Path(m.socket or "") for m in testnet.load(directory).members}
+    with trio.fail_after(120):
+        async with ask(sockets["client-1"], Subscribe("watched")) as listening:
+            assert isinstance(await listening.next(), Subscribed)
+            for number in range(5):
+                async with ask(sockets["client-2"], Publish("watched", str(number).encode())) as conversation:
+                    assert isinstance(await conversation.next(), Published)
+            for _ in range(5):
+                assert isinstance(await listening.next(), Delivered)
+
+
+@pytest.mark.processes
+@pytest.mark.skipif(shutil.which("chromedriver") is None, reason="NO CHROMIUM: the page was not looked at")
+def test_a_browser_shows_every_daemon_and_the_figures_of_status(running: Path, tmp_path: Path) -> None:
+    shot = tmp_path / "page.png"
+    trio.run(converse, running)
+    done = subprocess.run(
+        [sys.executable, str(DRIVER), str(running), str(shot), "5"],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    seen = json.loads(done.stdout.splitlines()[-1])
+    status = testnet.status(running)
+    assert seen["console"] == []
+    assert seen["elsewhere"] == []
+    assert seen["names"] == [node["name"] for node in status["nodes"]]
+    assert seen["drawn"] == sorted(seen["names"])
+    assert seen["pids"] == [str(node["pid"]) for node in status["nodes"]]
+    assert seen["states"] == ["ready"] * 8
+    assert seen["facts"] == {
+        "transport": "tcp",
+        "epoch": "60 s",
+        "directory's pid": str(status["directory"]["pid"]),
+    }
+    assert seen["figures"]["daemons ready"] == "8 of 8"
+    assert seen["figures"]["published"] == "5"
+    assert seen["figures"]["delivered"] == "5"
+    assert seen["figures"]["median delay"].endswith("s")
+    assert seen["edges"] == 6  # of a tree of all relays
+    assert seen["contrast"] != seen["dark"]
+    assert seen["focused"] == ["A", "SELECT", "DIV"]
+    assert shot.stat().st_size > 20_000
