@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo test quick check bench format clean setup
+.PHONY: help demo test quick check bench dist deb format clean setup
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -25,12 +25,19 @@ check: setup  ## style, types and formatting
 bench: setup  ## speed beside what people would use instead; CHECK=1 fails where a target is missed
 	$(BIN)/python -m benchmarks.bench $(if $(CHECK),--check)
 
+dist: setup  ## wheel and sdist, in dist/
+	rm -f dist/*.whl dist/*.tar.gz
+	$(BIN)/python -m build --outdir dist
+
+deb: dist  ## a Debian package that needs no registry, in dist/
+	tools/build-deb
+
 format: setup  ## put the code into shape
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 clean:  ## remove what the other targets made
-	rm -rf .venv .venv-bench .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-bench dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 setup: .venv/installed
 
