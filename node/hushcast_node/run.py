@@ -11,6 +11,7 @@ import trio
 
 from hushcast_node.control.server import ControlServer
 from hushcast_node.daemon import Daemon, Parts
+from hushcast_node.doctor import Doctor
 from hushcast_node.identity import Identity, load_identity
 from hushcast_node.tracing import FileTracer, NoTracer, Tracer
 from hushcast_runtime.config import NodeSettings, directory_address
@@ -39,6 +40,7 @@ class _Node:
         self._settings = settings
         self._env = system_environment()
         self._counters = Counters()
+        self._doctor = Doctor(settings, self._env)
         self._tor: TorTransport | None = None
         self._daemon: Daemon | None = None
 
@@ -46,7 +48,9 @@ class _Node:
         """Start everything: the control socket first, so that `status` can show the rest."""
         settings, env = self._settings, self._env
         state = Path(settings.state)
-        control = ControlServer(settings.socket_path(), self._status, self._counters, settings.socket_group)
+        control = ControlServer(
+            settings.socket_path(), self._status, self._doctor.examine, self._counters, settings.socket_group
+        )
         await nursery.start(control.run)
         if (endpoint := settings.metrics_endpoint()) is not None:
             metrics = MetricsServer(self._counters, lambda: readings(self._status()))
@@ -56,7 +60,7 @@ class _Node:
         store = SqliteStore(state / "state.db")
         try:
             transport = await open_transport(settings, nursery, self._announce)
-            self._daemon = Daemon(
+            self._daemon = self._doctor.daemon = Daemon(
                 Parts(
                     settings.network.network(),
                     settings.profile(),
@@ -94,7 +98,7 @@ class _Node:
         return Health(True, f"{settings.role}: working, {relays} relays in the roster")
 
     def _announce(self, tor: TorTransport) -> None:
-        self._tor = tor
+        self._tor = self._doctor.tor = tor
 
     def _status(self) -> dict[str, Any]:
         status: dict[str, Any] = {"ready": False, "role": self._settings.role}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,10 @@ from hushcast_node.control.words import (
     Answer,
     Delivered,
     Described,
+    Examine,
+    Examined,
     Failed,
+    Finding,
     Listed,
     Publish,
     Published,
@@ -48,7 +51,7 @@ log = structlog.get_logger("control")
 
 
 class ControlServer:
-    """Serves applications; until the daemon is up it answers `status` only.
+    """Serves applications; until the daemon is up it answers `status` and `doctor` only.
 
     Whoever can open the socket is trusted: its file mode is the access control, 0600 or, with `socket_group`,
     0660.
@@ -58,12 +61,14 @@ class ControlServer:
         self,
         path: Path,
         status: Callable[[], dict[str, Any]],
+        examine: Callable[[], Awaitable[list[Finding]]],
         counters: Counters,
         group: str | None = None,
     ) -> None:
         self._path = path
         self._group = group
         self._status = status
+        self._examine = examine
         self._counters = counters
         self._service: PubSub | None = None
         self._connections = trio.CapacityLimiter(MAX_CONNECTIONS)
@@ -109,6 +114,8 @@ class ControlServer:
     async def _answer(self, request: Request) -> Answer:
         if isinstance(request, Status):
             return Described(self._status())
+        if isinstance(request, Examine):
+            return Examined(await self._examine())
         service = self._ready()
         if isinstance(request, Subscriptions):
             return Listed(service.subscriptions())

@@ -58,13 +58,17 @@ class Status(_Line, frozen=True, tag_field="op", tag="status"):
     """Describe the daemon."""
 
 
+class Examine(_Line, frozen=True, tag_field="op", tag="examine"):
+    """Look for what keeps the daemon from working."""
+
+
 class Shown(_Line, frozen=True, tag_field="op", tag="shown"):
     """The application has shown all messages up to `cursor`."""
 
     cursor: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
-Request = Publish | Subscribe | Unsubscribe | Subscriptions | Status
+Request = Publish | Subscribe | Unsubscribe | Subscriptions | Status | Examine
 
 
 class Published(_Line, frozen=True, tag_field="event", tag="published"):
@@ -114,6 +118,21 @@ class Described(_Line, frozen=True, tag_field="event", tag="status"):
     status: dict[str, Any]
 
 
+class Finding(_Line, frozen=True):
+    """What was found of one thing that a daemon needs, and what to do about it."""
+
+    check: str
+    verdict: Literal["good", "warning", "bad"]
+    found: str
+    advice: str = ""
+
+
+class Examined(_Line, frozen=True, tag_field="event", tag="examined"):
+    """What was found."""
+
+    findings: list[Finding]
+
+
 class Failed(_Line, frozen=True, tag_field="event", tag="failed"):
     """The request was not carried out: its words were wrong, or daemon or network declined."""
 
@@ -121,7 +140,7 @@ class Failed(_Line, frozen=True, tag_field="event", tag="failed"):
     reason: str
 
 
-Answer = Published | Subscribed | Delivered | Unsubscribed | Listed | Described | Failed
+Answer = Published | Subscribed | Delivered | Unsubscribed | Listed | Described | Examined | Failed
 
 encode_line = msgspec.json.Encoder().encode
 _decode_request = msgspec.json.Decoder(Request).decode

@@ -141,6 +141,12 @@ class TorTransport:
             raise
         return service
 
+    async def getinfo(self, key: str) -> str:
+        """Return what tor says to a GETINFO key; raises `TransportError`."""
+        if self._control is None:
+            raise TransportError("tor is not connected")
+        return await self._control.getinfo(key)
+
     async def _withdraw(self, service: TorListener) -> None:
         if self._services.get(service.service) is not service:
             return
