@@ -11,11 +11,11 @@ help:  ## list the targets
 demo: setup tor  ## watch it work: a private Tor network, ten relays, messages that arrive
 	$(BIN)/hushcast testnet demo
 
-test: setup tor  ## all tests, those with a real Tor, real processes and whole networks included
+test: setup tor podman  ## all tests, those with a real Tor, processes, containers and whole networks
 	$(BIN)/pytest
 
-quick: setup  ## the tests that take no Tor, no processes and no patience
-	$(BIN)/pytest -m "not tor and not processes and not network"
+quick: setup  ## the tests that take no Tor, processes, containers or patience
+	$(BIN)/pytest -m "not tor and not processes and not containers and not network"
 
 check: setup  ## style, types and formatting
 	$(BIN)/ruff check .
@@ -50,6 +50,9 @@ setup: .venv/installed
 	$(BIN)/pip install --quiet --disable-pip-version-check --use-pep517 --editable '.[dev]'
 	@touch $@
 
-.PHONY: tor
+.PHONY: tor podman
 tor:
 	@tools/require-tor
+
+podman:
+	@tools/require-podman
