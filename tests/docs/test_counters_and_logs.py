@@ -44,3 +44,12 @@ def test_every_log_event_is_listed() -> None:
     listed = [(cells[0].strip("`"), cells[1]) for cells in table]
     assert len(listed) == len(set(listed))
     assert set(listed) == _events()
+    for event, level, _, advice in (cells[:4] for cells in table):
+        assert level not in ("warning", "error") or advice != "–", f"{event}: what is to be done?"
+
+
+def test_events_are_plain_words() -> None:
+    for event, _ in _events():
+        assert event[0].islower(), event
+        assert not event.endswith((".", "!")), event
+        assert not set(event) & set("_{}%\n"), event
