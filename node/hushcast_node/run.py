@@ -43,6 +43,7 @@ class _Node:
         self._doctor = Doctor(settings, self._env)
         self._tor: TorTransport | None = None
         self._daemon: Daemon | None = None
+        self._serves = False
 
     async def live(self, nursery: trio.Nursery) -> None:
         """Start everything: the control socket first, so that `status` can show the rest."""
@@ -77,6 +78,7 @@ class _Node:
             async with trio.open_nursery() as living:
                 await living.start(self._daemon.run)
                 control.open(self._daemon)
+                self._serves = True
                 log.info("running", role=settings.role)
         finally:
             store.close()
@@ -85,9 +87,10 @@ class _Node:
     def health(self) -> Health:
         """Tell how far the node is: Tor, the onion service, the roster."""
         settings, tor, daemon = self._settings, self._tor, self._daemon
-        if daemon is None:
-            waiting = "starting" if tor is None else f"waiting for tor: {tor.state.percent} %"
-            return Health(False, waiting)
+        if daemon is None or not self._serves:
+            if tor is not None and tor.state.percent < 100:
+                return Health(False, f"waiting for tor: {tor.state.percent} %")
+            return Health(False, "starting")
         if daemon.rosters.newest is None:
             return Health(False, "waiting for a roster from the directory")
         if not daemon.ready:

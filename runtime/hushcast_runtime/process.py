@@ -43,7 +43,8 @@ def run_until_signal(
     ended the daemon, `UsageError` if another one uses its state.
     """
     configure_logs(settings.log.level, settings.log.json)
-    forbid_core_dumps()
+    if not (isinstance(settings, NodeSettings) and settings.testnet):
+        forbid_core_dumps()  # a testnet's daemons are there to be looked into
     state = private_directory(Path(settings.state))
     with _locked(state):
         try:
