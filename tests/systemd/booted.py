@@ -32,7 +32,11 @@ def missing() -> str:
         return f"{', '.join(absent)} is missing; tools/require-podman installs it"
     if os.geteuid() != 0:
         return "booting systemd in a container takes root"
-    return ""
+    image = _run([str(ROOT / "tools" / "debian-image"), IMAGE, *PACKAGES], within=900, check=False)
+    if image.returncode != 0:
+        return f"no image of this Debian can be made: {image.stderr.strip()}"
+    tried = _run(["podman", "run", "--rm", "--privileged", IMAGE, "true"], WITHIN, check=False)
+    return f"podman runs no containers here: {tried.stderr.strip()}" if tried.returncode != 0 else ""
 
 
 def podman(*arguments: str | Path, within: float = WITHIN, stdin: str | None = None) -> str:
@@ -53,8 +57,6 @@ def _run(
 @contextmanager
 def boot() -> Iterator[Machine]:
     """Boot a machine; it is gone when the block ends."""
-    image = [str(ROOT / "tools" / "debian-image"), IMAGE, *PACKAGES]
-    _run(image, within=900)
     name = f"hushcast-test-{os.getpid()}"
     options = ["--systemd=always", "--privileged", "--name", name]
     podman("run", "--detach", *options, IMAGE, "/sbin/init")
