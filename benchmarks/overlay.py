@@ -181,7 +181,9 @@ class Overlay:
         assert self._stream is not None
         assert self._link is not None
         for number, receiver in enumerate(self._receivers):
-            install = Install(os.urandom(16), calendar.day(now), ToRelay(receiver.id), routed)
+            install = Install(
+                os.urandom(16), calendar.day(now), ToRelay(receiver.id), routed, bytes(16), bytes(16)
+            )
             parcel = Parcel(NETWORK.id, daemon.id, calendar.epoch(now), install, 0, ())
             sealed = seal_parcel(parcel, daemon.parcel_key, os.urandom)
             self._link.send(encode(ParcelFrame(number + 1, sealed)))

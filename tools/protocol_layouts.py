@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec.inspect as shapes
 
-from hushcast_protocol import frames, leases, links, messages, parcels, roster, signatures
+from hushcast_protocol import frames, leases, links, messages, parcels, reports, roster, signatures
 from hushcast_protocol.hashes import Domain
 from hushcast_protocol.signatures import Purpose
 
@@ -26,6 +26,7 @@ SECTIONS: dict[str, tuple[type, ...]] = {
     "overlay": (
         frames.Forward,
         frames.Ack,
+        frames.Ping,
         frames.Drop,
         frames.Receipt,
         frames.ParcelFrame,
@@ -33,6 +34,7 @@ SECTIONS: dict[str, tuple[type, ...]] = {
     ),
     "directory": (frames.Register, frames.Registered, frames.Fetch, frames.Rosters, frames.Refused),
     "message": (messages.Message,),
+    "report": (reports.Report, reports.Heard),
     "parcel": (parcels.Parcel, parcels.Onward),
     "instruction": (leases.Install, leases.ToRelay, leases.ToMailbox, leases.Consent, leases.Withdraw),
     "roster": (roster.RosterBody, roster.Network, roster.Entry, roster.Descriptor),
@@ -108,6 +110,8 @@ def _readable(shape: Any) -> str:
     if isinstance(shape, shapes.VarTupleType):
         items = _sized("items", shape.min_length, shape.max_length)
         return f"array of {items}, each: {_readable(shape.item_type)}"
+    if isinstance(shape, shapes.DictType):
+        return f"map of {_readable(shape.key_type)} to {_readable(shape.value_type)}"
     if isinstance(shape, shapes.StructType):
         return f"`{shape.cls.__name__}`"
     if isinstance(shape, shapes.UnionType):
@@ -126,6 +130,8 @@ def _sized(what: str, least: int | None, most: int | None) -> str:
 
 
 def _bounds(shape: shapes.IntType) -> str:
+    if shape.ge is None:
+        return "of any size"
     most = shape.le if shape.le is not None else (shape.lt or 0) - 1
     return f"{shape.ge:,} to " + ("2^48 - 1" if most == 2**48 - 1 else f"{most:,}")
 

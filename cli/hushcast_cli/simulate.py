@@ -11,6 +11,7 @@ from hushcast_protocol.errors import UsageError
 from hushcast_protocol.profile import HARDENED, MAX_DEPTH, PROFILES, Root
 
 _positive = click.IntRange(min=1)
+_share = click.FloatRange(0, 0.9)
 
 
 @click.command()
@@ -46,6 +47,27 @@ _positive = click.IntRange(min=1)
     metavar="DIR",
     help="Write traces into this directory.",
 )
+@click.option("--kill", type=_share, default=0.0, metavar="SHARE", help="Kill these relays at once.")
+@click.option(
+    "--churn",
+    type=_share,
+    default=0.0,
+    metavar="SHARE",
+    help="Relays that go each minute, and come back.",
+)
+@click.option(
+    "--droppers",
+    type=_share,
+    default=0.0,
+    metavar="SHARE",
+    help="Relays that confirm and lose messages.",
+)
+@click.option(
+    "--minutes",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="M",
+    help="Spread the publications over M virtual minutes.",
+)
 @json_option
 @pass_choices
 def simulate(
@@ -59,11 +81,16 @@ def simulate(
     origins: int,
     seed: int,
     traces: Path | None,
+    kill: float,
+    churn: float,
+    droppers: float,
+    minutes: float | None,
 ) -> None:
     """Simulate a network in this process, faster than time.
 
     Counts how many of the (publication, subscriber) pairs were delivered, what was shown twice, and how many
-    messages travelled against the ideal.
+    messages travelled against the ideal. Faults begin after the first tenth of the publications; without
+    --minutes half of these follow at once, and half two epochs later, when trees are repaired.
 
     \b
     Example:
@@ -78,10 +105,14 @@ def simulate(
         raise UsageError(f"--origins {origins}: there are only {nodes} relays")
     from hushcast_cli.output import json_line, text_line, write
     from hushcast_cli.progress import reporting
+    from hushcast_testnet.faults import Faults
     from hushcast_testnet.simulation import Scenario
     from hushcast_testnet.simulation import simulate as run
 
-    scenario = Scenario(nodes, subscribers, publications, topics, depth, profile, origins, seed, traces)
+    faults = Faults(kill, churn, droppers)
+    scenario = Scenario(
+        nodes, subscribers, publications, topics, depth, profile, origins, seed, traces, faults, minutes
+    )
     with reporting() as progress:
         result = run(scenario, progress).as_dict()
     if choices.json:

@@ -12,6 +12,7 @@ from hushcast_node.admission import Admission
 from hushcast_node.connector import Connector
 from hushcast_node.identity import Identity
 from hushcast_node.inbox import InboxListener, Received
+from hushcast_node.probing import PROBES_AN_EPOCH, Prober
 from hushcast_node.publisher import Publication, Publisher
 from hushcast_node.pubsub import Accepted
 from hushcast_node.registration import keep_registered, open_address
@@ -52,6 +53,7 @@ class Parts:
     tracer: Tracer = field(default_factory=NoTracer)
     derive: Derive = topic_key
     check_roster: CheckRoster = check_roster
+    probes_an_epoch: float = PROBES_AN_EPOCH
 
 
 class Daemon:
@@ -84,6 +86,7 @@ class Daemon:
             await self.rosters.load()
             connector = Connector(parts.transport, env, self.rosters, self.counters)
             keys = TopicKeys(parts.network.id, env, parts.derive)
+            prober = Prober(self.rosters, connector, keys, env, self.counters, parts.probes_an_epoch)
             self.subscriber = Subscriber(
                 self.relay_id,
                 parts.profile,
@@ -91,6 +94,7 @@ class Daemon:
                 parts.transport,
                 connector,
                 keys,
+                prober,
                 env,
                 store,
                 self.counters,
@@ -128,6 +132,7 @@ class Daemon:
         admission = Admission(self.relay.serve, MAX_CONNECTIONS, self.counters)
         nursery.start_soon(listener.serve, admission.admit)
         nursery.start_soon(self.relay.keep_time)
+        nursery.start_soon(self.relay.kept_links.run)
         nursery.start_soon(
             keep_registered,
             identity,

@@ -35,6 +35,8 @@ class _StoredLease(msgspec.Struct, frozen=True, array_like=True):
     hop: bytes
     address: str | None
     elements: tuple[bytes, ...]
+    mark: bytes
+    bypass: bytes
 
 
 _decode_lease = msgspec.msgpack.Decoder(_StoredLease).decode
@@ -65,13 +67,18 @@ class Leasing:
         self._counters = counters
         self._tracer = tracer
         self._seen = ParcelMemory()
+        self.installed = trio.Event()
+        """Set, and made anew, with every lease installed."""
 
     async def load(self) -> None:
         """Read back what was held before a restart."""
         for key, value in await self._store.scan(_LEASE):
             stored = _decode_lease(value)
             address = Address(stored.address) if stored.address is not None else None
-            self.book.restore(Lease(key, stored.day, Hop(stored.hop), address, stored.elements))
+            lease = Lease(
+                key, stored.day, Hop(stored.hop), address, stored.elements, stored.mark, stored.bypass
+            )
+            self.book.restore(lease)
         for key, value in await self._store.scan(_TOMBSTONE):
             self.book.restore_tombstone(key, int.from_bytes(value, "big"))
         for key, value in await self._store.scan(_PARCEL):
@@ -86,6 +93,15 @@ class Leasing:
         for parcel in self._seen.forget(self._rosters.calendar.epoch(now)):
             changes.append(Change(_PARCEL, parcel, None))
         self._store.write_soon(*changes)
+
+    async def prune(self, day: int, hop: Hop, trunk: bytes) -> int:
+        """Drop the leases by which messages with this trunk go to `hop` on a day; return how many."""
+        pruned = self.book.followed(day, hop, trunk)
+        for lease in pruned:
+            self.book.prune(lease)
+            self._tracer.observe("pruned", lease=lease.id, next=key_of(hop))
+        await self._store.write(*(Change(_LEASE, lease.id, None) for lease in pruned))
+        return len(pruned)
 
     async def take_parcel(self, sealed: bytes) -> ParcelAnswer:
         """Carry out a parcel's instruction, then pass on its parcels; answer when both are done."""
@@ -133,8 +149,10 @@ class Leasing:
             )
             return
         lease = self.book.install(instruction, self._env.now())
-        stored = _StoredLease(lease.day, lease.hop, lease.address, lease.elements)
+        stored = _StoredLease(lease.day, lease.hop, lease.address, lease.elements, lease.mark, lease.bypass)
         await self._store.write(Change(_LEASE, lease.id, encode(stored)))
+        self.installed.set()
+        self.installed = trio.Event()
         self._tracer.observe(
             "installed",
             lease=lease.id,

@@ -11,7 +11,7 @@ from hushcast_node.connector import Connector, OverlayChannel
 from hushcast_node.session import IDLE
 from hushcast_protocol.addresses import Address
 from hushcast_protocol.errors import DecodeError
-from hushcast_protocol.frames import Ack, Forward
+from hushcast_protocol.frames import Ack, Forward, Ping
 from hushcast_protocol.messages import Message
 from hushcast_protocol.roster import MAX_RELAYS
 from hushcast_protocol.secrets import Seed
@@ -72,9 +72,10 @@ class Mailbox:
         with trio.move_on_after(IDLE) as scope:
             while batch := await channel.receive():
                 for frame in batch:
-                    if not isinstance(frame, Forward):
+                    if isinstance(frame, Forward):
+                        await self._deliver(frame.message)
+                        taken += 1
+                    elif not isinstance(frame, Ping):
                         raise DecodeError("a relay sent a mailbox something else than messages")
-                    await self._deliver(frame.message)
-                taken += len(batch)
                 await channel.send(Ack(taken))
                 scope.deadline = trio.current_time() + IDLE

@@ -10,12 +10,13 @@ import structlog
 import trio
 
 from hushcast_node.connector import Connector, OverlayChannel
+from hushcast_node.detours import Detours
 from hushcast_node.session import MAX_REQUESTS, Session
 from hushcast_node.spool import Spool, Spooled
 from hushcast_protocol.addresses import Address
 from hushcast_protocol.errors import DecodeError, PeerError
-from hushcast_protocol.frames import Ack, Forward, OverlayFrame, ParcelAnswer, ParcelFrame
-from hushcast_protocol.hops import Hop, key_of, relay_hop
+from hushcast_protocol.frames import Ack, Forward, OverlayFrame, ParcelAnswer, ParcelFrame, Ping
+from hushcast_protocol.hops import Hop, is_mailbox, key_of, relay_hop
 from hushcast_protocol.messages import Message
 from hushcast_protocol.secrets import Seed
 from hushcast_runtime.counters import Counters
@@ -24,6 +25,7 @@ from hushcast_runtime.transports.base import TransportError
 
 MAX_QUEUE = 4 * 1024 * 1024  # bytes waiting in memory for one next hop; more waits in the spool on disk
 FIRST_BACKOFF, LONGEST_BACKOFF = 1.0, 60.0  # seconds between attempts to reach a next hop
+DETOUR_AFTER = 30.0  # seconds without an acknowledgement; a relay that restarts is back by then
 
 log = structlog.get_logger("peers")
 
@@ -34,8 +36,11 @@ Locate = Callable[[Hop], Address | None]
 class Handlers(Protocol):
     """What peers hand in, and where to."""
 
-    async def take_forwards(self, messages: list[Message], previous: bytes) -> None:
-        """Take over messages from a previous hop; returns once they are spooled. Raises a `PeerError`."""
+    async def take_forwards(self, messages: list[Message], previous: bytes) -> list[int]:
+        """Take over messages from a previous hop; returns once they are spooled. Raises a `PeerError`.
+
+        Returns the places of those that nothing here routes when they come from there.
+        """
 
     async def take_parcel(self, sealed: bytes) -> ParcelAnswer:
         """Carry out a sealed parcel; the answer's number is for the caller to set."""
@@ -58,6 +63,9 @@ class _Peer:
         self.connected = trio.Event()
         self.dialling = False
         self.requests = 0  # tasks that wait for a session
+        self.waiting_since: float | None = None  # seconds; the last acknowledgement while something waits
+        self.away = False  # for so long that messages take detours
+        self.diverting = False
 
     def newest(self) -> Session:
         # After a restart the peer may be back on a new link before the old one is known to be dead.
@@ -78,6 +86,7 @@ class Peers:
         us: Seed,
         connector: Connector,
         spool: Spool,
+        detours: Detours | None,
         locate: Locate,
         handlers: Handlers,
         env: Environment,
@@ -87,12 +96,14 @@ class Peers:
         self._us = us
         self._connector = connector
         self._spool = spool
+        self._detours = detours
         self._locate = locate
         self._handlers = handlers
         self._env = env
         self._counters = counters
         self._nursery = nursery
         self._peers: dict[Hop, _Peer] = {}
+        self._away: set[Hop] = set()
 
     def open_links(self) -> int:
         """Return the number of open links."""
@@ -106,13 +117,16 @@ class Peers:
         """Send what the spool holds for `hop` since before a restart."""
         peer = self._peer(hop)
         peer.behind = True
+        peer.waiting_since = self._env.now()
         self._advance(peer)
 
     def enqueue(self, hop: Hop, item: Spooled) -> None:
         """Send a spooled message to `hop` as soon as it can take it."""
         peer = self._peer(hop)
+        if peer.waiting_since is None:
+            peer.waiting_since = self._env.now()
         size = len(item.message.body)
-        if peer.behind or peer.queued + size > MAX_QUEUE:
+        if peer.away or peer.behind or peer.queued + size > MAX_QUEUE:
             peer.behind = True  # it is in the spool and will be read back in its turn
             peer.passed_over += 1
         else:
@@ -135,6 +149,27 @@ class Peers:
             peer.requests -= 1
             self._drop_if_unused(peer)
 
+    def ping(self, hop: Hop) -> bool:
+        """Show a sign of life on the link to `hop`; return whether there is one."""
+        peer = self._peers.get(hop)
+        if peer is None or not peer.sessions:
+            return False
+        peer.newest().ping()
+        return True
+
+    async def connect(self, hop: Hop, patience: float) -> bool:
+        """Have a link to `hop` opened; return whether that succeeded within `patience` seconds."""
+        peer = self._peer(hop)
+        peer.requests += 1
+        try:
+            with trio.move_on_after(patience):
+                self._advance(peer)
+                await peer.connected.wait()
+            return bool(peer.sessions)
+        finally:
+            peer.requests -= 1
+            self._drop_if_unused(peer)
+
     async def serve(self, channel: OverlayChannel) -> None:
         """Take part in a link that a peer opened, until it ends."""
         assert channel.peer is not None
@@ -144,6 +179,7 @@ class Peers:
         session = Session(channel, self._nursery.start_soon)
         peer.sessions.append(session)
         peer.connected.set()
+        self._note_back(peer)
         try:
             with session.scope:
                 self._advance(peer)
@@ -165,9 +201,9 @@ class Peers:
         forwards = [frame.message for frame in batch if isinstance(frame, Forward)]
         for frame in batch:
             if isinstance(frame, Ack):
-                settled = session.acknowledged(frame.number)
-                self._spool.done(settled)
-                self._advance(peer)
+                self._take_ack(peer, session, frame)
+            elif isinstance(frame, Ping):
+                session.acknowledge(0)
             elif isinstance(frame, ParcelFrame):
                 if session.answering >= MAX_REQUESTS:
                     raise DecodeError("a peer hands in more parcels at once than any tree needs")
@@ -178,8 +214,22 @@ class Peers:
             elif not isinstance(frame, Forward):
                 raise DecodeError("a peer sent a frame that named peers do not send")
         if forwards:
-            await self._handlers.take_forwards(forwards, key_of(peer.hop))
-            session.acknowledge(len(forwards))
+            unrouted = await self._handlers.take_forwards(forwards, key_of(peer.hop))
+            session.acknowledge(len(forwards), unrouted if self._detours is not None else ())
+
+    def _take_ack(self, peer: _Peer, session: Session, ack: Ack) -> None:
+        taken, unrouted = session.acknowledged(ack)
+        if self._detours is not None:
+            self._detours.routed(peer.hop, taken)
+            if unrouted:
+                self._nursery.start_soon(self._reroute, self._detours, peer.hop, unrouted)
+        else:
+            taken += unrouted
+        self._spool.done(taken)
+        if taken or unrouted:
+            waits = peer.behind or peer.in_memory()
+            peer.waiting_since = self._env.now() if waits else None
+        self._advance(peer)
 
     async def _answer(self, session: Session, frame: ParcelFrame) -> None:
         try:
@@ -193,13 +243,66 @@ class Peers:
         if not peer.sessions:
             peer.connected = trio.Event()
         if session.unacknowledged:
-            # All of it is in the spool, from where it is read back in order.
             session.unacknowledged.clear()
-            peer.queue.clear()
-            peer.queued = 0
-            peer.behind = True
+            self._leave_to_spool(peer)
+        self._note_away(peer)
         self._advance(peer)
         self._drop_if_unused(peer)
+
+    def _leave_to_spool(self, peer: _Peer) -> None:
+        """Forget what is queued: all of it is in the spool, from where it is read back in order."""
+        peer.queue.clear()
+        peer.queued = 0
+        peer.behind = True
+
+    def _note_away(self, peer: _Peer) -> None:
+        """See whether a peer has been silent for so long that its messages must go around it."""
+        if self._detours is None or is_mailbox(peer.hop) or peer.away or peer.waiting_since is None:
+            return
+        gone = self._locate(peer.hop) is None
+        if gone or self._env.now() - peer.waiting_since >= DETOUR_AFTER:
+            peer.away = True
+            self._away.add(peer.hop)
+            self._counters.add("next_hops_away")
+            self._leave_to_spool(peer)
+
+    def _note_back(self, peer: _Peer) -> None:
+        if peer.away:
+            peer.away = False
+            self._away.discard(peer.hop)
+            peer.waiting_since = self._env.now() if peer.behind else None
+
+    async def _divert(self, detours: Detours, peer: _Peer) -> None:
+        """Send what waits for a peer that is away around it, for as long as it stays away."""
+        pause = FIRST_BACKOFF
+        try:
+            while peer.away and peer.behind:
+                before = peer.passed_over
+                items = await self._spool.waiting(peer.hop)
+                placed = await detours.around(peer.hop, items, self._away)
+                self._enqueue_all(placed)
+                peer.behind = bool(items) or peer.passed_over != before
+                if items and not placed:
+                    await trio.sleep(pause)
+                    pause = min(2 * pause, LONGEST_BACKOFF)
+        finally:
+            peer.diverting = False
+        if not peer.behind:
+            peer.waiting_since = None
+        self._advance(peer)
+        self._drop_if_unused(peer)
+
+    async def _reroute(self, detours: Detours, hop: Hop, items: list[Spooled]) -> None:
+        placed = await detours.unrouted(hop, items, self._away)
+        self._enqueue_all(placed)
+        left = [item for item in items if self._spool.holds(item)]
+        if left:  # there is no other relay: it is tried again, but not at once
+            await trio.sleep(LONGEST_BACKOFF)
+            self.resume(hop)
+
+    def _enqueue_all(self, placed: list[tuple[Hop, Spooled]]) -> None:
+        for hop, item in placed:
+            self.enqueue(hop, item)
 
     def _peer(self, hop: Hop) -> _Peer:
         if (peer := self._peers.get(hop)) is None:
@@ -207,9 +310,13 @@ class Peers:
         return peer
 
     def _drop_if_unused(self, peer: _Peer) -> None:
-        busy = peer.sessions or peer.dialling or peer.refilling or peer.wanted()
-        if not busy and self._peers.get(peer.hop) is peer:
+        busy = peer.sessions or peer.dialling or peer.refilling or peer.diverting or peer.wanted()
+        # That a relay is away is remembered while it is listed: the next message must not wait for it anew.
+        if busy or (peer.away and self._locate(peer.hop) is not None):
+            return
+        if self._peers.get(peer.hop) is peer:
             del self._peers[peer.hop]
+            self._away.discard(peer.hop)
 
     def _queue(self, peer: _Peer, item: Spooled) -> None:
         peer.queue.append(item)
@@ -222,7 +329,11 @@ class Peers:
         elif peer.wanted() and not peer.dialling:
             peer.dialling = True
             self._nursery.start_soon(self._dial, peer)
-        if peer.behind and not peer.refilling and not peer.in_memory():
+        if peer.away:
+            if peer.behind and not peer.diverting and self._detours is not None:
+                peer.diverting = True
+                self._nursery.start_soon(self._divert, self._detours, peer)
+        elif peer.behind and not peer.refilling and not peer.in_memory():
             peer.refilling = True
             self._nursery.start_soon(self._refill, peer)
 
@@ -262,6 +373,8 @@ class Peers:
                 except (TransportError, PeerError) as error:
                     log.debug("a next hop was not reached", reason=str(error), again_in=round(backoff))
                     self._forget_expired(peer)
+                    self._note_away(peer)
+                    self._advance(peer)
                     with trio.move_on_after(backoff * self._env.uniform(0.5, 1.0)):
                         await peer.connected.wait()  # it may reach us first
                     backoff = min(2 * backoff, LONGEST_BACKOFF)
@@ -281,4 +394,3 @@ class Peers:
     def _forget_expired(self, peer: _Peer) -> None:
         peer.queue = deque(item for item in peer.queue if self._spool.holds(item))
         peer.queued = sum(len(item.message.body) for item in peer.queue)
-        self._advance(peer)

@@ -7,7 +7,9 @@ from collections.abc import Awaitable, Callable
 import trio
 
 from hushcast_node.connector import Connector, OverlayChannel
+from hushcast_node.detours import Detours
 from hushcast_node.identity import Identity
+from hushcast_node.keeping import KeptLinks
 from hushcast_node.leasing import Leasing
 from hushcast_node.peers import Peers
 from hushcast_node.rosters import RosterKeeper
@@ -15,7 +17,7 @@ from hushcast_node.spool import Spool
 from hushcast_node.tracing import Tracer
 from hushcast_protocol.addresses import Address
 from hushcast_protocol.errors import AuthenticationError, DecodeError
-from hushcast_protocol.forwarding import Outcome, RecentIds, Router, Send
+from hushcast_protocol.forwarding import Decision, Outcome, RecentIds, Router, Send
 from hushcast_protocol.frames import Drop, OverlayFrame, ParcelAnswer, ParcelFrame, Receipt
 from hushcast_protocol.hops import Hop, is_mailbox, key_of
 from hushcast_protocol.messages import Message, check_message
@@ -81,7 +83,13 @@ class Relay:
         )
         memory = RecentIds(env.now())
         self._router = Router(self.id, profile, self.leasing.book, memory, env.randomness(LABEL_SIZE))
-        self.peers = Peers(identity.seed, connector, self._spool, self._locate, self, env, counters, nursery)
+        detours = None
+        if profile.detours:
+            detours = Detours(self.id, rosters, self.leasing, self._spool, env, counters)
+        self.peers = Peers(
+            identity.seed, connector, self._spool, detours, self._locate, self, env, counters, nursery
+        )
+        self.kept_links = KeptLinks(self.leasing, self.peers, env, nursery)
         self._intakes = 0
 
     async def load(self) -> None:
@@ -126,8 +134,8 @@ class Relay:
         finally:
             await channel.aclose()
 
-    async def take_forwards(self, messages: list[Message], previous: bytes) -> None:
-        """Take over messages from a previous hop.
+    async def take_forwards(self, messages: list[Message], previous: bytes) -> list[int]:
+        """Take over messages from a previous hop; return the places of those that nothing here routes.
 
         Raises a `PeerError` at the first that is malformed, `TransportError` while the spool is full: the
         previous hop keeps them and tries again.
@@ -146,7 +154,9 @@ class Relay:
                 else:
                     good.append(message)
         finally:
-            await self._route(good, previous)
+            unrouted = await self._route(good, previous)
+        strange = {message.id for message in unrouted}
+        return [place for place, message in enumerate(messages) if message.id in strange]
 
     async def take_parcel(self, sealed: bytes) -> ParcelAnswer:
         """Carry out a parcel."""
@@ -192,21 +202,30 @@ class Relay:
         self._nursery.start_soon(self._route, [message], ORIGIN, Change(_INTAKE, key, None))
         return Receipt("accepted")
 
-    async def _route(self, messages: list[Message], previous: bytes, *settled: Change) -> None:
-        """Decide on checked messages, spool what is to be sent, and queue it."""
+    async def _route(self, messages: list[Message], previous: bytes, *settled: Change) -> list[Message]:
+        """Decide on checked messages, spool and queue what is to be sent; return those without a route."""
         sends: list[Send] = []
+        unrouted: list[Message] = []
         for message in messages:
-            sends += await self._decide(message, previous)
-        placed = await self._spool.put(sends, *settled)
-        for hop, item in placed:
+            decision = await self._decide(message, previous)
+            sends += decision.sends
+            if decision.outcome is Outcome.UNROUTED:
+                unrouted.append(message)
+        for hop, item in await self._spool.put(self._within_shares(sends), *settled):
             self.peers.enqueue(hop, item)
+        return unrouted
 
-    async def _decide(self, message: Message, previous: bytes) -> tuple[Send, ...]:
+    def _within_shares(self, sends: list[Send]) -> list[Send]:
+        fit = [send for send in sends if self._spool.has_share(send.hop, len(send.message.body))]
+        self._counters.add("messages_over_share", len(sends) - len(fit))
+        return fit
+
+    async def _decide(self, message: Message, previous: bytes) -> Decision:
         try:
             decision = self._router.route(message, previous, self._env.now())
         except DecodeError:
             self._counters.add("refused_form")
-            return ()
+            return Decision(Outcome.LOOP)
         self._tracer.observe(
             "received",
             message=message.id,
@@ -220,7 +239,7 @@ class Relay:
             self._counters.add(_COUNTED[decision.outcome])
         if decision.outcome not in (Outcome.LOOP, Outcome.DUPLICATE):
             await self._take_listed(message)
-        return decision.sends
+        return decision
 
     async def _pass_on(self, relay: Hop, sealed: bytes, patience: float) -> ParcelAnswer:
         return await self.peers.request(relay, sealed, patience)

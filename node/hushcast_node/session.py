@@ -9,11 +9,12 @@ import trio
 
 from hushcast_node.connector import OverlayChannel
 from hushcast_node.spool import Spooled
-from hushcast_protocol.frames import Ack, Forward, ParcelAnswer, ParcelFrame
+from hushcast_protocol.frames import MAX_UNROUTED, Ack, Forward, ParcelAnswer, ParcelFrame, Ping
 from hushcast_protocol.wire import Wire
 from hushcast_runtime.transports.base import TransportError
 
 IDLE = 300.0  # seconds without a frame after which a link is closed: circuits cost both ends and Tor
+QUIET = 60.0  # seconds of silence after which a link that is to stay open is tried
 ACKNOWLEDGE_WITHIN = 30.0  # seconds; the link to a daemon that was killed may just fall silent
 SLOWEST = 4096  # bytes a second of the slowest path that is worth waiting for
 MAX_UNACKNOWLEDGED = 4 * 1024 * 1024  # bytes sent on a link before the next waits for an acknowledgement
@@ -34,6 +35,7 @@ class Session:
         self._acknowledged = 0
         self._received = 0
         self._ack_due = False
+        self._unrouted: list[int] = []
         self._outbox: list[Wire] = []
         self._flushing = False
         self._answers: dict[int, trio.Event] = {}
@@ -43,10 +45,11 @@ class Session:
 
     def alive(self) -> None:
         """Hear from the peer: put off the end that comes with idleness, or with no acknowledgement."""
+        self._heard = trio.current_time()
         patience = IDLE
         if self.unacknowledged:
             patience = ACKNOWLEDGE_WITHIN + len(self.unacknowledged[0].message.body) / SLOWEST
-        self.scope.deadline = trio.current_time() + patience
+        self.scope.deadline = self._heard + patience
 
     def has_room(self, more: int = 0) -> bool:
         """Tell whether the window takes another message beside `more` bytes."""
@@ -63,21 +66,32 @@ class Session:
             self.alive()
         self._flush_soon()
 
-    def acknowledged(self, number: int) -> list[Spooled]:
-        """Take a cumulative acknowledgement; return the messages it settles."""
-        settled = []
-        while self._acknowledged < number and self.unacknowledged:
+    def acknowledged(self, ack: Ack) -> tuple[list[Spooled], list[Spooled]]:
+        """Take a cumulative acknowledgement; return what the peer took over, and what it had no route for."""
+        taken: list[Spooled] = []
+        unrouted: list[Spooled] = []
+        strange = set(ack.unrouted)
+        while self._acknowledged < ack.number and self.unacknowledged:
             item = self.unacknowledged.popleft()
             self._in_flight -= len(item.message.body)
             self._acknowledged += 1
-            settled.append(item)
-        return settled
+            (unrouted if self._acknowledged in strange else taken).append(item)
+        return taken, unrouted
 
-    def acknowledge(self, count: int) -> None:
-        """Acknowledge `count` more forwards of the peer's."""
+    def acknowledge(self, count: int, unrouted: Iterable[int] = ()) -> None:
+        """Acknowledge `count` more forwards of the peer's; those at places `unrouted` (from 0) as such."""
+        self._unrouted += [self._received + place + 1 for place in unrouted]
+        if len(self._unrouted) > MAX_UNROUTED:
+            self.scope.cancel()  # a peer that sends on without reading what we answer
+            return
         self._received += count
         self._ack_due = True
         self._flush_soon()
+
+    def ping(self) -> None:
+        """Have a peer that was silent say something, so that neither end takes the link for idle."""
+        if trio.current_time() - self._heard > QUIET:
+            self.post(Ping())
 
     def post(self, frame: Wire) -> None:
         """Send a frame that answers one of the peer's; end the session of a peer that does not read them."""
@@ -127,7 +141,8 @@ class Session:
                 frames, self._outbox = self._outbox, []
                 if self._ack_due:
                     self._ack_due = False
-                    frames.append(Ack(self._received))
+                    frames.append(Ack(self._received, tuple(self._unrouted)))
+                    self._unrouted.clear()
                 await self.channel.send(*frames)
         except TransportError:
             self.scope.cancel()

@@ -12,6 +12,7 @@ from hushcast_protocol.wire import decoder, encode
 from hushcast_runtime.store import Change, Store
 
 MAX_SPOOL = 256 * 1024 * 1024  # bytes of bodies; a thousand of the largest, 250,000 of the smallest
+MAX_SHARE = MAX_SPOOL // 8  # bytes for one next hop: a mailbox that stays away must not stop all the others
 _SCAN = 15  # records read at once: so many of the largest fit into a queue (`peers.MAX_QUEUE`)
 
 _KIND = "spool"
@@ -25,6 +26,14 @@ class Spooled(NamedTuple):
     message: Message
 
 
+class Move(NamedTuple):
+    """A spooled message that is to wait for another next hop, in another form."""
+
+    item: Spooled
+    hop: Hop
+    message: Message
+
+
 class Spool:
     """Messages by next hop, in order of arrival."""
 
@@ -32,6 +41,7 @@ class Spool:
         self._store = store
         self._held: dict[bytes, tuple[int, int]] = {}  # by key: size in bytes, day
         self._size = 0
+        self._shares: dict[Hop, int] = {}  # bytes by next hop
         self._next = 0
 
     @property
@@ -42,6 +52,10 @@ class Spool:
     def is_full(self, more: int) -> bool:
         """Tell whether `more` bytes would pass the cap."""
         return self._size + more > MAX_SPOOL
+
+    def has_share(self, hop: Hop, more: int) -> bool:
+        """Tell whether `more` bytes for one next hop leave the others their part."""
+        return self._shares.get(hop, 0) + more <= MAX_SHARE
 
     async def load(self) -> list[Hop]:
         """Count what was held before a restart; return the next hops that something waits for."""
@@ -72,11 +86,19 @@ class Spool:
             await self._store.write(*changes)
         return placed
 
+    async def move(self, moves: Iterable[Move]) -> list[tuple[Hop, Spooled]]:
+        """Let messages wait for other next hops, each in one commit; return them as `put` does."""
+        moves = [move for move in moves if self.holds(move.item)]
+        sends = [Send(move.hop, move.message) for move in moves]
+        for move in moves:
+            self._release(move.item.key)
+        return await self.put(sends, *(Change(_KIND, move.item.key, None) for move in moves))
+
     def done(self, spooled: Iterable[Spooled]) -> None:
         """Forget messages that were acknowledged, or given up."""
         changes = []
         for item in spooled:
-            self._size -= self._held.pop(item.key, (0, 0))[0]
+            self._release(item.key)
             changes.append(Change(_KIND, item.key, None))
         self._store.write_soon(*changes)
 
@@ -88,7 +110,7 @@ class Spool:
         """Forget messages of days that are over; return how many."""
         expired = [key for key, (_, day) in self._held.items() if not is_open(day)]
         for key in expired:
-            self._size -= self._held.pop(key)[0]
+            self._release(key)
         self._store.write_soon(*(Change(_KIND, key, None) for key in expired))
         return len(expired)
 
@@ -99,6 +121,15 @@ class Spool:
         return [Spooled(key, _decode(value)) for key, value in records if key in self._held]
 
     def _hold(self, key: bytes, message: Message) -> None:
-        size = len(message.body)
+        size, hop = len(message.body), Hop(key[:HOP_SIZE])
         self._held[key] = (size, message.day)
         self._size += size
+        self._shares[hop] = self._shares.get(hop, 0) + size
+
+    def _release(self, key: bytes) -> None:
+        size, hop = self._held.pop(key, (0, 0))[0], Hop(key[:HOP_SIZE])
+        self._size -= size
+        if (left := self._shares.get(hop, 0) - size) > 0:
+            self._shares[hop] = left
+        else:
+            self._shares.pop(hop, None)

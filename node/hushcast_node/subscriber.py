@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Awaitable, Callable, Iterable
 
 import structlog
@@ -13,6 +12,7 @@ from hushcast_node.connector import Connector
 from hushcast_node.inbox import Inbox
 from hushcast_node.installing import Installer
 from hushcast_node.mailbox import MAX_CONNECTIONS, Mailbox
+from hushcast_node.probing import Prober
 from hushcast_node.rosters import RosterKeeper
 from hushcast_node.subscription import (
     ID_SIZE,
@@ -23,17 +23,16 @@ from hushcast_node.subscription import (
 )
 from hushcast_node.topic_keys import TopicKeys
 from hushcast_node.tracing import Tracer
+from hushcast_node.trees import Trees
 from hushcast_protocol.addresses import Address
-from hushcast_protocol.bodies import open_body
+from hushcast_protocol.bodies import Content, open_body
 from hushcast_protocol.errors import AuthenticationError, DecodeError, Refusal
-from hushcast_protocol.installations import Installation, ListedRoot, MailboxRoot
 from hushcast_protocol.messages import Message, check_message
 from hushcast_protocol.predicates import Predicate
 from hushcast_protocol.profile import Profile, Root
-from hushcast_protocol.secrets import LeaseSecret, Seed
-from hushcast_protocol.tokens import check_predicate, entry_tokens, token
+from hushcast_protocol.secrets import Seed
+from hushcast_protocol.tokens import check_predicate
 from hushcast_protocol.topics import Interest, Topic, check_values
-from hushcast_protocol.tree import graft, plan
 from hushcast_protocol.wire import RelayId
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
@@ -59,6 +58,7 @@ class Subscriber:
         transport: Transport,
         connector: Connector,
         keys: TopicKeys,
+        prober: Prober,
         env: Environment,
         store: Store,
         counters: Counters,
@@ -80,6 +80,8 @@ class Subscriber:
         self._nursery = nursery
         self._records = SubscriptionRecords(store)
         self._installer = Installer(rosters, connector, env)
+        self._trees = Trees(relay, profile, rosters, keys, env)
+        self._prober = prober
         self._by_interest: dict[Interest, Subscription] = {}
         self._withdrawing: list[Planned] = []
 
@@ -208,6 +210,7 @@ class Subscriber:
                     subscription.opened.set()
                     subscription.published.set()
                 nursery.start_soon(self._install_in_time, subscription)
+                nursery.start_soon(self._prober.run, subscription)
 
     async def _serve_mailbox(self, subscription: Subscription) -> None:
         async def deliver(message: Message) -> None:
@@ -251,28 +254,40 @@ class Subscriber:
             self._counters.add("messages_not_ours")
             return
         self._tracer.observe("delivered", message=message.id, tokens=message.tokens, size=len(message.body))
+        if content.probe:
+            self._take_probe(subscription, message, content)
+            return
         if not subscription.interest.predicate.matches(content.values):
             if subscription.inbox.pass_over(message.id, message.day):
                 self._counters.add("messages_excess")
             return
+        subscription.coverage.received(message.id, self._env.now(), content.values)
         if await subscription.inbox.put(message.id, message.day, content):
             self._tracer.tell("delivered", topic=topic.name, message=message.id)
 
+    def _take_probe(self, subscription: Subscription, message: Message, content: Content) -> None:
+        if not subscription.inbox.pass_over(message.id, message.day):
+            return
+        for gap in self._prober.take(subscription, message.id, content):
+            self._tracer.tell("gap", topic=subscription.interest.topic.name, message=gap)
+
     async def _install_in_time(self, subscription: Subscription) -> None:
         await subscription.opened.wait()
+        await (
+            subscription.published.wait()
+        )  # who dialled earlier would not find it, and wait before dialling again
         while self._rosters.newest is None:
             await self._rosters.changed()
         while True:
             for day in self._days_wanted(subscription):
                 if day not in subscription.planned:
                     await self._plan(subscription, day)
-                await self._complete(subscription.planned[day])
+                await self._complete(subscription, subscription.planned[day])
             self._forget_lapsed(subscription)
             today = subscription.planned.get(self._calendar.day(self._env.now()))
             if today is None or not today.nodes:
                 await trio.sleep(FIRST_PAUSE)
                 continue
-            await subscription.published.wait()
             subscription.ready.set()
             with trio.move_on_after(self._until_next_look(subscription)):
                 await self._rosters.changed()
@@ -294,39 +309,29 @@ class Subscriber:
         return min(moment for moment in moments if moment > now) - now
 
     async def _plan(self, subscription: Subscription, day: int) -> None:
-        roster = self._rosters.newest
-        assert roster is not None
-        listed = self._profile.root is Root.LISTED
-        relays = [relay for relay in roster.relays if not listed or relay != self._relay]
-        seed = self._env.randomness(32)
-        tree = await self._env.compute(plan, relays, self._profile.depth, seed)
-        key = await self._keys.get(subscription.interest.topic, day)
-        if listed:
-            assert self._relay is not None
-            root: MailboxRoot | ListedRoot = ListedRoot(self._relay)
-        else:
-            assert subscription.address is not None
-            root = MailboxRoot(subscription.seed, subscription.address)
-        entries = entry_tokens(key, subscription.interest.predicate)
-        secret = LeaseSecret.draw(self._env.randomness)
-        installation = Installation(day, root, tree, token(key), entries, secret)
-        planned = Planned(subscription.id, installation, set(tree.parents))
+        planned = await self._trees.plan(subscription, day)
         # On disk before any relay hears of it: what is installed can always be withdrawn.
         await self._records.keep_installation(planned)
         subscription.planned[day] = planned
+        self._tell_installed(subscription, planned)
+
+    def _tell_installed(self, subscription: Subscription, planned: Planned) -> None:
+        installation = planned.installation
         self._tracer.tell(
             "installed",
             topic=subscription.interest.topic.name,
             mailbox=subscription.seed.public(),
-            day=day,
+            day=installation.day,
             depth=self._profile.depth,
-            tree=dict(tree.parents),
+            tree=dict(installation.tree.parents),
             tokens=(installation.trunk, *installation.entries),
         )
 
-    async def _complete(self, planned: Planned) -> None:
-        """Tell newcomers and all others that have not confirmed."""
-        self._seat_newcomers(planned)
+    async def _complete(self, subscription: Subscription, planned: Planned) -> None:
+        """Tell all whose seat changed, and all others that have not confirmed."""
+        if await self._trees.mend(subscription, planned):
+            await self._records.keep_installation(planned)
+            self._tell_installed(subscription, planned)
         if not planned.missing:
             return
         installation = planned.installation
@@ -339,24 +344,6 @@ class Subscriber:
             return  # unsubscribed meanwhile: what is missing is now said of withdrawals
         planned.missing -= done
         await self._records.keep_installation(planned)
-
-    def _seat_newcomers(self, planned: Planned) -> None:
-        roster, tree, root = self._rosters.newest, planned.installation.tree, planned.installation.root
-        if roster is None:
-            return
-        newcomers = [
-            relay
-            for relay in roster.relays
-            if relay not in tree.parents and not (isinstance(root, ListedRoot) and relay == root.relay)
-        ]
-        if not newcomers:
-            return
-        hosts = [relay for relay in tree.parents if relay in roster.relays and relay not in planned.missing]
-        seed = self._env.randomness(32)
-        grown = graft(tree, newcomers, hosts, self._profile.depth, seed)
-        planned.installation = dataclasses.replace(planned.installation, tree=grown)
-        above = {grown.parents[newcomer] for newcomer in newcomers} - {None}
-        planned.missing |= set(newcomers) | {host for host in above if host is not None}
 
     async def _withdraw(self, planned: Planned) -> None:
         installation = planned.installation

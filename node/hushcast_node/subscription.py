@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import msgspec
 import trio
 
+from hushcast_node.coverage import Coverage
 from hushcast_node.inbox import Inbox
 from hushcast_protocol.addresses import Address, parse_address
 from hushcast_protocol.installations import Installation, ListedRoot, MailboxRoot
@@ -50,6 +51,7 @@ class Subscription:
     inbox: Inbox
     address: Address | None = None
     planned: dict[int, Planned] = field(default_factory=dict)
+    coverage: Coverage = field(default_factory=Coverage)
     opened: trio.Event = field(default_factory=trio.Event)
     """Set when the mailbox has its address."""
     published: trio.Event = field(default_factory=trio.Event)

@@ -31,9 +31,9 @@ from hushcast_protocol.wire import decoder, encode
 
 MAX_VALUES = 4096  # bytes of a message's attributes; eight of the longest take about 900
 
-_VERSION = 1
+_MESSAGE, _PROBE = 1, 2  # the first byte inside the seal
 _NOBODY = bytes(32 + 64)  # in the place of an author's key and signature
-_LENGTHS = 7  # bytes: version, length of the payload, length of the attributes
+_LENGTHS = 7  # bytes: kind, length of the payload, length of the attributes
 
 _decode_values: Callable[[bytes], dict[str, Value]] = decoder(dict[str, Value], "body", MAX_VALUES)
 
@@ -45,6 +45,8 @@ class Content:
     payload: bytes = field(repr=False)
     values: Values = field(default_factory=dict, repr=False)
     author: bytes | None = field(default=None, repr=False)
+    probe: bool = False
+    """It is for the daemons of subscribers alone (`coverage`, `digests`), never for an application."""
 
 
 def fingerprint(author: bytes) -> str:
@@ -74,7 +76,8 @@ def compose(
     if author is not None:
         signed = _signed(key, day, nonce, values, content.payload)
         proof = author.public() + signature(author, Purpose.AUTHOR, signed)
-    lengths = bytes([_VERSION]) + len(content.payload).to_bytes(4, "big") + len(values).to_bytes(2, "big")
+    kind = _PROBE if content.probe else _MESSAGE
+    lengths = bytes([kind]) + len(content.payload).to_bytes(4, "big") + len(values).to_bytes(2, "big")
     padded = next(size for size in PADDED_SIZES if size >= len(inner))
     plain = lengths + proof + inner.ljust(padded, b"\x00")
     sealed = nonce + aead_seal(plain, _associated(day), nonce, _body_key(key))
@@ -88,8 +91,8 @@ def open_body(key: TopicKey, message: Message) -> Content:
         plain = aead_open(sealed, _associated(message.day), nonce, _body_key(key))
     except (CryptoError, ValueError):
         raise AuthenticationError("a message's body is not sealed under the topic's key") from None
-    if len(plain) < HEADER or plain[0] != _VERSION:
-        raise DecodeError("a message's body has an unknown version")
+    if len(plain) < HEADER or plain[0] not in (_MESSAGE, _PROBE):
+        raise DecodeError("a message's body is of an unknown kind")
     payload_size = int.from_bytes(plain[1:5], "big")
     values_size = int.from_bytes(plain[5:_LENGTHS], "big")
     end = HEADER + values_size + payload_size
@@ -101,7 +104,7 @@ def open_body(key: TopicKey, message: Message) -> Content:
     if proof != _NOBODY:
         author = proof[:32]
         check(author, Purpose.AUTHOR, _signed(key, message.day, nonce, values, payload), proof[32:])
-    return Content(payload, _decode_values(values) if values else {}, author)
+    return Content(payload, _decode_values(values) if values else {}, author, plain[0] == _PROBE)
 
 
 def _signed(key: TopicKey, day: int, nonce: bytes, values: bytes, payload: bytes) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable
 from enum import Enum
 from typing import NamedTuple
@@ -44,13 +43,26 @@ class Decision(NamedTuple):
     popcount: int = 0  # of the trail as it came
 
 
+class _Known(NamedTuple):
+    """What is remembered of one id: since when, brought by which previous hop first, and sent where."""
+
+    since: float
+    link: bytes
+    pairs: set[tuple[bytes, Hop]]
+
+
 class RecentIds:
-    """Exact memory of what was sent where; the oldest id is forgotten when it is full."""
+    """Exact memory of what was sent where.
+
+    When it is full, the oldest id is forgotten of the previous hop that brought the most: whoever floods
+    pushes out nothing but its own.
+    """
 
     def __init__(self, now: float, capacity: int = MAX_IDS) -> None:
         self._capacity = capacity
         self._complete_since = now
-        self._sent: OrderedDict[bytes, tuple[float, set[tuple[bytes, Hop]]]] = OrderedDict()
+        self._sent: dict[bytes, _Known] = {}
+        self._by_link: dict[bytes, dict[bytes, None]] = {}  # ids in order of arrival
 
     def __len__(self) -> int:
         """Return the number of ids remembered."""
@@ -66,17 +78,28 @@ class RecentIds:
     def sent(self, message_id: bytes) -> frozenset[tuple[bytes, Hop]] | set[tuple[bytes, Hop]]:
         """Return the (token, next hop) pairs that an id was sent to."""
         known = self._sent.get(message_id)
-        return known[1] if known is not None else frozenset()
+        return known.pairs if known is not None else frozenset()
 
-    def note(self, message_id: bytes, now: float, pairs: Iterable[tuple[bytes, Hop]]) -> None:
-        """Remember that an id was sent to these (token, next hop) pairs."""
+    def note(self, message_id: bytes, link: bytes, now: float, pairs: Iterable[tuple[bytes, Hop]]) -> None:
+        """Remember that an id, brought by the previous hop `link`, was sent to (token, next hop) pairs."""
         known = self._sent.get(message_id)
         if known is None:
             if len(self._sent) >= self._capacity:
-                _, (seen, _) = self._sent.popitem(last=False)
-                self._complete_since = max(self._complete_since, seen)
-            known = self._sent[message_id] = (now, set())
-        known[1].update(pairs)
+                self._forget_one(link)
+            known = self._sent[message_id] = _Known(now, link, set())
+            self._by_link.setdefault(link, {})[message_id] = None
+        known.pairs.update(pairs)
+
+    def _forget_one(self, link: bytes) -> None:
+        held = self._by_link.get(link, {})
+        if len(held) * len(self._by_link) < self._capacity:  # it has less than its share
+            link = max(self._by_link, key=lambda other: len(self._by_link[other]))
+            held = self._by_link[link]
+        oldest = next(iter(held))
+        del held[oldest]
+        if not held:
+            del self._by_link[link]
+        self._complete_since = max(self._complete_since, self._sent.pop(oldest).since)
 
 
 class Router:
@@ -99,7 +122,9 @@ class Router:
     def route(self, message: Message, previous: bytes, now: float) -> Decision:
         """Decide on a checked message that came from `previous` (a relay's key, or `ORIGIN`).
 
-        Raises `DecodeError` if the trail is forged, or so full that no next hop would take it.
+        One with several tokens that does not come from `ORIGIN` is a detour: it enters a tree again, by all
+        its tokens but the trunk. Raises `DecodeError` if the trail is forged, or so full that no next hop
+        would take it: so detours end.
         """
         trail = Trail(message.trail)
         popcount = trail.popcount()
@@ -110,16 +135,21 @@ class Router:
             # As published a relay sends to all its next hops at once, so a second copy brings nothing new.
             return Decision(Outcome.DUPLICATE, popcount=popcount)
         trunk = message.tokens[0]
-        hops = self._fresh_hops(message, previous)
+        found = self._next_hops(message, previous)
+        if not found:
+            return Decision(Outcome.UNROUTED, popcount=popcount)
+        sent = self._memory.sent(message.id)
+        hops = [hop for hop in found if (trunk, hop) not in sent]
         if not hops:
-            outcome = Outcome.DUPLICATE if known else Outcome.UNROUTED
+            # A detour that comes back to a relay it left must go on elsewhere: this one's way was tried.
+            outcome = Outcome.UNROUTED if _is_detour(message, previous) else Outcome.DUPLICATE
             return Decision(outcome, popcount=popcount)
         trail.add(self._labels[0])
         if trail.popcount() > MAX_BITS_SET:
             raise DecodeError("a trail has no room for another relay")
         # Only now, and only what is sent on: neither a forged trail nor a message without a route may make
         # the memory hold a true copy for sent, or push out others.
-        self._memory.note(message.id, now, ((trunk, hop) for hop in hops))
+        self._memory.note(message.id, previous, now, ((trunk, hop) for hop in hops))
         onward = Message(message.id, message.day, (trunk,), trail.to_bytes(), message.body)
         return Decision(Outcome.FORWARDED, tuple(Send(hop, onward) for hop in hops), popcount)
 
@@ -129,20 +159,25 @@ class Router:
         # Where the id is known, memory of (token, next hop) ends the loop and loses nothing.
         return not known and self._memory.may_have_forgotten(now)
 
-    def _fresh_hops(self, message: Message, previous: bytes) -> list[Hop]:
-        """Return the next hops that this message was not yet sent to.
+    def _next_hops(self, message: Message, previous: bytes) -> list[Hop]:
+        """Return all next hops of a message, those it was sent to before included.
 
         Where it enters the overlay all its tokens are looked up; in a tree it follows the trunk alone.
         """
         table = self._leases.table(message.day)
         if table is None:
             return []
-        trunk = message.tokens[0]
-        sent = self._memory.sent(message.id)
-        asked = message.tokens if previous == ORIGIN else (trunk,)
+        asked = message.tokens
+        if self._profile.detours and _is_detour(message, previous):
+            asked, previous = asked[1:], ORIGIN
+        elif previous != ORIGIN:
+            asked = asked[:1]
         found: dict[Hop, None] = {}
         for token in asked:
             for hop in table.lookup(element(self._profile, token, self._relay, previous)):
-                if (trunk, hop) not in sent:
-                    found[hop] = None
+                found[hop] = None
         return list(found)
+
+
+def _is_detour(message: Message, previous: bytes) -> bool:
+    return previous != ORIGIN and len(message.tokens) > 1

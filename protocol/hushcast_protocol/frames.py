@@ -18,6 +18,8 @@ assert MAX_BODY + 4096 <= MAX_OVERLAY_FRAME
 MAX_DIRECTORY_REQUEST = 1024  # bytes; a descriptor has about 300
 MAX_DIRECTORY_ANSWER = MAX_ROSTER + 4096  # bytes; rosters come one at a time
 
+MAX_UNROUTED = 16_384  # of one acknowledgement; a window full of the smallest messages has 4,000
+
 Reason = Literal["form", "day", "quota", "withdrawn"]
 
 
@@ -28,9 +30,17 @@ class Forward(Wire, frozen=True, tag="forward"):
 
 
 class Ack(Wire, frozen=True, tag="ack"):
-    """The answer: all forwards up to this number are in the spool or inbox of this end."""
+    """The answer: all forwards up to this number are in the spool or inbox of this end.
+
+    But for those `unrouted` among them: this end knows no such element from that previous hop.
+    """
 
     number: Counter
+    unrouted: Annotated[tuple[Counter, ...], msgspec.Meta(max_length=MAX_UNROUTED)] = ()
+
+
+class Ping(Wire, frozen=True, tag="ping"):
+    """Relay to next hop, over a link on which nothing was said for a while: answered with an `Ack`."""
 
 
 class Drop(Wire, frozen=True, tag="drop"):
@@ -60,7 +70,7 @@ class ParcelAnswer(Wire, frozen=True, tag="parcel-answer"):
     missing: Annotated[tuple[RelayId, ...], msgspec.Meta(max_length=MAX_RELAYS)]
 
 
-OverlayFrame = Forward | Ack | Drop | Receipt | ParcelFrame | ParcelAnswer
+OverlayFrame = Forward | Ack | Ping | Drop | Receipt | ParcelFrame | ParcelAnswer
 
 
 class Register(Wire, frozen=True, tag="register"):

@@ -21,6 +21,8 @@ class Domain(bytes, Enum):
     MESSAGE = b"hc.message"
     LEASE_WORD = b"hc.lease-word"
     LEASE_ID = b"hc.lease-id"
+    MARK = b"hc.mark"
+    BYPASS = b"hc.bypass"
     PARCEL = b"hc.parcel"
     LINK = b"hc.link"
     PRIVATE = b"hc.private"

@@ -12,8 +12,10 @@ from hushcast_protocol.leases import (
     ToMailbox,
     ToRelay,
     Withdraw,
+    bypass_token,
     give_consent,
     lease_id,
+    lease_mark,
     lease_word,
 )
 from hushcast_protocol.parcels import MAX_PATIENCE, Onward, Parcel, seal_parcel
@@ -66,14 +68,16 @@ class Installation:
             hop = ToMailbox(give_consent(self.root.seed, self.root.address, relay, lease, self.day))
         else:
             hop = ToRelay(self.root.relay)
-        return Install(lease, self.day, hop, self._elements(profile, relay))
+        mark, bypass = lease_mark(self.trunk, relay), bypass_token(self.secret)
+        return Install(lease, self.day, hop, self._elements(profile, relay), mark, bypass)
 
     def withdraw(self, relay: RelayId) -> Withdraw:
         """Return the instruction for `relay` to forget its lease."""
         return Withdraw(lease_word(self.secret, relay))
 
     def _elements(self, profile: Profile, relay: RelayId) -> tuple[bytes, ...]:
-        entering = {element(profile, entry, relay, ORIGIN) for entry in self.entries}
+        bypass = (bypass_token(self.secret),) if profile.detours else ()
+        entering = {element(profile, entry, relay, ORIGIN) for entry in self.entries + bypass}
         climbing = {element(profile, self.trunk, relay, child) for child in self.tree.children.get(relay, ())}
         # Sorted, as hashes are, so that the order tells nothing and equal installs are equal bytes.
         return tuple(sorted(entering | climbing))

@@ -51,12 +51,18 @@ class ToMailbox(Wire, frozen=True, tag="mailbox"):
 
 
 class Install(Wire, frozen=True, tag="install"):
-    """The instruction "route these elements to this next hop" for one day, under a lease id."""
+    """The instruction "route these elements to this next hop" for one day, under a lease id.
+
+    Where the next hop is lost, a message whose trunk has this `mark` enters the tree again at another relay,
+    by the token `bypass`.
+    """
 
     lease: Bytes16
     day: Counter
     next_hop: ToRelay | ToMailbox
     elements: Elements
+    mark: Bytes16
+    bypass: Bytes16
 
 
 class Withdraw(Wire, frozen=True, tag="withdraw"):
@@ -78,6 +84,16 @@ def lease_word(secret: LeaseSecret, relay: RelayId) -> bytes:
 def lease_id(word: bytes) -> bytes:
     """Return the id (16 bytes) of the lease that `word` withdraws."""
     return digest(Domain.LEASE_ID, word, size=LABEL)
+
+
+def lease_mark(trunk: bytes, relay: RelayId) -> bytes:
+    """Return the mark (16 bytes) by which `relay` finds the leases that a message with this trunk follows."""
+    return digest(Domain.MARK, trunk, relay, size=LABEL)
+
+
+def bypass_token(secret: LeaseSecret) -> bytes:
+    """Return the token (16 bytes) by which detours enter the tree of one installation, and no other."""
+    return digest(Domain.BYPASS, key=secret.reveal(), size=LABEL)
 
 
 def give_consent(mailbox: Seed, address: Address, relay: RelayId, lease: bytes, day: int) -> Signed:
@@ -108,6 +124,8 @@ class Lease:
     hop: Hop
     address: Address | None  # of a mailbox; a relay's is in the roster
     elements: tuple[bytes, ...]
+    mark: bytes
+    bypass: bytes
 
 
 class LeaseBook:
@@ -118,6 +136,7 @@ class LeaseBook:
         self._calendar = calendar
         self._filter_key = filter_key
         self._leases: dict[bytes, Lease] = {}
+        self._by_hop: dict[Hop, dict[bytes, Lease]] = {}
         self._tombstones: dict[bytes, int] = {}
         self._tables: dict[int, RoutingTable] = {}
 
@@ -158,7 +177,8 @@ class LeaseBook:
             hop = relay_hop(install.next_hop.relay)
             if install.next_hop.relay == self._relay:
                 raise DecodeError("an instruction routes a relay to itself")
-        lease = Lease(install.lease, install.day, hop, address, tuple(dict.fromkeys(install.elements)))
+        elements = tuple(dict.fromkeys(install.elements))
+        lease = Lease(install.lease, install.day, hop, address, elements, install.mark, install.bypass)
         held = self._leases.get(lease.id)
         if held == lease:
             return held
@@ -194,7 +214,7 @@ class LeaseBook:
         """Forget what belongs to days gone by; return the ids of leases and tombstones forgotten."""
         gone = [lease.id for lease in self._leases.values() if self._calendar.lapse(lease.day) <= now]
         for lease in gone:
-            del self._leases[lease]
+            self._forget(self._leases[lease])
         for day in [day for day in self._tables if self._calendar.lapse(day) <= now]:
             del self._tables[day]
         dead = [lease for lease, day in self._tombstones.items() if self._calendar.lapse(day) <= now]
@@ -204,7 +224,22 @@ class LeaseBook:
 
     def mailbox_address(self, hop: Hop) -> Address | None:
         """Return where a mailbox is reached, if a lease here sends to it."""
-        return next((lease.address for lease in self._leases.values() if lease.hop == hop), None)
+        return next((lease.address for lease in self._by_hop.get(hop, {}).values()), None)
+
+    def next_hops(self) -> list[Hop]:
+        """Return the next hops of all leases."""
+        return list(self._by_hop)
+
+    def followed(self, day: int, hop: Hop, trunk: bytes) -> list[Lease]:
+        """Return the leases by which messages with this trunk go to `hop` on a day."""
+        mark = lease_mark(trunk, self._relay)
+        held = self._by_hop.get(hop, {}).values()
+        return [lease for lease in held if lease.day == day and lease.mark == mark]
+
+    def prune(self, lease: Lease) -> None:
+        """Drop a lease whose next hop knows nothing of it; it may be installed again."""
+        if self._leases.get(lease.id) is lease:
+            self._drop(lease)
 
     def _replace(self, held: Lease | None, lease: Lease) -> None:
         if held is not None:
@@ -220,7 +255,15 @@ class LeaseBook:
         table = self._tables.setdefault(lease.day, RoutingTable(self._filter_key))
         table.add(lease.hop, lease.elements)
         self._leases[lease.id] = lease
+        self._by_hop.setdefault(lease.hop, {})[lease.id] = lease
 
     def _drop(self, lease: Lease) -> None:
         self._tables[lease.day].remove(lease.hop, lease.elements)
+        self._forget(lease)
+
+    def _forget(self, lease: Lease) -> None:
         del self._leases[lease.id]
+        beside = self._by_hop[lease.hop]
+        del beside[lease.id]
+        if not beside:
+            del self._by_hop[lease.hop]

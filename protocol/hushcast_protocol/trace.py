@@ -21,7 +21,9 @@ class Observation:
     node: str  # the relay's identity key, or a client's name in the testnet
     time: float  # seconds since the testnet's beginning
     epoch: int
-    kind: Literal["drop", "received", "sent", "delivered", "installed", "withdrawn", "roster", "parcel"]
+    kind: Literal[
+        "drop", "received", "sent", "delivered", "installed", "withdrawn", "pruned", "roster", "parcel"
+    ]
     message: str | None = None  # id
     tokens: tuple[str, ...] | None = None
     previous: str | None = None  # previous hop's key; absent where the link was anonymous
@@ -42,7 +44,7 @@ class Truth:
     node: str
     time: float
     epoch: int
-    kind: Literal["published", "subscribed", "installed", "unsubscribed", "delivered", "started"]
+    kind: Literal["published", "subscribed", "installed", "unsubscribed", "delivered", "gap", "started"]
     role: str | None = None
     topic: str | None = None
     message: str | None = None

@@ -88,6 +88,58 @@ def plan(relays: Iterable[Relay], depth: int, seed: bytes) -> Tree:
     return Tree(parents)
 
 
+def mend(tree: Tree, relays: Iterable[Relay], shaky: Iterable[Relay], seed: bytes) -> Tree:
+    """Take relays that are not among `relays` out of a tree, and let nothing stand under `shaky` ones.
+
+    A leaf takes the seat of each of them that has relays under it, a shaky one gets that leaf's seat instead;
+    all others stay where they are. Where no leaf is left, what stood under one that left comes under its next
+    hop.
+    """
+    present, weak = set(relays), set(shaky)
+    parents = dict(tree.parents)
+    below: _Below = {relay: set(tree.children.get(relay, ())) for relay in [None, *parents]}
+    order = shuffled(parents, seed)
+    lost = [relay for relay in order if relay not in present or relay in weak]
+    for relay in sorted(lost, key=tree.path_length, reverse=True):
+        if relay not in present and not below[relay]:
+            _take_out(relay, parents, below)
+    leaves = [relay for relay in order if relay in present and relay not in weak and not below[relay]]
+    for relay in sorted(lost, key=tree.path_length):
+        if relay in parents and below[relay] and leaves:
+            _exchange(relay, leaves.pop(), parents, below)
+        if relay in parents and relay not in present:
+            _take_out(relay, parents, below)
+    return Tree(parents)
+
+
+_Parents = dict[Relay, Relay | None]
+_Below = dict[Relay | None, set[Relay]]
+
+
+def _take_out(relay: Relay, parents: _Parents, below: _Below) -> None:
+    """Remove a relay; what stood under it comes under its next hop."""
+    above = parents.pop(relay)
+    below[above].remove(relay)
+    for child in below.pop(relay):
+        parents[child] = above
+        below[above].add(child)
+
+
+def _exchange(relay: Relay, leaf: Relay, parents: _Parents, below: _Below) -> None:
+    """Let a relay and a leaf take each other's seats."""
+    above, host = parents[relay], parents[leaf]
+    if host == relay:
+        host = leaf
+    for child in below[relay] - {leaf}:
+        parents[child] = leaf
+    for one in (relay, leaf):
+        below[parents[one]].remove(one)
+    below[leaf], below[relay] = below[relay] - {leaf}, set()
+    parents[leaf], parents[relay] = above, host
+    below[above].add(leaf)
+    below[host].add(relay)
+
+
 def graft(tree: Tree, newcomers: Iterable[Relay], hosts: Iterable[Relay], depth: int, seed: bytes) -> Tree:
     """Seat newcomers as leaves of a tree, under those `hosts` above the last level with the fewest children.
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import gc
 import random
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,30 +15,25 @@ from typing import Any
 import trio
 import trio.testing
 
-from hushcast_directory.registry import Registry
-from hushcast_directory.server import DirectoryServer
-from hushcast_node.daemon import Daemon, OverlayFeed, Parts
-from hushcast_node.identity import draw_identity
+from hushcast_node.daemon import OverlayFeed
 from hushcast_node.publisher import Publication
 from hushcast_node.subscription import Subscription
-from hushcast_node.tracing import FileTracer, NoTracer, Tracer
 from hushcast_protocol.bodies import Content
 from hushcast_protocol.epochs import EPOCHS_A_DAY
+from hushcast_protocol.errors import Refusal
 from hushcast_protocol.profile import PROFILES, Root
-from hushcast_protocol.roster import Network, check_roster
-from hushcast_protocol.secrets import Seed
-from hushcast_protocol.tokens import topic_key
+from hushcast_protocol.roster import Network
 from hushcast_protocol.topics import Interest, Topic, parse_topic
-from hushcast_runtime.environment import Environment, simulated_environment
-from hushcast_runtime.store import MemoryStore
-from hushcast_runtime.transports.memory import MemoryNetwork
+from hushcast_testnet.faults import NO_FAULTS, Faults, keep_churning, kill_at_once, make_droppers
+from hushcast_testnet.members import LONGEST_WAY, House, Member
 
 EPOCH_SECONDS = 3600
 BEGIN = 10_000 * EPOCHS_A_DAY * EPOCH_SECONDS + 2.5 * EPOCH_SECONDS
 """Unix time at which a simulation begins: early on a day, in the middle of an epoch."""
-SHORTEST_WAY, LONGEST_WAY = 0.05, 0.15  # virtual seconds that a stream takes one way; Tor's are of this order
 BETWEEN_PUBLICATIONS = 0.25  # virtual seconds
-SETTLE_WITHIN = 600.0  # virtual seconds after the last publication in which all must have arrived
+SETTLE_WITHIN = 900.0  # virtual seconds after the last publication in which all must have arrived
+PROBES_A_RELAY = 2  # probes an epoch of each subscription by way of each relay, where some lose messages
+REPAIRED_AFTER = 2  # epochs after a fault, from which publications count as repaired
 
 
 @dataclass(frozen=True)
@@ -55,6 +49,12 @@ class Scenario:
     origins: int = 1
     seed: int = 1
     traces: Path | None = None
+    faults: Faults = NO_FAULTS
+    minutes: float | None = None
+    """Virtual minutes over which publications are spread; else they follow closely upon each other.
+
+    With faults and without minutes half of them follow the fault, and half come when it is repaired.
+    """
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,15 @@ class Result:
     ideal: int
     virtual_seconds: float
     seconds: float
+    receipts: int
+    """Publications that a relay gave a receipt for."""
+    lost_with_receipt: int
+    """Pairs of such publications that were not delivered."""
+    gaps_reported: int
+    repaired: dict[str, int]
+    """`pairs` and those `delivered` of publications two epochs after the fault and later."""
 
-    def as_dict(self) -> dict[str, float]:
+    def as_dict(self) -> dict[str, Any]:
         """Return the fields for JSON."""
         return asdict(self)
 
@@ -99,114 +106,88 @@ def _rare_collections() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
+@dataclass
+class _Sent:
+    """One publication of a simulation."""
+
+    topic: Topic
+    time: float  # virtual seconds
+    publication: Publication | None = None  # none where no relay gave a receipt
+
+
 class _Simulation:
     """One run."""
 
     def __init__(self, scenario: Scenario, progress: Callable[[str], None]) -> None:
         self._scenario = scenario
         self._progress = progress
-        self._env = simulated_environment(f"{scenario.seed} all", BEGIN)
-        self._wires = MemoryNetwork(lambda: self._env.uniform(SHORTEST_WAY, LONGEST_WAY))
-        self._network = Network("simulation", scenario.profile, EPOCH_SECONDS)
         base = PROFILES[scenario.profile]
-        self._profile = replace(base, depth=scenario.depth or base.depth, origins=scenario.origins)
-        self._directory_seed = Seed.draw(self._env.randomness)
-        # Equal work is done once for all: stretching a topic's key, checking a roster's signatures.
-        self._derive = functools.cache(topic_key)
-        self._check_roster = functools.cache(check_roster)
-        self._relays: list[Daemon] = []
-        self._clients: list[Daemon] = []
-        self._tracers: list[FileTracer] = []
+        self._house = House(
+            Network("simulation", scenario.profile, EPOCH_SECONDS),
+            replace(base, depth=scenario.depth or base.depth, origins=scenario.origins),
+            scenario.seed,
+            BEGIN,
+            scenario.traces,
+            self._probes(),
+        )
+        self._env = self._house.env
+        self._relays: list[Member] = []
+        self._clients: list[Member] = []
+        self._sent: list[_Sent] = []
         self._shown: Counter[tuple[bytes, int]] = Counter()
         self._arrived = trio.Event()
+        self._fault_at = 0.0
+
+    def _probes(self) -> float:
+        """Return the probes of a subscription in an epoch: enough to find droppers within two, or none."""
+        return PROBES_A_RELAY * self._scenario.nodes if self._scenario.faults.droppers else 0.0
 
     async def run(self) -> Result:
-        """Bring the network up, subscribe, publish, wait, count."""
+        """Bring the network up, subscribe, publish, let faults happen, wait, count."""
         scenario = self._scenario
         async with trio.open_nursery() as nursery:
             self._progress(f"starting {scenario.nodes} relays")
-            await self._start_directory(nursery)
-            await self._start_daemons(nursery)
+            await self._start(nursery)
             topics = [parse_topic(f"topic {number}") for number in range(scenario.topics)]
             self._progress(f"subscribing {scenario.subscribers} times to {len(topics)} topics")
             subscriptions = await self._subscribe(topics, nursery)
             self._progress(f"publishing {scenario.publications} messages")
-            publications = await self._publish(topics, nursery)
-            pairs = len(publications) * scenario.subscribers
-            with trio.move_on_after(SETTLE_WITHIN):
-                while sum(1 for _ in self._shown) < pairs:
-                    await self._arrived.wait()
-            await trio.sleep(LONGEST_WAY * 20)  # late duplicates would come now
-            result = self._count(publications, subscriptions, pairs)
+            await self._publish(topics, nursery)
+            await self._settle()
+            result = self._count(subscriptions)
             nursery.cancel_scope.cancel()
-        for tracer in self._tracers:
-            tracer.close()
+        self._house.close()
         return result
 
-    async def _start_directory(self, nursery: trio.Nursery) -> None:
-        registry = Registry(self._network, self._directory_seed, MemoryStore(), self._scenario.nodes)
-        transport = self._wires.transport()
-        server = DirectoryServer(self._env, transport, self._network.id, self._directory_seed, registry)
-        listener = await transport.listen(self._directory_seed)
-        self._directory_address = listener.address
-        nursery.start_soon(server.run, listener)
-
-    async def _start_daemons(self, nursery: trio.Nursery) -> None:
-        clients = self._scenario.subscribers if self._profile.root is Root.MAILBOX else 0
-        for number in range(self._scenario.nodes):
-            self._relays.append(self._daemon(f"relay-{number}", is_relay=True))
-        for number in range(clients):
-            self._clients.append(self._daemon(f"client-{number}", is_relay=False))
-        for daemon in self._relays + self._clients:
-            await nursery.start(daemon.run)
-        for daemon in self._relays + self._clients:
-            while not daemon.ready:  # noqa: ASYNC110 - a mock clock makes waiting free
+    async def _start(self, nursery: trio.Nursery) -> None:
+        scenario, house = self._scenario, self._house
+        await house.open_directory(scenario.nodes, nursery)
+        clients = scenario.subscribers if house.profile.root is Root.MAILBOX else 0
+        self._relays = [Member(house, f"relay-{number}", is_relay=True) for number in range(scenario.nodes)]
+        self._clients = [Member(house, f"client-{number}", is_relay=False) for number in range(clients)]
+        for member in self._relays + self._clients:
+            await member.start(nursery)
+        for member in self._relays + self._clients:
+            while not member.daemon.ready:  # noqa: ASYNC110 - a mock clock makes waiting free
                 await trio.sleep(1)  # virtual seconds
-
-    def _daemon(self, name: str, is_relay: bool) -> Daemon:
-        env = simulated_environment(f"{self._scenario.seed} {name}", BEGIN)
-        identity = draw_identity(env.randomness) if is_relay else None
-        node = identity.seed.public().hex() if identity else name
-        return Daemon(
-            Parts(
-                self._network,
-                self._profile,
-                self._directory_address,
-                self._directory_seed.public(),
-                identity,
-                env,
-                self._wires.transport(),
-                MemoryStore(),
-                self._tracer(name, node, env),
-                self._derive,
-                self._check_roster,
-            )
-        )
-
-    def _tracer(self, name: str, node: str, env: Environment) -> Tracer:
-        if self._scenario.traces is None:
-            return NoTracer()
-        tracer = FileTracer(self._scenario.traces, name, node, BEGIN, EPOCH_SECONDS, env)
-        self._tracers.append(tracer)
-        return tracer
 
     async def _subscribe(self, topics: list[Topic], nursery: trio.Nursery) -> dict[Topic, list[Subscription]]:
         """Subscribe on every topic; under listed roots by random relays, else by clients."""
         subscriptions: dict[Topic, list[Subscription]] = {topic: [] for topic in topics}
 
-        async def subscribe(daemon: Daemon, topic: Topic, number: int) -> None:
+        async def subscribe(member: Member, topic: Topic, number: int) -> None:
             interest = Interest(topic)
-            feed = await daemon.subscribe(interest)
-            assert daemon.subscriber is not None
-            held = next(held for held in daemon.subscriber.subscriptions if held.interest == interest)
+            feed = await member.daemon.subscribe(interest)
+            assert member.daemon.subscriber is not None
+            held = next(h for h in member.daemon.subscriber.subscriptions if h.interest == interest)
             subscriptions[topic].append(held)
             nursery.start_soon(self._listen, feed, number)
 
         async with trio.open_nursery() as subscribing:
             for topic in topics:
-                daemons = self._clients or self._env.sample(self._relays, self._scenario.subscribers)
-                for number, daemon in enumerate(daemons):
-                    subscribing.start_soon(subscribe, daemon, topic, number)
+                members = self._clients or self._env.sample(self._relays, self._scenario.subscribers)
+                for number, member in enumerate(members):
+                    subscribing.start_soon(subscribe, member, topic, number)
         return subscriptions
 
     async def _listen(self, feed: OverlayFeed, subscriber: int) -> None:
@@ -217,37 +198,71 @@ class _Simulation:
             self._arrived.set()
             self._arrived = trio.Event()
 
-    async def _publish(self, topics: list[Topic], nursery: trio.Nursery) -> list[tuple[Topic, Publication]]:
-        publications: list[tuple[Topic, Publication]] = []
-
-        async def publish(daemon: Daemon, topic: Topic) -> None:
-            publications.append((topic, await daemon.start_publication(topic, Content(b"simulated"))))
-
+    async def _publish(self, topics: list[Topic], nursery: trio.Nursery) -> None:
+        """Publish on schedule; faults begin after the first tenth."""
+        scenario, faults = self._scenario, self._scenario.faults
+        began = trio.current_time()
         async with trio.open_nursery() as publishing:
-            for number in range(self._scenario.publications):
-                daemon = self._env.sample(self._relays + self._clients, 1)[0]
-                publishing.start_soon(publish, daemon, topics[number % len(topics)])
-                await trio.sleep(BETWEEN_PUBLICATIONS)
-        return publications
+            for number in range(scenario.publications):
+                await trio.sleep_until(began + self._due(number))
+                if number == scenario.publications // 10 and faults:
+                    self._fault_at = trio.current_time()
+                    kill_at_once(faults, self._relays, self._env)
+                    make_droppers(faults, self._relays, self._env)
+                    nursery.start_soon(keep_churning, faults, self._relays, self._env, nursery)
+                sent = _Sent(topics[number % len(topics)], trio.current_time())
+                self._sent.append(sent)
+                up = [member for member in self._relays + self._clients if member.is_up]
+                publishing.start_soon(self._publish_one, up[self._env.below(len(up))], sent)
 
-    def _count(
-        self,
-        publications: list[tuple[Topic, Publication]],
-        subscriptions: dict[Topic, list[Subscription]],
-        pairs: int,
-    ) -> Result:
-        ideal = 0
-        for topic, publication in publications:
-            for subscription in subscriptions[topic]:
-                tree = subscription.planned[publication.message.day].installation.tree
-                ideal += sum(tree.path_length(o) for o in publication.origins if o in tree.parents)
+    def _due(self, number: int) -> float:
+        """Return when a publication is due, in virtual seconds after the first."""
+        scenario = self._scenario
+        if scenario.minutes is not None:
+            return 60.0 * scenario.minutes * number / scenario.publications
+        due = number * BETWEEN_PUBLICATIONS
+        if scenario.faults and number >= scenario.publications // 2:
+            due += REPAIRED_AFTER * EPOCH_SECONDS
+        return due
+
+    async def _publish_one(self, member: Member, sent: _Sent) -> None:
+        with suppress(Refusal):
+            sent.publication = await member.daemon.start_publication(sent.topic, Content(b"simulated"))
+
+    async def _settle(self) -> None:
+        accepted = {sent.publication.message.id for sent in self._sent if sent.publication is not None}
+        pairs = len(accepted) * self._scenario.subscribers
+        with trio.move_on_after(SETTLE_WITHIN):
+            while sum(1 for message, _ in self._shown if message in accepted) < pairs:
+                await self._arrived.wait()
+        await trio.sleep(LONGEST_WAY * 20)  # late duplicates would come now
+
+    def _count(self, subscriptions: dict[Topic, list[Subscription]]) -> Result:
+        subscribers = self._scenario.subscribers
+        accepted = [(sent, sent.publication) for sent in self._sent if sent.publication is not None]
+        shown = Counter(message for message, _ in self._shown)
+        later = self._fault_at + REPAIRED_AFTER * EPOCH_SECONDS
+        repaired = [publication for sent, publication in accepted if sent.time >= later]
         return Result(
             nodes=self._scenario.nodes,
-            pairs=pairs,
+            pairs=len(self._sent) * subscribers,
             delivered=len(self._shown),
             duplicates=self._shown.total() - len(self._shown),
-            transmissions=sum(d.counters["messages_sent"] for d in self._relays),
-            ideal=ideal,
+            transmissions=sum(member.counters["messages_sent"] for member in self._relays),
+            ideal=sum(_ideal(publication, subscriptions[sent.topic]) for sent, publication in accepted),
             virtual_seconds=round(trio.current_time(), 3),
             seconds=0.0,
+            receipts=len(accepted),
+            lost_with_receipt=sum(subscribers - shown[publication.message.id] for _, publication in accepted),
+            gaps_reported=0,
+            repaired={
+                "pairs": len(repaired) * subscribers,
+                "delivered": sum(shown[publication.message.id] for publication in repaired),
+            },
         )
+
+
+def _ideal(publication: Publication, subscriptions: list[Subscription]) -> int:
+    """Return the sum of the ways from a publication's origins to the mailboxes."""
+    trees = [held.planned[publication.message.day].installation.tree for held in subscriptions]
+    return sum(tree.path_length(o) for tree in trees for o in publication.origins if o in tree.parents)

@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 from pages import ROOT
 
-from hushcast_protocol import frames, leases, links, messages, parcels, roster, signatures
+from hushcast_protocol import frames, leases, links, messages, parcels, reports, roster, signatures
 from hushcast_protocol.wire import Wire
 
 
@@ -34,7 +34,7 @@ def test_the_page_has_every_part_once(layouts: ModuleType) -> None:
 def test_every_wire_type_has_a_layout(layouts: ModuleType) -> None:
     declared = {
         kind
-        for module in (frames, leases, links, messages, parcels, roster, signatures)
+        for module in (frames, leases, links, messages, parcels, reports, roster, signatures)
         for kind in vars(module).values()
         if isinstance(kind, type) and issubclass(kind, Wire) and kind is not Wire
     }

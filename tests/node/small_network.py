@@ -19,15 +19,16 @@ from hushcast_node.inbox import Received
 from hushcast_node.subscription import Subscription
 from hushcast_node.tracing import FileTracer, NoTracer, Tracer
 from hushcast_protocol.addresses import Address
+from hushcast_protocol.bodies import Content, compose
 from hushcast_protocol.epochs import EPOCHS_A_DAY
-from hushcast_protocol.frames import MAX_OVERLAY_FRAME, OverlayFrame, decode_overlay
+from hushcast_protocol.frames import MAX_OVERLAY_FRAME, Drop, OverlayFrame, Receipt, decode_overlay
 from hushcast_protocol.links import Link
 from hushcast_protocol.predicates import parse_where
 from hushcast_protocol.profile import HARDENED
 from hushcast_protocol.roster import Network, View, check_roster
 from hushcast_protocol.secrets import Seed
-from hushcast_protocol.tokens import topic_key
-from hushcast_protocol.topics import Interest, parse_topic
+from hushcast_protocol.tokens import published_tokens, topic_key
+from hushcast_protocol.topics import Interest, Topic, parse_topic
 from hushcast_runtime.channel import Channel, open_channel
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment, simulated_environment
@@ -257,6 +258,7 @@ class Node(_Process):
                 network.tracer(self, env),
                 derive=derive,
                 check_roster=check_roster_once,
+                probes_an_epoch=network.probes_an_epoch,
             ),
             self.counters[-1],
         )
@@ -319,6 +321,7 @@ class SmallNetwork:
         seed: int,
         epoch: int = EPOCH_SECONDS,
         skews: Mapping[str, float] | None = None,
+        probes_an_epoch: float = 0.0,
         **profile: Any,
     ) -> None:
         """`skews` are the seconds that a daemon's clock is ahead, by its name."""
@@ -326,6 +329,7 @@ class SmallNetwork:
         self.seed = seed
         self.epoch = epoch
         self.skews = skews or {}
+        self.probes_an_epoch = probes_an_epoch
         self.profile = replace(HARDENED, **profile)
         self.net = Network("small", "hardened", epoch)
         self.calendar = self.net.calendar
@@ -400,6 +404,16 @@ class SmallNetwork:
         transport = self.wires.transport()
         channel, _ = await open_channel(transport, address, "test", link, decode_overlay)
         return channel
+
+    async def drop_at(self, origin: Node, topic: Topic, content: Content) -> None:
+        """Publish at an origin of our choice."""
+        day = self.calendar.day(self.now)
+        key = derive(topic, self.net.id, day)
+        tokens = published_tokens(key, topic, content.values, self.env.randomness)
+        channel = await self.knock(origin)
+        await channel.send(Drop(compose(key, day, tokens, content, self.env.randomness)))
+        assert await channel.one(60) == Receipt("accepted")
+        await channel.aclose()
 
     async def wire(self, node: Node) -> trio.abc.Stream:
         """Connect to a relay without any handshake."""

@@ -146,15 +146,3 @@ async def test_a_relay_that_does_not_read_costs_only_what_goes_through_it() -> N
         publication = await publisher.daemon.start_publication(ONE, Content(b"after"))
         assert publication.origins
         await ears[0].hears(13)
-
-
-async def test_an_idle_link_is_closed() -> None:
-    async with one_way_to_a_mailbox() as (net, relay):
-        ear = await net.clients[0].listen()
-        await net.clients[1].daemon.publish(ONE, Content(b"x"))
-        await ear.hears(1)
-        assert peers_of(relay).open_links() == 1
-        await until(lambda: peers_of(relay).open_links() == 0, 320, "the link is closed")
-        assert not peers_of(relay)._peers
-        await net.clients[1].daemon.publish(ONE, Content(b"y"))
-        assert await ear.hears(2) == [b"x", b"y"]

@@ -92,12 +92,15 @@ def mailbox_address(mailbox: Seed = MAILBOX) -> Address:
     return onion_address(mailbox.public())
 
 
+MARK, BYPASS = b"m" * 16, b"b" * 16
+
+
 def mailbox_install(
     relay: bytes, word: bytes = b"w" * 16, elements: tuple[bytes, ...] = (b"e" * 16,), day: int = DAY
 ) -> leases.Install:
     lease = leases.lease_id(word)
     consent = leases.give_consent(MAILBOX, mailbox_address(), relay, lease, day)
-    return leases.Install(lease, day, leases.ToMailbox(consent), elements)
+    return leases.Install(lease, day, leases.ToMailbox(consent), elements, MARK, BYPASS)
 
 
 def lease_book(relay: bytes, key: bytes = FILTER_KEY) -> leases.LeaseBook:

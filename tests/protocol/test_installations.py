@@ -30,6 +30,7 @@ from hushcast_protocol.leases import (
     Withdraw,
     check_consent,
     lease_id,
+    lease_mark,
     lease_word,
 )
 from hushcast_protocol.parcels import MAX_FANOUT, MAX_PARCEL, Parcel, open_parcel
@@ -105,8 +106,16 @@ def test_a_relay_takes_from_its_children_and_from_publishers():
         below = made.tree.children.get(relay, ())
         entering = {element(HARDENED, entry, relay, ORIGIN) for entry in ENTRIES}
         climbing = {element(HARDENED, TRUNK, relay, child) for child in below}
-        assert set(install.elements) == entering | climbing
-        assert len(install.elements) == len(ENTRIES) + len(below)
+        detouring = {element(HARDENED, install.bypass, relay, ORIGIN)}
+        assert set(install.elements) == entering | climbing | detouring
+        assert len(install.elements) == len(ENTRIES) + len(below) + 1
+
+
+def test_leases_of_one_topic_share_a_mark_at_a_relay_and_nowhere_else():
+    made = installation(HARDENED)
+    marks = {relay: install.mark for relay, install in installs(HARDENED, made).items()}
+    assert len(set(marks.values())) == len(marks)
+    assert all(mark == lease_mark(TRUNK, relay) for relay, mark in marks.items())
 
 
 def test_as_published_a_relay_takes_from_anybody():
@@ -243,7 +252,9 @@ def test_the_largest_network_fits_its_parcels(depth):
     whole = Roster(Signed(b"", bytes(64)), NETWORK, EPOCH, GENESIS, relays)
     width = branching(2000, depth)
     consent = installation(HARDENED, 1, entries=(TRUNK,)).install(HARDENED, RELAYS[0]).next_hop
-    largest = Install(bytes(16), DAY, consent, tuple(n.to_bytes(16, "big") for n in range(1 + width)))
+    largest = Install(
+        bytes(16), DAY, consent, tuple(n.to_bytes(16, "big") for n in range(1 + width)), bytes(16), bytes(16)
+    )
     top = seal_down(tree, dict.fromkeys(tree.parents, largest), whole, EPOCH, stream())
     assert width <= MAX_FANOUT
     assert max(map(len, top.values())) < MAX_PARCEL / 2

@@ -2,11 +2,13 @@
 
 import pytest
 from core_examples import (
+    BYPASS,
     CALENDAR,
     DAY,
     FILTER_KEY,
     LEASE_SECRET,
     MAILBOX,
+    MARK,
     NOW,
     bit_flips,
     carry_out,
@@ -56,7 +58,7 @@ def elements(*numbers: int) -> tuple[bytes, ...]:
 
 
 def to_relay(*numbers: int, word: bytes = WORD, hop: bytes = OTHER, day: int = DAY) -> Install:
-    return Install(lease_id(word), day, ToRelay(hop), elements(*numbers))
+    return Install(lease_id(word), day, ToRelay(hop), elements(*numbers), MARK, BYPASS)
 
 
 def book() -> LeaseBook:
@@ -79,7 +81,7 @@ def state(held: LeaseBook) -> tuple[object, ...]:
 def test_an_install_routes_its_elements_to_its_next_hop():
     held = book()
     lease = carry_out(held, to_relay(1, 2))
-    assert lease == Lease(LEASE, DAY, TO_OTHER, None, elements(1, 2))
+    assert lease == Lease(LEASE, DAY, TO_OTHER, None, elements(1, 2), MARK, BYPASS)
     assert routes(held, 1) == routes(held, 2) == [TO_OTHER]
     assert routes(held, 3) == []
     assert routes(held, 1, DAY + 1) == []
@@ -188,13 +190,13 @@ WRONG_CONSENTS = {
 def test_a_consent_wrong_in_any_field_installs_nothing(wrong):
     held = book()
     with pytest.raises(PeerError):
-        carry_out(held, Install(LEASE, DAY, ToMailbox(WRONG_CONSENTS[wrong]), elements(1)))
+        carry_out(held, Install(LEASE, DAY, ToMailbox(WRONG_CONSENTS[wrong]), elements(1), MARK, BYPASS))
     assert state(held) == state(book())
 
 
 def test_a_right_consent_installs():
     held = book()
-    carry_out(held, Install(LEASE, DAY, ToMailbox(signed(consent())), elements(1)))
+    carry_out(held, Install(LEASE, DAY, ToMailbox(signed(consent())), elements(1), MARK, BYPASS))
     assert len(held) == 1
     assert give_consent(MAILBOX, mailbox_address(), OWN, LEASE, DAY) == signed(consent())
 

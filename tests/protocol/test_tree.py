@@ -7,7 +7,7 @@ from core_examples import properties
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushcast_protocol.tree import Tree, branching, graft, plan, shuffled
+from hushcast_protocol.tree import Tree, branching, graft, mend, plan, shuffled
 
 RELAYS = [number.to_bytes(32, "big") for number in range(600)]
 seeds = st.binary(min_size=16, max_size=64)
@@ -196,3 +196,48 @@ def test_all_below_a_relay_pass_it(count, depth, seed, data):
 def test_the_order_of_a_seed_does_not_change():
     """Subscribers keep seeds over restarts: the same seed must give the same seats."""
     assert [relay[-1] for relay in shuffled(RELAYS[:10], bytes(range(32)))] == [4, 5, 8, 1, 6, 3, 9, 7, 2, 0]
+
+
+@properties(200)
+@given(st.integers(1, 120), depths, seeds, st.data())
+def test_mending_replaces_who_left_and_frees_who_is_shaky(count, depth, seed, data):
+    relays = [number.to_bytes(4, "big") for number in range(count)]
+    tree = plan(relays, depth, seed)
+    left = data.draw(st.sets(st.sampled_from(relays)))
+    present = [relay for relay in relays if relay not in left]
+    shaky = set(data.draw(st.sets(st.sampled_from(relays)))) - left
+    mended = mend(tree, present, shaky, seed)
+    assert set(mended.parents) == set(present)
+    assert all(mended.path_length(relay) <= depth for relay in present)
+    firm_leaves = [
+        r for r in tree.parents if r in mended.parents and r not in shaky and not tree.children.get(r)
+    ]
+    seats = [r for r in tree.parents if tree.children.get(r) and (r in left or r in shaky)]
+    if len(firm_leaves) >= len(seats):
+        assert not any(mended.children.get(relay) for relay in shaky)
+
+
+@properties(100)
+@given(st.integers(30, 120), st.integers(2, 3), seeds, st.data())
+def test_mending_moves_no_more_seats_than_it_must(count, depth, seed, data):
+    relays = [number.to_bytes(4, "big") for number in range(count)]
+    tree = plan(relays, depth, seed)
+    gone = data.draw(st.sampled_from(relays))
+    mended = mend(tree, [relay for relay in relays if relay != gone], (), seed)
+    moved = {relay for relay in mended.parents if mended.parents[relay] != tree.parents[relay]}
+    below = set(tree.children.get(gone, ()))
+    assert moved >= below - moved  # all that stood under it have a new next hop, one of them perhaps its seat
+    assert len(moved) <= len(below) + 1
+
+
+def test_mending_without_a_leaf_left_brings_children_to_the_next_hop():
+    tree = Tree({b"a": None, b"b": b"a", b"c": b"b"})
+    assert mend(tree, [b"a", b"c"], [b"c"], b"s" * 16).parents == {b"a": None, b"c": b"a"}
+
+
+@properties(30)
+@given(st.integers(1, 60), depths, seeds)
+def test_a_whole_tree_needs_no_mending(count, depth, seed):
+    relays = [number.to_bytes(4, "big") for number in range(count)]
+    tree = plan(relays, depth, seed)
+    assert mend(tree, relays, (), seed) == tree

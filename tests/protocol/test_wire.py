@@ -66,7 +66,12 @@ EXAMPLES: list[tuple[str, object]] = [
     ("roster", roster_body(2)),
     ("consent", CONSENT),
     ("parcel", parcel_to(0, mailbox_install(relay_id(0)), parcels.Onward(relay_id(1), b"below" * 5))),
-    ("parcel", parcel_to(0, leases.Install(WORD, DAY, leases.ToRelay(relay_id(1)), (b"e" * 16, b"f" * 16)))),
+    (
+        "parcel",
+        parcel_to(
+            0, leases.Install(WORD, DAY, leases.ToRelay(relay_id(1)), (b"e" * 16, b"f" * 16), WORD, WORD)
+        ),
+    ),
     ("parcel", parcel_to(0, leases.Withdraw(WORD))),
 ]
 NAMES = [f"{reader}-{type(value).__name__}-{index}" for index, (reader, value) in enumerate(EXAMPLES)]

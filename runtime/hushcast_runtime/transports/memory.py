@@ -31,6 +31,7 @@ class MemoryTransport:
 
     def __init__(self, network: MemoryNetwork) -> None:
         self._network = network
+        self._listeners: list[MemoryListener] = []
 
     async def listen(self, seed: Seed, previous: Address | None = None) -> MemoryListener:
         """Open the listener whose address is the key of `seed`."""
@@ -39,7 +40,14 @@ class MemoryTransport:
         if address in self._network.listeners:
             raise TransportError("this address is already listened on")
         listener = self._network.listeners[address] = MemoryListener(self._network, address)
+        self._listeners.append(listener)
         return listener
+
+    def vanish(self) -> None:
+        """Withdraw all addresses at once, as when the daemon's process dies."""
+        for listener in self._listeners:
+            listener.withdraw()
+        self._listeners.clear()
 
     async def connect(self, address: Address, isolation: str) -> trio.abc.Stream:
         """Connect to a listener of the same network."""
@@ -79,11 +87,16 @@ class MemoryListener:
         """Return at once: the address is known as soon as it exists."""
         await trio.lowlevel.checkpoint()
 
-    async def aclose(self) -> None:
-        """Withdraw the address."""
-        self._network.listeners.pop(self.address, None)
+    def withdraw(self) -> None:
+        """Withdraw the address, if it is still this listener's."""
+        if self._network.listeners.get(self.address) is self:
+            del self._network.listeners[self.address]
         while self._accepted:
             self._accepted.popleft().close()
+
+    async def aclose(self) -> None:
+        """Withdraw the address."""
+        self.withdraw()
         await trio.lowlevel.checkpoint()
 
 

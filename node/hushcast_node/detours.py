@@ -1,0 +1,137 @@
+"""Detours: takes messages around a next hop that is lost, into the same trees elsewhere (design §3, row 10).
+
+A message whose next hop is away, or knows nothing of it, is handed to a random relay with the bypass tokens
+of just those leases that it followed: it enters no other tree, and redundancy is paid on failure alone. A
+lease whose next hop keeps saying that it knows nothing of it is pruned (row 7).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Container, Iterable
+
+import structlog
+
+from hushcast_node.leasing import Leasing
+from hushcast_node.rosters import RosterKeeper
+from hushcast_node.spool import Move, Spool, Spooled
+from hushcast_protocol.errors import Refusal
+from hushcast_protocol.hops import Hop, relay_hop
+from hushcast_protocol.messages import MAX_TOKENS, Message
+from hushcast_protocol.wire import RelayId
+from hushcast_runtime.counters import Counters
+from hushcast_runtime.environment import Environment
+
+PRUNE_AFTER = 8  # messages in a row that a next hop did not know; a tree being repaired causes a few at most
+MAX_STRANGERS = 4096  # (day, next hop, trunk) with such messages that are remembered; 0.5 MB
+MAX_DETOURS = 12  # relays that may in turn not know a message's tree: 1 in 10,000 if half of them do not
+MAX_TRIED = 4096  # detours whose failures are remembered; 0.5 MB
+
+log = structlog.get_logger("detours")
+
+_Followed = tuple[int, Hop, bytes]  # day, next hop, trunk
+
+
+class Detours:
+    """Chooses the ways around; the spool remembers them."""
+
+    def __init__(
+        self,
+        relay: RelayId,
+        rosters: RosterKeeper,
+        leasing: Leasing,
+        spool: Spool,
+        env: Environment,
+        counters: Counters,
+    ) -> None:
+        self._relay = relay
+        self._rosters = rosters
+        self._leasing = leasing
+        self._spool = spool
+        self._env = env
+        self._counters = counters
+        self._strangers: OrderedDict[_Followed, int] = OrderedDict()
+        self._tried: OrderedDict[tuple[bytes, bytes], int] = OrderedDict()
+
+    async def around(
+        self, hop: Hop, items: Iterable[Spooled], away: Container[Hop]
+    ) -> list[tuple[Hop, Spooled]]:
+        """Move spooled messages from `hop` to relays that are not `away`; return where they wait now.
+
+        What no lease sends to `hop` any more is forgotten. Where all other relays are away it is this relay
+        that is cut off, and messages stay where they are.
+        """
+        others = self._others(hop, away)
+        if not others:
+            return []
+        moves, ended = [], []
+        for item in items:
+            if (message := self._detour(hop, item.message)) is None:
+                ended.append(item)
+            else:
+                moves.append(Move(item, others[self._env.below(len(others))], message))
+        self._counters.add("messages_detoured", len(moves))
+        self._counters.add("messages_without_lease", len(ended))
+        self._spool.done(ended)
+        return await self._spool.move(moves)
+
+    async def unrouted(
+        self, hop: Hop, items: Iterable[Spooled], away: Container[Hop]
+    ) -> list[tuple[Hop, Spooled]]:
+        """Take messages around a next hop that has no element for them; prune what it never knows."""
+        on: list[Spooled] = []
+        ended: list[Spooled] = []
+        for item in items:
+            if self._spool.holds(item):
+                (on if self._may_go_on(item.message) else ended).append(item)
+        self._counters.add("messages_lost_detour", len(ended))
+        self._spool.done(ended)
+        placed = await self.around(hop, on, away)
+        for item in on:
+            if len(item.message.tokens) == 1:
+                await self._note_stranger((item.message.day, hop, item.message.tokens[0]))
+        return placed
+
+    def routed(self, hop: Hop, items: Iterable[Spooled]) -> None:
+        """Note that a next hop knew what to do with messages."""
+        if self._strangers:
+            for item in items:
+                self._strangers.pop((item.message.day, hop, item.message.tokens[0]), None)
+
+    def _detour(self, hop: Hop, message: Message) -> Message | None:
+        if len(message.tokens) > 1:
+            return message  # a detour already: on to another relay
+        followed = self._leasing.book.followed(message.day, hop, message.tokens[0])
+        bypasses = dict.fromkeys(lease.bypass for lease in followed)
+        if not bypasses:
+            return None
+        tokens = (message.tokens[0], *bypasses)[:MAX_TOKENS]
+        return Message(message.id, message.day, tokens, message.trail, message.body)
+
+    def _others(self, lost: Hop, away: Container[Hop]) -> list[Hop]:
+        try:
+            relays = self._rosters.current().relays
+        except Refusal:
+            return []
+        hops = (relay_hop(relay) for relay in relays if relay != self._relay)
+        return [hop for hop in hops if hop != lost and hop not in away]
+
+    def _may_go_on(self, message: Message) -> bool:
+        if len(message.tokens) == 1:
+            return True
+        key = (message.id, message.tokens[1])
+        tried = self._tried.pop(key, 0) + 1
+        self._tried[key] = tried
+        if len(self._tried) > MAX_TRIED:
+            self._tried.popitem(last=False)
+        return tried < MAX_DETOURS
+
+    async def _note_stranger(self, followed: _Followed) -> None:
+        count = self._strangers.pop(followed, 0) + 1
+        if count < PRUNE_AFTER:
+            self._strangers[followed] = count
+            if len(self._strangers) > MAX_STRANGERS:
+                self._strangers.popitem(last=False)
+        elif pruned := await self._leasing.prune(*followed):
+            self._counters.add("leases_pruned", pruned)
+            log.info("leases were pruned: their next hop knows nothing of them")

@@ -1,0 +1,100 @@
+"""Trees: plans a subscription's tree, then keeps it over epochs and days, mended on the roster's schedule.
+
+A tree is never mended in answer to an outage: who watches a relay go would else see which trees react. What
+is lost meanwhile goes around (`detours`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection
+
+from hushcast_node.rosters import RosterKeeper
+from hushcast_node.subscription import Planned, Subscription
+from hushcast_node.topic_keys import TopicKeys
+from hushcast_protocol.installations import Installation, ListedRoot, MailboxRoot
+from hushcast_protocol.profile import Profile, Root
+from hushcast_protocol.secrets import LeaseSecret
+from hushcast_protocol.tokens import entry_tokens, token
+from hushcast_protocol.tree import Tree, graft, mend, plan
+from hushcast_protocol.wire import RelayId
+from hushcast_runtime.environment import Environment
+
+
+class Trees:
+    """Draws the trees of one daemon's subscriptions."""
+
+    def __init__(
+        self,
+        relay: RelayId | None,
+        profile: Profile,
+        rosters: RosterKeeper,
+        keys: TopicKeys,
+        env: Environment,
+    ) -> None:
+        """`relay` is this daemon's own relay, if it runs one."""
+        self._relay = relay
+        self._profile = profile
+        self._rosters = rosters
+        self._keys = keys
+        self._env = env
+
+    async def plan(self, subscription: Subscription, day: int) -> Planned:
+        """Plan an installation for a day: along the tree that the subscription has, else along a new one.
+
+        There is a roster. As published, every day has a new tree.
+        """
+        roster = self._rosters.newest
+        assert roster is not None
+        listed = self._profile.root is Root.LISTED
+        relays = [relay for relay in roster.relays if not listed or relay != self._relay]
+        if listed or not subscription.planned:
+            tree = await self._env.compute(plan, relays, self._profile.depth, self._env.randomness(32))
+        else:
+            last = subscription.planned[max(subscription.planned)].installation.tree
+            tree = await self._mended(last, relays, relays, subscription.coverage.suspects())
+        key = await self._keys.get(subscription.interest.topic, day)
+        entries = entry_tokens(key, subscription.interest.predicate)
+        secret = LeaseSecret.draw(self._env.randomness)
+        installation = Installation(day, self._root(subscription), tree, token(key), entries, secret)
+        return Planned(subscription.id, installation, set(tree.parents))
+
+    async def mend(self, subscription: Subscription, planned: Planned) -> bool:
+        """Bring an installation's tree in step with the roster, and put suspects where they harm nobody.
+
+        Whose seat changed is `missing` from now on. Returns whether any did.
+        """
+        suspects = subscription.coverage.suspects()
+        roster, tree, root = self._rosters.newest, planned.installation.tree, planned.installation.root
+        if roster is None or isinstance(root, ListedRoot):
+            return False
+        if roster.relays.keys() == tree.parents.keys() and not any(map(tree.children.get, suspects)):
+            return False
+        hosts = [relay for relay in tree.parents if relay in roster.relays and relay not in planned.missing]
+        mended = await self._mended(tree, list(roster.relays), hosts, suspects)
+        changed = {relay for relay in mended.parents if not _same_seat(relay, tree, mended)}
+        planned.installation = dataclasses.replace(planned.installation, tree=mended)
+        planned.missing = (planned.missing & mended.parents.keys()) | changed
+        subscription.coverage.tree_changed(self._env.now())
+        return bool(changed)
+
+    async def _mended(
+        self, tree: Tree, relays: list[RelayId], hosts: list[RelayId], suspects: Collection[RelayId]
+    ) -> Tree:
+        mended = await self._env.compute(mend, tree, relays, suspects, self._env.randomness(32))
+        newcomers = [relay for relay in relays if relay not in tree.parents]
+        firm = [relay for relay in hosts if relay in mended.parents and relay not in suspects]
+        seed = self._env.randomness(32)
+        return await self._env.compute(graft, mended, newcomers, firm, self._profile.depth, seed)
+
+    def _root(self, subscription: Subscription) -> MailboxRoot | ListedRoot:
+        if self._profile.root is Root.LISTED:
+            assert self._relay is not None
+            return ListedRoot(self._relay)
+        assert subscription.address is not None
+        return MailboxRoot(subscription.seed, subscription.address)
+
+
+def _same_seat(relay: RelayId, one: Tree, other: Tree) -> bool:
+    above = one.parents.get(relay, relay) == other.parents[relay]
+    return above and set(one.children.get(relay, ())) == set(other.children.get(relay, ()))

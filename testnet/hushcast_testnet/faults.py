@@ -1,0 +1,62 @@
+"""Faults of a simulation: relays killed at once, relays that come and go, relays that lose messages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import trio
+
+from hushcast_runtime.environment import Environment
+from hushcast_testnet.members import Member
+
+SHORTEST_ABSENCE, LONGEST_ABSENCE = 120.0, 900.0  # virtual seconds that a relay of the churn is gone
+_MINUTE = 60.0
+
+
+@dataclass(frozen=True)
+class Faults:
+    """Shares of the relays, from 0 to 1."""
+
+    kill: float = 0.0  # killed at once, for good
+    churn: float = 0.0  # a minute, killed and back with their disk some minutes later
+    droppers: float = 0.0  # confirm messages and lose them, from the first on
+
+    def __bool__(self) -> bool:
+        return bool(self.kill or self.churn or self.droppers)
+
+
+NO_FAULTS = Faults()
+
+
+def make_droppers(faults: Faults, relays: list[Member], env: Environment) -> set[bytes]:
+    """Turn a share of the relays hostile; return their keys."""
+    chosen = env.sample(relays, round(faults.droppers * len(relays)))
+    for relay in chosen:
+        relay.lose_messages()
+    return {relay.key for relay in chosen if relay.key is not None}
+
+
+def kill_at_once(faults: Faults, relays: list[Member], env: Environment) -> None:
+    """Kill a share of the relays."""
+    for relay in env.sample(relays, round(faults.kill * len(relays))):
+        relay.kill()
+
+
+async def keep_churning(
+    faults: Faults, relays: list[Member], env: Environment, nursery: trio.Nursery
+) -> None:
+    """Kill relays at random moments, a share of them a minute, and bring each back later; until cancelled."""
+    if not faults.churn:
+        return
+    between = _MINUTE / (faults.churn * len(relays))
+
+    async def come_back(relay: Member) -> None:
+        await trio.sleep(env.uniform(SHORTEST_ABSENCE, LONGEST_ABSENCE))
+        await relay.start(nursery)
+
+    while True:
+        await trio.sleep(2 * between * env.uniform(0.0, 1.0))
+        up = [relay for relay in relays if relay.is_up]
+        relay = up[env.below(len(up))]
+        relay.kill()
+        nursery.start_soon(come_back, relay)

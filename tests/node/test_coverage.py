@@ -1,0 +1,116 @@
+"""Probes over a whole network: what they find out, and that subscribers tell each other what they miss."""
+
+from __future__ import annotations
+
+import trio
+from small_network import ONE, Node, small_network, until
+
+from hushcast_node.probing import PROBE_WITHIN, SETTLED
+from hushcast_protocol.bodies import Content
+from hushcast_protocol.forwarding import Decision, Outcome
+from hushcast_protocol.topics import parse_topic
+
+EPOCH = 1200  # seconds
+MANY = {"probes_an_epoch": 60.0, "origins": 1, "epoch": EPOCH}
+
+
+class Loses:
+    """A router that confirms everything and sends nothing."""
+
+    def route(self, *_: object) -> Decision:
+        return Decision(Outcome.DUPLICATE)
+
+    def use_label(self, label: bytes) -> None:
+        pass
+
+
+def make_it_lose(relay: Node) -> None:
+    assert relay.daemon.relay is not None
+    relay.daemon.relay._router = Loses()  # type: ignore[assignment]
+
+
+async def test_all_probes_of_a_sound_network_arrive() -> None:
+    async with small_network(relays=8, clients=1, **MANY) as net:
+        await net.clients[0].listen()
+        await trio.sleep(EPOCH)
+        told = net.clients[0].subscription().coverage.describe()
+        assert told["probes"] >= 30
+        assert told["share"] == 1.0
+        assert told["suspects"] == []
+        assert told["low"] > 0.85
+
+
+async def test_a_relay_that_loses_messages_is_found_and_loses_its_seat() -> None:
+    async with small_network(relays=12, clients=2, **MANY) as net:
+        ear = await net.clients[0].listen()
+        subscription = net.clients[0].subscription()
+        (planned,) = subscription.planned.values()
+        top = next(relay for relay, above in planned.installation.tree.parents.items() if above is None)
+        make_it_lose(net.relay(top))
+        await until(lambda: subscription.coverage.suspects() == [top], 3 * EPOCH, "it is found")
+        await until(lambda: not planned.installation.tree.children.get(top), 2 * EPOCH, "it has no children")
+        await trio.sleep(60)
+        others = [relay for relay in net.relays if relay.id != top]
+        for number, relay in enumerate(others):
+            await net.drop_at(relay, ONE, Content(b"%d" % number))
+        await ear.hears(len(others))
+
+
+async def test_probes_are_not_shown_and_show_nothing_outside() -> None:
+    """Same tokens, same size, same seal: an origin cannot tell a probe from a publication."""
+    topic = parse_topic("fires")
+    async with small_network(relays=3, clients=2, **MANY) as net:
+        ear = await net.clients[0].listen(topic)
+        seen = []
+        for relay in net.relays:
+            assert relay.daemon.relay is not None
+            inner = relay.daemon.relay._take_drop
+
+            async def spy(message, inner=inner):  # type: ignore[no-untyped-def]
+                seen.append(message)
+                return await inner(message)
+
+            relay.daemon.relay._take_drop = spy  # type: ignore[method-assign]
+        await net.clients[1].daemon.publish(topic, Content(b"true"))
+        await trio.sleep(EPOCH / 2)
+        assert ear.payloads == [b"true"]
+        assert len(seen) > 10
+        assert len({len(message.body) for message in seen}) == 1
+        assert len({len(message.tokens) for message in seen}) == 1
+        assert len({message.tokens[0] for message in seen}) == 1
+        assert len({message.trail for message in seen}) == 1
+
+
+async def test_a_subscriber_learns_what_another_one_got_and_it_did_not() -> None:
+    async with small_network(relays=6, clients=3, **MANY) as net:
+        whole, torn, publisher = net.clients
+        whole_ear, torn_ear = await whole.listen(), await torn.listen()
+        await trio.sleep(2 * SETTLED)
+        inbox = torn.subscription().inbox
+        put = inbox.put
+
+        async def lose(*_: object) -> bool:
+            return False
+
+        inbox.put = lose  # type: ignore[method-assign, assignment]
+        await publisher.daemon.publish(ONE, Content(b"lost"))
+        await whole_ear.hears(1)
+        await trio.sleep(30)
+        inbox.put = put  # type: ignore[method-assign]
+        await publisher.daemon.publish(ONE, Content(b"there"))
+        await torn_ear.hears(1)
+        await until(lambda: torn.count("gaps_found") == 1, 2 * EPOCH, "the gap is found")
+        await trio.sleep(PROBE_WITHIN)
+        assert torn.count("gaps_found") == 1
+        assert whole.count("gaps_found") == 0
+
+
+async def test_who_comes_later_misses_nothing_of_before() -> None:
+    async with small_network(relays=6, clients=3, **MANY) as net:
+        first, late, publisher = net.clients
+        ear = await first.listen()
+        await publisher.daemon.publish(ONE, Content(b"before"))
+        await ear.hears(1)
+        await late.listen()
+        await trio.sleep(2 * EPOCH)
+        assert late.count("gaps_found") == 0
