@@ -11,7 +11,7 @@ help:  ## list the targets
 demo: setup tor  ## watch it work: a private Tor network, ten relays, messages that arrive
 	$(BIN)/hushcast testnet demo
 
-test: setup tor podman  ## all tests, those with a real Tor, processes, containers and whole networks
+test: setup tor machine  ## all tests, those with a real Tor, processes, containers and whole networks
 	$(BIN)/pytest
 
 quick: setup  ## the tests that take no Tor, processes, containers or patience
@@ -50,9 +50,9 @@ setup: .venv/installed
 	$(BIN)/pip install --quiet --disable-pip-version-check --use-pep517 --editable '.[dev]'
 	@touch $@
 
-.PHONY: tor podman
+.PHONY: tor machine
 tor:
 	@tools/require-tor
 
-podman:
-	@tools/require-podman
+machine:
+	@tools/require-machine

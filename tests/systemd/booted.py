@@ -29,7 +29,7 @@ def missing() -> str:
     """Return why no machine can be booted here, nothing if one can."""
     absent = [name for name in _PROGRAMS if shutil.which(name, path=_ENVIRONMENT["PATH"]) is None]
     if absent:
-        return f"{', '.join(absent)} is missing; tools/require-podman installs it"
+        return f"{', '.join(absent)} is missing; tools/require-machine installs it"
     if os.geteuid() != 0:
         return "booting systemd in a container takes root"
     image = _run([str(ROOT / "tools" / "debian-image"), IMAGE, *PACKAGES], within=900, check=False)
