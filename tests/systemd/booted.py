@@ -99,9 +99,9 @@ class Machine:
         chosen = [argument for unit in units for argument in ("--unit", unit)]
         return self.run("journalctl", "--boot", "--output=short", *chosen).stdout
 
-    def write(self, path: str, text: str, group: str = "root") -> None:
-        """Write a file, mode 0640."""
-        script = f"umask 027; mkdir -p $(dirname {path}); cat >{path}; chgrp {group} {path}"
+    def write(self, path: str, text: str) -> None:
+        """Write a file as root, mode 0640."""
+        script = f"umask 027; mkdir -p $(dirname {path}); cat >{path}"
         podman("exec", "--interactive", self.name, "sh", "-c", script, stdin=text)
 
     def until(self, true: Callable[[], bool], within: float = WITHIN) -> None:

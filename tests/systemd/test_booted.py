@@ -24,15 +24,15 @@ def network(machine: Machine) -> str:
         machine.run("useradd", *groups, user)
     own = f'[network]\nname = "booted"\nepoch_seconds = {EPOCH}\n'
     text = configuration("hushcast-directory", "directory", own)
-    machine.write("/etc/hushcast-directory/directory.toml", text, "hushcast-directory")
+    machine.write("/etc/hushcast-directory/directory.toml", text)
     machine.systemctl("start", DIRECTORY)
     section = machine.run("cat", "/var/lib/hushcast-directory/network.toml").stdout
     group = {"socket_group": "hushcast"}
     relay = configuration("hushcast-node-relay", "relay", section, **group)
-    machine.write("/etc/hushcast/relay.toml", relay, "hushcast")
+    machine.write("/etc/hushcast/relay.toml", relay)
     sockets = {"socket": "/run/hushcast/control.sock", "metrics": "unix:/run/hushcast/metrics.sock"}
     node = configuration("hushcast", "client", section, **group, **sockets)
-    machine.write("/etc/hushcast/node.toml", node, "hushcast")
+    machine.write("/etc/hushcast/node.toml", node)
     machine.run(
         "sed", "-i", '1a socket = "/run/hushcast-node-relay/control.sock"', "/etc/hushcast/relay.toml"
     )
@@ -57,7 +57,7 @@ def test_without_a_roster_it_is_starting_and_says_so(machine: Machine, network: 
     """It asks for patience: five seconds are all that the unit would have got."""
     key = re.sub(r'directory_key = "\w{2}', 'directory_key = "00', network)
     text = configuration("hushcast-node-lost", "client", key)
-    machine.write("/etc/hushcast/lost.toml", text, "hushcast")
+    machine.write("/etc/hushcast/lost.toml", text)
     unit = "hushcast-node@lost"
     machine.write(f"/etc/systemd/system/{unit}.service.d/short.conf", "[Service]\nTimeoutStartSec=5\n")
     machine.systemctl("daemon-reload")
@@ -134,7 +134,7 @@ def test_a_scheduler_that_stops_is_restarted_by_the_watchdog(machine: Machine, n
 
 def test_a_bad_configuration_fails_with_the_reason_in_the_journal(machine: Machine, network: str) -> None:
     text = configuration("hushcast-node-bad", "relay", network).replace('"relay"', '"rely"')
-    machine.write("/etc/hushcast/bad.toml", text, "hushcast")
+    machine.write("/etc/hushcast/bad.toml", text)
     unit = "hushcast-node@bad"
     machine.run("systemctl", "start", unit, check=False)
     assert machine.shown(unit, "ActiveState", "NRestarts", "ExecMainStatus") == ("failed", "0", "2")
@@ -145,11 +145,11 @@ def test_what_goes_bad_while_it_runs_changes_nothing(machine: Machine, network: 
     before = machine.pid(NODE)
     file = "/etc/hushcast/node.toml"
     good = machine.run("cat", file).stdout
-    machine.write(file, good.replace("debug", "loud"), "hushcast")
+    machine.write(file, good.replace("debug", "loud"))
     assert machine.run("systemctl", "reload", NODE, check=False).returncode != 0
     machine.run("kill", "-HUP", str(before))
     machine.until(lambda: "going on with the one before" in machine.journal(NODE))
-    machine.write(file, good, "hushcast")
+    machine.write(file, good)
     machine.systemctl("reload", NODE)
     machine.until(lambda: "configuration read again" in machine.journal(NODE))
     assert machine.pid(NODE) == before
@@ -193,7 +193,7 @@ def probed(machine: Machine, name: str, *more: str) -> dict[str, bool]:
     machine.run("systemd-run", "--collect", f"--unit={name}-server", *server)
     machine.until(lambda: "8099" in machine.run("ss", "-ltn").stdout)
     program = PROBE.replace("PORT", "8099").replace("OUTER", outer)
-    machine.write(f"/etc/hushcast/{name}.py", program, "hushcast")
+    machine.write(f"/etc/hushcast/{name}.py", program)
     unit = f"hushcast-node@{name}"
     command = f"/opt/hushcast/bin/python3 -I /etc/hushcast/{name}.py"
     lines = ["[Service]", "Type=oneshot", "Restart=no", "ExecStartPre=", "ExecStart=", f"ExecStart={command}"]
