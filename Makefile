@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo test quick check bench dist deb format clean setup
+.PHONY: help demo test quick check bench fuzz dist deb format clean setup
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -25,6 +25,9 @@ check: setup  ## style, types and formatting
 bench: setup  ## speed beside what people would use instead; CHECK=1 fails where a target is missed
 	$(BIN)/python -m benchmarks.bench $(if $(CHECK),--check)
 
+fuzz: .venv/fuzz  ## a million hostile inputs for every decoder and machine; INPUTS=n, SEED=n, ONLY="frame roster"
+	$(BIN)/python tests/fuzz --inputs $(or $(INPUTS),1000000) --seed $(or $(SEED),1) $(if $(ONLY),--only $(ONLY)) $(if $(REPLAY),--replay $(REPLAY))
+
 dist: setup  ## wheel and sdist, in dist/
 	rm -f dist/*.whl dist/*.tar.gz
 	$(BIN)/python -m build --outdir dist
@@ -37,7 +40,7 @@ format: setup  ## put the code into shape
 	$(BIN)/ruff format .
 
 clean:  ## remove what the other targets made
-	rm -rf .venv .venv-bench dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-bench dist findings .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 setup: .venv/installed
 
@@ -48,6 +51,11 @@ setup: .venv/installed
 		|| { echo "Python's venv is missing: apt-get install python3-venv" >&2; exit 1; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check --use-pep517 --editable '.[dev]'
+	@touch $@
+
+.venv/fuzz: .venv/installed
+	@$(BIN)/pip install --quiet --disable-pip-version-check --use-pep517 --editable '.[fuzz]' \
+		|| echo "atheris is not made for this Python or machine: going on without coverage to lead" >&2
 	@touch $@
 
 .PHONY: tor machine

@@ -10,13 +10,15 @@ from typing import TypeVar
 
 import trio
 
-from hushcast_cli.exits import TimedOut
+from hushcast_cli.exits import Failure, TimedOut
 from hushcast_cli.options import Choices
 from hushcast_node.control.client import Conversation, NoDaemon, ask
 from hushcast_node.control.words import Failed, Request
 from hushcast_protocol.errors import Refusal, UsageError
 
 SYSTEM_SOCKET = Path("/run/hushcast/control.sock")
+
+_FAILURES = {"usage": UsageError, "refused": Refusal, "waiting": Failure}
 
 T = TypeVar("T")
 AnswerT = TypeVar("AnswerT")
@@ -45,13 +47,13 @@ def _exists(path: Path) -> bool:
         return True  # asking it tells why not
 
 
-def run(work: Callable[[], Awaitable[T]], seconds: float | None = None, late: str = "") -> T:
-    """Run `work`; raise `TimedOut`, whose text ends with `late`, after `seconds`."""
+def run(work: Callable[[], Awaitable[T]], seconds: float | None = None) -> T:
+    """Run `work`; raise `TimedOut` after `seconds`."""
 
     async def limited() -> T:
         with trio.move_on_after(math.inf if seconds is None else seconds):
             return await work()
-        raise TimedOut(f"{seconds:g} seconds have passed{late}")
+        raise TimedOut(f"{seconds:g} seconds have passed")
 
     return trio.run(limited)
 
@@ -59,11 +61,12 @@ def run(work: Callable[[], Awaitable[T]], seconds: float | None = None, late: st
 async def expect(conversation: Conversation, *kinds: type[AnswerT]) -> AnswerT:
     """Return the next answer, of one of the `kinds`.
 
-    Raises `UsageError` or `Refusal` if the daemon declines, `NoDaemon` if it left.
+    Raises `UsageError` or `Refusal` if the daemon declines, `Failure` for a publication that has no receipt
+    yet, `NoDaemon` if the daemon left.
     """
     answer = await conversation.next()
     if isinstance(answer, Failed):
-        raise UsageError(answer.reason) if answer.kind == "usage" else Refusal(answer.reason)
+        raise _FAILURES[answer.kind](answer.reason)
     if not isinstance(answer, kinds):
         raise NoDaemon("the daemon speaks another version: its answer is to another question")
     return answer

@@ -11,12 +11,21 @@ from typing import Any, Protocol
 
 import trio
 
-from hushcast_cli.asking import expect
+from hushcast_cli.asking import ask_once, expect
 from hushcast_cli.exits import Failure
 from hushcast_cli.output import StdoutClosed, is_terminal, json_line, note, printable, write
 from hushcast_cli.progress import shown_when_slow
 from hushcast_node.control.client import Conversation, ask
-from hushcast_node.control.words import Delivered, Subscribe, Subscribed, Unsubscribed
+from hushcast_node.control.words import (
+    Acknowledge,
+    Acknowledged,
+    Delivered,
+    Lost,
+    Missed,
+    Subscribe,
+    Subscribed,
+    Unsubscribed,
+)
 
 _STDOUT = 1
 _BOLD, _PLAIN = b"\x1b[1m", b"\x1b[0m"
@@ -32,6 +41,12 @@ class Printer(Protocol):
     def message(self, event: Delivered) -> bytes:
         """Return what tells of a message."""
 
+    def lost(self, event: Lost) -> bytes:
+        """Return what tells of messages that were removed before they could be printed."""
+
+    def gap(self, event: Missed) -> bytes:
+        """Return what tells of a message that others got and this daemon did not."""
+
 
 class JsonPrinter:
     """Prints for programs: one object a line."""
@@ -41,7 +56,7 @@ class JsonPrinter:
         return json_line({"event": "subscribed", "topic": event.topic, "nodes": event.nodes})
 
     def message(self, event: Delivered) -> bytes:
-        """Return the contract's `message` object; the cursor stays between us and the daemon."""
+        """Return the contract's `message` object."""
         told: dict[str, Any] = {
             "event": "message",
             "topic": event.topic,
@@ -49,12 +64,21 @@ class JsonPrinter:
             "payload": event.payload,
             "encoding": event.encoding,
             "received_at": event.received_at,
+            "cursor": event.cursor,
         }
         if event.attributes is not None:
             told["attributes"] = event.attributes
         if event.author is not None:
             told["author"] = event.author
         return json_line(told)
+
+    def lost(self, event: Lost) -> bytes:
+        """Return the contract's `lost` object."""
+        return json_line({"event": "lost", "topic": event.topic, "count": event.count})
+
+    def gap(self, event: Missed) -> bytes:
+        """Return the contract's `gap` object."""
+        return json_line({"event": "gap", "topic": event.topic, "id": event.id})
 
 
 class TextPrinter:
@@ -75,6 +99,16 @@ class TextPrinter:
             about = about and _BOLD + about + _PLAIN
         return (about and about + b"\n") + payload + b"\n"
 
+    def lost(self, event: Lost) -> bytes:
+        """Tell it on standard error, since it is no payload."""
+        note(f"lost: {event.count} messages were removed before they were printed, too old or too many")
+        return b""
+
+    def gap(self, event: Missed) -> bytes:
+        """Tell it on standard error, since it is no payload."""
+        note("gap: other subscribers received a message that did not come here; see `hushcast coverage`")
+        return b""
+
 
 def _about(event: Delivered) -> bytes:
     """Return a message's attributes and author on one line that drives no terminal; nothing without any."""
@@ -90,30 +124,48 @@ def _value(value: str | int | float) -> str:
     return str(value)
 
 
-async def listen(path: Path, request: Subscribe, count: int | None, printer: Printer) -> None:
-    """Print messages until `count` have come, the subscription ends, or nobody reads standard output."""
+async def listen(path: Path, request: Subscribe, count: int | None, printer: Printer, ack: bool) -> None:
+    """Print messages until `count` have come, the subscription ends, or nobody reads standard output.
+
+    With `ack` each is acknowledged once it is printed, and all durably when `count` have come.
+    """
     async with ask(path, request) as conversation, trio.open_nursery() as nursery:
         nursery.start_soon(_end_with_reader)
         async with shown_when_slow("waiting until relays route to this daemon"):
             subscribed = await expect(conversation, Subscribed)
         await _print(printer.subscribed(subscribed))
-        await _print_messages(conversation, count, printer)
+        cursor = await _print_messages(conversation, count, printer, ack)
+        if ack and cursor is not None:
+            await ask_once(path, Acknowledge(request.topic, cursor, request.where), Acknowledged)
         nursery.cancel_scope.cancel()
 
 
-async def _print_messages(conversation: Conversation, count: int | None, printer: Printer) -> None:
-    printed = 0
+async def _print_messages(
+    conversation: Conversation, count: int | None, printer: Printer, ack: bool
+) -> int | None:
+    """Return the last message's cursor, `None` if the subscription ended."""
+    printed, cursor = 0, None
     while count is None or printed < count:
-        answer: Delivered | Unsubscribed = await expect(conversation, Delivered, Unsubscribed)
+        answer: Delivered | Lost | Missed | Unsubscribed = await expect(
+            conversation, Delivered, Lost, Missed, Unsubscribed
+        )
         if isinstance(answer, Unsubscribed):
             if count is not None:
                 raise Failure(f"the subscription was ended after {printed} of {count} messages")
             note("the subscription was ended")
-            return
-        await _print(printer.message(answer))
+            return None
+        if isinstance(answer, Missed):
+            await _print(printer.gap(answer))
+            continue
+        cursor = answer.cursor
+        if isinstance(answer, Lost):
+            await _print(printer.lost(answer))
+        else:
+            await _print(printer.message(answer))
+            printed += 1
         with trio.move_on_after(_TELLING, shield=True):
-            await conversation.shown(answer.cursor)
-        printed += 1
+            await conversation.shown(cursor, ack)
+    return cursor
 
 
 async def _print(data: bytes) -> None:

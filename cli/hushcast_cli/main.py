@@ -8,15 +8,17 @@ import sys
 import click
 
 from hushcast_cli.completion import PROGRAM, VARIABLE, completion
+from hushcast_cli.coverage import coverage
 from hushcast_cli.daemons import check_config, directory, node
 from hushcast_cli.doctor import doctor
 from hushcast_cli.exits import ExitCode, report
 from hushcast_cli.key import key
 from hushcast_cli.options import json_option, socket_option
+from hushcast_cli.outbox import outbox
 from hushcast_cli.publish import publish
 from hushcast_cli.status import status
 from hushcast_cli.subscribe import subscribe
-from hushcast_cli.subscriptions import subscriptions, unsubscribe
+from hushcast_cli.subscriptions import ack, subscriptions, unsubscribe
 from hushcast_cli.testnet import testnet
 from hushcast_cli.topic import topic
 
@@ -43,9 +45,12 @@ def cli() -> None:
 
 for command in (
     publish,
+    outbox,
     subscribe,
+    ack,
     unsubscribe,
     subscriptions,
+    coverage,
     status,
     doctor,
     topic,

@@ -21,6 +21,8 @@ class Choices:
     json: bool = False
 
 
+CURSOR: click.ParamType[int] = click.IntRange(0, 2**63 - 1)  # as the control socket has it
+
 pass_choices = click.make_pass_decorator(Choices, ensure=True)
 
 

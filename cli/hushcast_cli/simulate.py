@@ -8,7 +8,7 @@ import click
 
 from hushcast_cli.options import Choices, json_option, pass_choices
 from hushcast_protocol.errors import UsageError
-from hushcast_protocol.profile import HARDENED, MAX_DEPTH, PROFILES, Root
+from hushcast_protocol.profile import HARDENED, MAX_DEPTH, MAX_TREES, PROFILES, Root
 
 _positive = click.IntRange(min=1)
 _share = click.FloatRange(0, 0.9)
@@ -39,6 +39,14 @@ _share = click.FloatRange(0, 0.9)
     show_default=True,
     metavar="O",
     help="Random relays that each message is dropped at.",
+)
+@click.option(
+    "--trees",
+    type=click.IntRange(1, MAX_TREES),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Trees of each subscription.",
 )
 @click.option("--seed", type=int, default=1, show_default=True, metavar="S", help="The same gives the same.")
 @click.option(
@@ -79,6 +87,7 @@ def simulate(
     depth: int | None,
     profile: str,
     origins: int,
+    trees: int,
     seed: int,
     traces: Path | None,
     kill: float,
@@ -111,7 +120,18 @@ def simulate(
 
     faults = Faults(kill, churn, droppers)
     scenario = Scenario(
-        nodes, subscribers, publications, topics, depth, profile, origins, seed, traces, faults, minutes
+        nodes,
+        subscribers,
+        publications,
+        topics,
+        depth,
+        profile,
+        origins,
+        seed,
+        traces,
+        faults,
+        trees,
+        minutes,
     )
     with reporting() as progress:
         result = run(scenario, progress).as_dict()

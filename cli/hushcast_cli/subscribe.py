@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from hushcast_cli.options import (
+    CURSOR,
     Choices,
     check_one_topic,
     daemon_options,
@@ -24,6 +25,15 @@ from hushcast_cli.options import (
 @click.option(
     "--count", type=click.IntRange(min=1), metavar="N", help="End after N messages, with exit code 0."
 )
+@click.option(
+    "--since",
+    type=CURSOR,
+    metavar="CURSOR",
+    help="Begin behind this message, with all that is kept, printed before or not; 0 is the oldest kept.",
+)
+@click.option(
+    "--ack", is_flag=True, help="Acknowledge each message once it is printed: the daemon forgets it."
+)
 @timeout_option
 @daemon_options
 @pass_choices
@@ -33,18 +43,22 @@ def subscribe(
     link_file: Path | None,
     where: str | None,
     count: int | None,
+    since: int | None,
+    ack: bool,
     timeout: float | None,
 ) -> None:
     """Subscribe to TOPIC, a text or a link, and print its messages.
 
     Messages that came while nobody listened are printed first. The subscription stays in the daemon when this
-    command ends: `hushcast unsubscribe` ends it. A message counts as seen once it is printed; every command
-    that listens gets every message.
+    command ends: `hushcast unsubscribe` ends it. A message counts as shown once it is printed; every command
+    that listens gets every message. What was shown is kept for --since until it is acknowledged, with --ack
+    or `hushcast ack`, or grows too old.
 
     \b
     Examples:
       hushcast subscribe news
       hushcast subscribe news --json --count 1 --timeout 60
+      hushcast subscribe news --json --since 17 --ack
       hushcast subscribe --link-file fires.link --where 'lat in [60, 61], lon in [24, 25], kind = fire'
     """
     check_one_topic(topic, link_file)
@@ -57,7 +71,7 @@ def subscribe(
 
     async def work() -> None:
         chosen = await choose_topic(topic, link_file)
-        request = Subscribe(chosen.text, checked_where(chosen.topic, where or ""))
-        await listen(daemon_socket(choices), request, count, printer)
+        request = Subscribe(chosen.text, checked_where(chosen.topic, where or ""), since)
+        await listen(daemon_socket(choices), request, count, printer, ack)
 
     run(work, timeout)

@@ -1,4 +1,4 @@
-"""`hushcast subscriptions` and `hushcast unsubscribe`: what the daemon holds, and how to end it."""
+"""`hushcast subscriptions`, `ack` and `unsubscribe`: what the daemon holds, and how to be done with it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from hushcast_cli.options import (
+    CURSOR,
     Choices,
     check_one_topic,
     daemon_options,
@@ -40,7 +41,55 @@ def subscriptions(choices: Choices, timeout: float | None) -> None:
             state = f"{held.get('nodes', 0)} relays" if held.get("ready", True) else "not yet ready"
             kind = "private, " if held.get("private") else ""
             where = f"  where {held['where']}" if held.get("where") else ""
-            write(text_line(f"{held['topic']}{where}  ({kind}{state})"))
+            dropped = f", {held['dropped']} dropped unacknowledged" if held.get("dropped") else ""
+            write(text_line(f"{held['topic']}{where}  ({kind}{state}{dropped})"))
+
+
+@click.command()
+@click.argument("topic", required=False)
+@click.argument("cursor", required=False)
+@link_file_option
+@where_option
+@timeout_option
+@daemon_options
+@pass_choices
+def ack(
+    choices: Choices,
+    topic: str | None,
+    cursor: str | None,
+    link_file: Path | None,
+    where: str | None,
+    timeout: float | None,
+) -> None:
+    """Acknowledge all messages of TOPIC, a text or a link, up to CURSOR: the daemon forgets them.
+
+    On return this is on disk; they are never shown again. With --where only the subscription with just this
+    condition is meant, without it all to the topic. With --link-file there is no TOPIC.
+
+    \b
+    Examples:
+      hushcast ack news 17
+      hushcast ack --link-file fires.link 17 --where 'kind = fire'
+    """
+    if link_file is not None and cursor is None:
+        topic, cursor = None, topic
+    check_one_topic(topic, link_file)
+    if cursor is None:
+        raise click.UsageError("give CURSOR, as a message has it", click.get_current_context())
+    number = CURSOR.convert(cursor, None, click.get_current_context())
+    from hushcast_cli.asking import ask_once, daemon_socket, run
+    from hushcast_cli.links import checked_where, choose_topic
+    from hushcast_cli.output import json_line, write
+    from hushcast_node.control.words import Acknowledge, Acknowledged
+
+    async def work() -> Acknowledged:
+        chosen = await choose_topic(topic, link_file)
+        only = None if where is None else checked_where(chosen.topic, where)
+        return await ask_once(daemon_socket(choices), Acknowledge(chosen.text, number, only), Acknowledged)
+
+    done = run(work, timeout)
+    if choices.json:
+        write(json_line({"topic": done.topic, "cursor": done.cursor}))
 
 
 @click.command()

@@ -78,7 +78,8 @@ class Registry:
         known = self._descriptors.get(descriptor.relay)
         if known is not None and known[0].issued > descriptor.issued:
             raise Refusal("a newer descriptor of this relay is known")
-        if known is None and len(self._live(now)) >= MAX_RELAYS:
+        live = self._live(now)
+        if descriptor.relay not in live and len(live) >= MAX_RELAYS:
             raise Refusal(f"the network is full: it has {MAX_RELAYS} relays")
         return descriptor
 
@@ -126,7 +127,9 @@ class Registry:
 
     def _listed(self, epoch: int, last: Roster | None) -> dict[RelayId, tuple[Descriptor, Signed]]:
         start = self._calendar.epoch_start(epoch)
-        listed = self._live(start)
+        # More than a roster holds can be live at its start: while a place was free, several took it at once.
+        latest = sorted(self._live(start).items(), key=lambda item: item[1][0].expires)[-MAX_RELAYS:]
+        listed = dict(latest)
         if last is not None and 2 * len(listed.keys() & last.relays.keys()) < len(last.relays):
             # So many do not fall silent at once: the directory was away, or cut off, and nobody could renew.
             carried = self._live(start - self._calendar.day_seconds)

@@ -12,6 +12,7 @@ from hushcast_protocol.reports import Heard
 from hushcast_protocol.wire import RelayId
 
 MAX_PROBES = 8192  # outcomes remembered for one subscription: four for each relay of a full roster; 2 MB
+MAX_SHUNNED = 0.25  # share of the relays; no network with more bad ones would work anyway
 MAX_RECENT = 256  # messages received lately, of which reports name some
 MAX_GAPS = 4096  # missed messages remembered, so that each is told once; 0.5 MB
 
@@ -40,6 +41,7 @@ class Coverage:
     _recent: deque[_Recent] = field(default_factory=lambda: deque(maxlen=MAX_RECENT))
     _gaps: OrderedDict[bytes, None] = field(default_factory=OrderedDict)
     _tree_since: float = 0.0
+    _suspects: list[RelayId] | None = None
 
     def sent(self, message: bytes, way: tuple[RelayId, ...], now: float) -> None:
         """Note a probe that is being dropped."""
@@ -52,13 +54,17 @@ class Coverage:
     def arrived(self, message: bytes) -> None:
         """Note that a probe came; those of others, and late ones, do not count."""
         if (probe := self._under_way.pop(message, None)) is not None:
-            self._outcomes.append(Probe(probe.way, True, probe.sent))
+            self._conclude(Probe(probe.way, True, probe.sent))
 
     def give_up(self, before: float) -> None:
         """Count the probes as lost that were sent before a moment and are still not there."""
         for message in [name for name, probe in self._under_way.items() if probe.sent < before]:
             probe = self._under_way.pop(message)
-            self._outcomes.append(Probe(probe.way, False, probe.sent))
+            self._conclude(Probe(probe.way, False, probe.sent))
+
+    def _conclude(self, probe: Probe) -> None:
+        self._outcomes.append(probe)
+        self._suspects = None
 
     def tree_changed(self, now: float) -> None:
         """Note that ways changed: from now on the share is that of the new tree."""
@@ -66,7 +72,17 @@ class Coverage:
 
     def suspects(self) -> list[RelayId]:
         """Return the relays that seem to lose messages, the surest first."""
-        return suspects(self._outcomes)
+        if self._suspects is None:
+            self._suspects = suspects(self._outcomes)
+        return self._suspects
+
+    def shunned(self, relays: int) -> list[RelayId]:
+        """Return the suspects among so many relays that trees and publications avoid.
+
+        Where they are many, nobody: it is then more likely that this daemon's own end is at fault.
+        """
+        found = self.suspects()
+        return found if len(found) <= MAX_SHUNNED * relays else []
 
     def describe(self) -> dict[str, Any]:
         """Return the share of origins that reach the subscription, its 95 % interval, and the suspects."""

@@ -11,9 +11,10 @@ from hushcast_directory.client import DirectoryClient
 from hushcast_node.admission import Admission
 from hushcast_node.connector import Connector
 from hushcast_node.identity import Identity
-from hushcast_node.inbox import InboxListener, Received
+from hushcast_node.inbox import Gap, InboxListener, Received
+from hushcast_node.outbox import Outbox, Publication
 from hushcast_node.probing import PROBES_AN_EPOCH, Prober
-from hushcast_node.publisher import Publication, Publisher
+from hushcast_node.publisher import Publisher
 from hushcast_node.pubsub import Accepted
 from hushcast_node.registration import keep_registered, open_address
 from hushcast_node.relay import MAX_CONNECTIONS, Relay
@@ -24,6 +25,7 @@ from hushcast_node.topic_keys import Derive, TopicKeys
 from hushcast_node.tracing import NoTracer, Tracer
 from hushcast_protocol.addresses import Address
 from hushcast_protocol.bodies import Content
+from hushcast_protocol.errors import Refusal
 from hushcast_protocol.predicates import Predicate, write_where
 from hushcast_protocol.profile import Profile
 from hushcast_protocol.roster import Network, check_roster
@@ -31,6 +33,7 @@ from hushcast_protocol.secrets import Seed
 from hushcast_protocol.tokens import topic_key
 from hushcast_protocol.topics import Interest, Topic
 from hushcast_protocol.wire import PublicKey, RelayId
+from hushcast_runtime.config import InboxSection
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.store import Store
@@ -53,6 +56,7 @@ class Parts:
     tracer: Tracer = field(default_factory=NoTracer)
     derive: Derive = topic_key
     check_roster: CheckRoster = check_roster
+    inbox: InboxSection = field(default_factory=InboxSection)
     probes_an_epoch: float = PROBES_AN_EPOCH
 
 
@@ -70,6 +74,7 @@ class Daemon:
         self.relay: Relay | None = None
         self.subscriber: Subscriber | None = None
         self._publisher: Publisher | None = None
+        self._outbox = Outbox(env, store)
         self._directory = DirectoryClient(
             env, parts.transport, parts.network.id, parts.directory_address, parts.directory_key
         )
@@ -95,17 +100,30 @@ class Daemon:
                 connector,
                 keys,
                 prober,
+                parts.inbox,
                 env,
                 store,
                 self.counters,
                 tracer,
                 nursery,
             )
-            self._publisher = Publisher(parts.profile, self.rosters, connector, keys, env, tracer, nursery)
+            self._publisher = Publisher(
+                parts.profile,
+                self.rosters,
+                connector,
+                self.subscriber.shunned,
+                keys,
+                env,
+                self._outbox,
+                self.counters,
+                tracer,
+                nursery,
+            )
             if parts.identity is not None:
                 await self._start_relay(parts.identity, connector, self.subscriber, nursery)
             nursery.start_soon(self.rosters.run, self._directory)
             nursery.start_soon(self._trace_rosters)
+            await self._publisher.load()
             await self.subscriber.load()
             nursery.start_soon(self.subscriber.keep_withdrawing)
             tracer.tell("started", role="relay" if parts.identity else "client")
@@ -175,12 +193,57 @@ class Daemon:
         assert self._publisher is not None
         return await self._publisher.publish(topic, content, author)
 
-    async def subscribe(self, interest: Interest) -> OverlayFeed:
+    async def enqueue(
+        self, topic: Topic, content: Content, author: Seed | None = None, at_once: bool = False
+    ) -> Publication:
+        """Publish; return once the message is durable in the outbox. Raises `Refusal`."""
+        assert self._publisher is not None
+        return await self._publisher.enqueue(topic, content, author, at_once)
+
+    def outbox(self) -> list[dict[str, Any]]:
+        """Describe the publications that wait for a relay, and those that were given up."""
+        return self._outbox.describe()
+
+    async def cancel(self, message_id: bytes) -> str | None:
+        """Remove a publication from the outbox; return its topic's name, `None` if there is none."""
+        return await self._outbox.cancel(message_id)
+
+    async def subscribe(self, interest: Interest, since: int | None = None) -> OverlayFeed:
         """Subscribe; return once relays route to the mailbox and can find it. Raises `Refusal`."""
         assert self.subscriber is not None
         subscription = await self.subscriber.subscribe(interest)
+        if since is not None:
+            subscription.inbox.check_cursor(since)
         await subscription.ready.wait()
-        return OverlayFeed(subscription, self._nodes(subscription))
+        return OverlayFeed(subscription, self._nodes(subscription), since)
+
+    async def acknowledge(self, topic: Topic, cursor: int, predicate: Predicate | None = None) -> None:
+        """Acknowledge all messages up to a cursor, of one subscription to a topic or of all to it.
+
+        Durable on return. Raises `Refusal`, before any is acknowledged, where there is no subscription or one
+        of them has not come to the cursor.
+        """
+        assert self.subscriber is not None
+        inboxes = [
+            subscription.inbox
+            for subscription in self.subscriber.subscriptions
+            if subscription.interest.topic == topic and predicate in (None, subscription.interest.predicate)
+        ]
+        if not inboxes:
+            raise Refusal("there is no such subscription: `hushcast subscriptions` lists them")
+        for inbox in inboxes:
+            inbox.check_cursor(cursor)
+        for inbox in inboxes:
+            await inbox.acknowledge(cursor)
+
+    def coverage(self, topic: Topic, predicate: Predicate | None = None) -> list[dict[str, Any]]:
+        """Describe how much of the network reaches the subscriptions to a topic, or one of them."""
+        assert self.subscriber is not None
+        return [
+            {"topic": topic.name, "where": write_where(held.interest.predicate)} | held.coverage.describe()
+            for held in self.subscriber.subscriptions
+            if held.interest.topic == topic and predicate in (None, held.interest.predicate)
+        ]
 
     async def unsubscribe(self, topic: Topic, predicate: Predicate | None = None) -> bool:
         """End one subscription to a topic, or without a predicate all; return whether there was one."""
@@ -199,6 +262,7 @@ class Daemon:
                 "ready": subscription.ready.is_set(),
                 "since": round(subscription.created, 3),
             }
+            | subscription.inbox.describe()
             for subscription in self.subscriber.subscriptions
         ]
 
@@ -217,28 +281,38 @@ class Daemon:
             "links": relay.peers.open_links() if relay else 0,
             "leases": len(relay.leasing.book) if relay else 0,
             "subscriptions": len(subscriber.subscriptions) if subscriber else 0,
+            "outbox": len(self._outbox),
             "counters": self.counters.as_dict(),
         }
 
     def _nodes(self, subscription: Subscription) -> int:
-        planned = subscription.planned.get(self.rosters.calendar.day(self._parts.env.now()))
-        return planned.nodes if planned else 0
+        today = subscription.on(self.rosters.calendar.day(self._parts.env.now()))
+        return min((planned.nodes for planned in today), default=0)
 
 
 class OverlayFeed:
     """One application's view of a subscription of this daemon."""
 
-    def __init__(self, subscription: Subscription, nodes: int) -> None:
+    def __init__(self, subscription: Subscription, nodes: int, since: int | None = None) -> None:
         self.nodes = nodes
-        self._listener: InboxListener = subscription.inbox.listen()
+        self._listener: InboxListener = subscription.inbox.listen(since)
 
-    async def next(self) -> tuple[int, Received] | None:
-        """Return the next message and its number; `None` when the subscription ended."""
+    @property
+    def position(self) -> int:
+        """The cursor behind which this feed goes on."""
+        return self._listener.position
+
+    async def next(self) -> tuple[int, Received] | Gap | None:
+        """Return the next message and its cursor, or a gap; `None` when the subscription ended."""
         return await self._listener.next()
 
-    def shown(self, number: int) -> None:
-        """Note that the messages up to `number` were shown."""
-        self._listener.shown(number)
+    def lost(self) -> int:
+        """Return how many messages were removed before this feed got them, since last asked."""
+        return self._listener.lost()
+
+    def shown(self, number: int, acknowledged: bool = False) -> None:
+        """Note that the messages up to `number` were shown, or are not needed any more."""
+        self._listener.shown(number, acknowledged)
 
     def close(self) -> None:
         """Stop listening."""

@@ -1,24 +1,28 @@
-"""The inbox: messages for the local applications, kept until one of them has seen them or they expire."""
+"""The inbox: messages for the local applications, kept until acknowledged or too old or too many."""
 
 from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import msgspec
 import trio
 
 from hushcast_protocol.bodies import Content
+from hushcast_protocol.errors import Refusal
 from hushcast_protocol.wire import encode
+from hushcast_runtime.config import InboxSection
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.store import Change, Store
 
-MAX_AGE = 21 * 24 * 3600.0  # seconds that an unseen message is kept
-MAX_INBOX = 64 * 1024 * 1024  # bytes of payload kept for one subscription
+MAX_MESSAGES = 100_000  # kept for one subscription, whatever their size; memory holds 100 bytes of each
+MAX_GAPS_TOLD = 256  # gaps that wait for an application that does not read
 MAX_SEEN = 100_000  # message ids remembered for one subscription, against duplicates; 10 MB
 
-_MESSAGE, _SEEN, _SHOWN = "inbox", "inbox-seen", "inbox-shown"
+_MESSAGE, _SEEN, _PROGRESS = "inbox", "inbox-seen", "inbox-progress"
+_SCAN = 15  # records read at once; the largest have 256 KiB
 
 
 class Received(msgspec.Struct, frozen=True, array_like=True):
@@ -33,11 +37,30 @@ class Received(msgspec.Struct, frozen=True, array_like=True):
     """The Ed25519 key whose signature holds."""
 
 
+class Gap(NamedTuple):
+    """A message that another subscriber of the topic reports, and that did not come here."""
+
+    id: bytes
+
+
+class Progress(msgspec.Struct, array_like=True):
+    """How far applications and retention have come; a cursor is the number of a message, 0 is before all."""
+
+    shown: int = 0
+    """An application has shown all up to here: a plain `subscribe` goes on behind it."""
+    acknowledged: int = 0
+    """An application is done with all up to here: nobody who begins to listen gets them again."""
+    gone: int = 0
+    """Nothing up to here is kept."""
+    dropped: int = 0
+    """How many messages retention removed that nobody had acknowledged."""
+
+
 _decode = msgspec.msgpack.Decoder(Received).decode
+_decode_progress = msgspec.msgpack.Decoder(Progress).decode
 
 
-@dataclass
-class _Held:
+class _Held(NamedTuple):
     """What memory knows of one message on disk."""
 
     number: int
@@ -48,15 +71,24 @@ class _Held:
 class Inbox:
     """One subscription's messages, numbered from 1 in order of arrival."""
 
-    def __init__(self, subscription: bytes, env: Environment, store: Store, counters: Counters) -> None:
+    def __init__(
+        self,
+        subscription: bytes,
+        env: Environment,
+        store: Store,
+        counters: Counters,
+        retention: InboxSection | None = None,
+    ) -> None:
         self._subscription = subscription
         self._env = env
         self._store = store
         self._counters = counters
+        self.retention = retention or InboxSection()
+        self.progress = Progress()
+        self.last = 0
+        """The newest message's cursor."""
         self._held: deque[_Held] = deque()
         self._size = 0
-        self._last = 0
-        self._shown = 0
         self._seen: dict[bytes, int] = {}
         self._listeners: list[InboxListener] = []
         self._arrival = trio.Event()
@@ -65,14 +97,19 @@ class Inbox:
     async def load(self) -> None:
         """Read back what was kept before a restart."""
         prefix = self._subscription
-        for _, value in await self._store.scan(_SHOWN, prefix):
-            self._shown = self._last = int.from_bytes(value, "big")
+        for _, value in await self._store.scan(_PROGRESS, prefix):
+            self.progress = _decode_progress(value)
         for key, value in await self._store.scan(_SEEN, prefix):
             self._seen[key[len(prefix) :]] = int.from_bytes(value, "big")
-        for key, value in await self._store.scan(_MESSAGE, prefix):
-            self._last = int.from_bytes(key[len(prefix) :], "big")
-            message = _decode(value)
-            self._hold(self._last, len(message.payload), message.received_at)
+        after = None
+        while batch := await self._store.scan(_MESSAGE, prefix, after, _SCAN):
+            for key, value in batch:
+                number = int.from_bytes(key[len(prefix) :], "big")
+                self._hold(number, len(value), _decode(value).received_at)
+            after = batch[-1][0]
+        newest = self._held[-1].number if self._held else 0
+        self.last = max(newest, self.progress.gone, self.progress.shown)
+        self._forget_acknowledged()
 
     def knows(self, message_id: bytes) -> bool:
         """Tell whether a message came before."""
@@ -85,37 +122,75 @@ class Inbox:
         """
         if self._closed or self.knows(message_id):
             return False
-        received = Received(
-            message_id, content.payload, self._env.now(), dict(content.values), content.author
-        )
+        now = self._env.now()
+        record = encode(Received(message_id, content.payload, now, dict(content.values), content.author))
         self._seen[message_id] = day
-        self._last += 1
-        number = self._last
-        await self._store.write(
-            Change(_MESSAGE, self._key(number), encode(received)),
-            Change(_SEEN, self._subscription + message_id, day.to_bytes(8, "big")),
-        )
-        self._hold(number, len(content.payload), received.received_at)
+        self.last += 1
+        self._hold(self.last, len(record), now)
         self._counters.add("messages_delivered")
+        try:
+            await self._store.write(
+                Change(_MESSAGE, self._key(self.last), record),
+                Change(_SEEN, self._subscription + message_id, day.to_bytes(8, "big")),
+            )
+        finally:  # whoever is cancelled here has still handed the message to the store
+            self._arrival.set()
+            self._arrival = trio.Event()
         self._make_room()
-        self._arrival.set()
-        self._arrival = trio.Event()
         return True
 
     def pass_over(self, message_id: bytes, day: int) -> bool:
         """Remember a message that was not wanted, so that it counts once; return whether it was new."""
-        if self.knows(message_id):
+        if self._closed or self.knows(message_id):
             return False
         self._seen[message_id] = day
         self._store.write_soon(Change(_SEEN, self._subscription + message_id, day.to_bytes(8, "big")))
         self._make_room()
         return True
 
-    def listen(self) -> InboxListener:
-        """Return a listener that gets all unseen messages, then those to come. Close it when done."""
-        listener = InboxListener(self, self._shown)
+    def note_gap(self, message_id: bytes) -> None:
+        """Tell those who listen now of a message that was missed."""
+        for listener in self._listeners:
+            listener.gaps.append(Gap(message_id))
+        self._arrival.set()
+        self._arrival = trio.Event()
+
+    def listen(self, since: int | None = None) -> InboxListener:
+        """Return a listener that gets what is kept behind a cursor, then what is to come. Close it when done.
+
+        Without a cursor it begins behind what was shown; what was acknowledged nobody gets again. Raises
+        `Refusal` if no message has come to the cursor yet.
+        """
+        if since is not None:
+            self.check_cursor(since)
+        begin = self.progress.shown if since is None else since
+        listener = InboxListener(self, max(begin, self.progress.acknowledged))
         self._listeners.append(listener)
         return listener
+
+    def check_cursor(self, cursor: int) -> None:
+        """Raise `Refusal` unless a message had this cursor, or it is 0."""
+        if cursor > self.last:
+            raise Refusal(
+                f"this subscription has come to cursor {self.last}, not yet to {cursor}: a subscription that "
+                "was ended and begun anew counts from 1 again"
+            )
+
+    async def acknowledge(self, cursor: int) -> None:
+        """Acknowledge all messages up to a cursor; durable on return. Raises `Refusal` as `check_cursor`."""
+        self.check_cursor(cursor)
+        self._note_acknowledged(cursor)
+        await self._store.write()
+
+    def describe(self) -> dict[str, int]:
+        """Return the newest cursor, how far applications have come, and what retention dropped on them."""
+        progress = self.progress
+        return {
+            "cursor": self.last,
+            "shown": progress.shown,
+            "acknowledged": progress.acknowledged,
+            "dropped": progress.dropped,
+        }
 
     def lapse(self, before_day: int) -> None:
         """Forget ids of days gone by, and messages that have grown too old."""
@@ -135,7 +210,7 @@ class Inbox:
         await self._store.write()
         changes = [
             Change(kind, key, None)
-            for kind in (_MESSAGE, _SEEN, _SHOWN)
+            for kind in (_MESSAGE, _SEEN, _PROGRESS)
             for key, _ in await self._store.scan(kind, self._subscription)
         ]
         await self._store.write(*changes)
@@ -147,66 +222,107 @@ class Inbox:
         self._held.append(_Held(number, size, received_at))
         self._size += size
 
+    def _is_too_much(self, oldest: float) -> bool:
+        too_many = self._size > self.retention.max_bytes or len(self._held) > MAX_MESSAGES
+        return bool(self._held) and (too_many or self._held[0].received_at < oldest)
+
     def _make_room(self) -> None:
-        oldest = self._env.now() - MAX_AGE
-        lost = 0
-        while self._held and (self._size > MAX_INBOX or self._held[0].received_at < oldest):
-            lost += self._held[0].number > self._shown
-            self._delete_first()
-        self._counters.add("messages_lost_inbox", lost)
+        if self._closed:
+            return
+        oldest = self._env.now() - self.retention.max_age
+        changes, dropped = [], 0
+        while self._is_too_much(oldest):
+            dropped += self._held[0].number > self.progress.acknowledged
+            changes.append(self._delete_first())
+        if changes:
+            self.progress.dropped += dropped
+            self._counters.add("messages_lost_inbox", dropped)
+            self._store.write_soon(*changes, self._progress_record())
         while len(self._seen) > MAX_SEEN:
             first = next(iter(self._seen))
             del self._seen[first]
             self._store.write_soon(Change(_SEEN, self._subscription + first, None))
 
-    def _delete_first(self) -> None:
+    def _delete_first(self) -> Change:
         held = self._held.popleft()
         self._size -= held.size
-        self._store.write_soon(Change(_MESSAGE, self._key(held.number), None))
+        self.progress.gone = held.number
+        return Change(_MESSAGE, self._key(held.number), None)
+
+    def _progress_record(self) -> Change:
+        return Change(_PROGRESS, self._subscription, encode(self.progress))
 
     def _note_shown(self, number: int) -> None:
-        if number <= self._shown or number > self._last:
+        if self.progress.shown < number <= self.last and not self._closed:
+            self.progress.shown = number
+            self._store.write_soon(self._progress_record())
+
+    def _note_acknowledged(self, number: int) -> None:
+        if self.progress.acknowledged < number <= self.last and not self._closed:
+            self.progress.acknowledged = number
+            self.progress.shown = max(self.progress.shown, number)
+            self._store.write_soon(self._progress_record())
+            self._forget_acknowledged()
+
+    def _forget_acknowledged(self) -> None:
+        """Delete what was acknowledged, as far as all who listen now have got it."""
+        if self._closed:
             return
-        self._shown = number
-        self._store.write_soon(Change(_SHOWN, self._subscription, number.to_bytes(8, "big")))
-        self._delete_seen_by_all()
-
-    def _delete_seen_by_all(self) -> None:
-        passed = min([self._shown, *(listener.position for listener in self._listeners)])
+        passed = min([self.progress.acknowledged, *(listener.position for listener in self._listeners)])
+        changes = []
         while self._held and self._held[0].number <= passed:
-            self._delete_first()
+            changes.append(self._delete_first())
+        if changes:
+            self._store.write_soon(*changes, self._progress_record())
 
 
-@dataclass
+@dataclass(eq=False)
 class InboxListener:
-    """One application's way through the inbox."""
+    """One application's way through the inbox; `position` is the cursor of what it got last."""
 
     _inbox: Inbox
     position: int
+    gaps: deque[Gap] = field(default_factory=lambda: deque(maxlen=MAX_GAPS_TOLD), init=False)
+    _missed: int = field(default=0, init=False)
     _closed: bool = field(default=False, init=False)
 
-    async def next(self) -> tuple[int, Received] | None:
-        """Return the next message and its number, waiting for one; `None` when the subscription ended."""
+    async def next(self) -> tuple[int, Received] | Gap | None:
+        """Return the next message and its cursor, or gap, waiting for one; `None` when it all ended."""
         inbox = self._inbox
         while not inbox._closed:
+            if self.gaps:
+                return self.gaps.popleft()
             arrival = inbox._arrival
-            records = await inbox._store.scan(
-                _MESSAGE, inbox._subscription, inbox._key(self.position), limit=1
-            )
+            begin = inbox._key(self.position)
+            records = await inbox._store.scan(_MESSAGE, inbox._subscription, begin, limit=1)
             if records:
                 key, value = records[0]
-                self.position = int.from_bytes(key[len(inbox._subscription) :], "big")
-                return self.position, _decode(value)
+                number = int.from_bytes(key[len(inbox._subscription) :], "big")
+                self._missed += number - self.position - 1
+                self.position = number
+                return number, _decode(value)
+            if inbox._held and inbox._held[-1].number > self.position:
+                await inbox._store.write()  # it is being written: whoever put it may have been cancelled
+                continue
             await arrival.wait()
         return None
 
-    def shown(self, number: int) -> None:
-        """Note that the application has shown all messages up to `number`."""
+    def lost(self) -> int:
+        """Return how many messages retention removed before this listener got them, since last asked."""
+        removed = max(0, self._inbox.progress.gone - self.position)
+        lost, self._missed = self._missed + removed, 0
+        self.position += removed
+        return lost
+
+    def shown(self, number: int, acknowledged: bool = False) -> None:
+        """Note that the application has shown all messages up to `number`, or needs them no more."""
         self._inbox._note_shown(number)
+        if acknowledged:
+            self._inbox._note_acknowledged(number)
 
     def close(self) -> None:
         """Stop listening."""
         if not self._closed:
             self._closed = True
             self._inbox._listeners.remove(self)
-            self._inbox._delete_seen_by_all()
+            self._inbox._forget_acknowledged()

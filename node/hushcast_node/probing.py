@@ -79,10 +79,11 @@ class Prober:
         now = self._env.now()
         day = self._rosters.calendar.day(now)
         relay = self._rosters.relay(origin)
-        planned = subscription.planned.get(day)
-        if relay is None or planned is None or origin not in planned.installation.tree.parents:
+        trees = [planned.installation.tree for planned in subscription.on(day)]
+        if relay is None or not trees or origin not in trees[0].parents:
             return
-        way = _way(planned.installation.tree, origin)
+        # With several trees a probe may come by any of them, and proves nothing but its origin.
+        way = _way(trees[0], origin) if len(trees) == 1 else (origin,)
         topic = subscription.interest.topic
         key = await self._keys.get(topic, day)
         values = self._values(subscription.interest)  # as a publication that it wants

@@ -72,6 +72,8 @@ class _Node:
                     transport,
                     store,
                     tracer,
+                    inbox=settings.inbox,
+                    probes_an_epoch=settings.coverage.probes_an_epoch,
                 ),
                 self._counters,
             )

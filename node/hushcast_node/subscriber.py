@@ -34,6 +34,7 @@ from hushcast_protocol.secrets import Seed
 from hushcast_protocol.tokens import check_predicate
 from hushcast_protocol.topics import Interest, Topic, check_values
 from hushcast_protocol.wire import RelayId
+from hushcast_runtime.config import InboxSection
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.store import Store
@@ -59,6 +60,7 @@ class Subscriber:
         connector: Connector,
         keys: TopicKeys,
         prober: Prober,
+        retention: InboxSection,
         env: Environment,
         store: Store,
         counters: Counters,
@@ -82,6 +84,7 @@ class Subscriber:
         self._installer = Installer(rosters, connector, env)
         self._trees = Trees(relay, profile, rosters, keys, env)
         self._prober = prober
+        self._retention = retention
         self._by_interest: dict[Interest, Subscription] = {}
         self._withdrawing: list[Planned] = []
 
@@ -89,6 +92,11 @@ class Subscriber:
     def subscriptions(self) -> list[Subscription]:
         """The subscriptions held, oldest first."""
         return list(self._by_interest.values())
+
+    def shunned(self) -> set[RelayId]:
+        """Return the relays that seem to lose messages, by the probes of all subscriptions."""
+        relays = len(self._rosters.newest.relays) if self._rosters.newest else 0
+        return {relay for held in self.subscriptions for relay in held.coverage.shunned(relays)}
 
     async def load(self) -> None:
         """Take up the subscriptions, and the withdrawals, that a restart interrupted."""
@@ -102,7 +110,7 @@ class Subscriber:
                 Seed(stored.seed),
                 stored.created,
                 stored.renewal,
-                Inbox(name, self._env, self._store, self._counters),
+                Inbox(name, self._env, self._store, self._counters, self._retention),
                 Address(stored.address) if stored.address is not None else None,
             )
             await subscription.inbox.load()
@@ -110,7 +118,7 @@ class Subscriber:
         for planned in await self._records.load_installations():
             owner = held.get(planned.subscription)
             if owner is not None and not planned.withdrawing:
-                owner.planned[planned.installation.day] = planned
+                owner.planned[planned.key] = planned
             else:
                 planned.withdrawing = True
                 self._withdrawing.append(planned)
@@ -138,7 +146,7 @@ class Subscriber:
             Seed.draw(self._env.randomness),
             self._env.now(),
             self._env.uniform(LATEST_RENEWAL, EARLIEST_RENEWAL),
-            Inbox(name, self._env, self._store, self._counters),
+            Inbox(name, self._env, self._store, self._counters, self._retention),
         )
         self._start(subscription)
         await self._records.keep(subscription)
@@ -193,8 +201,7 @@ class Subscriber:
         if self._profile.root is not Root.LISTED:
             return
         for subscription in self.subscriptions:
-            planned = subscription.planned.get(message.day)
-            if planned is not None and planned.installation.trunk == message.tokens[0]:
+            if any(held.installation.trunk == message.tokens[0] for held in subscription.on(message.day)):
                 await self._deliver(subscription, message)
 
     def _start(self, subscription: Subscription) -> None:
@@ -269,6 +276,7 @@ class Subscriber:
         if not subscription.inbox.pass_over(message.id, message.day):
             return
         for gap in self._prober.take(subscription, message.id, content):
+            subscription.inbox.note_gap(gap)
             self._tracer.tell("gap", topic=subscription.interest.topic.name, message=gap)
 
     async def _install_in_time(self, subscription: Subscription) -> None:
@@ -280,12 +288,13 @@ class Subscriber:
             await self._rosters.changed()
         while True:
             for day in self._days_wanted(subscription):
-                if day not in subscription.planned:
-                    await self._plan(subscription, day)
-                await self._complete(subscription, subscription.planned[day])
+                for number in range(self._profile.trees):
+                    if (day, number) not in subscription.planned:
+                        await self._plan(subscription, day, number)
+                    await self._complete(subscription, subscription.planned[day, number])
             self._forget_lapsed(subscription)
-            today = subscription.planned.get(self._calendar.day(self._env.now()))
-            if today is None or not today.nodes:
+            today = subscription.on(self._calendar.day(self._env.now()))
+            if not any(planned.nodes for planned in today):
                 await trio.sleep(FIRST_PAUSE)
                 continue
             subscription.ready.set()
@@ -308,11 +317,11 @@ class Subscriber:
         moments.append(now + self._calendar.epoch_seconds)  # relays that were away are told again
         return min(moment for moment in moments if moment > now) - now
 
-    async def _plan(self, subscription: Subscription, day: int) -> None:
-        planned = await self._trees.plan(subscription, day)
+    async def _plan(self, subscription: Subscription, day: int, number: int) -> None:
+        planned = await self._trees.plan(subscription, day, number)
         # On disk before any relay hears of it: what is installed can always be withdrawn.
         await self._records.keep_installation(planned)
-        subscription.planned[day] = planned
+        subscription.planned[planned.key] = planned
         self._tell_installed(subscription, planned)
 
     def _tell_installed(self, subscription: Subscription, planned: Planned) -> None:
@@ -366,9 +375,9 @@ class Subscriber:
             self._withdrawing.remove(planned)
 
     def _forget_lapsed(self, subscription: Subscription) -> None:
-        for day in list(subscription.planned):
-            if self._calendar.lapse(day) <= self._env.now():
-                self._records.forget_installation(subscription.planned.pop(day))
+        for key in list(subscription.planned):
+            if self._calendar.lapse(key[0]) <= self._env.now():
+                self._records.forget_installation(subscription.planned.pop(key))
 
 
 async def _until_published(published: Callable[[], Awaitable[None]]) -> None:

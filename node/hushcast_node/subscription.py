@@ -24,13 +24,19 @@ ID_SIZE = 16  # bytes
 
 @dataclass(eq=False)
 class Planned:
-    """One day's installation: which relays still have to be told, and whether it is being withdrawn."""
+    """One tree's installation for one day: who still has to be told, and whether it is being withdrawn."""
 
     subscription: bytes
+    number: int  # of the tree, from 0
     installation: Installation
     missing: set[RelayId]
     withdrawing: bool = False
     withdrawal_under_way: bool = False
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """Day and number."""
+        return self.installation.day, self.number
 
     @property
     def nodes(self) -> int:
@@ -50,7 +56,8 @@ class Subscription:
     """Share of a day before its end at which the next day is installed; each subscription has its own."""
     inbox: Inbox
     address: Address | None = None
-    planned: dict[int, Planned] = field(default_factory=dict)
+    planned: dict[tuple[int, int], Planned] = field(default_factory=dict)
+    """By day, and number of the tree."""
     coverage: Coverage = field(default_factory=Coverage)
     opened: trio.Event = field(default_factory=trio.Event)
     """Set when the mailbox has its address."""
@@ -59,6 +66,10 @@ class Subscription:
     ready: trio.Event = field(default_factory=trio.Event)
     """Set when messages of the running day reach it."""
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)
+
+    def on(self, day: int) -> list[Planned]:
+        """Return what is installed for a day."""
+        return [planned for planned in self.planned.values() if planned.installation.day == day]
 
     def is_top(self, relay: RelayId) -> bool:
         """Tell whether a relay stands directly under the mailbox in one of its trees."""
@@ -146,6 +157,7 @@ class SubscriptionRecords:
             loaded.append(
                 Planned(
                     key[:ID_SIZE],
+                    key[-1],
                     Installation(
                         stored.day,
                         _root(stored),
@@ -188,4 +200,4 @@ def _root(stored: _StoredInstallation) -> MailboxRoot | ListedRoot:
 
 
 def _key(planned: Planned) -> bytes:
-    return planned.subscription + planned.installation.day.to_bytes(8, "big")
+    return planned.subscription + planned.installation.day.to_bytes(8, "big") + bytes([planned.number])

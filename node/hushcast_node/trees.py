@@ -39,8 +39,8 @@ class Trees:
         self._keys = keys
         self._env = env
 
-    async def plan(self, subscription: Subscription, day: int) -> Planned:
-        """Plan an installation for a day: along the tree that the subscription has, else along a new one.
+    async def plan(self, subscription: Subscription, day: int, number: int) -> Planned:
+        """Plan an installation for a day: along the tree with this number, if there is one, or a new one.
 
         There is a roster. As published, every day has a new tree.
         """
@@ -48,26 +48,27 @@ class Trees:
         assert roster is not None
         listed = self._profile.root is Root.LISTED
         relays = [relay for relay in roster.relays if not listed or relay != self._relay]
-        if listed or not subscription.planned:
+        before = [planned for planned in subscription.planned.values() if planned.number == number]
+        if listed or not before:
             tree = await self._env.compute(plan, relays, self._profile.depth, self._env.randomness(32))
         else:
-            last = subscription.planned[max(subscription.planned)].installation.tree
-            tree = await self._mended(last, relays, relays, subscription.coverage.suspects())
+            last = max(before, key=lambda planned: planned.key).installation.tree
+            tree = await self._mended(last, relays, relays, subscription.coverage.shunned(len(relays)))
         key = await self._keys.get(subscription.interest.topic, day)
         entries = entry_tokens(key, subscription.interest.predicate)
         secret = LeaseSecret.draw(self._env.randomness)
         installation = Installation(day, self._root(subscription), tree, token(key), entries, secret)
-        return Planned(subscription.id, installation, set(tree.parents))
+        return Planned(subscription.id, number, installation, set(tree.parents))
 
     async def mend(self, subscription: Subscription, planned: Planned) -> bool:
         """Bring an installation's tree in step with the roster, and put suspects where they harm nobody.
 
         Whose seat changed is `missing` from now on. Returns whether any did.
         """
-        suspects = subscription.coverage.suspects()
         roster, tree, root = self._rosters.newest, planned.installation.tree, planned.installation.root
         if roster is None or isinstance(root, ListedRoot):
             return False
+        suspects = subscription.coverage.shunned(len(roster.relays))
         if roster.relays.keys() == tree.parents.keys() and not any(map(tree.children.get, suspects)):
             return False
         hosts = [relay for relay in tree.parents if relay in roster.relays and relay not in planned.missing]

@@ -16,6 +16,7 @@ from hushcast_protocol.trail import MAX_BITS_SET, Trail
 from hushcast_protocol.wire import RelayId
 
 MAX_IDS = 32_768  # messages remembered; about 12 MB, and five minutes at 100 messages a second
+MAX_SENDS = 500_000  # (token, next hop) pairs of all of them; 50 MB, however few the messages
 CIRCULATION = 600.0  # seconds within which a message can come back to a relay: links retry, relays restart
 
 
@@ -63,6 +64,7 @@ class RecentIds:
         self._complete_since = now
         self._sent: dict[bytes, _Known] = {}
         self._by_link: dict[bytes, dict[bytes, None]] = {}  # ids in order of arrival
+        self._pairs = 0
 
     def __len__(self) -> int:
         """Return the number of ids remembered."""
@@ -84,22 +86,27 @@ class RecentIds:
         """Remember that an id, brought by the previous hop `link`, was sent to (token, next hop) pairs."""
         known = self._sent.get(message_id)
         if known is None:
-            if len(self._sent) >= self._capacity:
-                self._forget_one(link)
             known = self._sent[message_id] = _Known(now, link, set())
             self._by_link.setdefault(link, {})[message_id] = None
+        before = len(known.pairs)
         known.pairs.update(pairs)
+        self._pairs += len(known.pairs) - before
+        while len(self._sent) > self._capacity or self._pairs > MAX_SENDS:
+            self._forget_one(link)
 
     def _forget_one(self, link: bytes) -> None:
         held = self._by_link.get(link, {})
-        if len(held) * len(self._by_link) < self._capacity:  # it has less than its share
+        if len(held) * len(self._by_link) <= self._capacity and self._pairs <= MAX_SENDS:
+            # It has no more than its share.
             link = max(self._by_link, key=lambda other: len(self._by_link[other]))
             held = self._by_link[link]
         oldest = next(iter(held))
         del held[oldest]
         if not held:
             del self._by_link[link]
-        self._complete_since = max(self._complete_since, self._sent.pop(oldest).since)
+        gone = self._sent.pop(oldest)
+        self._pairs -= len(gone.pairs)
+        self._complete_since = max(self._complete_since, gone.since)
 
 
 class Router:

@@ -21,7 +21,8 @@ from hushcast_protocol.wire import Bytes16, Counter, PublicKey, RelayId, Wire, d
 
 MAX_LEASES = 20_000  # held by one relay: 10,000 subscriptions on two days; some 20 MB
 MAX_ELEMENTS = 1024  # in one lease: a next hop's filter (`bloom.CAPACITY`) takes two of the largest
-MAX_TOMBSTONES = 20_000  # as many as leases: each can be withdrawn once
+MAX_ELEMENTS_HELD = 640_000  # in all leases together; 880 MB if each has a next hop of its own
+MAX_TOMBSTONES = 20_000  # of words never heard of; together with leases held and withdrawn 40,000
 MAX_CONSENT = 256  # bytes; a consent has about 200
 assert MAX_ELEMENTS <= CAPACITY
 
@@ -139,6 +140,7 @@ class LeaseBook:
         self._by_hop: dict[Hop, dict[bytes, Lease]] = {}
         self._tombstones: dict[bytes, int] = {}
         self._tables: dict[int, RoutingTable] = {}
+        self._elements = 0
 
     def __len__(self) -> int:
         """Return the number of leases held."""
@@ -182,7 +184,7 @@ class LeaseBook:
         held = self._leases.get(lease.id)
         if held == lease:
             return held
-        if held is None and len(self._leases) >= MAX_LEASES:
+        if not self._has_room(held, lease):
             raise Refusal("quota")
         self._replace(held, lease)
         return lease
@@ -241,6 +243,14 @@ class LeaseBook:
         if self._leases.get(lease.id) is lease:
             self._drop(lease)
 
+    def _has_room(self, held: Lease | None, lease: Lease) -> bool:
+        more = len(lease.elements) - (len(held.elements) if held is not None else 0)
+        if self._elements + more > MAX_ELEMENTS_HELD:
+            return False
+        # A lease held can always be withdrawn, so it needs room for its tombstone from the beginning.
+        both = len(self._leases) + len(self._tombstones)
+        return held is not None or (len(self._leases) < MAX_LEASES and both < MAX_LEASES + MAX_TOMBSTONES)
+
     def _replace(self, held: Lease | None, lease: Lease) -> None:
         if held is not None:
             self._drop(held)
@@ -256,6 +266,7 @@ class LeaseBook:
         table.add(lease.hop, lease.elements)
         self._leases[lease.id] = lease
         self._by_hop.setdefault(lease.hop, {})[lease.id] = lease
+        self._elements += len(lease.elements)
 
     def _drop(self, lease: Lease) -> None:
         self._tables[lease.day].remove(lease.hop, lease.elements)
@@ -263,6 +274,7 @@ class LeaseBook:
 
     def _forget(self, lease: Lease) -> None:
         del self._leases[lease.id]
+        self._elements -= len(lease.elements)
         beside = self._by_hop[lease.hop]
         del beside[lease.id]
         if not beside:

@@ -23,14 +23,30 @@ class Profile:
     edge_elements: bool  # filters hold H(token, relay, previous hop) instead of H(token)
     trail_alone_drops: bool  # a hit in the trail drops, as published, false positives included
     origins: int  # random relays that a publication is dropped at
+    trees: int  # of a subscription, each over all relays: a message takes a way up each
     detours: bool  # where a next hop is lost, a message enters its tree again at a random relay
 
 
 PAPER = Profile(
-    "paper", Root.LISTED, depth=3, edge_elements=False, trail_alone_drops=True, origins=1, detours=False
+    "paper",
+    Root.LISTED,
+    depth=3,
+    edge_elements=False,
+    trail_alone_drops=True,
+    origins=1,
+    trees=1,
+    detours=False,
 )
 HARDENED = Profile(
-    "hardened", Root.MAILBOX, depth=2, edge_elements=True, trail_alone_drops=False, origins=2, detours=True
+    "hardened",
+    Root.MAILBOX,
+    depth=2,
+    edge_elements=True,
+    trail_alone_drops=False,
+    origins=2,
+    trees=1,
+    detours=True,
 )
 PROFILES = {profile.name: profile for profile in (PAPER, HARDENED)}
+MAX_TREES = 4  # each costs as much traffic as the first
 MAX_DEPTH = 6  # beyond it a message passes more relays than its delay is worth; a trail holds 32

@@ -12,13 +12,18 @@ import msgspec
 from hushcast_protocol.addresses import Address, is_onion, parse_address
 from hushcast_protocol.epochs import MAX_EPOCH, MIN_EPOCH
 from hushcast_protocol.errors import DecodeError, UsageError
-from hushcast_protocol.profile import MAX_DEPTH, PROFILES, Profile
+from hushcast_protocol.profile import MAX_DEPTH, MAX_TREES, PROFILES, Profile
 from hushcast_protocol.roster import MAX_RELAYS, Network
 from hushcast_runtime.local_sockets import MAX_PATH
 from hushcast_runtime.tor.endpoints import Endpoint, parse_endpoint
 from hushcast_runtime.tor.settings import TorSettings
 
 MAX_CONFIG = 64 * 1024  # bytes
+MAX_INBOX_DAYS = 365  # days that a message may be kept: what is kept can be seized
+MAX_PROBES_AN_EPOCH = 3600  # for a subscription: one a second of an hour
+MIN_INBOX, MAX_INBOX = 1024**2, 1024**3  # bytes: room for a few of the largest messages, and a small disk's
+
+_PathText = Annotated[str, msgspec.Meta(pattern=r"^[^\x00]*\Z")]  # TOML can write what no path can hold
 
 
 class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -58,7 +63,7 @@ class TorSection(_Section, frozen=True, kw_only=True):
     """Control port of the system's tor: `127.0.0.1:PORT` or `unix:/PATH`."""
     socks: str = "127.0.0.1:9050"
     """SOCKS port of the system's tor."""
-    torrc: str | None = None
+    torrc: _PathText | None = None
     """A file of extra torrc lines for a tor of our own."""
 
     def settings(self, state: Path) -> TorSettings:
@@ -80,19 +85,40 @@ class LogSection(_Section, frozen=True, kw_only=True):
     """One JSON object a line."""
 
 
+class InboxSection(_Section, frozen=True, kw_only=True):
+    """How long received messages are kept for the applications that do not acknowledge them."""
+
+    max_age_days: Annotated[int, msgspec.Meta(ge=1, le=MAX_INBOX_DAYS)] = 21
+    """Days that a message is kept at most."""
+    max_bytes: Annotated[int, msgspec.Meta(ge=MIN_INBOX, le=MAX_INBOX)] = 64 * 1024**2
+    """Bytes kept for one subscription; the oldest messages go first."""
+
+    @property
+    def max_age(self) -> float:
+        """Seconds that a message is kept at most."""
+        return self.max_age_days * 24 * 3600.0
+
+
+class CoverageSection(_Section, frozen=True, kw_only=True):
+    """How a subscriber finds out how much of the network reaches it."""
+
+    probes_an_epoch: Annotated[int, msgspec.Meta(ge=0, le=MAX_PROBES_AN_EPOCH)] = 24
+    """Probes for each subscription; each is a message to all subscribers of its topic. 0: none."""
+
+
 class TestnetSection(_Section, frozen=True, kw_only=True):
     """Only for daemons of a testnet: what would be dangerous elsewhere."""
 
-    name: Annotated[str, msgspec.Meta(min_length=1, max_length=32)]
+    name: Annotated[_PathText, msgspec.Meta(min_length=1, max_length=32)]
     """The daemon's name in the testnet."""
-    traces: str
+    traces: _PathText
     """Directory for traces: everything that this daemon sees and does, in clear."""
     began: float
     """Unix time from which traces count."""
 
 
 class _DaemonSettings(_Section, frozen=True, kw_only=True):
-    state: str
+    state: _PathText
     """Directory of everything that is kept; made with mode 0700 when missing."""
     transport: Literal["tor", "tcp"] = "tor"
     """`tor`, or `tcp` for trials on one machine: loopback only, and no anonymity at all."""
@@ -121,21 +147,26 @@ class NodeSettings(_DaemonSettings, frozen=True, kw_only=True):
     role: Literal["relay", "client"]
     """`relay` forwards for others and is listed; `client` only publishes and subscribes."""
     network: JoinedNetworkSection
-    socket: str | None = None
+    socket: _PathText | None = None
     """The control socket; `control.sock` in the state directory unless given."""
     depth: Annotated[int, msgspec.Meta(ge=1, le=MAX_DEPTH)] | None = None
     """Levels of the trees of this daemon's subscriptions; the profile's unless given."""
     origins: Annotated[int, msgspec.Meta(ge=1, le=8)] | None = None
     """Random relays that a publication is dropped at; the profile's unless given."""
+    trees: Annotated[int, msgspec.Meta(ge=1, le=MAX_TREES)] | None = None
+    """Trees of a subscription, each as much traffic as the first; the profile's unless given."""
+    inbox: InboxSection = InboxSection()
+    coverage: CoverageSection = CoverageSection()
     testnet: TestnetSection | None = None
 
     def profile(self) -> Profile:
-        """Return the network's profile with this daemon's own depth and origins."""
+        """Return the network's profile with this daemon's own depth, origins and trees."""
         base = PROFILES[self.network.profile]
         return dataclasses.replace(
             base,
             depth=base.depth if self.depth is None else self.depth,
             origins=base.origins if self.origins is None else self.origins,
+            trees=base.trees if self.trees is None else self.trees,
         )
 
     def socket_path(self) -> Path:
@@ -164,12 +195,12 @@ def load_settings(path: Path, kind: type[SettingsT]) -> SettingsT:
         settings = msgspec.convert(tomllib.loads(data.decode()), kind)
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{path}: {_readable(str(error))}") from None
+    except ValueError as error:  # not UTF-8, not TOML, or a number of thousands of digits
         raise UsageError(f"{path} is not TOML: {error}") from None
     except RecursionError:
         raise UsageError(f"{path} is not TOML that anybody would write: it is nested too deeply") from None
-    except msgspec.ValidationError as error:
-        raise UsageError(f"{path}: {_readable(str(error))}") from None
     try:
         check_settings(settings)
     except UsageError as error:

@@ -16,6 +16,9 @@ import trio
 
 from hushcast_protocol.errors import HushcastError
 
+_FAILURES = (sqlite3.Error, UnicodeDecodeError)
+"""A damaged schema is quoted in SQLite's message, which then may be no text."""
+
 SOON = 0.2  # seconds that a change waits for company before it is committed alone
 
 
@@ -120,7 +123,7 @@ class SqliteStore:
                 "CREATE TABLE IF NOT EXISTS records"
                 " (kind TEXT NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL, PRIMARY KEY (kind, key))"
             )
-        except (sqlite3.Error, OSError) as error:
+        except (*_FAILURES, OSError) as error:
             raise StoreError(f"the database {path} cannot be opened: {error}") from error
         self._threads = trio.CapacityLimiter(1)  # the connection is used by one thread at a time
         self._pending = _Batch()
@@ -174,9 +177,12 @@ class SqliteStore:
             query += " AND key < ?"
             bounds.append(end)
         try:
-            return self._connection.execute(query + " ORDER BY key LIMIT ?", (*bounds, limit)).fetchall()
-        except sqlite3.Error as error:
+            found = self._connection.execute(query + " ORDER BY key LIMIT ?", (*bounds, limit)).fetchall()
+        except _FAILURES as error:
             raise StoreError(f"the database cannot be read: {error}") from error
+        if not all(type(key) is type(value) is bytes for key, value in found):
+            raise StoreError("the database is damaged: it holds records that no daemon wrote")
+        return found
 
     def _commit(self, changes: Iterable[Change]) -> None:
         try:
@@ -192,7 +198,7 @@ class SqliteStore:
                         (change.kind, change.key, change.value),
                     )
             self._connection.execute("COMMIT")
-        except sqlite3.Error as error:
+        except _FAILURES as error:
             raise StoreError(f"the database cannot be written: {error}") from error
 
 

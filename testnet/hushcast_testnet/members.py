@@ -105,7 +105,7 @@ class Member:
             self._tracer,
             house.derive,
             house.check_roster,
-            house.probes_an_epoch,
+            probes_an_epoch=house.probes_an_epoch,
         )
         self._daemon = Daemon(parts, self.counters)
         with trio.CancelScope() as self._scope:

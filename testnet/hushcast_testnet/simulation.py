@@ -16,7 +16,8 @@ import trio
 import trio.testing
 
 from hushcast_node.daemon import OverlayFeed
-from hushcast_node.publisher import Publication
+from hushcast_node.inbox import Gap
+from hushcast_node.outbox import Publication
 from hushcast_node.subscription import Subscription
 from hushcast_protocol.bodies import Content
 from hushcast_protocol.epochs import EPOCHS_A_DAY
@@ -50,6 +51,7 @@ class Scenario:
     seed: int = 1
     traces: Path | None = None
     faults: Faults = NO_FAULTS
+    trees: int = 1
     minutes: float | None = None
     """Virtual minutes over which publications are spread; else they follow closely upon each other.
 
@@ -112,7 +114,12 @@ class _Sent:
 
     topic: Topic
     time: float  # virtual seconds
-    publication: Publication | None = None  # none where no relay gave a receipt
+    publication: Publication | None = None  # none where it was refused
+
+    @property
+    def accepted(self) -> Publication | None:
+        """The publication, if a relay gave a receipt."""
+        return self.publication if self.publication is not None and self.publication.origins else None
 
 
 class _Simulation:
@@ -124,7 +131,7 @@ class _Simulation:
         base = PROFILES[scenario.profile]
         self._house = House(
             Network("simulation", scenario.profile, EPOCH_SECONDS),
-            replace(base, depth=scenario.depth or base.depth, origins=scenario.origins),
+            replace(base, depth=scenario.depth or base.depth, origins=scenario.origins, trees=scenario.trees),
             scenario.seed,
             BEGIN,
             scenario.traces,
@@ -137,6 +144,7 @@ class _Simulation:
         self._shown: Counter[tuple[bytes, int]] = Counter()
         self._arrived = trio.Event()
         self._fault_at = 0.0
+        self._gaps = 0
 
     def _probes(self) -> float:
         """Return the probes of a subscription in an epoch: enough to find droppers within two, or none."""
@@ -192,6 +200,9 @@ class _Simulation:
 
     async def _listen(self, feed: OverlayFeed, subscriber: int) -> None:
         while (arrival := await feed.next()) is not None:
+            if isinstance(arrival, Gap):
+                self._gaps += 1
+                continue
             number, received = arrival
             feed.shown(number)
             self._shown[received.id, subscriber] += 1
@@ -212,7 +223,7 @@ class _Simulation:
                     nursery.start_soon(keep_churning, faults, self._relays, self._env, nursery)
                 sent = _Sent(topics[number % len(topics)], trio.current_time())
                 self._sent.append(sent)
-                up = [member for member in self._relays + self._clients if member.is_up]
+                up = [member for member in self._publishers() if member.is_up]
                 publishing.start_soon(self._publish_one, up[self._env.below(len(up))], sent)
 
     def _due(self, number: int) -> float:
@@ -225,21 +236,27 @@ class _Simulation:
             due += REPAIRED_AFTER * EPOCH_SECONDS
         return due
 
+    def _publishers(self) -> list[Member]:
+        """Return who publishes: anybody, but where relays lose messages those who probe and so know them."""
+        knowing = self._clients if self._scenario.faults.droppers else []
+        return knowing or self._relays + self._clients
+
     async def _publish_one(self, member: Member, sent: _Sent) -> None:
         with suppress(Refusal):
-            sent.publication = await member.daemon.start_publication(sent.topic, Content(b"simulated"))
+            sent.publication = await member.daemon.enqueue(sent.topic, Content(b"simulated"))
 
     async def _settle(self) -> None:
-        accepted = {sent.publication.message.id for sent in self._sent if sent.publication is not None}
-        pairs = len(accepted) * self._scenario.subscribers
+        pairs = (
+            len([sent for sent in self._sent if sent.publication is not None]) * self._scenario.subscribers
+        )
         with trio.move_on_after(SETTLE_WITHIN):
-            while sum(1 for message, _ in self._shown if message in accepted) < pairs:
+            while len(self._shown) < pairs:
                 await self._arrived.wait()
         await trio.sleep(LONGEST_WAY * 20)  # late duplicates would come now
 
     def _count(self, subscriptions: dict[Topic, list[Subscription]]) -> Result:
         subscribers = self._scenario.subscribers
-        accepted = [(sent, sent.publication) for sent in self._sent if sent.publication is not None]
+        accepted = [(sent, sent.accepted) for sent in self._sent if sent.accepted is not None]
         shown = Counter(message for message, _ in self._shown)
         later = self._fault_at + REPAIRED_AFTER * EPOCH_SECONDS
         repaired = [publication for sent, publication in accepted if sent.time >= later]
@@ -254,7 +271,7 @@ class _Simulation:
             seconds=0.0,
             receipts=len(accepted),
             lost_with_receipt=sum(subscribers - shown[publication.message.id] for _, publication in accepted),
-            gaps_reported=0,
+            gaps_reported=self._gaps,
             repaired={
                 "pairs": len(repaired) * subscribers,
                 "delivered": sum(shown[publication.message.id] for publication in repaired),
@@ -264,5 +281,6 @@ class _Simulation:
 
 def _ideal(publication: Publication, subscriptions: list[Subscription]) -> int:
     """Return the sum of the ways from a publication's origins to the mailboxes."""
-    trees = [held.planned[publication.message.day].installation.tree for held in subscriptions]
+    day = publication.message.day
+    trees = [planned.installation.tree for held in subscriptions for planned in held.on(day)]
     return sum(tree.path_length(o) for tree in trees for o in publication.origins if o in tree.parents)

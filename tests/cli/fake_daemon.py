@@ -12,19 +12,24 @@ import trio
 from hushcast_node.control.server import ControlServer
 from hushcast_node.control.words import Finding
 from hushcast_node.inbox import Inbox, InboxListener, Received
+from hushcast_node.outbox import Outbox, Publication
 from hushcast_node.pubsub import Accepted
 from hushcast_protocol.attributes import Value
 from hushcast_protocol.bodies import Content
 from hushcast_protocol.errors import Refusal
+from hushcast_protocol.messages import Message
 from hushcast_protocol.predicates import Predicate, write_where
 from hushcast_protocol.secrets import Seed
 from hushcast_protocol.topics import Interest, Topic, parse_topic
+from hushcast_protocol.trail import TRAIL_SIZE
+from hushcast_runtime.config import InboxSection
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment, system_environment
 from hushcast_runtime.store import MemoryStore
 
 NODES = 7
 UNREACHABLE = parse_topic("unreachable")  # publishing and subscribing here is refused
+SILENT = parse_topic("silent")  # here no receipt comes for now
 REFUSAL = "no relay answers: try again later"
 
 
@@ -33,19 +38,51 @@ class FakeFeed:
 
     nodes = NODES
 
-    def __init__(self, inbox: Inbox, acknowledged: list[int]) -> None:
-        self._listener: InboxListener = inbox.listen()
-        self._acknowledged = acknowledged
+    def __init__(self, inbox: Inbox, shown: list[int], since: int | None) -> None:
+        self._listener: InboxListener = inbox.listen(since)
+        self._shown = shown
+
+    @property
+    def position(self) -> int:
+        return self._listener.position
 
     async def next(self) -> tuple[int, Received] | None:
         return await self._listener.next()
 
-    def shown(self, number: int) -> None:
-        self._acknowledged.append(number)
-        self._listener.shown(number)
+    def lost(self) -> int:
+        return self._listener.lost()
+
+    def shown(self, number: int, acknowledged: bool = False) -> None:
+        self._shown.append(number)
+        self._listener.shown(number, acknowledged)
 
     def close(self) -> None:
         self._listener.close()
+
+
+class FakeQueued:
+    """A publication that is taken over when somebody waits for it."""
+
+    def __init__(self, service: FakePubSub, publication: Publication, topic: Topic, content: Content) -> None:
+        self._service = service
+        self._publication = publication
+        self._topic = topic
+        self._content = content
+        self.id = publication.id
+
+    async def taken(self) -> None:
+        service, publication = self._service, self._publication
+        if self._topic == SILENT:
+            publication.reason, publication.attempts = "no relay gave a receipt: it fell silent", 3
+            publication.next_attempt = publication.since + 30
+            publication.settled.set()
+        else:
+            await service.receipts.wait()
+            publication.origins.append(bytes(32))
+            publication.settled.set()
+        await publication.taken()
+        await service.deliver(self.id, self._topic, self._content)
+        service.held.leave(publication)
 
 
 class FakePubSub:
@@ -54,7 +91,8 @@ class FakePubSub:
     def __init__(self) -> None:
         self.published: list[tuple[str, bytes]] = []
         self.values: list[dict[str, Value]] = []  # attributes of what was published
-        self.acknowledged: list[int] = []
+        self.shown: list[int] = []
+        self.retention = InboxSection()
         self.installed = trio.Event()  # subscribing waits for it
         self.installed.set()
         self.receipts = trio.Event()  # publishing waits for it
@@ -64,29 +102,50 @@ class FakePubSub:
         self._env: Environment = system_environment()
         self._inboxes: dict[Interest, Inbox] = {}
         self._ids = itertools.count()
+        self.held = Outbox(self._env, MemoryStore())
 
     async def publish(self, topic: Topic, content: Content, author: Seed | None = None) -> Accepted:
-        if topic == UNREACHABLE:
+        queued = await self.enqueue(topic, content, author, at_once=True)
+        await queued.taken()
+        return Accepted(queued.id)
+
+    async def enqueue(
+        self, topic: Topic, content: Content, author: Seed | None = None, at_once: bool = False
+    ) -> FakeQueued:
+        if topic == UNREACHABLE and at_once:
             raise Refusal(REFUSAL)
-        await self.receipts.wait()
+        message_id = hashlib.sha256(str(next(self._ids)).encode()).digest()
+        message = Message(message_id, 0, (bytes(16),), bytes(TRAIL_SIZE), content.payload)
+        signed = Content(content.payload, content.values, author.public() if author else None)
+        return FakeQueued(self, await self.held.put(topic.name, message), topic, signed)
+
+    async def deliver(self, message_id: bytes, topic: Topic, content: Content) -> None:
         self.published.append((topic.name, content.payload))
         self.values.append(dict(content.values))
-        message_id = hashlib.sha256(str(next(self._ids)).encode()).digest()
-        signed = Content(content.payload, content.values, author.public() if author else None)
         for interest, inbox in self._inboxes.items():
             if interest.topic == topic and interest.predicate.matches(content.values):
-                await inbox.put(message_id, 0, signed)
-        return Accepted(message_id)
+                await inbox.put(message_id, 0, content)
 
-    async def subscribe(self, interest: Interest) -> FakeFeed:
+    def outbox(self) -> list[dict[str, Any]]:
+        return self.held.describe()
+
+    async def cancel(self, message_id: bytes) -> str | None:
+        return await self.held.cancel(message_id)
+
+    async def subscribe(self, interest: Interest, since: int | None = None) -> FakeFeed:
         if interest.topic == UNREACHABLE:
             raise Refusal(REFUSAL)
         await self.installed.wait()
-        feed = FakeFeed(self.hold(interest), self.acknowledged)
+        feed = FakeFeed(self.hold(interest), self.shown, since)
         self.feeds += 1
         self._feeds_changed.set()
         self._feeds_changed = trio.Event()
         return feed
+
+    async def acknowledge(self, topic: Topic, cursor: int, predicate: Predicate | None = None) -> None:
+        for interest, inbox in self._inboxes.items():
+            if interest.topic == topic and predicate in (None, interest.predicate):
+                await inbox.acknowledge(cursor)
 
     async def unsubscribe(self, topic: Topic, predicate: Predicate | None = None) -> bool:
         ending = [
@@ -108,7 +167,8 @@ class FakePubSub:
                 "ready": True,
                 "since": 1.5,
             }
-            for interest in self._inboxes
+            | inbox.describe()
+            for interest, inbox in self._inboxes.items()
         ]
 
     def status(self) -> dict[str, Any]:
@@ -125,7 +185,7 @@ class FakePubSub:
         """Return an interest's inbox, subscribing if there is none."""
         if interest not in self._inboxes:
             name = str(len(self._inboxes)).encode() + b"\x00"
-            self._inboxes[interest] = Inbox(name, self._env, MemoryStore(), Counters())
+            self._inboxes[interest] = Inbox(name, self._env, MemoryStore(), Counters(), self.retention)
         return self._inboxes[interest]
 
     async def until_feeds(self, count: int) -> None:

@@ -192,7 +192,7 @@ async def test_stdout_that_takes_nothing_is_a_failure(
     (line,) = done.stderr.decode().splitlines()
     assert done.returncode == 1
     assert told in line
-    assert daemon.service.acknowledged == []
+    assert daemon.service.shown == []
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

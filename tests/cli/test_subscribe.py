@@ -27,7 +27,7 @@ async def test_prints_the_events_of_the_contract(daemon: FakeDaemon) -> None:
     outcome = await listener.outcome()
     assert (outcome.code, outcome.stderr) == (0, "")
     for event, message_id in zip(outcome.objects, ids, strict=True):
-        assert list(event) == ["event", "topic", "id", "payload", "encoding", "received_at"]
+        assert list(event) == ["event", "topic", "id", "payload", "encoding", "received_at", "cursor"]
         assert (event["event"], event["topic"], event["id"]) == ("message", "t", message_id.hex())
         assert isinstance(event["received_at"], float)
     assert [(event["payload"], event["encoding"]) for event in outcome.objects] == [
@@ -37,7 +37,7 @@ async def test_prints_the_events_of_the_contract(daemon: FakeDaemon) -> None:
     ]
 
 
-async def test_count_acknowledges_exactly_what_was_printed(daemon: FakeDaemon) -> None:
+async def test_count_shows_exactly_what_was_printed(daemon: FakeDaemon) -> None:
     for payload in (b"first", b"second", b"third"):
         await daemon.put("t", payload)
     subscribe = ("--json", "--socket", daemon.socket, "subscribe", "t", "--count")
@@ -45,7 +45,7 @@ async def test_count_acknowledges_exactly_what_was_printed(daemon: FakeDaemon) -
     later = await hushcast(*subscribe, "1")
     assert [event["payload"] for event in earlier.objects[1:]] == ["first", "second"]
     assert [event["payload"] for event in later.objects[1:]] == ["third"]
-    assert daemon.service.acknowledged == [1, 2, 3]
+    assert daemon.service.shown == [1, 2, 3]
 
 
 async def test_every_listener_gets_every_message(daemon: FakeDaemon) -> None:
@@ -89,7 +89,7 @@ async def test_timeout(daemon: FakeDaemon) -> None:
     assert outcome.code == 124
     assert "1 seconds" in outcome.error
     assert [event["event"] for event in outcome.objects] == ["subscribed", "message"]
-    assert daemon.service.acknowledged == [1]
+    assert daemon.service.shown == [1]
 
 
 async def test_timeout_before_routes_are_installed(daemon: FakeDaemon) -> None:
@@ -106,7 +106,7 @@ async def test_timeout_while_nobody_reads_on(daemon: FakeDaemon) -> None:
     with trio.fail_after(WITHIN):
         assert await listener.process.wait() == 124
     await listener.outcome()
-    assert daemon.service.acknowledged == [], "what was not printed is not acknowledged"
+    assert daemon.service.shown == [], "what was not printed is not shown"
 
 
 async def test_waiting_is_shown_on_a_terminal(daemon: FakeDaemon) -> None:

@@ -278,7 +278,16 @@ async def test_messages_in_a_box_arrive_with_their_attributes(daemon: FakeDaemon
     ):
         assert (outcome.code, outcome.stderr) == (0, "")
     first, second = (await listener.outcome()).objects
-    assert list(first) == ["event", "topic", "id", "payload", "encoding", "received_at", "attributes"]
+    assert list(first) == [
+        "event",
+        "topic",
+        "id",
+        "payload",
+        "encoding",
+        "received_at",
+        "cursor",
+        "attributes",
+    ]
     assert (first["payload"], second["payload"]) == ("1", "2")
     assert first["attributes"] == {"lat": 60.17, "lon": 24.94, "kind": "fire"}
     assert second["attributes"] == {"lat": 61, "lon": 24.94, "kind": "fire"}

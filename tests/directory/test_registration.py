@@ -12,7 +12,7 @@ from hushcast_protocol.addresses import memory_address, onion_address
 from hushcast_protocol.errors import Refusal
 from hushcast_protocol.frames import Fetch, Register, Registered
 from hushcast_protocol.links import Link
-from hushcast_protocol.roster import MAX_DESCRIPTOR
+from hushcast_protocol.roster import MAX_DESCRIPTOR, Network, Roster, check_descriptor, check_roster
 from hushcast_protocol.signatures import Signed
 from hushcast_runtime.channel import open_channel
 from hushcast_runtime.transports.base import TransportError
@@ -154,6 +154,27 @@ async def test_a_full_network_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
         await made.register(0, 1)
         await trio.sleep(3 * EPOCH + 1)
         await made.register(2)  # the others' descriptors have expired
+        await made.register(0)
+        assert "full" in await refusal(made, made.descriptor(1))  # known of old, and come too late
+
+
+async def test_a_roster_never_lists_more_than_it_can_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else it could not be read back, and the directory would end: many register while one place is free."""
+    monkeypatch.setattr(registry, "MAX_RELAYS", 2)
+    monkeypatch.setattr(registry, "check_roster", _check_size)
+    async with bench(first_roster=9) as made:
+        book = made.registry
+        for number in range(4):
+            signed = made.descriptor(number)
+            await book.admit(check_descriptor(signed, NETWORK), signed)
+        roster = await book.publish(made.env.now())
+        assert len(roster.relays) == 2
+
+
+def _check_size(signed: Signed, directory: bytes, network: Network) -> Roster:
+    checked = check_roster(signed, directory, network)
+    assert len(checked.relays) <= registry.MAX_RELAYS, "decoders refuse this"
+    return checked
 
 
 async def test_the_connection_names_nobody_and_has_one_question() -> None:

@@ -15,7 +15,7 @@ from hushcast_directory.registry import Registry
 from hushcast_directory.server import DirectoryServer
 from hushcast_node.daemon import Daemon, OverlayFeed, Parts
 from hushcast_node.identity import draw_identity
-from hushcast_node.inbox import Received
+from hushcast_node.inbox import Gap, Received
 from hushcast_node.subscription import Subscription
 from hushcast_node.tracing import FileTracer, NoTracer, Tracer
 from hushcast_protocol.addresses import Address
@@ -282,6 +282,7 @@ class Ear:
         self.shows = shows
         self.heard: list[Received] = []
         self.numbers: list[int] = []
+        self.gaps: list[bytes] = []
         self.ended = False
         self._scope = trio.CancelScope()
         network.nursery.start_soon(self._listen)
@@ -289,6 +290,9 @@ class Ear:
     async def _listen(self) -> None:
         with self._scope:
             while (arrival := await self.feed.next()) is not None:
+                if isinstance(arrival, Gap):
+                    self.gaps.append(arrival.id)
+                    continue
                 number, received = arrival
                 self.numbers.append(number)
                 self.heard.append(received)

@@ -45,7 +45,7 @@ async def test_nothing_is_lost_or_doubled_over_a_change_of_day(seed: int) -> Non
         sent = await publish_until(net, net.now + DAY_SECONDS + 4 * EPOCH_SECONDS, 20, publisher)
         await assert_each_once(ear, sent)
         assert net.calendar.day(net.now) == first + 1
-        assert list(subscriber.subscription().planned) == [first + 1]
+        assert list(subscriber.subscription().planned) == [(first + 1, 0)]
         assert set(net.leases().values()) == {1}
         assert net.count("messages_expired") == 0
         assert net.count("refused_day") == 0
@@ -68,12 +68,12 @@ async def test_the_next_day_is_installed_before_it_begins() -> None:
         today = net.calendar.day(net.now)
         midnight = net.calendar.day_start(today + 1)
         await net.sleep_until(midnight - 0.5 * DAY_SECONDS - 1)
-        assert list(held.planned) == [today]
+        assert list(held.planned) == [(today, 0)]
         await net.sleep_until(midnight - 0.25 * DAY_SECONDS + EPOCH_SECONDS)
-        assert list(held.planned) == [today, today + 1]
-        assert not held.planned[today + 1].missing
+        assert list(held.planned) == [(today, 0), (today + 1, 0)]
+        assert not held.planned[today + 1, 0].missing
         assert set(net.leases().values()) == {2}
-        one, two = (held.planned[day].installation for day in (today, today + 1))
+        one, two = (held.planned[day, 0].installation for day in (today, today + 1))
         assert one.secret != two.secret
         assert one.trunk != two.trunk
         assert set(one.entries).isdisjoint(two.entries)

@@ -40,7 +40,7 @@ async def test_after_unsubscribing_nothing_comes_and_nothing_is_left() -> None:
             assert len(await relay.store.scan("lease")) == 1
             assert len(await relay.store.scan("tombstone")) == 1
         await trio.sleep(1)
-        kinds = ("subscription", "installation", "inbox", "inbox-seen", "inbox-shown")
+        kinds = ("subscription", "installation", "inbox", "inbox-seen", "inbox-progress")
         assert await kept(subscriber, *kinds) == []
         assert len(net.wires.listeners) == 1 + len(net.relays) + 1  # directory, relays, the other's mailbox
         sent, unrouted = net.count("messages_sent"), net.count("messages_unrouted")

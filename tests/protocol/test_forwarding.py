@@ -23,6 +23,7 @@ from core_examples import (
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hushcast_protocol import forwarding
 from hushcast_protocol.errors import DecodeError
 from hushcast_protocol.forwarding import CIRCULATION, Decision, Outcome, RecentIds, Router
 from hushcast_protocol.hops import Hop, is_mailbox, key_of, relay_hop
@@ -327,6 +328,19 @@ def test_memory_is_bounded_and_knows_that_it_forgot():
     assert memory.may_have_forgotten(1500.0)
     assert memory.may_have_forgotten(1000.0 + CIRCULATION - 1)
     assert not memory.may_have_forgotten(1000.0 + CIRCULATION)
+
+
+def test_one_message_under_ever_new_tokens_cannot_fill_the_memory(monkeypatch):
+    """Whoever drops a message again under another trunk adds to what is remembered of a single id."""
+    monkeypatch.setattr(forwarding, "MAX_SENDS", 4)
+    memory = RecentIds(0.0)
+    memory.note(b"other", A, 900.0, [(ONE, TO_B)])
+    for number in range(50):
+        memory.note(b"one", A, 1000.0, [(bytes([number]) * 16, TO_A)])
+        assert sum(len(memory.sent(name)) for name in (b"one", b"other")) <= 4
+    assert memory.may_have_forgotten(1001.0)
+    memory.note(b"two", A, 2000.0, [(ONE, TO_A), (TWO, TO_A), (ONE, TO_B)])
+    assert memory.sent(b"two") == {(ONE, TO_A), (TWO, TO_A), (ONE, TO_B)}
 
 
 def test_memory_grows_with_every_note_of_an_id():

@@ -352,7 +352,7 @@ def test_a_withdrawal_that_is_refused_changes_nothing(monkeypatch):
 
 
 def test_a_lease_held_can_be_withdrawn_when_there_is_no_room_for_more(monkeypatch):
-    """Tombstones of leases held are as many as leases at most: only words never heard of are refused."""
+    """Room for their tombstones is kept from the beginning: only words never heard of are refused."""
     monkeypatch.setattr(leases, "MAX_TOMBSTONES", 1)
     held = book()
     carry_out(held, Withdraw(b"x" * 16))
@@ -361,6 +361,47 @@ def test_a_lease_held_can_be_withdrawn_when_there_is_no_room_for_more(monkeypatc
     assert routes(held, 1) == []
     assert set(held.tombstones()) == {LEASE, lease_id(b"x" * 16)}
     carry_out(held, Withdraw(WORD))
+
+
+def test_installing_and_withdrawing_in_turn_does_not_pile_up_tombstones(monkeypatch):
+    monkeypatch.setattr(leases, "MAX_LEASES", 2)
+    monkeypatch.setattr(leases, "MAX_TOMBSTONES", 3)
+    held = book()
+    for number in range(5):
+        carry_out(held, to_relay(1, word=bytes([number]) * 16))
+        carry_out(held, Withdraw(bytes([number]) * 16))
+    before = state(held)
+    with pytest.raises(Refusal, match="quota"):
+        carry_out(held, to_relay(1, word=b"x" * 16))
+    assert state(held) == before
+    held.lapse(CALENDAR.lapse(DAY))
+    carry_out(held, to_relay(1, word=b"x" * 16, day=DAY + 1), CALENDAR.day_start(DAY + 1) + 60)
+
+
+def test_the_elements_of_all_leases_are_bounded_together(monkeypatch):
+    """Else the largest leases, each for a next hop of its own, would fill the memory: 20,000 of 1,024."""
+    monkeypatch.setattr(leases, "MAX_ELEMENTS_HELD", 5)
+    held = book()
+    carry_out(held, to_relay(1, 2, 3))
+    carry_out(held, to_relay(4, 5, word=b"x" * 16, hop=THIRD, day=DAY + 1))
+    before = state(held)
+    for refused in (to_relay(1, 2, 3, 4), to_relay(6, word=b"y" * 16)):
+        with pytest.raises(Refusal, match="quota"):
+            carry_out(held, refused)
+        assert state(held) == before
+    carry_out(held, to_relay(1, 2))
+    carry_out(held, to_relay(6, word=b"y" * 16))
+    carry_out(held, Withdraw(WORD))
+    carry_out(held, to_relay(7, 8, word=b"z" * 16))
+    held.lapse(CALENDAR.lapse(DAY))
+    again = book()
+    for lease in held.leases():
+        again.restore(lease)
+    for one in (held, again):
+        day = CALENDAR.day_start(DAY + 1) + 60
+        carry_out(one, to_relay(1, 2, 3, word=b"u" * 16, day=DAY + 1), day)
+        with pytest.raises(Refusal, match="quota"):
+            carry_out(one, to_relay(9, word=b"v" * 16, day=DAY + 1), day)
 
 
 def test_a_withdrawal_may_be_repeated_when_there_is_no_room_for_more(monkeypatch):

@@ -188,6 +188,10 @@ WRONG = {
     "not TOML": ("role = relay", ["not TOML"]),
     "not text": ("\x00\x01", ["not TOML"]),
     "too large": ("#" * (MAX_CONFIG + 1), [str(MAX_CONFIG)]),
+    "a number of thousands of digits": (with_lines(NODE, "depth = " + "9" * 5000), ["TOML", "digits"]),
+    "a state that no path can be": (NODE.replace("/var/lib", "/var\\u0000"), ["state"]),
+    "a socket that no path can be": (with_lines(NODE, 'socket = "/a\\u0000"'), ["socket"]),
+    "a control socket of two lines": (SYSTEM + 'control = "unix:/a\\nb"\n', ["tor", "control characters"]),
     "nested deeply": ("a = " + "[" * 5000, ["TOML"]),
 }
 

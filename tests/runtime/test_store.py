@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -295,6 +296,27 @@ def test_a_file_that_is_no_database_is_named_and_left_alone(tmp_path: Path) -> N
     with pytest.raises(StoreError, match=str(path)):
         SqliteStore(path)
     assert path.read_bytes() == before
+
+
+async def test_a_record_that_no_daemon_wrote_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    SqliteStore(path).close()
+    other = sqlite3.connect(path)
+    with other:
+        other.execute("INSERT INTO records VALUES ('kind', X'00', 'text')")
+    other.close()
+    store = SqliteStore(path)
+    with pytest.raises(StoreError, match="damaged"):
+        await store.scan("kind")
+    store.close()
+
+
+def test_a_damaged_schema_is_an_error_even_where_sqlite_cannot_say_so_in_text(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    SqliteStore(path).close()
+    path.write_bytes(path.read_bytes().replace(b"CREATE TABLE records", b"CREATE\x98TABLE records"))
+    with pytest.raises(StoreError, match=str(path)):
+        SqliteStore(path)
 
 
 async def test_deleted_records_leave_no_trace_in_the_file(tmp_path: Path) -> None:

@@ -17,12 +17,12 @@ from hushcast_protocol.addresses import ONION_PORT, Address, onion_address
 from hushcast_protocol.errors import UsageError
 from hushcast_protocol.secrets import Seed
 from hushcast_runtime.tor import socks
-from hushcast_runtime.tor.bootstrap import TorState
-from hushcast_runtime.tor.control import open_control
+from hushcast_runtime.tor.bootstrap import BootstrapWatch, TorState
+from hushcast_runtime.tor.control import ControlClient, open_control
 from hushcast_runtime.tor.endpoints import Endpoint, parse_endpoint
 from hushcast_runtime.tor.onions import expanded_key, service_id
 from hushcast_runtime.tor.publication import Publication
-from hushcast_runtime.tor.replies import ReplySplitter, status
+from hushcast_runtime.tor.replies import ReplySplitter, convert, status
 from hushcast_runtime.tor.settings import TorSettings
 from hushcast_runtime.tor.socks import Unreachable, UnreachableError
 from hushcast_runtime.tor.transport import TorTransport
@@ -107,6 +107,37 @@ def test_replies_are_the_same_however_the_bytes_are_split() -> None:
 def test_bytes_that_are_no_replies_are_an_error(wrong: bytes) -> None:
     with pytest.raises(TransportError):
         ReplySplitter().feed(wrong)
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("PROTOCOLINFO", b"250 OK\r\n"),
+        ("EVENT", b"650 HS_DESC FAILED\r\n"),
+        ("GETINFO", b"250 nothing\r\n"),
+    ],
+)
+def test_replies_of_another_kind_are_an_error_whatever_the_parser_raises(kind: str, said: bytes) -> None:
+    with pytest.raises(TransportError, match="not of the kind"):
+        convert(kind, ReplySplitter().feed(said)[0])
+
+
+def test_progress_of_thousands_of_digits_is_passed_over() -> None:
+    watch = BootstrapWatch(lambda percent, summary: None)
+    fields = {"PROGRESS": "9" * 5000, "SUMMARY": "odd"}
+    watch.handle(SimpleNamespace(type="STATUS_CLIENT", action="BOOTSTRAP", keyword_args=fields))
+    assert (watch.state.percent, watch.state.summary) == (0, "odd")
+
+
+async def test_an_answer_to_another_question_is_an_error() -> None:
+    ours, theirs = trio.testing.memory_stream_pair()
+    control = ControlClient(ours, lambda event: None)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(control.read)
+        await theirs.send_all(b"250-version=1\r\n250 OK\r\n")
+        with pytest.raises(TransportError, match="something else"):
+            await control.getinfo("net/listeners/socks")
+        nursery.cancel_scope.cancel()
 
 
 def hs_desc(

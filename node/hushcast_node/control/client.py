@@ -38,10 +38,10 @@ class Conversation:
         except DecodeError as error:
             raise NoDaemon(f"the daemon speaks another version: {error}") from None
 
-    async def shown(self, cursor: int) -> None:
-        """Tell that all messages up to `cursor` were shown; raise `NoDaemon`."""
+    async def shown(self, cursor: int, acknowledged: bool = False) -> None:
+        """Tell that all messages up to `cursor` were shown, or are not needed any more; raise `NoDaemon`."""
         try:
-            await self._lines.write(encode_line(Shown(cursor)))
+            await self._lines.write(encode_line(Shown(cursor, acknowledged)))
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             raise NoDaemon("the daemon closed the connection: it stopped or was restarted") from None
 

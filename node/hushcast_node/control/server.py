@@ -6,13 +6,20 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import structlog
 import trio
 
 from hushcast_node.control.lines import Lines
 from hushcast_node.control.words import (
     MAX_LINE,
+    Acknowledge,
+    Acknowledged,
     Answer,
+    Cancel,
+    Cancelled,
+    Coverage,
+    Covered,
     Delivered,
     Described,
     Examine,
@@ -20,6 +27,10 @@ from hushcast_node.control.words import (
     Failed,
     Finding,
     Listed,
+    Lost,
+    Missed,
+    Outbox,
+    Outgoing,
     Publish,
     Published,
     Request,
@@ -34,7 +45,8 @@ from hushcast_node.control.words import (
     decode_shown,
     encode_line,
 )
-from hushcast_node.inbox import Received
+from hushcast_node.inbox import Gap, Received
+from hushcast_node.outbox import NotYetTaken
 from hushcast_node.pubsub import Feed, PubSub
 from hushcast_protocol.attributes import as_json
 from hushcast_protocol.bodies import Content, fingerprint
@@ -104,10 +116,14 @@ class ControlServer:
             request = decode_request(line)
             if isinstance(request, Subscribe):
                 await self._feed(request, lines)
+            elif isinstance(request, Publish):
+                await self._publish(request, lines)
             else:
                 await lines.write(encode_line(await self._answer(request)))
         except (DecodeError, UsageError) as error:
             await lines.write(encode_line(Failed("usage", str(error))))
+        except NotYetTaken as waits:
+            await lines.write(encode_line(Failed("waiting", waits.reason)))
         except Refusal as refusal:
             await lines.write(encode_line(Failed("refused", refusal.reason)))
 
@@ -119,14 +135,31 @@ class ControlServer:
         service = self._ready()
         if isinstance(request, Subscriptions):
             return Listed(service.subscriptions())
-        assert isinstance(request, Publish | Unsubscribe)
+        if isinstance(request, Outbox):
+            return Outgoing(service.outbox())
+        if isinstance(request, Cancel):
+            return await _cancelled(service, request.id)
+        assert isinstance(request, Acknowledge | Coverage | Unsubscribe)
         topic = parse_topic(request.topic)
-        if isinstance(request, Publish):
-            content = Content(request.payload, parse_values(topic, request.set))
-            accepted = await service.publish(topic, content, _author(request))
-            return Published(accepted.id.hex(), topic.name)
         predicate = None if request.where is None else parse_where(request.where, topic.attributes)
+        if isinstance(request, Coverage):
+            return _covered(service.coverage(topic, predicate))
+        if isinstance(request, Acknowledge):
+            await service.acknowledge(topic, request.cursor, predicate)
+            return Acknowledged(topic.name, request.cursor)
         return Unsubscribed(topic.name, await service.unsubscribe(topic, predicate))
+
+    async def _publish(self, request: Publish, lines: Lines) -> None:
+        service = self._ready()
+        topic = parse_topic(request.topic)
+        content = Content(request.payload, parse_values(topic, request.set))
+        queued = await service.enqueue(topic, content, _author(request), at_once=request.tell != "queued")
+        published = Published(queued.id.hex(), topic.name)
+        if request.tell != "accepted":
+            await lines.write(encode_line(msgspec.structs.replace(published, receipt="queued")))
+        if request.tell != "queued":
+            await queued.taken()
+            await lines.write(encode_line(published))
 
     def _ready(self) -> PubSub:
         if self._service is None:
@@ -143,7 +176,7 @@ class ControlServer:
             listening = _Listening(lines)
             nursery.start_soon(listening.run, nursery.cancel_scope)
             try:
-                listening.feed = await service.subscribe(interest)
+                listening.feed = await service.subscribe(interest, request.since)
                 await _pour(topic, listening.feed, lines)
             except (Refusal, UsageError, trio.BrokenResourceError) as error:
                 failure = error  # raised behind the nursery, which would wrap it
@@ -158,9 +191,36 @@ class ControlServer:
 async def _pour(topic: Topic, feed: Feed, lines: Lines) -> None:
     """Write a feed's messages as they come, until the subscription ends."""
     await lines.write(encode_line(Subscribed(topic.name, feed.nodes)))
+    await _tell_losses(topic, feed, lines)
     while (arrival := await feed.next()) is not None:
-        await lines.write(encode_line(_delivered(topic, *arrival)))
+        await _tell_losses(topic, feed, lines)
+        told = (
+            Missed(topic.name, arrival.id.hex()) if isinstance(arrival, Gap) else _delivered(topic, *arrival)
+        )
+        await lines.write(encode_line(told))
     await lines.write(encode_line(Unsubscribed(topic.name, True)))
+
+
+async def _tell_losses(topic: Topic, feed: Feed, lines: Lines) -> None:
+    if lost := feed.lost():
+        await lines.write(encode_line(Lost(topic.name, lost, feed.position)))
+
+
+def _covered(described: list[dict[str, Any]]) -> Covered:
+    if not described:
+        raise Refusal("there is no such subscription: `hushcast subscriptions` lists them")
+    return Covered(described)
+
+
+async def _cancelled(service: PubSub, written: str) -> Cancelled:
+    try:
+        message_id = bytes.fromhex(written)
+    except ValueError:
+        raise UsageError("an id has 64 hexadecimal digits: `hushcast outbox` lists them") from None
+    topic = await service.cancel(message_id)
+    if topic is None:
+        raise Refusal("no such message is in the outbox: relays have taken it over, or it never was there")
+    return Cancelled(message_id.hex(), topic)
 
 
 def _delivered(topic: Topic, cursor: int, received: Received) -> Delivered:
@@ -198,7 +258,8 @@ class _Listening:
         try:
             while (line := await self._lines.read()) is not None:
                 if self.feed is not None:
-                    self.feed.shown(decode_shown(line).cursor)
+                    shown = decode_shown(line)
+                    self.feed.shown(shown.cursor, shown.acknowledged)
         except (trio.BrokenResourceError, DecodeError):
             pass
         scope.cancel()

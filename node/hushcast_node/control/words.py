@@ -1,7 +1,8 @@
 """What is said over the control socket: JSON objects, one a line, declared once for both ends.
 
 A connection carries one request. The daemon answers with one `…Done` or `Failed` line; a `subscribe` is
-answered with `Subscribed` and then a `Delivered` line for each message, and hears `Shown` lines meanwhile.
+answered with `Subscribed` and then a `Delivered` line for each message, and hears `Shown` lines meanwhile; a
+`publish` that wants to be told of each step is answered twice.
 """
 
 from __future__ import annotations
@@ -17,6 +18,10 @@ from hushcast_protocol.messages import MAX_PAYLOAD
 MAX_LINE = 2 * MAX_PAYLOAD  # bytes; a payload in base64 takes four thirds of its size
 
 
+Cursor = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+"""A message's place in the inbox of one subscription, from 1; 0 is before all."""
+
+
 class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pass
 
@@ -25,22 +30,44 @@ class Publish(_Line, frozen=True, tag_field="op", tag="publish"):
     """Publish `payload` (base64) on a topic, a text or a link.
 
     `set` holds attributes as `NAME=VALUE`; `author` the seed (base64, 32 bytes) of a key that signs it.
+    `tell` says when to answer: when it is `accepted`, when it is `queued` in the outbox, or at `each`.
     """
 
     topic: str
     payload: bytes
     set: list[str] = []
     author: bytes | None = None
+    tell: Literal["accepted", "queued", "each"] = "accepted"
+
+
+class Outbox(_Line, frozen=True, tag_field="op", tag="outbox"):
+    """List the publications that wait for a relay's receipt, and those that were given up."""
+
+
+class Cancel(_Line, frozen=True, tag_field="op", tag="cancel"):
+    """Remove the publication with this id (64 hexadecimal digits) from the outbox."""
+
+    id: str
 
 
 class Subscribe(_Line, frozen=True, tag_field="op", tag="subscribe"):
     """Subscribe to a topic, a text or a link, and hear its messages until the connection closes.
 
-    `where` is a condition on attributes, as in `lat in [60, 61], kind = fire`.
+    `where` is a condition on attributes, as in `lat in [60, 61], kind = fire`. With `since` it begins behind
+    that cursor, with all that is kept; without, behind what was shown.
     """
 
     topic: str
     where: str = ""
+    since: Cursor | None = None
+
+
+class Acknowledge(_Line, frozen=True, tag_field="op", tag="acknowledge"):
+    """Acknowledge all messages up to `cursor`, of one subscription to a topic or, without `where`, of all."""
+
+    topic: str
+    cursor: Cursor
+    where: str | None = None
 
 
 class Unsubscribe(_Line, frozen=True, tag_field="op", tag="unsubscribe"):
@@ -63,20 +90,52 @@ class Examine(_Line, frozen=True, tag_field="op", tag="examine"):
 
 
 class Shown(_Line, frozen=True, tag_field="op", tag="shown"):
-    """The application has shown all messages up to `cursor`."""
+    """The application has shown all messages up to `cursor`, and, if `acknowledged`, needs them no more."""
 
-    cursor: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+    cursor: Cursor
+    acknowledged: bool = False
 
 
-Request = Publish | Subscribe | Unsubscribe | Subscriptions | Status | Examine
+class Coverage(_Line, frozen=True, tag_field="op", tag="coverage"):
+    """Tell what probes say of the subscriptions to a topic, or of the one with this condition."""
+
+    topic: str
+    where: str | None = None
+
+
+Request = (
+    Publish
+    | Outbox
+    | Cancel
+    | Subscribe
+    | Acknowledge
+    | Unsubscribe
+    | Subscriptions
+    | Coverage
+    | Status
+    | Examine
+)
 
 
 class Published(_Line, frozen=True, tag_field="event", tag="published"):
-    """A relay has taken the message over."""
+    """A relay has taken the message over (`accepted`), or it is durable in the outbox (`queued`)."""
 
     id: str
     topic: str
-    receipt: Literal["accepted"] = "accepted"
+    receipt: Literal["accepted", "queued"] = "accepted"
+
+
+class Outgoing(_Line, frozen=True, tag_field="event", tag="outbox"):
+    """The outbox: `{"id", "topic", "since", "state", "receipts", "attempts", …}` each."""
+
+    publications: list[dict[str, Any]]
+
+
+class Cancelled(_Line, frozen=True, tag_field="event", tag="cancelled"):
+    """The publication will not be dropped any more."""
+
+    id: str
+    topic: str
 
 
 class Subscribed(_Line, frozen=True, tag_field="event", tag="subscribed"):
@@ -99,6 +158,34 @@ class Delivered(_Line, frozen=True, tag_field="event", tag="message", omit_defau
     author: str | None = None
 
 
+class Lost(_Line, frozen=True, tag_field="event", tag="lost"):
+    """Messages, `count` of them up to `cursor`, were removed before the application got them."""
+
+    topic: str
+    count: int
+    cursor: int
+
+
+class Missed(_Line, frozen=True, tag_field="event", tag="gap"):
+    """A message that another subscriber of the topic received, and this one did not."""
+
+    topic: str
+    id: str
+
+
+class Covered(_Line, frozen=True, tag_field="event", tag="coverage"):
+    """Coverage, `{"topic", "where", "probes", "share", "low", "high", "suspects"}` for each subscription."""
+
+    subscriptions: list[dict[str, Any]]
+
+
+class Acknowledged(_Line, frozen=True, tag_field="event", tag="acknowledged"):
+    """No message up to `cursor` is shown again."""
+
+    topic: str
+    cursor: int
+
+
 class Unsubscribed(_Line, frozen=True, tag_field="event", tag="unsubscribed"):
     """The subscription is over; `existed` tells whether there was one."""
 
@@ -107,7 +194,7 @@ class Unsubscribed(_Line, frozen=True, tag_field="event", tag="unsubscribed"):
 
 
 class Listed(_Line, frozen=True, tag_field="event", tag="subscriptions"):
-    """The subscriptions, `{"topic", "nodes", "ready", "since"}` each."""
+    """The subscriptions, `{"topic", "nodes", "ready", "since", "cursor", "acknowledged", …}` each."""
 
     subscriptions: list[dict[str, Any]]
 
@@ -134,13 +221,31 @@ class Examined(_Line, frozen=True, tag_field="event", tag="examined"):
 
 
 class Failed(_Line, frozen=True, tag_field="event", tag="failed"):
-    """The request was not carried out: its words were wrong, or daemon or network declined."""
+    """The request was not carried out: its words were wrong, daemon or network declined, or it waits.
 
-    kind: Literal["usage", "refused"]
+    What is `waiting` is a publication that stays in the outbox without a receipt so far.
+    """
+
+    kind: Literal["usage", "refused", "waiting"]
     reason: str
 
 
-Answer = Published | Subscribed | Delivered | Unsubscribed | Listed | Described | Examined | Failed
+Answer = (
+    Published
+    | Outgoing
+    | Cancelled
+    | Subscribed
+    | Delivered
+    | Lost
+    | Missed
+    | Covered
+    | Acknowledged
+    | Unsubscribed
+    | Listed
+    | Described
+    | Examined
+    | Failed
+)
 
 encode_line = msgspec.json.Encoder().encode
 _decode_request = msgspec.json.Decoder(Request).decode

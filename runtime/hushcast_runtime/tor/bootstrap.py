@@ -66,7 +66,7 @@ class BootstrapWatch:
 
     def _note(self, fields: dict[str, str]) -> None:
         progress = fields.get("PROGRESS", "")
-        percent = int(progress) if progress.isdecimal() else self.state.percent
+        percent = int(progress) if progress.isdecimal() and len(progress) <= 3 else self.state.percent
         changed = replace(self.state, percent=min(percent, 100), summary=fields.get("SUMMARY", ""))
         if changed != self.state:
             self.state = changed

@@ -86,6 +86,8 @@ class ControlClient:
         """Return the value of one GETINFO key."""
         reply = await self.command(f"GETINFO {key}")
         convert("GETINFO", reply)
+        if key not in reply.entries:
+            raise TransportError("tor answered something else than was asked")
         return bytes(reply.entries[key]).decode("utf-8", "replace")
 
     async def set_events(self, *kinds: str) -> None:

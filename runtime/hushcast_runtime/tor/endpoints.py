@@ -25,6 +25,8 @@ class Endpoint:
         if self.path:
             if self.host or self.port or not self.path.startswith("/"):
                 raise UsageError("a Unix endpoint of tor is an absolute path alone")
+            if not self.path.isprintable() or '"' in self.path:  # it goes into lines said to tor
+                raise UsageError("a Unix endpoint of tor is a path without quotes or control characters")
         elif not _is_loopback(self.host):
             raise UsageError("an endpoint of tor is neither loopback nor a Unix socket: use 127.0.0.1")
         elif not 1 <= self.port <= 65535:

@@ -60,5 +60,5 @@ def convert(kind: str, reply: stem.response.ControlMessage) -> None:
     """Turn `reply` into stem's class for `kind` in place; `TransportError` when it is not of that kind."""
     try:
         stem.response.convert(kind, reply)
-    except (stem.ControllerError, ValueError):
+    except Exception:  # stem does not validate: on a malformed reply its parsers fail in ways of their own
         raise TransportError("a reply of tor is not of the kind asked for") from None

@@ -1,0 +1,63 @@
+"""`hushcast coverage`: how much of the network reaches a subscription, and who loses messages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hushcast_cli.options import (
+    Choices,
+    check_one_topic,
+    daemon_options,
+    link_file_option,
+    pass_choices,
+    timeout_option,
+    where_option,
+)
+
+
+@click.command()
+@click.argument("topic", required=False)
+@link_file_option
+@where_option
+@timeout_option
+@daemon_options
+@pass_choices
+def coverage(
+    choices: Choices, topic: str | None, link_file: Path | None, where: str | None, timeout: float | None
+) -> None:
+    """Show how much of the network reaches this daemon on TOPIC, a text or a link.
+
+    The daemon drops probes on its own topics at random relays. The share of them that arrive is that of the
+    relays at which a publication would have reached it, with a 95 % interval; suspects are the relays that
+    seem to lose messages. Rates of probes: `coverage.probes_an_epoch`.
+
+    \b
+    Example:
+      hushcast coverage news --json
+    """
+    check_one_topic(topic, link_file)
+    from hushcast_cli.asking import ask_once, daemon_socket, run
+    from hushcast_cli.links import checked_where, choose_topic
+    from hushcast_cli.output import json_line, text_line, write
+    from hushcast_node.control.words import Coverage, Covered
+
+    async def work() -> Covered:
+        chosen = await choose_topic(topic, link_file)
+        only = None if where is None else checked_where(chosen.topic, where)
+        return await ask_once(daemon_socket(choices), Coverage(chosen.text, only), Covered)
+
+    for covered in run(work, timeout).subscriptions:
+        write(json_line(covered) if choices.json else text_line(_for_people(covered)))
+
+
+def _for_people(covered: dict[str, Any]) -> str:
+    where = f"  where {covered['where']}" if covered["where"] else ""
+    if not covered["probes"]:
+        return f"{covered['topic']}{where}  (no probe has had time to arrive yet)"
+    share = f"{covered['share']:.1%} of {covered['probes']} probes arrived"
+    spread = f"95 %: {covered['low']:.1%} to {covered['high']:.1%}"
+    suspects = "".join(f"\n  loses messages: {relay}" for relay in covered["suspects"])
+    return f"{covered['topic']}{where}  ({share}; {spread}){suspects}"

@@ -1,0 +1,50 @@
+"""`hushcast outbox`: what waits for a relay's receipt, and how to take it back."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import click
+
+from hushcast_cli.options import Choices, daemon_options, pass_choices, timeout_option
+
+
+@click.command()
+@click.option("--cancel", metavar="ID", help="Take the message with this id out of the outbox.")
+@timeout_option
+@daemon_options
+@pass_choices
+def outbox(choices: Choices, cancel: str | None, timeout: float | None) -> None:
+    """List the messages that wait in the daemon's outbox for a relay's receipt.
+
+    A message waits there, through restarts, until a relay has taken it over or its day is over; one that no
+    relay took in time stays listed as given up. A message that is cancelled while it is being dropped may
+    still have reached a relay.
+
+    \b
+    Examples:
+      hushcast outbox --json
+      hushcast outbox --cancel 126c5f89…
+    """
+    from hushcast_cli.asking import ask_once, daemon_socket, run
+    from hushcast_cli.output import json_line, text_line, write
+    from hushcast_node.control.words import Cancel, Cancelled, Outbox, Outgoing
+
+    path = daemon_socket(choices)
+    if cancel is not None:
+        done = run(lambda: ask_once(path, Cancel(cancel), Cancelled), timeout)
+        if choices.json:
+            write(json_line({"id": done.id, "topic": done.topic, "cancelled": True}))
+        return
+    for waiting in run(lambda: ask_once(path, Outbox(), Outgoing), timeout).publications:
+        write(json_line(waiting) if choices.json else text_line(_for_people(waiting)))
+
+
+def _for_people(waiting: dict[str, Any]) -> str:
+    since = time.strftime("%Y-%m-%d %H:%M", time.localtime(waiting["since"]))
+    state = waiting["state"]
+    if waiting["next_attempt"] is not None:
+        state += f", again in {max(0, waiting['next_attempt'] - time.time()):.0f} s"
+    reason = f": {waiting['reason']}" if waiting["reason"] else ""
+    return f"{waiting['id']}  {waiting['topic']}  ({since}, {waiting['attempts']} attempts, {state}{reason})"

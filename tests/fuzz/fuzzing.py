@@ -1,0 +1,113 @@
+"""Targets: what takes hostile bytes, which errors it may answer with, and the real inputs it begins from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from random import Random
+from typing import Any, TypeVar
+
+from mutating import mutate_bytes
+
+T = TypeVar("T")
+MAX_SCRIPT = 2000  # bytes: more moves take longer, and bring a machine nowhere else
+Mutate = Callable[[Random, list[bytes]], bytes]
+
+
+@dataclass(frozen=True)
+class Target:
+    """One decoder or machine. `run` returns, or raises one of `answers`; anything else is a finding."""
+
+    name: str
+    run: Callable[[bytes], object]
+    examples: Callable[[], Iterable[bytes]] = field(repr=False)
+    answers: tuple[type[Exception], ...] = ()
+    mutate: Mutate = field(default=mutate_bytes, repr=False)
+    weight: int = 10
+    """Share of a long run; slow targets have smaller ones."""
+
+    @cached_property
+    def corpus(self) -> list[bytes]:
+        """The real inputs."""
+        return list(self.examples())
+
+    def take(self, data: bytes) -> None:
+        """Give one input to the target; raise what it must not raise."""
+        try:
+            self.run(data)
+        except self.answers:
+            return
+
+
+class Script:
+    """Reads a machine's moves from bytes, so that a run of moves is an input like any other."""
+
+    def __init__(self, data: bytes, most: int = MAX_SCRIPT) -> None:
+        self._data = data[:most]
+        self._at = 0
+
+    def __bool__(self) -> bool:
+        return self._at < len(self._data)
+
+    def take(self, size: int) -> bytes:
+        """Return the next bytes, fewer at the end."""
+        taken = self._data[self._at : self._at + size]
+        self._at += size
+        return taken
+
+    def number(self, size: int = 1) -> int:
+        """Return the next bytes as a number, 0 at the end."""
+        return int.from_bytes(self.take(size), "big")
+
+    def choose(self, options: list[T] | tuple[T, ...]) -> T:
+        """Return one of up to 256 options."""
+        return options[self.number() % len(options)]
+
+    def rest(self) -> bytes:
+        """Return all that is left."""
+        return self.take(len(self._data))
+
+    def pieces(self, data: bytes) -> list[bytes]:
+        """Cut bytes into pieces: at random places while the script lasts, then in one."""
+        found = []
+        while data:
+            size = (self.number() ** 2 // 64 + 1) if self else len(data)
+            found.append(data[:size])
+            data = data[size:]
+        return found
+
+
+def scripts(count: int = 24, size: int = 400) -> list[bytes]:
+    """Random moves to begin with."""
+    random = Random("scripts")
+    return [random.randbytes(random.randrange(8, size)) for _ in range(count)]
+
+
+def finished(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine that waits for nothing, without a scheduler."""
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
+    coroutine.close()
+    raise AssertionError("it waits for something")
+
+
+class Pieces:
+    """A byte stream from whoever is at the other end: its pieces are there at once, then it ends."""
+
+    def __init__(self, pieces: Iterable[bytes]) -> None:
+        self._pieces = [piece for piece in pieces if piece]
+        self.sent = b""
+
+    async def receive_some(self, limit: int | None = None) -> bytes:
+        if not self._pieces:
+            return b""
+        piece = self._pieces.pop(0)
+        if limit is not None and len(piece) > limit:
+            self._pieces.insert(0, piece[limit:])
+        return piece[:limit]
+
+    async def send_all(self, data: bytes) -> None:
+        self.sent += data

@@ -1,0 +1,23 @@
+"""All targets, by name."""
+
+from __future__ import annotations
+
+import targets_daemons
+import targets_decoders
+import targets_links
+import targets_local
+import targets_machines
+import targets_texts
+
+TARGETS = {
+    target.name: target
+    for module in (
+        targets_decoders,
+        targets_texts,
+        targets_links,
+        targets_machines,
+        targets_daemons,
+        targets_local,
+    )
+    for target in module.TARGETS
+}

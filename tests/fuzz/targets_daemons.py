@@ -1,0 +1,354 @@
+"""Targets: the directory asked and answering, channels over hostile links, records read back."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from functools import cache
+from random import Random
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import core_examples as examples
+import msgspec
+import pytest
+import structlog
+import trio
+import trio.testing
+from core_examples import DAY, DIRECTORY, NETWORK, NOW, relay_id, stream
+from fuzzing import Script, Target, finished, scripts
+from mutating import mutate_bytes, mutate_packed
+from targets_decoders import descriptor_signed_anew
+
+from hushcast_directory import registry
+from hushcast_directory.client import DirectoryClient
+from hushcast_directory.registry import Registry
+from hushcast_directory.server import DirectoryServer
+from hushcast_node.inbox import Inbox
+from hushcast_node.leasing import Leasing
+from hushcast_node.spool import Spool
+from hushcast_node.subscription import Planned, SubscriptionRecords
+from hushcast_protocol.addresses import memory_address
+from hushcast_protocol.bodies import Content
+from hushcast_protocol.errors import HushcastError, PeerError, Refusal
+from hushcast_protocol.forwarding import Send
+from hushcast_protocol.frames import (
+    MAX_DIRECTORY_ANSWER,
+    MAX_OVERLAY_FRAME,
+    Fetch,
+    Refused,
+    Register,
+    Registered,
+    Rosters,
+    decode_directory_answer,
+    decode_overlay,
+)
+from hushcast_protocol.hops import relay_hop
+from hushcast_protocol.installations import Installation, MailboxRoot
+from hushcast_protocol.links import Link
+from hushcast_protocol.roster import Descriptor, check_roster
+from hushcast_protocol.secrets import FilterKey, LeaseSecret
+from hushcast_protocol.tree import plan
+from hushcast_protocol.wire import encode
+from hushcast_runtime.channel import accept_channel
+from hushcast_runtime.counters import Counters
+from hushcast_runtime.environment import Environment
+from hushcast_runtime.store import Change
+from hushcast_runtime.transports.base import TransportError
+
+_SILENT = structlog.make_filtering_bound_logger(logging.CRITICAL)
+
+
+class _Records:
+    """A store that answers at once, so that what stands on it needs no scheduler."""
+
+    def __init__(self) -> None:
+        self.records: dict[str, dict[bytes, bytes]] = {}
+
+    async def write(self, *changes: Change) -> None:
+        self.write_soon(*changes)
+
+    def write_soon(self, *changes: Change) -> None:
+        for change in changes:
+            kind = self.records.setdefault(change.kind, {})
+            if change.value is None:
+                kind.pop(change.key, None)
+            else:
+                kind[change.key] = change.value
+
+    async def scan(
+        self, kind: str, prefix: bytes = b"", after: bytes | None = None, limit: int = -1
+    ) -> list[tuple[bytes, bytes]]:
+        found = sorted(item for item in self.records.get(kind, {}).items() if item[0].startswith(prefix))
+        found = [item for item in found if after is None or item[0] > after]
+        return found if limit < 0 else found[:limit]
+
+
+def _environment(now: float = NOW) -> Environment:
+    async def compute(function: Callable[..., Any], *args: Any) -> Any:
+        return function(*args)
+
+    return Environment(lambda: now, stream(), compute)
+
+
+# The directory's own book, moved by descriptors and by time
+
+
+def _descriptor_bodies() -> list[bytes]:
+    return [encode(_fresh(number)) for number in range(6)]
+
+
+def _fresh(number: int, issued: float = NOW, expires: float = NOW + 120) -> Descriptor:
+    relay = relay_id(number)
+    return Descriptor(
+        NETWORK.id,
+        relay,
+        memory_address(relay),
+        examples.parcel_key(number).public(),
+        int(issued),
+        int(expires),
+    )
+
+
+def _registry(data: bytes) -> None:
+    script, now = Script(data, 200), NOW  # a move may sign and check rosters
+    with mock.patch.object(registry, "MAX_RELAYS", 4), mock.patch.object(registry, "ROSTERS_KEPT", 3):
+        kept: Any = _Records()
+        book = Registry(NETWORK, DIRECTORY, kept, script.number() % 3)
+        last = None
+        while script:
+            move = script.number() % 8
+            if move == 0:
+                now += script.number()
+            elif move == 1 and (due := book.due(now)) is not None and due <= now:
+                roster = finished(book.publish(now))
+                assert last is None or roster.epoch > last.epoch
+                assert check_roster(roster.signed, DIRECTORY.public(), NETWORK).relays == roster.relays
+                last = roster
+            elif move == 2:
+                found, more = book.after(script.choose((None, 0, 2**48 - 1, last.epoch - 1 if last else 5)))
+                assert found is not None or not more
+            elif move == 3:
+                again = Registry(NETWORK, DIRECTORY, kept, 1)
+                finished(again.load())
+                book = again
+            else:
+                _hand_in(script, book, now)
+            assert len(book._live(now)) <= 4
+            assert len(book._rosters) <= 3
+
+
+def _hand_in(script: Script, book: Registry, now: float) -> None:
+    number, age, validity = script.number() % 8, script.number() - 128, script.number() * 4 - 200
+    body = encode(_fresh(number, now + age * 4, max(0, now + validity)))
+    if script.number() % 4 == 0:
+        body = mutate_packed(Random(script.number(4)), [body, *_some_bodies()])
+    signed = descriptor_signed_anew(body)
+    try:
+        descriptor = book.examine(signed, now)
+    except (PeerError, Refusal):
+        return
+    finished(book.admit(descriptor, signed))
+
+
+@cache
+def _some_bodies() -> tuple[bytes, ...]:
+    return tuple(_descriptor_bodies())
+
+
+# Both ends of a question to the directory
+
+
+class _Transport:
+    """Leads every connection to one end of a pair of streams, or nowhere."""
+
+    def __init__(self, ours: Any = None) -> None:
+        self._ours = ours
+
+    async def connect(self, address: Any, isolation: str) -> Any:
+        if self._ours is None:
+            raise TransportError("nothing there")
+        return self._ours
+
+
+async def _asked(data: bytes) -> None:
+    """The server answers a hostile asker with one answer that decodes, or ends the connection."""
+    transport: Any = _Transport()
+    kept: Any = _Records()
+    book = Registry(NETWORK, DIRECTORY, kept, 1)
+    server = DirectoryServer(_environment(), transport, NETWORK.id, DIRECTORY, book)
+    theirs, ours = trio.testing.memory_stream_pair()
+    link = Link.initiate(NETWORK.id, DIRECTORY.public(), stream(3), MAX_DIRECTORY_ANSWER)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(server._answer, theirs)
+        await ours.send_all(link.data_to_send())
+        list(link.receive(await ours.receive_some()))
+        while not link.is_open:
+            list(link.receive(await ours.receive_some()))
+        link.send(data)
+        await ours.send_all(link.data_to_send())
+        await ours.send_eof()
+        answers: list[Any] = []
+        while piece := await ours.receive_some():
+            answers += map(decode_directory_answer, link.receive(bytes(piece)))  # type: ignore[arg-type]
+        assert len(answers) <= 1
+        assert not book._descriptors, "a relay was listed that was not reached"
+
+
+async def _answered(data: bytes) -> None:
+    """The client takes what a hostile directory answers, or refuses it."""
+    theirs, ours = trio.testing.memory_stream_pair()
+    transport: Any = _Transport(theirs)
+    client = DirectoryClient(
+        _environment(), transport, NETWORK.id, memory_address(DIRECTORY.public()), DIRECTORY.public()
+    )
+
+    async def directory() -> None:
+        try:
+            channel, _ = await accept_channel(
+                ours, Link.respond(NETWORK.id, DIRECTORY, stream(4), 4096), decode_overlay
+            )
+            channel._link.send(data)
+            await ours.send_all(channel._link.data_to_send())
+            await ours.send_eof()
+        except (TransportError, trio.BrokenResourceError, trio.ClosedResourceError):
+            pass
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(directory)
+        try:
+            answer = await client.roster(None)
+            if answer.roster is not None:
+                check_roster(answer.roster, DIRECTORY.public(), NETWORK)
+        except (PeerError, Refusal, TransportError):
+            pass
+        nursery.cancel_scope.cancel()
+
+
+async def _channel(data: bytes) -> None:
+    """A relay's channel hands out frames until the first bad one, then its error, again and again."""
+    theirs, ours = trio.testing.memory_stream_pair()
+    async with trio.open_nursery() as nursery:
+        link = Link.initiate(NETWORK.id, relay_id(0), stream(5), MAX_OVERLAY_FRAME)
+
+        async def hostile() -> None:
+            try:
+                channel, _ = await accept_channel(ours, link, decode_overlay)
+                script = Script(data)
+                while script:
+                    link.send(script.take(script.number() * 2))
+                await ours.send_all(channel._link.data_to_send()[: len(data) * 2])
+                await ours.send_eof()
+            except (TransportError, trio.BrokenResourceError, trio.ClosedResourceError):
+                pass
+
+        nursery.start_soon(hostile)
+        channel, _ = await accept_channel(
+            theirs,
+            Link.respond(NETWORK.id, examples.seed(1000), stream(6), MAX_OVERLAY_FRAME),
+            decode_overlay,
+        )
+        try:
+            while await channel.receive():
+                pass
+        except PeerError:
+            if channel._failure is not None:
+                with pytest.raises(type(channel._failure)):
+                    await channel.receive()
+        await channel.aclose()
+        nursery.cancel_scope.cancel()
+
+
+def _in_trio(work: Any) -> Callable[[bytes], None]:
+    def run(data: bytes) -> None:
+        structlog.configure(wrapper_class=_SILENT)
+        trio.run(work, data, clock=trio.testing.MockClock(autojump_threshold=0))
+
+    return run
+
+
+def _requests() -> Iterator[bytes]:
+    yield encode(Fetch(None))
+    yield encode(Fetch(7))
+    for number in range(3):
+        yield encode(Register(descriptor_signed_anew(encode(_fresh(number)))))
+
+
+def _answers() -> Iterator[bytes]:
+    yield encode(Rosters(None, False))
+    yield encode(Rosters(examples.roster_of(2).signed, True))
+    yield encode(Refused("no"))
+    yield encode(Registered())
+
+
+# Records as a daemon left them, damaged since
+
+
+class _Kept:
+    """Real records of every kind, and how a daemon reads each kind back."""
+
+    def __init__(self) -> None:
+        self.store = _Records()
+        store: Any = self.store
+        spool = Spool(store)
+        finished(
+            spool.put([Send(relay_hop(relay_id(1)), examples.small_message(number=n)) for n in range(3)])
+        )
+        inbox = Inbox(b"i" * 16, _environment(), store, Counters())
+        for number in range(3):
+            finished(inbox.put(bytes([number]) * 32, DAY, Content(b"x", {"lat": 3, "kind": "é"}, b"a" * 32)))
+        tree = plan([relay_id(number) for number in range(4)], 2, b"s" * 16)
+        root = MailboxRoot(examples.MAILBOX, examples.mailbox_address())
+        installation = Installation(DAY, root, tree, b"t" * 16, (b"e" * 16,), LeaseSecret(b"l" * 32))
+        records = SubscriptionRecords(store)
+        finished(records.keep_installation(Planned(b"i" * 16, installation, set(tree.parents))))
+
+
+@cache
+def _kept() -> dict[str, dict[bytes, bytes]]:
+    return _Kept().store.records
+
+
+def _stored(data: bytes) -> None:
+    """A damaged record is taken for what it says, or the daemon ends with an error of the decoder's."""
+    kind = sorted(_kept())[data[0] % len(_kept())] if data else "spool"
+    records = {name: dict(found) for name, found in _kept().items()}
+    key = data[1:].partition(b"|")[0] or next(iter(records[kind]))
+    records[kind][key] = data[1:].partition(b"|")[2]
+    store: Any = _Records()
+    store.records = records
+    finished(Spool(store).load())
+    finished(Inbox(b"i" * 16, _environment(), store, Counters()).load())
+    finished(SubscriptionRecords(store).load_installations())
+    finished(SubscriptionRecords(store).load_subscriptions())
+    rosters: Any = SimpleNamespace(calendar=NETWORK.calendar, network=NETWORK)
+    leasing = Leasing(
+        relay_id(0),
+        examples.parcel_key(0),
+        FilterKey(bytes(32)),
+        rosters,
+        None,  # type: ignore[arg-type]
+        _environment(),
+        store,
+        Counters(),
+        None,  # type: ignore[arg-type]
+    )
+    finished(leasing.load())
+
+
+def _record_inputs() -> Iterator[bytes]:
+    for number, kind in enumerate(sorted(_kept())):
+        for key, value in _kept()[kind].items():
+            yield bytes([number]) + key + b"|" + value
+
+
+TARGETS = [
+    Target("registry", _registry, lambda: scripts(size=60), weight=1),
+    Target("directory-asked", _in_trio(_asked), _requests, (), mutate_packed, 1),
+    Target("directory-answers", _in_trio(_answered), _answers, (), mutate_packed, 1),
+    Target("channel", _in_trio(_channel), scripts, (), mutate_bytes, 1),
+    Target(
+        "stored", _stored, _record_inputs, (HushcastError, msgspec.MsgspecError, ValueError), mutate_bytes, 5
+    ),
+]

@@ -1,0 +1,309 @@
+"""Targets: everything of the protocol that is decoded, past the seals that an adversary can make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from random import Random
+from typing import Any
+
+import core_examples as examples
+import msgspec
+from core_examples import (
+    DAY,
+    DIRECTORY,
+    EPOCH,
+    MAILBOX,
+    NETWORK,
+    NOW,
+    TOPIC_KEY,
+    parcel_key,
+    relay_id,
+    stream,
+)
+from fuzzing import Target
+from mutating import mutate_packed
+from nacl.bindings import crypto_aead_xchacha20poly1305_ietf_encrypt as aead_seal
+from nacl.bindings import crypto_box_afternm, crypto_box_beforenm, crypto_scalarmult_base
+
+from hushcast_protocol import bodies, frames, leases, links, messages, parcels, roster, trail
+from hushcast_protocol.errors import DecodeError, PeerError, Refusal
+from hushcast_protocol.hashes import Domain, digest
+from hushcast_protocol.installations import Installation, MailboxRoot, seal_down
+from hushcast_protocol.messages import Message
+from hushcast_protocol.profile import HARDENED
+from hushcast_protocol.secrets import LeaseSecret
+from hushcast_protocol.signatures import Purpose, Signed, signature
+from hushcast_protocol.tree import plan
+from hushcast_protocol.wire import decoder, encode
+
+AUTHOR = examples.seed(77)
+_LAST = examples.roster_of(1)
+_KNOWN = {relay_id(number): examples.seed(1000 + number) for number in range(8)}
+_SEALED_TO = {relay_id(number): parcel_key(number) for number in range(8)}
+
+
+def unpacked(data: bytes) -> Any:
+    """Return the msgpack value in `data`, None where it is none."""
+    try:
+        return msgspec.msgpack.decode(data)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+
+
+def descriptor_signed_anew(body: bytes) -> Signed:
+    """Sign a descriptor with the key that it names, if it is one that the adversary has."""
+    tree = unpacked(body)
+    named = tree[2] if isinstance(tree, list) and len(tree) > 2 and isinstance(tree[2], bytes) else b""
+    return Signed(body, signature(_KNOWN.get(named, _KNOWN[relay_id(0)]), Purpose.DESCRIPTOR, body))
+
+
+def _descriptor(data: bytes) -> object:
+    return roster.check_descriptor(descriptor_signed_anew(data), NETWORK)
+
+
+def _roster(data: bytes) -> object:
+    """A directory that lies: what it lists is checked, planned over and sealed to."""
+    tree = unpacked(data)
+    if isinstance(tree, list) and len(tree) > 4 and isinstance(tree[4], list):
+        for entry in tree[4]:
+            if isinstance(entry, list) and len(entry) > 1 and isinstance(entry[1], list):
+                signed = entry[1]
+                if len(signed) == 3 and isinstance(signed[1], bytes):
+                    signed[2] = descriptor_signed_anew(signed[1]).signature
+        data = encode(tree)
+    given = signature(DIRECTORY, Purpose.ROSTER, data)
+    checked = roster.check_roster(Signed(data, given), DIRECTORY.public(), NETWORK)
+    for last in (None, _LAST):
+        try:
+            roster.check_successor(checked, last)
+        except PeerError:
+            assert last
+    assert set(checked.origins) <= set(checked.relays)
+    tree_of_all = plan(sorted(checked.relays), 2, b"s" * 16)
+    planned = Installation(
+        DAY,
+        MailboxRoot(MAILBOX, examples.mailbox_address()),
+        tree_of_all,
+        b"t" * 16,
+        (b"e" * 16,),
+        LeaseSecret(b"l" * 32),
+    )
+    instructions = {relay: planned.install(HARDENED, relay) for relay in checked.relays}
+    return seal_down(tree_of_all, instructions, checked, EPOCH, stream())
+
+
+def _consent(data: bytes) -> object:
+    install = examples.mailbox_install(relay_id(0))
+    given = signature(MAILBOX, Purpose.CONSENT, data)
+    consent = leases.check_consent(Signed(data, given), relay_id(0), install)
+    assert (consent.relay, consent.lease, consent.day) == (relay_id(0), install.lease, install.day)
+    return consent
+
+
+def _onion(data: bytes) -> object:
+    """A parcel whose layers are sealed anew, opened and carried out relay by relay, each seen twice."""
+    sealed = _sealed_anew(data, 0)
+    waiting = [(relay_id(0), sealed)]
+    memory = parcels.ParcelMemory()
+    for _ in range(40):
+        if not waiting:
+            break
+        relay, layer = waiting.pop()
+        if relay not in _SEALED_TO:
+            continue
+        try:
+            parcel = parcels.open_parcel(layer, _SEALED_TO[relay], NETWORK.id, relay, EPOCH)
+            memory.note(layer, EPOCH)
+            examples.carry_out(examples.lease_book(relay), parcel.instruction, NOW)
+        except (PeerError, Refusal):
+            continue
+        assert parcel.relay == relay
+        assert parcel.network == NETWORK.id
+        waiting += [(onward.relay, onward.sealed) for onward in parcel.onward]
+    assert len(memory) <= 40
+    memory.forget(EPOCH + 100)
+    assert not len(memory)
+    return sealed
+
+
+def _sealed_anew(data: bytes, depth: int, relay: bytes = b"") -> bytes:
+    tree = unpacked(data)
+    if isinstance(tree, list) and len(tree) > 6 and isinstance(tree[6], list) and depth < 6:
+        for onward in tree[6][:16]:
+            if isinstance(onward, list) and len(onward) > 2 and isinstance(onward[2], bytes):
+                below = onward[1] if isinstance(onward[1], bytes) else b""
+                onward[2] = _sealed_anew(onward[2], depth + 1, below)
+        data = encode(tree)
+    key = _SEALED_TO.get(relay, parcel_key(0))
+    ephemeral = digest(Domain.PARCEL, data)  # the same bytes each time, as `seal_parcel` gives in simulations
+    public = crypto_scalarmult_base(ephemeral)
+    shared = crypto_box_beforenm(key.public(), ephemeral)
+    return public + crypto_box_afternm(data, parcels._nonce(public, key.public()), shared)
+
+
+def _onions() -> Iterator[bytes]:
+    leaf = encode(examples.parcel_to(2, examples.mailbox_install(relay_id(2))))
+    other = encode(examples.parcel_to(3, leases.Withdraw(b"w" * 16)))
+    middle = encode(
+        examples.parcel_to(
+            1,
+            leases.Install(
+                b"l" * 16, DAY, leases.ToRelay(relay_id(0)), (b"e" * 16, b"f" * 16), b"m" * 16, b"b" * 16
+            ),
+            parcels.Onward(relay_id(2), leaf),
+            parcels.Onward(relay_id(3), other),
+        )
+    )
+    top = examples.mailbox_install(relay_id(0))
+    yield encode(examples.parcel_to(0, top, parcels.Onward(relay_id(1), middle)))
+    yield encode(examples.parcel_to(0, leases.Withdraw(b"w" * 16), parcels.Onward(relay_id(0), leaf)))
+
+
+def _sealed_parcel(data: bytes) -> object:
+    return parcels.open_parcel(data, parcel_key(0), NETWORK.id, relay_id(0), EPOCH)
+
+
+def _frame(data: bytes) -> object:
+    """What a relay does first with any frame; what decodes also encodes, to the same value."""
+    frame = frames.decode_overlay(data)
+    assert frames.decode_overlay(encode(frame)) == frame
+    if isinstance(frame, frames.Forward | frames.Drop):
+        messages.check_message(frame.message)
+        trail.Trail(frame.message.trail)
+        return bodies.open_body(TOPIC_KEY, frame.message)
+    return frame
+
+
+def _message(data: bytes) -> object:
+    """A publisher that lies: the id is made right again, so that what lies behind it is reached."""
+    tree = unpacked(data)
+    if isinstance(tree, list) and len(tree) == 6 and isinstance(tree[5], bytes) and type(tree[2]) is int:
+        tree[1] = messages.message_id(tree[2] % 2**48, tree[5])
+        data = encode(tree)
+    message = _decode_message(data)
+    messages.check_message(message)
+    passed = trail.Trail(message.trail)
+    passed.add(b"l" * 16)
+    assert b"l" * 16 in passed
+    assert len(passed.to_bytes()) == trail.TRAIL_SIZE
+    return bodies.open_body(TOPIC_KEY, message)
+
+
+_decode_message = decoder(Message, "message", 512 * 1024)
+
+
+def _body(data: bytes) -> object:
+    """A publisher that seals what it likes under a topic's key, and signs it where it has the key."""
+    nonce = b"n" * messages.NONCE
+    plain = data
+    if data[7:39] == AUTHOR.public():
+        sizes = int.from_bytes(data[1:5], "big"), int.from_bytes(data[5:7], "big")
+        values = data[messages.HEADER : messages.HEADER + sizes[1]]
+        payload = data[messages.HEADER + sizes[1] : messages.HEADER + sizes[1] + sizes[0]]
+        signed = bodies._signed(TOPIC_KEY, DAY, nonce, values, payload)
+        plain = data[:39] + signature(AUTHOR, Purpose.AUTHOR, signed) + data[messages.HEADER :]
+    sealed = nonce + aead_seal(plain, bodies._associated(DAY), nonce, bodies._body_key(TOPIC_KEY))
+    message = Message(messages.message_id(DAY, sealed), DAY, (b"t" * 16,), bytes(trail.TRAIL_SIZE), sealed)
+    content = bodies.open_body(TOPIC_KEY, message)
+    assert len(content.payload) <= len(data)
+    assert content.author in (None, AUTHOR.public())
+    return content
+
+
+def _bodies() -> Iterator[bytes]:
+    for values, author in (
+        ({}, None),
+        ({"kind": "fire", "lat": 7}, None),
+        ({"kind": "é"}, AUTHOR),
+        ({}, AUTHOR),
+    ):
+        packed, payload = encode(values) if values else b"", b"payload"
+        proof = author.public() + bytes(64) if author else bytes(96)
+        lengths = b"\x01" + len(payload).to_bytes(4, "big") + len(packed).to_bytes(2, "big")
+        yield (lengths + proof + packed + payload).ljust(messages.HEADER + 64, b"\x00")
+
+
+def _drawn(strategy: Any, count: int) -> Callable[[], list[bytes]]:
+    """Return real encodings of drawn values: hypothesis draws them once, from a seed."""
+
+    def draw() -> list[bytes]:
+        from hypothesis import HealthCheck, Phase, given, seed, settings
+
+        found: list[bytes] = []
+
+        @seed(1)
+        @settings(
+            max_examples=count,
+            database=None,
+            deadline=None,
+            phases=[Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        )
+        @given(strategy)
+        def collect(value: Any) -> None:
+            found.append(encode(value))
+
+        collect()
+        return found
+
+    return draw
+
+
+def _messages() -> Iterator[bytes]:
+    for count in (1, 8, messages.MAX_TOKENS):
+        yield encode(examples.small_message(tuple(bytes([n]) * 16 for n in range(count))))
+
+
+def _frames() -> Iterator[bytes]:
+    yield from _drawn(examples.overlay_frames, 60)()
+    yield encode(frames.Drop(examples.small_message()))
+    yield encode(frames.Forward(examples.small_message(number=1)))
+
+
+def _sealed_parcels() -> list[bytes]:
+    return [_sealed_anew(data, 0) for data in _onions()]
+
+
+def _consents() -> list[bytes]:
+    install = examples.mailbox_install(relay_id(0))
+    assert isinstance(install.next_hop, leases.ToMailbox)
+    return [install.next_hop.consent.body]
+
+
+def _descriptors() -> list[bytes]:
+    return [encode(examples.descriptor_of(number)) for number in range(4)]
+
+
+def _rosters() -> list[bytes]:
+    return [encode(examples.roster_body(count)) for count in (0, 1, 3)]
+
+
+def _packed(
+    name: str, run: Callable[[bytes], object], corpus: Any, weight: int, *answers: type[Exception]
+) -> Target:
+    return Target(name, run, corpus, answers or (PeerError,), mutate_packed, weight)
+
+
+_decode_view = decoder(links.View | None, "view", 64)
+
+
+def some_frames(random: Random) -> list[bytes]:
+    """Encoded frames for machines to send, sound and damaged."""
+    corpus = list(_frames())
+    return corpus[-6:] + [mutate_packed(random, corpus) for _ in range(40)]
+
+
+TARGETS = [
+    _packed("frame", _frame, _frames, 30),
+    _packed("message", _message, _messages, 20),
+    Target("body", _body, _bodies, (PeerError,), weight=20),
+    _packed("request", frames.decode_directory_request, _drawn(examples.requests, 30), 20, DecodeError),
+    _packed("answer", frames.decode_directory_answer, _drawn(examples.answers, 30), 20, DecodeError),
+    _packed("proof", examples.READERS["proof"], _drawn(examples.proofs, 30), 20, DecodeError),
+    _packed("view", _decode_view, _drawn(examples.views, 20), 10, DecodeError),
+    _packed("descriptor", _descriptor, _descriptors, 10),
+    _packed("roster", _roster, _rosters, 4, PeerError, Refusal),
+    _packed("consent", _consent, _consents, 10),
+    Target("onion", _onion, _onions, (), mutate_packed, 5),
+    Target("sealed-parcel", _sealed_parcel, _sealed_parcels, (PeerError, Refusal), weight=5),
+]

@@ -1,0 +1,281 @@
+"""Targets: what comes from this machine: configurations, the control socket, tor's answers, the database."""
+
+from __future__ import annotations
+
+import io
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import trio
+import trio.testing
+from fuzzing import Pieces, Script, Target, finished, scripts
+from mutating import mutate_bytes, mutate_text
+
+from hushcast_node.control import words
+from hushcast_node.control.lines import Lines
+from hushcast_protocol.addresses import onion_address
+from hushcast_protocol.errors import DecodeError, UsageError
+from hushcast_runtime.config import DirectorySettings, NodeSettings, load_settings
+from hushcast_runtime.store import Change, MemoryStore, SqliteStore, StoreError
+from hushcast_runtime.tor import authentication, bootstrap, control, replies, socks
+from hushcast_runtime.tor.publication import Publication
+from hushcast_runtime.transports.base import TransportError
+
+ONION = onion_address(bytes(32))
+
+
+class _File:
+    """A configuration that is on no disk."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def open(self, mode: str) -> io.BytesIO:
+        return io.BytesIO(self._data)
+
+    def __str__(self) -> str:
+        return "hushcast.toml"
+
+
+def _configuration(data: bytes) -> None:
+    for kind in (NodeSettings, DirectorySettings):
+        try:
+            settings: Any = load_settings(_File(data), kind)  # type: ignore[arg-type, type-var]
+        except UsageError:
+            continue
+        assert Path(settings.state).is_absolute()
+        paths = [settings.state, settings.tor.torrc or ""]
+        if kind is NodeSettings:
+            settings.profile()
+            paths += [str(settings.socket_path()), settings.testnet.traces if settings.testnet else ""]
+            bytes.fromhex(settings.network.directory_key)
+            assert settings.network.network().id
+            assert ".onion:" in settings.network.directory or settings.transport == "tcp"
+        assert not any("\x00" in path for path in paths), "no path can hold that"
+
+
+def _configurations() -> list[bytes]:
+    network = f'[network]\nname = "x"\ndirectory = "{ONION}"\ndirectory_key = "{"a" * 64}"\n'
+    return [
+        f'state = "/var/lib"\nrole = "relay"\n{network}profile = "paper"\nepoch_seconds = 60\n'.encode(),
+        f'state = "/s"\nrole = "client"\ntransport = "tcp"\n{network.replace(ONION, "127.0.0.1:7")}'.encode(),
+        f'state = "/s"\nrole = "relay"\nsocket = "/run/c"\ndepth = 2\norigins = 3\n{network}[tor]\n'
+        f'mode = "system"\ncontrol = "unix:/c"\nsocks = "127.0.0.1:9050"\n[log]\njson = true\n'
+        f'[testnet]\nname = "a"\ntraces = "/t"\nbegan = 1.5\n'.encode(),
+        b'state = "/s"\nfirst_roster = 3\n[network]\nname = "x"\n[tor]\nmode = "own"\ntorrc = "/t"\n',
+    ]
+
+
+def _control_lines(data: bytes) -> None:
+    script = Script(data)
+    lines = Lines(Pieces(script.pieces(data)), 300)  # type: ignore[arg-type]
+    while (line := finished(lines.read())) is not None:
+        assert b"\n" not in line
+        for decode in (words.decode_request, words.decode_answer, words.decode_shown):
+            try:
+                said: Any = decode(line)
+            except DecodeError:
+                continue
+            assert decode(words.encode_line(said)) == said
+            if isinstance(said, words.Publish):
+                words.as_text(said.payload)
+
+
+def _said() -> list[bytes]:
+    requests = [
+        words.Publish("t", b"\x00payload", ["lat=1"], bytes(32)),
+        words.Subscribe("t", "lat in [1, 2]"),
+        words.Unsubscribe("t"),
+        words.Subscriptions(),
+        words.Status(),
+        words.Shown(7),
+    ]
+    answers = [
+        words.Published("id", "t"),
+        words.Subscribed("t", 12),
+        words.Delivered("t", "id", "x", "utf-8", 1.5, 3, {"lat": 1.5, "kind": "é"}, "84a5"),
+        words.Unsubscribed("t", True),
+        words.Listed([{"topic": "t"}]),
+        words.Described({"ready": True}),
+        words.Failed("usage", "no"),
+    ]
+    return [words.encode_line(said) + b"\n" for said in (*requests, *answers)]
+
+
+def _socks(data: bytes) -> None:
+    script = Script(data[:64])
+    stream = Pieces(script.pieces(data))
+    finished(socks.request(stream, ONION, "user", "password"))  # type: ignore[arg-type]
+    assert stream.sent.startswith(b"\x05\x01\x02\x01")
+
+
+def _socks_answers() -> list[bytes]:
+    bound = (b"\x01" + bytes(6), b"\x04" + bytes(18), b"\x03\x09localhost\x00\x50")
+    good = [b"\x05\x02\x01\x00\x05\x00\x00" + one for one in bound]
+    return good + [b"\x05\x02\x01\x00\x05" + bytes([code]) + bytes(8) for code in (1, 5, 6, 0xF0, 0xF7)]
+
+
+_KINDS = ("EVENT", "PROTOCOLINFO", "AUTHCHALLENGE", "GETINFO", "ADD_ONION", "GETCONF")
+
+
+def _tor_replies(data: bytes) -> None:
+    """Whatever tor says, cut anywhere, is the same replies; each is of its kind or is not."""
+    script = Script(data[:64])
+    for kind in _KINDS:
+        whole, cut = replies.ReplySplitter(), replies.ReplySplitter()
+        found = whole.feed(data)
+        again = [reply for piece in script.pieces(data) for reply in cut.feed(piece)]
+        assert [reply.raw_content() for reply in found] == [reply.raw_content() for reply in again]
+        for reply in found:
+            replies.status(reply)
+            try:
+                replies.convert(kind, reply)
+            except TransportError:
+                continue
+            if kind == "EVENT":
+                _handle(reply)
+
+
+def _handle(event: Any) -> None:
+    """Give an event to those who hear of it, as `TorTransport` does."""
+    bootstrap.BootstrapWatch(lambda percent, summary: None).handle(event)
+    if event.type == "HS_DESC":
+        Publication().handle(event)
+
+
+async def _conversation(data: bytes) -> None:
+    """A control port that answers every command with what it likes."""
+    script = Script(data[:32])
+    ours, theirs = trio.testing.memory_stream_pair()
+    client = control.ControlClient(ours, _handle)
+    watch = bootstrap.BootstrapWatch(lambda percent, summary: None)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(client.read)
+        await theirs.send_all(data)
+        await theirs.send_eof()
+        for step in (
+            lambda: authentication.authenticate(client.ask),
+            lambda: watch.begin(client),
+            lambda: client.add_onion("k", 7411, control.Endpoint(host="127.0.0.1", port=9)),
+            lambda: client.del_onion("x"),
+            lambda: client.getinfo("net/listeners/socks"),
+        )[script.number() % 5 :]:
+            try:
+                await step()
+            except TransportError:
+                continue
+        nursery.cancel_scope.cancel()
+
+
+def _tor_control(data: bytes) -> None:
+    trio.run(_conversation, data)
+
+
+def _tor_says() -> list[bytes]:
+    event = '650 STATUS_CLIENT NOTICE BOOTSTRAP PROGRESS=80 TAG=conn SUMMARY="Connecting"\r\n'
+    service = "a" * 56
+    uploads = "".join(
+        f"650 HS_DESC {action} {service} UNKNOWN ${'A' * 40}~nick desc{tail}\r\n"
+        for action, tail in (
+            ("CREATED", " HSDIR_INDEX=1"),
+            ("UPLOAD", ""),
+            ("UPLOADED", ""),
+            ("FAILED", " REASON=X"),
+        )
+    )
+    offer = '250-PROTOCOLINFO 1\r\n250-AUTH METHODS=NULL\r\n250-VERSION Tor="0.4.9.11"\r\n250 OK\r\n'
+    cookie = offer.replace("NULL", 'COOKIE,SAFECOOKIE COOKIEFILE="/dev/null"')
+    phase = '250-status/bootstrap-phase=NOTICE BOOTSTRAP PROGRESS=100 TAG=done SUMMARY="Done"\r\n250 OK\r\n'
+    texts = [
+        offer + "250 OK\r\n" + phase + f"250-ServiceID={service}\r\n250 OK\r\n" + event + "250 OK\r\n",
+        cookie,
+        f"250 AUTHCHALLENGE SERVERHASH={'A' * 64} SERVERNONCE={'B' * 64}\r\n",
+        event + uploads,
+        phase,
+        '250+net/listeners/socks=\r\n"127.0.0.1:9050"\r\n.\r\n250 OK\r\n',
+        f"250-ServiceID={service}\r\n250-PrivateKey=ED25519-V3:{'k' * 86}==\r\n250 OK\r\n",
+        "650+CIRC 1 BUILT\r\nx\r\n.\r\n650 OK\r\n650 STREAM 1 NEW 0 a.onion:1 SOURCE_ADDR=127.0.0.1:2\r\n",
+        "552 Unrecognized\r\n514 Authentication required\r\n250-SocksPort=9050\r\n250 OK\r\n",
+    ]
+    return [text.encode() for text in texts]
+
+
+@cache
+def _scratch() -> Path:
+    made = tempfile.TemporaryDirectory(prefix="hushcast-fuzz-")
+    _scratch_kept.append(made)  # removed when the process ends
+    return Path(made.name)
+
+
+_scratch_kept: list[Any] = []
+
+
+def _database(data: bytes) -> None:
+    """A damaged database is read as far as it goes, or is a `StoreError`."""
+    path = _scratch() / "damaged.db"
+    for old in path.parent.glob("damaged.db*"):
+        old.unlink()
+    path.write_bytes(data)
+    store = SqliteStore(path)
+    try:
+        store._commit([Change("kind", b"new", b"value")])
+        for key, value in store._select("kind", b"", None, -1):
+            assert isinstance(key, bytes)
+            assert isinstance(value, bytes)
+    finally:
+        store._connection.close()
+
+
+def _databases() -> list[bytes]:
+    path = _scratch() / "sound.db"
+    path.unlink(missing_ok=True)
+    store = SqliteStore(path)
+    store._connection.execute("PRAGMA journal_mode=DELETE")
+    store._commit([Change("kind", bytes([number]) * 9, b"v" * 200) for number in range(60)])
+    store._connection.close()
+    return [path.read_bytes()]
+
+
+def _scan(data: bytes) -> None:
+    """Both stores hold the same and give it back in the same order, whatever the keys."""
+    script = Script(data)
+    memory, disk = MemoryStore(), _disk()
+    disk._connection.execute("DELETE FROM records")
+    kinds, made = ("a", "b", ""), []
+    while script and len(made) < 40:
+        key = script.choose((b"", b"\xff", b"\xff\xff", b"\x00", b"a")) + script.take(script.number() % 4)
+        value = None if script.number() % 4 == 0 else script.take(2)
+        made.append(Change(script.choose(kinds), key, value))
+    memory.write_soon(*made)
+    disk._commit(made)
+    with mock.patch.object(trio.lowlevel, "checkpoint", _pass_by):
+        for change in made:
+            for prefix in (b"", change.key, change.key[:1]):
+                for after, limit in ((None, -1), (change.key, 3), (change.key[:1], 0)):
+                    expected = finished(memory.scan(change.kind, prefix, after, limit))
+                    assert disk._select(change.kind, prefix, after, limit) == expected
+
+
+@cache
+def _disk() -> SqliteStore:
+    store = SqliteStore(_scratch() / "scanned.db")
+    store._connection.execute("PRAGMA synchronous=OFF")
+    return store
+
+
+async def _pass_by() -> None:
+    """Nothing waits here, so nothing needs a scheduler."""
+
+
+TARGETS = [
+    Target("configuration", _configuration, _configurations, (), mutate_text, 10),
+    Target("control-lines", _control_lines, _said, (DecodeError,), mutate_text, 10),
+    Target("socks", _socks, _socks_answers, (TransportError,), mutate_bytes, 20),
+    Target("tor-replies", _tor_replies, _tor_says, (TransportError,), mutate_text, 5),
+    Target("tor-control", _tor_control, _tor_says, (), mutate_text, 2),
+    Target("database", _database, _databases, (StoreError,), mutate_bytes, 1),
+    Target("store-scan", _scan, scripts, (), mutate_bytes, 1),
+]

@@ -1,0 +1,81 @@
+"""The short hunt, the same inputs every time, and the hunt itself: it finds what it is there to find."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import hunting
+import pytest
+from fuzzing import Target
+from hunting import FindingError, hunt, keep, try_one
+from targets import TARGETS
+
+HERE = Path(__file__).parent
+SHORT = 40  # inputs for each unit of weight
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_hostile_inputs_are_taken_or_refused(name: str) -> None:
+    target = TARGETS[name]
+    hunt(target, seed=1, inputs=SHORT * target.weight)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_the_same_seed_gives_the_same_inputs(name: str) -> None:
+    def inputs(seed: int) -> list[bytes]:
+        found: list[bytes] = []
+        target = TARGETS[name]
+        hunt(Target(name, found.append, target.examples, mutate=target.mutate), seed, 20)
+        return found[-20:]
+
+    assert inputs(1) == inputs(1)
+    assert inputs(1) != inputs(2)
+
+
+def _hangs(data: bytes) -> None:
+    while data:
+        pass
+
+
+def _grows(data: bytes) -> None:
+    held = [bytearray(1 << 26)]
+    while len(held) < 64:
+        held.append(bytearray(1 << 26))
+
+
+def _recurses(data: bytes) -> None:
+    _recurses(data)
+
+
+def _fails(data: bytes) -> None:
+    if len(data) != 4:
+        raise KeyError(data)
+
+
+@pytest.mark.parametrize("run", [_hangs, _grows, _recurses, _fails])
+def test_what_no_input_may_do_is_found(run, monkeypatch, tmp_path) -> None:
+    if run is _hangs:  # the others are found by what they do, however slow the machine
+        monkeypatch.setattr(hunting, "HANG", 0.2)
+    target = Target("bad", run, lambda: [b"good"], answers=(ValueError,))
+    with pytest.raises(FindingError) as found:
+        hunt(target, 1, 100)
+    file = keep(found.value, tmp_path)
+    data = bytes.fromhex(file.read_text())
+    assert data == found.value.data
+    assert type(found.value.__cause__).__name__ in file.with_suffix(".txt").read_text()
+    with pytest.raises(FindingError):
+        try_one(target, data)
+
+
+def test_an_answer_is_no_finding() -> None:
+    hunt(Target("good", _fails, lambda: [b"good"], answers=(KeyError,)), 1, 100)
+
+
+def test_a_finding_is_replayed_from_its_file(tmp_path: Path) -> None:
+    file = tmp_path / "sealed-parcel-0123456789ab.hex"
+    file.write_text(b"anything".hex())
+    done = subprocess.run([sys.executable, HERE, "--replay", file], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "takes these 8 bytes" in done.stdout

@@ -1,0 +1,97 @@
+"""Trees over epochs and days: they stay, are mended when a relay is gone for good, and may be several."""
+
+from __future__ import annotations
+
+import trio
+from small_network import EPOCH_SECONDS, ONE, Node, SmallNetwork, small_network, until
+
+from hushcast_node.registration import VALIDITY
+from hushcast_protocol.bodies import Content
+from hushcast_protocol.tree import Tree
+
+
+def trees_of(subscriber: Node) -> list[Tree]:
+    return [planned.installation.tree for planned in subscriber.subscription().planned.values()]
+
+
+def a_busy_relay(net: SmallNetwork, subscriber: Node) -> Node:
+    tree = trees_of(subscriber)[0]
+    return net.relay(next(relay for relay in tree.parents if tree.children.get(relay)))
+
+
+async def test_the_tree_of_the_next_day_is_that_of_today() -> None:
+    async with small_network(relays=7) as net:
+        await net.clients[0].listen()
+        await until(lambda: len(trees_of(net.clients[0])) == 2, 24 * EPOCH_SECONDS, "tomorrow is installed")
+        today, tomorrow = trees_of(net.clients[0])
+        assert today == tomorrow
+
+
+async def test_as_published_every_day_has_a_tree_of_its_own() -> None:
+    from hushcast_protocol.profile import Root
+
+    listed = {"root": Root.LISTED, "edge_elements": False, "detours": False}
+    async with small_network(relays=9, clients=0, **listed) as net:
+        await net.relays[0].listen()
+        await until(lambda: len(trees_of(net.relays[0])) == 2, 24 * EPOCH_SECONDS, "tomorrow is installed")
+        today, tomorrow = trees_of(net.relays[0])
+        assert today != tomorrow
+
+
+async def test_a_relay_gone_for_good_is_replaced_and_all_ways_lead_home_again() -> None:
+    async with small_network(relays=12, clients=2, origins=1) as net:
+        ear = await net.clients[0].listen()
+        gone = a_busy_relay(net, net.clients[0])
+        before = trees_of(net.clients[0])[0]
+        await gone.stop()
+        await until(
+            lambda: gone.id not in trees_of(net.clients[0])[0].parents,
+            (VALIDITY + 2) * EPOCH_SECONDS,
+            "mended",
+        )
+        await trio.sleep(EPOCH_SECONDS / 2)
+        (planned,) = net.clients[0].subscription().planned.values()
+        assert not planned.missing
+        after = planned.installation.tree
+        moved = {relay for relay in after.parents if after.parents[relay] != before.parents[relay]}
+        assert len(moved) <= len(before.children[gone.id]) + 1
+        detoured = net.count("messages_detoured")
+        others = [relay for relay in net.relays if relay is not gone]
+        for number, relay in enumerate(others):
+            await net.drop_at(relay, ONE, Content(b"%d" % number))
+        await ear.hears(len(others))
+        assert net.count("messages_detoured") == detoured
+
+
+async def test_a_short_absence_changes_no_tree() -> None:
+    """Who stops a relay for an hour learns nothing of whose trees stood on it."""
+    async with small_network(relays=8, clients=1) as net:
+        await net.clients[0].listen()
+        relay = a_busy_relay(net, net.clients[0])
+        before = trees_of(net.clients[0])
+        await relay.stop()
+        await trio.sleep(1.5 * EPOCH_SECONDS)
+        await relay.start()
+        await trio.sleep(4 * EPOCH_SECONDS)
+        assert trees_of(net.clients[0]) == before
+
+
+async def test_a_second_tree_carries_what_the_first_loses() -> None:
+    async with small_network(relays=10, clients=2, origins=1, trees=2, epoch=4 * 3600) as net:
+        ear = await net.clients[0].listen()
+        assert set(net.leases().values()) == {2}
+        first, second = trees_of(net.clients[0])
+        assert first != second
+        origin, lost = next(
+            (relay, above)
+            for relay, above in first.parents.items()
+            if above is not None and second.parents[relay] != above
+        )
+        net.relay(lost).gate.shut()  # it answers nothing, so no detour comes for half a minute
+        began = trio.current_time()
+        await net.drop_at(net.relay(origin), ONE, Content(b"x"))
+        assert await ear.hears(1) == [b"x"]
+        assert trio.current_time() - began < 20
+        net.relay(lost).gate.open()
+        await trio.sleep(120)
+        assert ear.payloads == [b"x"]

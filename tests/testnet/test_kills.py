@@ -1,0 +1,154 @@
+"""Killed at any moment: nothing durable is lost, and nothing acknowledged is shown again."""
+
+from __future__ import annotations
+
+import random
+import signal
+from collections import Counter
+from typing import Any
+
+import pytest
+import trio
+
+from hushcast_node.control.client import NoDaemon, ask
+from hushcast_node.control.words import (
+    Acknowledge,
+    Acknowledged,
+    Delivered,
+    Publish,
+    Published,
+    Subscribe,
+    Subscribed,
+)
+
+TOPIC = "kills"
+KILLS = 12
+SUBSCRIBER, PUBLISHER = "client-1", "client-2"
+ARRIVES_WITHIN = 120.0  # seconds; daemons that were killed are dialled again with backoff
+
+
+class Application:
+    """Listens, is killed, listens again; acknowledges now and then."""
+
+    def __init__(self, net: Any, choice: random.Random) -> None:
+        self._socket = net.socket(SUBSCRIBER)
+        self._choice = choice
+        self._scope = trio.CancelScope()
+        self._by_cursor: dict[int, str] = {}
+        self.subscribed = trio.Event()
+        self.shown: Counter[str] = Counter()
+        self.acknowledged: set[str] = set()
+        self.perhaps: set[str] = set()  # the daemon was killed before it answered
+
+    def kill(self) -> None:
+        """Die at once, whatever was just received."""
+        self._scope.cancel()
+
+    async def run(self) -> None:
+        """Live again after each death of ours or of the daemon."""
+        while True:
+            with trio.CancelScope() as self._scope:
+                try:
+                    await self._listen()
+                except NoDaemon:
+                    await trio.sleep(0.05)
+
+    async def _listen(self) -> None:
+        async with ask(self._socket, Subscribe(TOPIC)) as conversation:
+            while True:
+                event = await conversation.next()
+                if isinstance(event, Subscribed):
+                    self.subscribed.set()
+                    continue
+                if not isinstance(event, Delivered):
+                    await trio.sleep(0.05)  # the daemon is starting
+                    return
+                assert event.id not in self.acknowledged, "what was acknowledged is shown again"
+                self.shown[event.id] += 1
+                self._by_cursor[event.cursor] = event.id
+                await conversation.shown(event.cursor)
+                if self._choice.random() < 0.2:
+                    await self._acknowledge(event.cursor)
+
+    async def _acknowledge(self, cursor: int) -> None:
+        ids = {message_id for number, message_id in self._by_cursor.items() if number <= cursor}
+        self.perhaps |= ids
+        async with ask(self._socket, Acknowledge(TOPIC, cursor)) as conversation:
+            if isinstance(await conversation.next(), Acknowledged):
+                self.acknowledged |= ids
+
+
+class Press:
+    """Publishes one message after the other; knows which are durable and which a relay took."""
+
+    def __init__(self, net: Any) -> None:
+        self._socket = net.socket(PUBLISHER)
+        self.queued: set[str] = set()
+        self.accepted: set[str] = set()
+
+    async def run(self) -> None:
+        number = 0
+        while True:
+            number += 1
+            try:
+                await self._publish(b"%d" % number)
+            except NoDaemon:
+                await trio.sleep(0.05)
+
+    async def _publish(self, payload: bytes) -> None:
+        async with ask(self._socket, Publish(TOPIC, payload, tell="each")) as conversation:
+            for known in (self.queued, self.accepted):
+                answer = await conversation.next()
+                if not isinstance(answer, Published):
+                    await trio.sleep(0.05)  # starting, or no relay took it at first
+                    return
+                known.add(answer.id)
+
+
+async def kept(net: Any, wanted: set[str]) -> set[str]:
+    """Return the ids that a listener gets that begins before everything."""
+    got: set[str] = set()
+    async with ask(net.socket(SUBSCRIBER), Subscribe(TOPIC, since=0)) as conversation:
+        with trio.move_on_after(20):
+            while wanted - got:
+                event = await conversation.next()
+                if isinstance(event, Delivered):
+                    got.add(event.id)
+    return got
+
+
+@pytest.mark.processes
+async def test_nothing_durable_is_lost_and_nothing_acknowledged_comes_again(
+    tcp_testnet: Any,
+) -> None:
+    net, choice = tcp_testnet, random.Random(4)
+    application, press = Application(net, choice), Press(net)
+    async with trio.open_nursery() as nursery:
+        publishing = trio.CancelScope()
+
+        async def publish() -> None:
+            with publishing:
+                await press.run()
+
+        nursery.start_soon(application.run)
+        with trio.fail_after(60):
+            await application.subscribed.wait()
+        nursery.start_soon(publish)
+        for number in range(KILLS):
+            await trio.sleep(choice.uniform(0.1, 1.5))
+            if number % 3 == 2:
+                application.kill()
+            else:
+                await net.restart((SUBSCRIBER, PUBLISHER)[number % 3], signal.SIGKILL)
+        publishing.cancel()
+        with trio.move_on_after(ARRIVES_WITHIN):
+            while press.queued - application.shown.keys():  # noqa: ASYNC110 - as above
+                await trio.sleep(0.1)
+        nursery.cancel_scope.cancel()
+    assert len(press.accepted) > 20
+    assert len(application.acknowledged) > 20
+    assert not press.queued - application.shown.keys(), "what was durable arrives, receipt or not"
+    again = await kept(net, press.queued - application.perhaps)
+    assert not again & application.acknowledged
+    assert not press.queued - application.perhaps - again, "what nobody acknowledged is kept"
+    await net.unsubscribe(SUBSCRIBER, TOPIC)
