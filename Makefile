@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo test quick check bench soak fuzz format clean setup
+.PHONY: help demo test quick check bench soak fuzz dist deb format clean setup
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -11,11 +11,11 @@ help:  ## list the targets
 demo: setup tor  ## watch it work: a private Tor network, ten relays, messages that arrive
 	$(BIN)/hushcast testnet demo
 
-test: setup tor podman chromium  ## all tests, those with a real Tor, real processes and whole networks included
+test: setup tor podman machine chromium  ## all tests, those with a real Tor, processes, containers and whole networks
 	$(BIN)/pytest
 
-quick: setup  ## the tests that take no Tor, no processes and no patience
-	$(BIN)/pytest -m "not tor and not processes and not network"
+quick: setup  ## the tests that take no Tor, processes, containers or patience
+	$(BIN)/pytest -m "not tor and not processes and not containers and not network"
 
 check: setup  ## style, types and formatting
 	$(BIN)/ruff check .
@@ -31,12 +31,19 @@ soak: setup  ## half an hour of faults, kills and steady traffic on real daemons
 fuzz: .venv/fuzz  ## a million hostile inputs for every decoder and machine; INPUTS=n, SEED=n, ONLY="frame roster"
 	$(BIN)/python tests/fuzz --inputs $(or $(INPUTS),1000000) --seed $(or $(SEED),1) $(if $(ONLY),--only $(ONLY)) $(if $(REPLAY),--replay $(REPLAY))
 
+dist: setup  ## wheel and sdist, in dist/
+	rm -f dist/*.whl dist/*.tar.gz
+	$(BIN)/python -m build --outdir dist
+
+deb: dist  ## a Debian package that needs no registry, in dist/
+	tools/build-deb
+
 format: setup  ## put the code into shape
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 clean:  ## remove what the other targets made
-	rm -rf .venv .venv-bench findings .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-bench dist findings .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 setup: .venv/installed
 
@@ -54,7 +61,7 @@ setup: .venv/installed
 		|| echo "atheris is not made for this Python or machine: going on without coverage to lead" >&2
 	@touch $@
 
-.PHONY: tor podman chromium
+.PHONY: tor podman machine chromium
 tor:
 	@tools/require-tor
 
@@ -63,3 +70,6 @@ podman:
 
 chromium:
 	@tools/require-chromium
+
+machine:
+	@tools/require-machine

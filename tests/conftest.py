@@ -22,6 +22,16 @@ def _logs_as_at_first() -> Iterator[None]:
     structlog.reset_defaults()
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say loudly what this machine could not show."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    reasons = {str(report.longrepr[2]) for report in skipped if "NOT TESTED" in str(report.longrepr)}
+    for reason in sorted(reasons):
+        count = sum(reason in str(report.longrepr) for report in skipped)
+        terminalreporter.section(f"{count} tests left out", sep="!", red=True, bold=True)
+        terminalreporter.line(reason)
+
+
 @pytest.fixture(scope="session")
 def tor_network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TorNetwork]:
     # A session outlives every test's event loop, so this has loops of its own, before and after them.

@@ -32,12 +32,19 @@ def daemon_socket(choices: Choices) -> Path:
     usual = [Path(runtime) / "hushcast" / "control.sock"] if runtime else []
     usual.append(SYSTEM_SOCKET)
     for path in usual:
-        if path.exists():
+        if _exists(path):
             return path
     places = " or ".join(str(path) for path in usual)
     raise NoDaemon(
         f"no daemon at {places}: start one with `hushcast node run`, or name its socket with --socket"
     )
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except PermissionError:
+        return True  # asking it tells why not
 
 
 def run(work: Callable[[], Awaitable[T]], seconds: float | None = None) -> T:

@@ -35,7 +35,7 @@ def run_node_command(config: Path) -> None:
     from hushcast_node.run import run_node
     from hushcast_runtime.config import NodeSettings, load_settings
 
-    run_node(load_settings(config, NodeSettings))
+    run_node(lambda: load_settings(config, NodeSettings))
 
 
 @click.group()
@@ -57,7 +57,7 @@ def run_directory_command(config: Path) -> None:
     from hushcast_directory.run import run_directory
     from hushcast_runtime.config import DirectorySettings, load_settings
 
-    run_directory(load_settings(config, DirectorySettings))
+    run_directory(lambda: load_settings(config, DirectorySettings))
 
 
 @click.command("check-config")

@@ -10,6 +10,7 @@ import click
 from hushcast_cli.completion import PROGRAM, VARIABLE, completion
 from hushcast_cli.coverage import coverage
 from hushcast_cli.daemons import check_config, directory, node
+from hushcast_cli.doctor import doctor
 from hushcast_cli.exits import ExitCode, report
 from hushcast_cli.key import key
 from hushcast_cli.options import json_option, socket_option
@@ -52,6 +53,7 @@ for command in (
     subscriptions,
     coverage,
     status,
+    doctor,
     top,
     topic,
     key,

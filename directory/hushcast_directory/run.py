@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import structlog
 import trio
@@ -15,8 +17,11 @@ from hushcast_protocol.secrets import Seed
 from hushcast_runtime.config import DirectorySettings
 from hushcast_runtime.environment import system_environment
 from hushcast_runtime.files import load_seed, write_private
-from hushcast_runtime.process import open_transport, run_until_signal
+from hushcast_runtime.metrics import MetricsServer, readings
+from hushcast_runtime.process import Load, open_transport, run_until_signal
+from hushcast_runtime.readiness import Health
 from hushcast_runtime.store import Change, SqliteStore, Store
+from hushcast_runtime.tor.transport import TorTransport
 from hushcast_runtime.transports.base import Listener, Transport, TransportError
 
 NETWORK_FILE = "network.toml"
@@ -26,35 +31,73 @@ _ADDRESS = "address"
 log = structlog.get_logger("directory")
 
 
-def run_directory(settings: DirectorySettings) -> None:
+def run_directory(load: Load[DirectorySettings]) -> None:
     """Run the directory until SIGTERM or SIGINT; raises the `HushcastError` that ended it."""
-
-    async def live(nursery: trio.Nursery) -> None:
-        await _live(settings, nursery)
-
-    run_until_signal(settings, live)
+    settings = load()
+    directory = _Directory(settings)
+    run_until_signal(settings, load, directory.live, directory.health)
 
 
-async def _live(settings: DirectorySettings, nursery: trio.Nursery) -> None:
-    env = system_environment()
-    state = Path(settings.state)
-    store = SqliteStore(state / "state.db")
-    try:
-        seed = load_seed(state / "directory.key", env.randomness)
-        network = settings.network.network()
-        registry = Registry(network, seed, store, settings.first_roster)
-        await registry.load()
-        async with trio.open_nursery() as living:
-            living.start_soon(store.run)
-            transport = await open_transport(settings, nursery, lambda tor: None)
-            listener = await _open_address(load_seed(state / "service.key", env.randomness), transport, store)
-            server = DirectoryServer(env, transport, network.id, seed, registry)
-            living.start_soon(server.run, listener)
-            await _until_published(listener)
-            _write_network_file(state / NETWORK_FILE, settings, listener.address, seed)
-            log.info("running")
-    finally:
-        store.close()
+class _Directory:
+    """One directory process."""
+
+    def __init__(self, settings: DirectorySettings) -> None:
+        self._settings = settings
+        self._env = system_environment()
+        self._tor: TorTransport | None = None
+        self._registry: Registry | None = None
+        self._published = False
+
+    async def live(self, nursery: trio.Nursery) -> None:
+        """Start everything; what it needs to be reached is in place when `running` is logged."""
+        settings, env = self._settings, self._env
+        state = Path(settings.state)
+        if (endpoint := settings.metrics_endpoint()) is not None:
+            metrics = MetricsServer(None, lambda: readings(self._status()))
+            await nursery.start(metrics.run, endpoint, settings.socket_group)
+        store = SqliteStore(state / "state.db")
+        try:
+            seed = load_seed(state / "directory.key", env.randomness)
+            network = settings.network.network()
+            registry = Registry(network, seed, store, settings.first_roster)
+            await registry.load()
+            self._registry = registry
+            async with trio.open_nursery() as living:
+                living.start_soon(store.run)
+                transport = await open_transport(settings, nursery, self._announce)
+                service = load_seed(state / "service.key", env.randomness)
+                listener = await _open_address(service, transport, store)
+                server = DirectoryServer(env, transport, network.id, seed, registry)
+                living.start_soon(server.run, listener)
+                await _until_published(listener)
+                _write_network_file(state / NETWORK_FILE, settings, listener.address, seed)
+                self._published = True
+                log.info("running")
+        finally:
+            store.close()
+
+    def health(self) -> Health:
+        """Tell how far the directory is: Tor, then the onion service; relays come when it is there."""
+        if self._published:
+            if self._tor is not None and not self._tor.state.connected:
+                return Health(True, "the control connection to tor is lost, trying again")
+            relays = self._status().get("roster", {}).get("relays", 0)
+            return Health(True, f"working, {relays} relays in the roster")
+        if self._tor is not None and self._tor.state.percent < 100:
+            return Health(False, f"waiting for tor: {self._tor.state.percent} %")
+        return Health(False, "opening the onion service")
+
+    def _status(self) -> dict[str, Any]:
+        status: dict[str, Any] = {"ready": self._published}
+        if self._tor is not None:
+            status["tor"] = asdict(self._tor.state)
+        if self._registry is not None and (newest := self._registry.newest) is not None:
+            status["roster"] = {"epoch": newest.epoch, "relays": len(newest.relays)}
+            status["epoch"] = self._settings.network.network().calendar.epoch(self._env.now())
+        return status
+
+    def _announce(self, tor: TorTransport) -> None:
+        self._tor = tor
 
 
 async def _open_address(service: Seed, transport: Transport, store: Store) -> Listener:

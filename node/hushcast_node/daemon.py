@@ -32,12 +32,12 @@ from hushcast_protocol.roster import Network, check_roster
 from hushcast_protocol.secrets import Seed
 from hushcast_protocol.tokens import topic_key
 from hushcast_protocol.topics import Interest, Topic
-from hushcast_protocol.wire import PublicKey
+from hushcast_protocol.wire import PublicKey, RelayId
 from hushcast_runtime.config import InboxSection
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.store import Store
-from hushcast_runtime.transports.base import Transport
+from hushcast_runtime.transports.base import Listener, Transport
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,8 @@ class Daemon:
             env, parts.transport, parts.network.id, parts.directory_address, parts.directory_key
         )
         self._registration = Registration()
-        self._address: Address | None = None
+        self.listener: Listener | None = None
+        """A relay's address."""
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Live until cancelled. Reports started when applications can be served."""
@@ -91,9 +92,8 @@ class Daemon:
             connector = Connector(parts.transport, env, self.rosters, self.counters)
             keys = TopicKeys(parts.network.id, env, parts.derive)
             prober = Prober(self.rosters, connector, keys, env, self.counters, parts.probes_an_epoch)
-            relay_id = parts.identity.seed.public() if parts.identity else None
             self.subscriber = Subscriber(
-                relay_id,
+                self.relay_id,
                 parts.profile,
                 self.rosters,
                 parts.transport,
@@ -146,8 +146,7 @@ class Daemon:
             nursery,
         )
         await self.relay.load()
-        listener = await open_address(identity, parts.transport, parts.store)
-        self._address = listener.address
+        listener = self.listener = await open_address(identity, parts.transport, parts.store)
         admission = Admission(self.relay.serve, MAX_CONNECTIONS, self.counters)
         nursery.start_soon(listener.serve, admission.admit)
         nursery.start_soon(self.relay.keep_time)
@@ -168,6 +167,16 @@ class Daemon:
             await self.rosters.changed()
             if self.rosters.newest is not None:
                 self._parts.tracer.observe("roster", relays=len(self.rosters.newest.relays))
+
+    @property
+    def relay_id(self) -> RelayId | None:
+        """The name that the roster lists a relay by; a client has none."""
+        return self._parts.identity.seed.public() if self._parts.identity else None
+
+    @property
+    def transport(self) -> Transport:
+        """What carries everything."""
+        return self._parts.transport
 
     @property
     def ready(self) -> bool:
@@ -265,7 +274,7 @@ class Daemon:
         return {
             "ready": self.ready,
             "role": "relay" if self._parts.identity else "client",
-            "address": self._address,
+            "address": self.listener.address if self.listener else None,
             "network": self._parts.network.name,
             "profile": self._parts.profile.name,
             "epoch": self.rosters.calendar.epoch(self._parts.env.now()),

@@ -11,21 +11,26 @@ import trio
 
 from hushcast_node.control.server import ControlServer
 from hushcast_node.daemon import Daemon, Parts
+from hushcast_node.doctor import Doctor
 from hushcast_node.identity import Identity, load_identity
 from hushcast_node.tracing import FileTracer, NoTracer, Tracer
 from hushcast_runtime.config import NodeSettings, directory_address
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment, system_environment
-from hushcast_runtime.process import open_transport, run_until_signal
+from hushcast_runtime.metrics import MetricsServer, readings
+from hushcast_runtime.process import Load, open_transport, run_until_signal
+from hushcast_runtime.readiness import Health
 from hushcast_runtime.store import SqliteStore
 from hushcast_runtime.tor.transport import TorTransport
 
 log = structlog.get_logger("node")
 
 
-def run_node(settings: NodeSettings) -> None:
+def run_node(load: Load[NodeSettings]) -> None:
     """Run a node until SIGTERM or SIGINT; raises the `HushcastError` that ended it."""
-    run_until_signal(settings, _Node(settings).live)
+    settings = load()
+    node = _Node(settings)
+    run_until_signal(settings, load, node.live, node.health)
 
 
 class _Node:
@@ -36,21 +41,28 @@ class _Node:
         clock = settings.testnet.clock if settings.testnet is not None else None
         self._env = system_environment(Path(clock) if clock is not None else None)
         self._counters = Counters()
+        self._doctor = Doctor(settings, self._env)
         self._tor: TorTransport | None = None
         self._daemon: Daemon | None = None
+        self._serves = False
 
     async def live(self, nursery: trio.Nursery) -> None:
         """Start everything: the control socket first, so that `status` can show the rest."""
         settings, env = self._settings, self._env
         state = Path(settings.state)
-        control = ControlServer(settings.socket_path(), self._status, self._counters)
+        control = ControlServer(
+            settings.socket_path(), self._status, self._doctor.examine, self._counters, settings.socket_group
+        )
         await nursery.start(control.run)
+        if (endpoint := settings.metrics_endpoint()) is not None:
+            metrics = MetricsServer(self._counters, lambda: readings(self._status()))
+            await nursery.start(metrics.run, endpoint, settings.socket_group)
         identity = load_identity(state, env.randomness) if settings.role == "relay" else None
         tracer = _tracer(settings, identity, env)
         store = SqliteStore(state / "state.db")
         try:
             transport = await open_transport(settings, nursery, self._announce)
-            self._daemon = Daemon(
+            self._daemon = self._doctor.daemon = Daemon(
                 Parts(
                     settings.network.network(),
                     settings.profile(),
@@ -69,13 +81,30 @@ class _Node:
             async with trio.open_nursery() as living:
                 await living.start(self._daemon.run)
                 control.open(self._daemon)
+                self._serves = True
                 log.info("running", role=settings.role)
         finally:
             store.close()
             tracer.close()
 
+    def health(self) -> Health:
+        """Tell how far the node is: Tor, the onion service, the roster."""
+        settings, tor, daemon = self._settings, self._tor, self._daemon
+        if daemon is None or not self._serves:
+            if tor is not None and tor.state.percent < 100:
+                return Health(False, f"waiting for tor: {tor.state.percent} %")
+            return Health(False, "starting")
+        if daemon.rosters.newest is None:
+            return Health(False, "waiting for a roster from the directory")
+        if not daemon.ready:
+            return Health(False, "waiting for the directory to reach the onion service")
+        if tor is not None and not tor.state.connected:
+            return Health(True, f"{settings.role}: the control connection to tor is lost, trying again")
+        relays = len(daemon.rosters.newest.relays)
+        return Health(True, f"{settings.role}: working, {relays} relays in the roster")
+
     def _announce(self, tor: TorTransport) -> None:
-        self._tor = tor
+        self._tor = self._doctor.tor = tor
 
     def _status(self) -> dict[str, Any]:
         status: dict[str, Any] = {"ready": False, "role": self._settings.role}

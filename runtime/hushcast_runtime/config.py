@@ -14,6 +14,7 @@ from hushcast_protocol.epochs import MAX_EPOCH, MIN_EPOCH
 from hushcast_protocol.errors import DecodeError, UsageError
 from hushcast_protocol.profile import MAX_DEPTH, MAX_TREES, PROFILES, Profile
 from hushcast_protocol.roster import MAX_RELAYS, Network
+from hushcast_runtime.local_sockets import MAX_PATH
 from hushcast_runtime.tor.endpoints import Endpoint, parse_endpoint
 from hushcast_runtime.tor.settings import TorSettings
 from hushcast_runtime.transports.streams import LOOPBACK
@@ -142,8 +143,23 @@ class _DaemonSettings(_Section, frozen=True, kw_only=True):
     """Directory of everything that is kept; made with mode 0700 when missing."""
     transport: Literal["tor", "tcp"] = "tor"
     """`tor`, or `tcp` for trials on one machine: loopback only, and no anonymity at all."""
+    socket_group: str | None = None
+    """A group that may use the daemon's sockets, too; the owner alone unless given."""
+    metrics: str | None = None
+    """Where metrics are served, `unix:/PATH` or `127.0.0.1:PORT`; off unless given."""
     tor: TorSection = TorSection()
     log: LogSection = LogSection()
+
+    def metrics_endpoint(self) -> Endpoint | None:
+        """Return where metrics are served; raises `UsageError`."""
+        if self.metrics is None:
+            return None
+        try:
+            return parse_endpoint(self.metrics)
+        except UsageError:
+            raise UsageError(
+                "metrics: write 127.0.0.1:PORT or unix:/PATH; they never leave the machine"
+            ) from None
 
 
 class NodeSettings(_DaemonSettings, frozen=True, kw_only=True):
@@ -222,11 +238,18 @@ def check_settings(settings: NodeSettings | DirectorySettings) -> None:
             settings.tor.settings(Path(settings.state))
         except UsageError as error:
             raise UsageError(f"tor: {error}") from None
+    metrics = settings.metrics_endpoint()
+    if metrics is not None and metrics.path:
+        _check_path("metrics", Path(metrics.path))
     if isinstance(settings, NodeSettings):
         directory_address(settings)
         _check_testnet(settings)
-        if len(bytes(settings.socket_path())) > 107:
-            raise UsageError("socket: the path has over 107 bytes, which Unix sockets cannot have")
+        _check_path("socket", settings.socket_path())
+
+
+def _check_path(key: str, path: Path) -> None:
+    if len(bytes(path)) > MAX_PATH:
+        raise UsageError(f"{key}: the path has over {MAX_PATH} bytes, which Unix sockets cannot have")
 
 
 def _check_testnet(settings: NodeSettings) -> None:

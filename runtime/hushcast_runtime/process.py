@@ -1,4 +1,4 @@
-"""What every daemon process does around its work: lock its state, open its transport, end on a signal."""
+"""What every daemon process does around its work: lock its state, open its transport, heed signals."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import structlog
 import trio
 
 from hushcast_protocol.errors import HushcastError, UsageError
 from hushcast_runtime.config import DirectorySettings, NodeSettings, SettingsT, load_settings
+from hushcast_runtime.core_dumps import forbid_core_dumps
 from hushcast_runtime.files import private_directory
 from hushcast_runtime.logs import configure_logs
+from hushcast_runtime.readiness import Health, service_manager
 from hushcast_runtime.tor.endpoints import parse_endpoint
 from hushcast_runtime.tor.transport import TorTransport
 from hushcast_runtime.transports.base import Transport
@@ -28,19 +31,39 @@ log = structlog.get_logger("process")
 Work = Callable[[trio.Nursery], Awaitable[None]]
 """Starts a daemon's tasks in the nursery and returns, or goes on until cancelled."""
 
+Load = Callable[[], SettingsT]
+"""Reads a daemon's configuration, at its start and whenever it is told to read it again."""
 
-def run_until_signal(settings: NodeSettings | DirectorySettings, work: Work) -> None:
-    """Run a daemon until SIGTERM or SIGINT.
 
-    Raises the `HushcastError` that ended it, `UsageError` if another daemon uses its state.
+def run_until_signal(
+    settings: SettingsT, load: Load[SettingsT], work: Work, health: Callable[[], Health]
+) -> None:
+    """Run a daemon until SIGTERM or SIGINT; SIGHUP reads the configuration again and applies its `log`.
+
+    Tells the service manager, if there is one, of the daemon's `health`. Raises the `HushcastError` that
+    ended the daemon, `UsageError` if another one uses its state.
     """
     configure_logs(settings.log.level, settings.log.json)
+    if not (isinstance(settings, NodeSettings) and settings.testnet):
+        forbid_core_dumps()  # a testnet's daemons are there to be looked into
     state = private_directory(Path(settings.state))
     with _locked(state):
         try:
-            trio.run(_live, work)
+            trio.run(_live, work, health, lambda: _reload(settings, load))
         except* HushcastError as errors:
             raise _first(errors) from None
+
+
+def _reload(settings: SettingsT, load: Load[SettingsT]) -> None:
+    try:
+        fresh = load()
+    except UsageError as error:
+        log.error("the configuration cannot be used: going on with the one before", reason=str(error))
+        return
+    configure_logs(fresh.log.level, fresh.log.json)
+    log.info("configuration read again")
+    if msgspec.structs.replace(fresh, log=settings.log) != settings:
+        log.warning("settings other than log have changed: restart the daemon to use them")
 
 
 @contextmanager
@@ -57,14 +80,24 @@ def _locked(state: Path) -> Iterator[None]:
         yield
 
 
-async def _live(work: Work) -> None:
-    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(work, nursery)
-            async for _ in signals:
-                log.info("stopping")
-                nursery.cancel_scope.cancel()
-                return
+async def _live(work: Work, health: Callable[[], Health], reload: Callable[[], None]) -> None:
+    manager = service_manager()
+    try:
+        with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
+            async with trio.open_nursery() as nursery:
+                if manager is not None:
+                    nursery.start_soon(manager.keep_informed, health)
+                nursery.start_soon(work, nursery)
+                async for number in signals:
+                    if number == signal.SIGHUP:
+                        reload()
+                        continue
+                    log.info("stopping")
+                    nursery.cancel_scope.cancel()
+                    return
+    finally:
+        if manager is not None:
+            manager.close()
 
 
 async def open_transport(
@@ -98,12 +131,12 @@ def _first(group: BaseExceptionGroup[HushcastError]) -> HushcastError:
     return error
 
 
-def main(arguments: list[str], kind: type[SettingsT], run: Callable[[SettingsT], None]) -> None:
+def main(arguments: list[str], kind: type[SettingsT], run: Callable[[Load[SettingsT]], None]) -> None:
     """Run a daemon from the configuration that is the one argument; a failure is one line of text."""
     if len(arguments) != 2:
         sys.exit("give the path of a configuration")
     try:
-        run(load_settings(Path(arguments[1]), kind))
+        run(lambda: load_settings(Path(arguments[1]), kind))
     except HushcastError as error:
         sys.exit(str(error))
 

@@ -10,6 +10,7 @@ from typing import Any
 import trio
 
 from hushcast_node.control.server import ControlServer
+from hushcast_node.control.words import Finding
 from hushcast_node.inbox import Inbox, InboxListener, Received
 from hushcast_node.outbox import Outbox, Publication
 from hushcast_node.pubsub import Accepted
@@ -198,15 +199,19 @@ class FakeDaemon:
 
     def __init__(self, socket: Path) -> None:
         self.socket = socket
+        self.findings = [Finding("tor", "good", "version 0.4.8.10")]
         self.service = FakePubSub()
         self._scope = trio.CancelScope()
 
     async def start(self, nursery: trio.Nursery, ready: bool = True) -> None:
         """Serve from now on; only `status` while not `ready`."""
-        server = ControlServer(self.socket, self.service.status, Counters())
+        server = ControlServer(self.socket, self.service.status, self.examine, Counters())
         if ready:
             server.open(self.service)
         await nursery.start(self._run, server)
+
+    async def examine(self) -> list[Finding]:
+        return self.findings
 
     def stop(self) -> None:
         """Close the socket and every connection, as a daemon does that dies."""

@@ -87,14 +87,14 @@ class Running:
         self._buffer = bytearray()
 
     @classmethod
-    async def start(cls, *arguments: str | Path) -> Running:
+    async def start(cls, *arguments: str | Path, **variables: str) -> Running:
         """Start a command; end it with `outcome`."""
         process = await trio.lowlevel.open_process(
             [*COMMAND, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=environment(),
+            env=environment(**variables),
         )
         return cls(process)
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import signal
+import socket
 from pathlib import Path
 
 import pytest
-from running import Running, hushcast
+import trio
+from running import WITHIN, Running, hushcast
 
 from hushcast_protocol.addresses import onion_address
 from hushcast_protocol.secrets import Seed
@@ -85,6 +88,72 @@ async def test_missing_configuration(tmp_path: Path) -> None:
     outcome = await hushcast("check-config", tmp_path / "none.toml")
     assert outcome.code == 2
     assert "none.toml" in outcome.error
+
+
+async def logged(running: Running, word: bytes) -> bytes:
+    """Read standard error until it has a word; return what was read."""
+    assert running.process.stderr is not None
+    read = b""
+    with trio.fail_after(WITHIN):
+        while word not in read:
+            part = await running.process.stderr.receive_some()
+            assert part, read
+            read += part
+    return read
+
+
+async def test_a_signal_applies_what_can_be_applied(tmp_path: Path) -> None:
+    file = written(tmp_path, DIRECTORY + '[log]\nlevel = "info"\n', transport="tcp")
+    running = await Running.start("directory", "run", "--config", file)
+    await logged(running, b"running")
+    good = file.read_text()
+    file.write_text(good.replace("info", "loud"))
+    running.process.send_signal(signal.SIGHUP)
+    assert b"log.level" in await logged(running, b"going on with the one before")
+    file.write_text("first_roster = 2\n" + good.replace("info", "warning"))
+    running.process.send_signal(signal.SIGHUP)
+    read = await logged(running, b"settings other than log have changed")
+    assert b"configuration read again" not in read, "info is not told any more"
+    file.write_text(good)
+    running.process.send_signal(signal.SIGHUP)
+    await logged(running, b"configuration read again")
+    running.process.terminate()
+    assert (await running.outcome()).code == 0
+
+
+async def test_a_daemon_tells_its_service_manager(tmp_path: Path) -> None:
+    file = written(tmp_path, DIRECTORY, transport="tcp")
+    heard = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    heard.bind(str(tmp_path / "notify"))
+    heard.settimeout(WITHIN)
+    with heard:
+        running = await Running.start(
+            "directory", "run", "--config", file, NOTIFY_SOCKET=str(tmp_path / "notify")
+        )
+        lines: list[str] = []
+        while "READY=1" not in lines:
+            lines += (await trio.to_thread.run_sync(heard.recv, 4096)).decode().splitlines()
+        assert (tmp_path / "state" / "network.toml").exists(), "ready means that relays can join"
+        running.process.terminate()
+        while lines[-1] != "STATUS=stopping":
+            lines += (await trio.to_thread.run_sync(heard.recv, 4096)).decode().splitlines()
+    assert (await running.outcome()).code == 0
+    assert lines.count("READY=1") == 1
+    assert "STOPPING=1" in lines
+
+
+async def test_metrics_of_a_directory(tmp_path: Path) -> None:
+    metrics = tmp_path / "metrics.sock"
+    file = written(tmp_path, f'metrics = "unix:{metrics}"\n' + DIRECTORY, transport="tcp")
+    running = await Running.start("directory", "run", "--config", file)
+    await logged(running, b"running")
+    async with await trio.open_unix_socket(metrics) as stream:
+        await stream.send_all(b"GET /metrics HTTP/1.1\r\n\r\n")
+        answer = b"".join([bytes(part) async for part in stream])
+    assert b"\nhushcast_ready 1.0\n" in answer
+    running.process.terminate()
+    assert (await running.outcome()).code == 0
+    assert not metrics.exists()
 
 
 async def test_directory_runs_until_a_signal(tmp_path: Path) -> None:

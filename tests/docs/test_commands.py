@@ -13,7 +13,12 @@ from pages import ROOT, blocks, pages
 
 from hushcast_cli.main import cli
 
-OTHERS = frozenset({"cat", "cd", "chmod", "cp", "echo", "export", "git", "jq", "mkdir", "rm", "source"})
+OTHERS = frozenset(
+    {
+        *("cat", "cd", "chmod", "cp", "curl", "echo", "export", "git", "jq", "mkdir", "rm", "source"),
+        *("apt", "systemctl", "tar"),
+    }
+)
 """Programs that the documentation may use beside ours; anything else is to be thought about."""
 
 _CONSOLE = [

@@ -1,4 +1,4 @@
-"""docs/metrics.md names every counter, docs/logging.md every log event with its level."""
+"""docs/metrics.md names every gauge and counter, docs/logging.md every log event with its level."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import ast
 from pages import PACKAGES, ROOT, rows
 
 from hushcast_runtime.counters import COUNTERS
+from hushcast_runtime.metrics import GAUGES
 
 _LEVELS = {"debug", "info", "warning", "error", "exception"}
 
@@ -31,9 +32,9 @@ def _events() -> set[tuple[str, str]]:
     return found
 
 
-def test_every_counter_is_explained() -> None:
+def test_every_metric_is_explained() -> None:
     table = [cells for cells in rows((ROOT / "docs" / "metrics.md").read_text()) if cells[0].startswith("`")]
-    assert [cells[0].strip("`") for cells in table] == list(COUNTERS)
+    assert [cells[0].strip("`") for cells in table] == [*GAUGES, *COUNTERS]
     assert all(len(cells) == 3 and all(cells) for cells in table)
 
 
@@ -43,3 +44,12 @@ def test_every_log_event_is_listed() -> None:
     listed = [(cells[0].strip("`"), cells[1]) for cells in table]
     assert len(listed) == len(set(listed))
     assert set(listed) == _events()
+    for event, level, _, advice in (cells[:4] for cells in table):
+        assert level not in ("warning", "error") or advice != "–", f"{event}: what is to be done?"
+
+
+def test_events_are_plain_words() -> None:
+    for event, _ in _events():
+        assert event[0].islower(), event
+        assert not event.endswith((".", "!")), event
+        assert not set(event) & set("_{}%\n"), event

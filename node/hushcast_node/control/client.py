@@ -51,6 +51,8 @@ async def ask(path: Path, request: Request) -> AsyncIterator[Conversation]:
     """Open a conversation with the daemon at a socket; raise `NoDaemon`."""
     try:
         stream = await trio.open_unix_socket(path)
+    except PermissionError:
+        raise NoDaemon(f"no daemon for you at {path}: Permission denied; `socket_group` may use it") from None
     except OSError as error:
         raise NoDaemon(f"no daemon at {path}: {error.strerror or error}") from None
     async with stream:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import socket as sockets
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +22,10 @@ from hushcast_node.control.words import (
     Covered,
     Delivered,
     Described,
+    Examine,
+    Examined,
     Failed,
+    Finding,
     Listed,
     Lost,
     Missed,
@@ -54,6 +55,7 @@ from hushcast_protocol.predicates import parse_where
 from hushcast_protocol.secrets import Seed
 from hushcast_protocol.topics import Interest, Topic, parse_topic, parse_values
 from hushcast_runtime.counters import Counters
+from hushcast_runtime.local_sockets import listen_at
 
 MAX_CONNECTIONS = 256  # at once; an application more waits until another leaves
 
@@ -61,14 +63,24 @@ log = structlog.get_logger("control")
 
 
 class ControlServer:
-    """Serves applications; until the daemon is up it answers `status` only.
+    """Serves applications; until the daemon is up it answers `status` and `doctor` only.
 
-    Whoever can open the socket is trusted: its file mode (0600) is the access control.
+    Whoever can open the socket is trusted: its file mode is the access control, 0600 or, with `socket_group`,
+    0660.
     """
 
-    def __init__(self, path: Path, status: Callable[[], dict[str, Any]], counters: Counters) -> None:
+    def __init__(
+        self,
+        path: Path,
+        status: Callable[[], dict[str, Any]],
+        examine: Callable[[], Awaitable[list[Finding]]],
+        counters: Counters,
+        group: str | None = None,
+    ) -> None:
         self._path = path
+        self._group = group
         self._status = status
+        self._examine = examine
         self._counters = counters
         self._service: PubSub | None = None
         self._connections = trio.CapacityLimiter(MAX_CONNECTIONS)
@@ -79,11 +91,11 @@ class ControlServer:
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Listen until cancelled; the caller holds the lock of the state directory."""
-        listener = _listen(self._path)
+        listener = listen_at(self._path, self._group, "the control socket")
         try:
             await trio.serve_listeners(self._serve, [listener], task_status=task_status)  # type: ignore[arg-type]
         finally:
-            _remove(self._path)
+            self._path.unlink(missing_ok=True)
 
     async def _serve(self, stream: trio.SocketStream) -> None:
         async with self._connections:
@@ -118,6 +130,8 @@ class ControlServer:
     async def _answer(self, request: Request) -> Answer:
         if isinstance(request, Status):
             return Described(self._status())
+        if isinstance(request, Examine):
+            return Examined(await self._examine())
         service = self._ready()
         if isinstance(request, Subscriptions):
             return Listed(service.subscriptions())
@@ -249,31 +263,3 @@ class _Listening:
         except (trio.BrokenResourceError, DecodeError):
             pass
         scope.cancel()
-
-
-def _listen(path: Path) -> trio.SocketListener:
-    socket = sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM)
-    try:
-        if _answers(path):
-            raise UsageError(f"another daemon listens at {path}: set `socket` to another path")
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path.unlink(missing_ok=True)  # left by a daemon that was killed
-        before = os.umask(0o177)  # from its first moment on the socket is the owner's alone
-        try:
-            socket.bind(str(path))
-        finally:
-            os.umask(before)
-        socket.listen(64)
-    except OSError as error:
-        socket.close()
-        raise UsageError(f"the control socket {path} cannot be opened: {error.strerror}") from None
-    return trio.SocketListener(trio.socket.from_stdlib_socket(socket))
-
-
-def _answers(path: Path) -> bool:
-    with sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM) as probe:
-        return probe.connect_ex(str(path)) == 0
-
-
-def _remove(path: Path) -> None:
-    path.unlink(missing_ok=True)

@@ -85,6 +85,10 @@ class Status(_Line, frozen=True, tag_field="op", tag="status"):
     """Describe the daemon."""
 
 
+class Examine(_Line, frozen=True, tag_field="op", tag="examine"):
+    """Look for what keeps the daemon from working."""
+
+
 class Shown(_Line, frozen=True, tag_field="op", tag="shown"):
     """The application has shown all messages up to `cursor`, and, if `acknowledged`, needs them no more."""
 
@@ -100,7 +104,16 @@ class Coverage(_Line, frozen=True, tag_field="op", tag="coverage"):
 
 
 Request = (
-    Publish | Outbox | Cancel | Subscribe | Acknowledge | Unsubscribe | Subscriptions | Coverage | Status
+    Publish
+    | Outbox
+    | Cancel
+    | Subscribe
+    | Acknowledge
+    | Unsubscribe
+    | Subscriptions
+    | Coverage
+    | Status
+    | Examine
 )
 
 
@@ -192,6 +205,21 @@ class Described(_Line, frozen=True, tag_field="event", tag="status"):
     status: dict[str, Any]
 
 
+class Finding(_Line, frozen=True):
+    """What was found of one thing that a daemon needs, and what to do about it."""
+
+    check: str
+    verdict: Literal["good", "warning", "bad"]
+    found: str
+    advice: str = ""
+
+
+class Examined(_Line, frozen=True, tag_field="event", tag="examined"):
+    """What was found."""
+
+    findings: list[Finding]
+
+
 class Failed(_Line, frozen=True, tag_field="event", tag="failed"):
     """The request was not carried out: its words were wrong, daemon or network declined, or it waits.
 
@@ -215,6 +243,7 @@ Answer = (
     | Unsubscribed
     | Listed
     | Described
+    | Examined
     | Failed
 )
 

@@ -217,6 +217,12 @@ class TorTransport:
         path = directory / f"{self._randomness(8).hex()}.sock"
         return await listen_on_socket(path), Endpoint(path=str(path))
 
+    async def getinfo(self, key: str) -> str:
+        """Return what tor says to a GETINFO key; raises `TransportError`."""
+        if self._control is None:
+            raise TransportError("tor is not connected")
+        return await self._control.getinfo(key)
+
     async def _withdraw(self, service: TorListener) -> None:
         if self._services.get(service.service) is not service:
             return

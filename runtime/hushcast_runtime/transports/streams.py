@@ -55,7 +55,7 @@ async def serve_streams(listener: trio.SocketListener, handler: StreamHandler) -
             try:
                 await handler(stream)
             except Exception as error:
-                _log.warning("stream_handler_failed", error=type(error).__name__)
+                _log.warning("a stream's handler failed", error=type(error).__name__)
 
     async with trio.open_nursery() as handlers:
         try:

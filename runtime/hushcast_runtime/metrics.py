@@ -1,0 +1,131 @@
+"""Metrics: a daemon's counters and gauges in Prometheus' text form, on a socket that stays on the machine.
+
+Nothing here is by topic, peer or address, and nothing tells when the daemon started.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import trio
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.registry import Collector
+
+from hushcast_protocol.errors import UsageError
+from hushcast_runtime.counters import COUNTERS, Counters
+from hushcast_runtime.local_sockets import listen_at
+from hushcast_runtime.tor.endpoints import Endpoint
+from hushcast_runtime.transports.base import TransportError
+from hushcast_runtime.transports.streams import listen_on_loopback, serve_streams
+
+GAUGES = {
+    "ready": "1 when the daemon is ready, else 0",
+    "tor_connected": "1 while the control connection to tor is up, else 0 and no onion service is there",
+    "tor_bootstrap_percent": "how far tor has come, 0 to 100",
+    "roster_relays": "relays in the newest roster",
+    "roster_age_epochs": "epochs that have begun since the newest roster's; 0 or -1 when all is well",
+    "links": "links to other relays that are open",
+    "leases": "leases held for subscriptions of the network",
+}
+"""Every gauge with its meaning; a daemon leaves out those that it has no value for."""
+
+PREFIX = "hushcast_"
+MAX_REQUEST = 8192  # bytes of a scraper's request
+_REQUEST_WITHIN = 10.0  # seconds; a scraper on the same machine needs milliseconds
+MAX_SCRAPERS = 8  # at once; one more waits
+
+Readings = Callable[[], Mapping[str, float]]
+"""Gives the values of gauges by name."""
+
+
+def readings(status: Mapping[str, Any]) -> dict[str, float]:
+    """Return the gauges that a daemon's status (`hushcast status`) has values for."""
+    found: dict[str, float] = {"ready": float(status["ready"])}
+    if tor := status.get("tor"):
+        found["tor_connected"] = float(tor["connected"])
+        found["tor_bootstrap_percent"] = float(tor["percent"])
+    if roster := status.get("roster"):
+        found["roster_relays"] = float(roster["relays"])
+        found["roster_age_epochs"] = float(status["epoch"] - roster["epoch"])
+    return found | {name: float(status[name]) for name in ("links", "leases") if name in status}
+
+
+class _Collected(Collector):
+    def __init__(self, counters: Counters | None, readings: Readings) -> None:
+        self._counters = counters
+        self._readings = readings
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield every gauge that has a value, then every counter."""
+        for name, value in self._readings().items():
+            yield GaugeMetricFamily(PREFIX + name, GAUGES[name], value=value)
+        for name, count in (self._counters.as_dict() if self._counters else {}).items():
+            yield CounterMetricFamily(PREFIX + name, COUNTERS[name], value=count)
+
+
+class MetricsServer:
+    """Answers `GET /metrics` with a daemon's counters and gauges as they stand."""
+
+    def __init__(self, counters: Counters | None, readings: Readings) -> None:
+        # A registry of our own: the library's has metrics of the process, its start among them.
+        self._registry = CollectorRegistry(auto_describe=False)
+        self._registry.register(_Collected(counters, readings))
+        self._scrapers = trio.CapacityLimiter(MAX_SCRAPERS)
+
+    async def run(
+        self,
+        endpoint: Endpoint,
+        group: str | None,
+        *,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Serve at `endpoint` until cancelled, for `group`, too, at a Unix socket; raises `UsageError`."""
+        if endpoint.path:
+            listener = listen_at(Path(endpoint.path), group, "the metrics socket")
+        else:
+            try:
+                listener = await listen_on_loopback(endpoint.port, endpoint.host)
+            except TransportError as error:
+                raise UsageError(f"metrics: {error}") from None
+        task_status.started()
+        try:
+            await serve_streams(listener, self._serve)
+        finally:
+            if endpoint.path:
+                Path(endpoint.path).unlink(missing_ok=True)
+
+    async def _serve(self, stream: trio.abc.Stream) -> None:
+        async with self._scrapers:
+            with trio.move_on_after(_REQUEST_WITHIN):
+                with suppress(trio.BrokenResourceError, trio.ClosedResourceError):  # the scraper went away
+                    await stream.send_all(self._answer(await _request(stream)))
+
+    def _answer(self, request: bytes) -> bytes:
+        words = request.partition(b"\r\n")[0].split(b" ")
+        if len(words) != 3 or words[0] != b"GET":
+            return _response("400 Bad Request", b"GET /metrics is all there is\n")
+        if words[1].partition(b"?")[0] != b"/metrics":
+            return _response("404 Not Found", b"metrics are at /metrics\n")
+        return _response("200 OK", generate_latest(self._registry), CONTENT_TYPE_LATEST)
+
+
+async def _request(stream: trio.abc.Stream) -> bytes:
+    """Return the head of an HTTP request, or as much of it as there was or may be."""
+    head = b""
+    while b"\r\n\r\n" not in head and len(head) < MAX_REQUEST:
+        part = await stream.receive_some(MAX_REQUEST - len(head))
+        if not part:
+            break
+        head += part
+    return head
+
+
+def _response(status: str, body: bytes, content: str = "text/plain; charset=utf-8") -> bytes:
+    lines = [f"HTTP/1.1 {status}", f"Content-Type: {content}"]
+    lines += [f"Content-Length: {len(body)}", "Connection: close"]
+    return "\r\n".join([*lines, "", ""]).encode() + body

@@ -1,0 +1,83 @@
+"""Readiness: tells the service manager how far a daemon is, and feeds its watchdog from the scheduler."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+
+import trio
+
+LOOK_EVERY = 1.0  # seconds between looks at a daemon's health, if the watchdog is not more impatient
+_PATIENCE = 30_000_000  # microseconds that a daemon which has not started may be silent
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """How far a daemon is."""
+
+    ready: bool
+    doing: str
+    """One line for the operator; it names no topic, address or key."""
+
+
+class ServiceManager:
+    """The end of systemd's notification protocol (sd_notify(3)) that a service holds."""
+
+    def __init__(self, address: str, watchdog: float | None) -> None:
+        """Speak to the socket at `address`; `watchdog` seconds of silence end a daemon that has started."""
+        self._address = "\0" + address[1:] if address.startswith("@") else address
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.setblocking(False)
+        self.beat = LOOK_EVERY if watchdog is None else min(LOOK_EVERY, watchdog / 4)
+
+    @classmethod
+    def of_process(cls, environment: Mapping[str, str], pid: int) -> ServiceManager | None:
+        """Return the manager that started the process `pid`, `None` where none wants to hear of it."""
+        address = environment.get("NOTIFY_SOCKET", "")
+        if address[:1] not in ("/", "@"):
+            return None
+        microseconds = environment.get("WATCHDOG_USEC", "")
+        meant = environment.get("WATCHDOG_PID", str(pid)) == str(pid)
+        watchdog = int(microseconds) / 1e6 if meant and microseconds.isdecimal() else None
+        return cls(address, watchdog or None)
+
+    def tell(self, *lines: str) -> bool:
+        """Send one notification; return whether it was taken. A manager that is away is not our failure."""
+        with suppress(OSError):
+            self._socket.sendto("\n".join(lines).encode(), self._address)
+            return True
+        return False
+
+    async def keep_informed(self, health: Callable[[], Health]) -> None:
+        """Tell of a daemon's health until cancelled; a scheduler that hangs falls silent by itself.
+
+        `READY=1` is said once, when it is true. Before that the manager is asked for patience at each beat:
+        a slow Tor takes as long as it needs, a daemon that is stuck does not.
+        """
+        started, shown = False, ""
+        while True:
+            now = health()
+            lines = ["WATCHDOG=1"] if started or now.ready else [f"EXTEND_TIMEOUT_USEC={_PATIENCE}"]
+            if now.ready and not started:
+                lines.append("READY=1")
+            if now.doing != shown:
+                lines.append(f"STATUS={now.doing}")
+            if self.tell(*lines):
+                started, shown = started or now.ready, now.doing
+            await trio.sleep(self.beat)
+
+    def close(self) -> None:
+        """Say that the daemon is ending, and close the socket."""
+        self.tell("STOPPING=1", "STATUS=stopping")
+        self._socket.close()
+
+
+def service_manager() -> ServiceManager | None:
+    """Return who started this process if it wants to be told, and hide it from the processes we start."""
+    manager = ServiceManager.of_process(os.environ, os.getpid())
+    for name in ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"):
+        os.environ.pop(name, None)
+    return manager

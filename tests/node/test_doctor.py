@@ -1,0 +1,182 @@
+"""The doctor tells what is well from what is not, and says what to do about the latter."""
+
+from __future__ import annotations
+
+import resource
+import shutil
+from collections import namedtuple
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+from small_network import EPOCH_SECONDS, Node, SmallNetwork, small_network
+
+from hushcast_node.control.words import Finding
+from hushcast_node.doctor import FILES_NEEDED, LITTLE_ROOM, NO_ROOM, REACHED_WITHIN, Doctor
+from hushcast_protocol.addresses import onion_address
+from hushcast_protocol.secrets import Seed
+from hushcast_runtime.config import JoinedNetworkSection, NodeSettings
+from hushcast_runtime.tor.bootstrap import TorState
+from hushcast_runtime.transports.base import TransportError
+
+WELL = TorState(100, "Done", True)
+
+
+class FakeTor:
+    """What a tor says of itself."""
+
+    def __init__(self, now: float, state: TorState = WELL, version: str = "0.4.8.16 (git-x)") -> None:
+        self.state = state
+        self.version = version
+        self.after, self.until = now - 60, now + 60
+
+    async def getinfo(self, key: str) -> str:
+        if not self.state.connected:
+            raise TransportError("tor is not connected")
+        if key == "version":
+            return self.version
+        moment = {"consensus/valid-after": self.after, "consensus/valid-until": self.until}[key]
+        return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def settings(state: Path, role: str, transport: str = "tor") -> NodeSettings:
+    seed = Seed(bytes(32))
+    section = JoinedNetworkSection(
+        name="small", directory=onion_address(seed.public()), directory_key=seed.public().hex()
+    )
+    return NodeSettings(state=str(state), role=role, transport=transport, network=section)  # type: ignore[arg-type]
+
+
+def doctor_of(net: SmallNetwork, node: Node, state: Path, tor: FakeTor | None = None) -> Doctor:
+    role = "relay" if node.identity else "client"
+    doctor = Doctor(settings(state, role), net.env)
+    doctor.daemon = node.daemon
+    doctor.tor = tor or FakeTor(net.now)  # type: ignore[assignment]
+    return doctor
+
+
+async def found(doctor: Doctor) -> dict[str, Finding]:
+    findings = await doctor.examine()
+    assert all(finding.advice or finding.verdict == "good" for finding in findings), "what is to be done?"
+    named = {finding.check: finding for finding in findings}
+    assert len(named) == len(findings)
+    del named["core dumps"]  # pytest may be dumped
+    return named
+
+
+def verdicts(findings: dict[str, Finding]) -> dict[str, str]:
+    return {name: finding.verdict for name, finding in findings.items() if finding.verdict != "good"}
+
+
+async def test_a_network_that_is_well(tmp_path: Path) -> None:
+    async with small_network(relays=3, clients=1) as net:
+        relay = await found(doctor_of(net, net.relays[0], tmp_path))
+        assert verdicts(relay) == {}
+        assert relay["roster"].found == "fresh, 3 relays"
+        assert relay["onion service"].found == "reached from here"
+        await net.clients[0].listen()
+        client = await found(doctor_of(net, net.clients[0], tmp_path))
+        assert verdicts(client) == {}
+        assert client["subscriptions"].found == "1 of 1 ready"
+        assert {"descriptor", "onion service"}.isdisjoint(client)
+
+
+async def test_before_anything_is_up(tmp_path: Path) -> None:
+    doctor = Doctor(settings(tmp_path, "relay"), SmallNetwork.environment(_NoNetwork(), "x"))
+    expected = {
+        "tor": "bad",
+        "clock": "warning",
+        "roster": "bad",
+        "descriptor": "bad",
+        "onion service": "bad",
+    }
+    assert verdicts(await found(doctor)) == expected
+
+
+class _NoNetwork(SmallNetwork):
+    def __init__(self) -> None:
+        self.seed, self.epoch, self.skews = 1, EPOCH_SECONDS, {}
+
+
+@pytest.mark.parametrize(
+    ("tor", "told"),
+    [
+        (TorState(100, "control connection lost", False), "not up"),
+        (TorState(45, "Loading", True), "45 %"),
+    ],
+)
+async def test_tor_that_is_not_there_yet(tmp_path: Path, tor: TorState, told: str) -> None:
+    async with small_network(relays=1, clients=0) as net:
+        findings = await found(doctor_of(net, net.relays[0], tmp_path, FakeTor(net.now, tor)))
+        assert findings["tor"].verdict == "bad"
+        assert told in findings["tor"].found
+
+
+@pytest.mark.parametrize(
+    ("version", "verdict"), [("0.4.7.16", "bad"), ("0.4.8.1-alpha", "good"), ("0.5.0.1", "good"), ("", "bad")]
+)
+async def test_versions_of_tor(tmp_path: Path, version: str, verdict: str) -> None:
+    async with small_network(relays=1, clients=0) as net:
+        findings = await found(doctor_of(net, net.relays[0], tmp_path, FakeTor(net.now, version=version)))
+        assert findings["tor"].verdict == verdict
+
+
+@pytest.mark.parametrize(("ahead", "told"), [(-120, "behind"), (120, "ahead of")])
+async def test_a_wrong_clock(tmp_path: Path, ahead: float, told: str) -> None:
+    async with small_network(relays=1, clients=0) as net:
+        tor = FakeTor(net.now - ahead)
+        findings = await found(doctor_of(net, net.relays[0], tmp_path, tor))
+        assert findings["clock"].verdict == "bad"
+        assert findings["clock"].found.startswith(told)
+
+
+async def test_a_directory_that_is_away(tmp_path: Path) -> None:
+    async with small_network(relays=3, clients=0) as net:
+        await net.directory.stop()
+        await trio.sleep(3 * EPOCH_SECONDS)
+        findings = await found(doctor_of(net, net.relays[0], tmp_path))
+        assert findings["roster"].verdict == "bad"
+        assert "epochs old" in findings["roster"].found
+
+
+async def test_a_service_that_cannot_be_reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with small_network(relays=3, clients=0) as net:
+        doctor = doctor_of(net, net.relays[0], tmp_path)
+        began = net.now
+
+        async def never(*arguments: Any) -> None:
+            await trio.sleep_forever()
+
+        monkeypatch.setattr(net.relays[0].daemon.transport, "connect", never)
+        assert verdicts(await found(doctor)) == {"onion service": "bad"}
+        assert net.now - began < REACHED_WITHIN + 5
+
+
+@pytest.mark.parametrize(
+    ("free", "verdict"),
+    [(NO_ROOM - 1, "bad"), (NO_ROOM, "warning"), (LITTLE_ROOM - 1, "warning"), (LITTLE_ROOM, "good")],
+)
+async def test_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, verdict: str) -> None:
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(0, 0, free))
+    doctor = Doctor(settings(tmp_path, "client", "tcp"), SmallNetwork.environment(_NoNetwork(), "x"))
+    findings = await found(doctor)
+    assert findings["disk"].verdict == verdict
+    assert {"tor", "clock"}.isdisjoint(findings), "there is no Tor to look at"
+
+
+@pytest.fixture
+def _few_files() -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (FILES_NEEDED - 1, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.usefixtures("_few_files")
+async def test_too_few_files(tmp_path: Path) -> None:
+    doctor = Doctor(settings(tmp_path, "client", "tcp"), SmallNetwork.environment(_NoNetwork(), "x"))
+    assert (await found(doctor))["open files"].verdict == "bad"

@@ -1,0 +1,122 @@
+"""Metrics are the declared counters and gauges, read by any Prometheus parser, and nothing besides."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import trio
+from prometheus_client.parser import text_string_to_metric_families
+
+from hushcast_protocol.errors import UsageError
+from hushcast_runtime.counters import COUNTERS, Counters
+from hushcast_runtime.metrics import GAUGES, MAX_REQUEST, MetricsServer, readings
+from hushcast_runtime.tor.endpoints import Endpoint
+
+STATUS = {
+    "ready": True,
+    "tor": {"percent": 100, "summary": "Done", "connected": True},
+    "epoch": 12,
+    "roster": {"epoch": 13, "relays": 7},
+    "links": 6,
+    "leases": 3,
+    "address": "not to be told",
+    "subscriptions": 2,
+}
+
+
+@pytest.fixture
+async def socket(tmp_path: Path) -> AsyncIterator[Path]:
+    counters = Counters()
+    counters.add("messages_received", 41)
+    path = tmp_path / "metrics.sock"
+    async with trio.open_nursery() as nursery:
+        server = MetricsServer(counters, lambda: readings(STATUS))
+        await nursery.start(server.run, Endpoint(path=str(path)), None)
+        yield path
+        nursery.cancel_scope.cancel()
+    assert not path.exists()
+
+
+async def asked(socket: Path, *parts: bytes) -> tuple[bytes, bytes]:
+    """Send a request in parts; return the head and the body of the answer."""
+    async with await trio.open_unix_socket(socket) as stream:
+        for part in parts:
+            await stream.send_all(part)
+            await trio.lowlevel.checkpoint()
+        with trio.fail_after(10):
+            answer = b"".join([bytes(part) async for part in stream])
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert f"Content-Length: {len(body)}".encode() in head
+    return head, body
+
+
+async def test_what_is_told_is_what_is_declared(socket: Path) -> None:
+    head, body = await asked(socket, b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200 OK\r\n")
+    samples = {
+        sample.name: (sample.labels, sample.value)
+        for family in text_string_to_metric_families(body.decode())
+        for sample in family.samples
+    }
+    counters = {f"hushcast_{name}_total" for name in COUNTERS}
+    assert samples.keys() == counters | {f"hushcast_{name}" for name in GAUGES}
+    assert all(labels == {} for labels, _ in samples.values())
+    assert samples["hushcast_messages_received_total"][1] == 41
+    assert samples["hushcast_roster_age_epochs"][1] == -1
+    assert "not to be told" not in body.decode()
+
+
+async def test_nothing_tells_when_the_daemon_started(socket: Path) -> None:
+    _, body = await asked(socket, b"GET /metrics HTTP/1.1\r\n\r\n")
+    assert b"_created" not in body
+    assert b"process_" not in body
+
+
+def test_a_daemon_that_starts_has_few_values() -> None:
+    assert readings({"ready": False, "tor": None}) == {"ready": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("request_", "status"),
+    [
+        (b"GET /metrics?name[]=x HTTP/1.0\r\n\r\n", b"200"),
+        (b"GET / HTTP/1.1\r\n\r\n", b"404"),
+        (b"POST /metrics HTTP/1.1\r\n\r\n", b"400"),
+        (b"\r\n\r\n", b"400"),
+        (b"x" * MAX_REQUEST, b"400"),
+    ],
+)
+async def test_other_requests(socket: Path, request_: bytes, status: bytes) -> None:
+    head, _ = await asked(socket, request_)
+    assert head.split(b" ")[1] == status
+
+
+async def test_a_request_may_come_in_pieces(socket: Path) -> None:
+    whole = b"GET /metrics HTTP/1.1\r\n\r\n"
+    parts = [bytes([byte]) for byte in whole]
+    assert (await asked(socket, *parts))[0].startswith(b"HTTP/1.1 200")
+
+
+async def test_the_socket_is_its_owners(socket: Path) -> None:
+    assert stat.S_IMODE(socket.stat().st_mode) == 0o600
+    assert socket.stat().st_uid == os.geteuid()
+
+
+async def test_loopback(tmp_path: Path) -> None:
+    async with trio.open_nursery() as nursery:
+        listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        port = listeners[0].socket.getsockname()[1]
+        server = MetricsServer(None, lambda: {"ready": 1.0})
+        with pytest.raises(UsageError, match="metrics"):
+            await server.run(Endpoint(host="127.0.0.1", port=port), None)
+        await listeners[0].aclose()
+        await nursery.start(server.run, Endpoint(host="127.0.0.1", port=port), None)
+        async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
+            await stream.send_all(b"GET /metrics HTTP/1.1\r\n\r\n")
+            answer = b"".join([bytes(part) async for part in stream])
+        assert b"\nhushcast_ready 1.0\n" in answer
+        nursery.cancel_scope.cancel()

@@ -1,0 +1,294 @@
+"""What a person who runs servers expects of the package, tried in a booted systemd; in this order."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from booted import EPOCH, WITHIN, Machine, configuration
+
+pytestmark = pytest.mark.containers
+
+DIRECTORY, RELAY, NODE = "hushcast-directory", "hushcast-node@relay", "hushcast-node"
+UNITS = (DIRECTORY, RELAY, NODE)
+TOPIC, PAYLOAD = "a-topic-to-look-for", "a payload to look for"
+
+
+@pytest.fixture(scope="module")
+def network(machine: Machine) -> str:
+    """Start a directory, a relay and a client as services; return the network's section."""
+    for user, groups in (("alice", ["--groups", "hushcast"]), ("mallory", [])):
+        machine.run("useradd", *groups, user)
+    own = f'[network]\nname = "booted"\nepoch_seconds = {EPOCH}\n'
+    text = configuration("hushcast-directory", "directory", own)
+    machine.write("/etc/hushcast-directory/directory.toml", text)
+    machine.systemctl("start", DIRECTORY)
+    section = machine.run("cat", "/var/lib/hushcast-directory/network.toml").stdout
+    group = {"socket_group": "hushcast"}
+    relay = configuration("hushcast-node-relay", "relay", section, **group)
+    machine.write("/etc/hushcast/relay.toml", relay)
+    sockets = {"socket": "/run/hushcast/control.sock", "metrics": "unix:/run/hushcast/metrics.sock"}
+    node = configuration("hushcast", "client", section, **group, **sockets)
+    machine.write("/etc/hushcast/node.toml", node)
+    machine.run(
+        "sed", "-i", '1a socket = "/run/hushcast-node-relay/control.sock"', "/etc/hushcast/relay.toml"
+    )
+    machine.systemctl("start", RELAY)
+    machine.systemctl("start", NODE)
+    return section
+
+
+def test_a_service_that_is_started_can_be_used(machine: Machine, network: str) -> None:
+    """`systemctl start` returns when Tor, onion service and roster are there."""
+    for unit in UNITS:
+        state, status = machine.shown(unit, "ActiveState", "StatusText")
+        assert (state, "working" in status) == ("active", True), f"{unit}: {status}"
+    (relay,) = machine.asked("status", instance="relay")
+    (client,) = machine.asked("status")
+    assert (relay["ready"], client["ready"]) == (True, True)
+    assert client["roster"]["relays"] == 1
+    assert relay["tor"]["connected"]
+
+
+def test_without_a_roster_it_is_starting_and_says_so(machine: Machine, network: str) -> None:
+    """It asks for patience: five seconds are all that the unit would have got."""
+    key = re.sub(r'directory_key = "\w{2}', 'directory_key = "00', network)
+    text = configuration("hushcast-node-lost", "client", key)
+    machine.write("/etc/hushcast/lost.toml", text)
+    unit = "hushcast-node@lost"
+    machine.write(f"/etc/systemd/system/{unit}.service.d/short.conf", "[Service]\nTimeoutStartSec=5\n")
+    machine.systemctl("daemon-reload")
+    machine.systemctl("start", "--no-block", unit)
+    waiting = "waiting for a roster from the directory"
+    machine.until(lambda: machine.shown(unit, "StatusText") == (waiting,))
+    machine.run("sleep", "8")
+    assert machine.shown(unit, "ActiveState", "NRestarts") == ("activating", "0")
+    machine.systemctl("stop", unit)
+
+
+def test_publish_and_subscribe_in_the_right_group(machine: Machine, network: str) -> None:
+    listening = machine.subscribed(TOPIC)
+    machine.hushcast("publish", TOPIC, PAYLOAD, instance="relay")
+    heard = [json.loads(line) for line in listening.communicate(timeout=WITHIN)[0].splitlines()]
+    assert [event["payload"] for event in heard if event.get("event") == "message"] == [PAYLOAD]
+    assert listening.returncode == 0
+
+
+@pytest.mark.parametrize("command", [("status",), ("publish", TOPIC, "x"), ("subscriptions",), ("doctor",)])
+def test_others_are_refused(machine: Machine, network: str, command: tuple[str, ...]) -> None:
+    done = machine.hushcast(*command, user="mallory", check=False)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "Permission denied" in done.stderr
+
+
+def test_others_read_neither_state_nor_configuration_nor_metrics(machine: Machine, network: str) -> None:
+    for user, denied in (("alice", ["/var/lib/hushcast"]), ("mallory", ["/etc/hushcast", "/run/hushcast"])):
+        for path in (*denied, "/var/lib/hushcast-directory", "/etc/hushcast-directory"):
+            assert machine.run("ls", path, user=user, check=False).returncode != 0, (user, path)
+
+
+def test_metrics_for_the_group(machine: Machine, network: str) -> None:
+    program = (
+        "import socket; s = socket.socket(socket.AF_UNIX); s.connect('/run/hushcast/metrics.sock');"
+        "s.sendall(b'GET /metrics HTTP/1.1\\r\\n\\r\\n'); print(s.makefile().read())"
+    )
+    text = machine.run("python3", "-c", program, user="alice").stdout
+    assert "hushcast_ready 1.0" in text
+    assert re.search(r"^hushcast_messages_delivered_total [1-9]", text, re.MULTILINE)
+    assert machine.run("python3", "-c", program, user="mallory", check=False).returncode != 0
+
+
+def test_the_doctor_finds_all_well(machine: Machine, network: str) -> None:
+    for instance, more in (("relay", {"descriptor", "onion service"}), ("", {"subscriptions"})):
+        findings = machine.asked("doctor", instance=instance)
+        assert {found["verdict"] for found in findings} == {"good"}, findings
+        expected = {"tor", "clock", "roster", "disk", "open files", "core dumps"}
+        assert {found["check"] for found in findings} == expected | more
+
+
+def restarted(machine: Machine, unit: str, before: int) -> bool:
+    state, pid = machine.shown(unit, "ActiveState", "MainPID")
+    return state == "active" and int(pid) not in (0, before)
+
+
+def test_killed_it_is_back_and_still_subscribed(machine: Machine, network: str) -> None:
+    before = machine.pid(NODE)
+    machine.run("kill", "-KILL", str(before))
+    machine.until(lambda: restarted(machine, NODE, before))
+    assert [held["topic"] for held in machine.asked("subscriptions")] == [TOPIC]
+    listening = machine.subscribed(TOPIC)
+    machine.hushcast("publish", TOPIC, "after the kill", instance="relay")
+    assert "after the kill" in listening.communicate(timeout=WITHIN)[0]
+
+
+def test_a_scheduler_that_stops_is_restarted_by_the_watchdog(machine: Machine, network: str) -> None:
+    before = machine.pid(NODE)
+    machine.run("kill", "-STOP", str(before))
+    machine.until(lambda: restarted(machine, NODE, before))
+    assert "Watchdog timeout" in machine.journal(NODE)
+    assert "Failed with result 'watchdog'" in machine.journal(NODE)
+
+
+def test_a_bad_configuration_fails_with_the_reason_in_the_journal(machine: Machine, network: str) -> None:
+    text = configuration("hushcast-node-bad", "relay", network).replace('"relay"', '"rely"')
+    machine.write("/etc/hushcast/bad.toml", text)
+    unit = "hushcast-node@bad"
+    machine.run("systemctl", "start", unit, check=False)
+    assert machine.shown(unit, "ActiveState", "NRestarts", "ExecMainStatus") == ("failed", "0", "2")
+    assert "hushcast: /etc/hushcast/bad.toml: role: Invalid enum value 'rely'" in machine.journal(unit)
+
+
+def test_what_goes_bad_while_it_runs_changes_nothing(machine: Machine, network: str) -> None:
+    before = machine.pid(NODE)
+    file = "/etc/hushcast/node.toml"
+    good = machine.run("cat", file).stdout
+    machine.write(file, good.replace("debug", "loud"))
+    assert machine.run("systemctl", "reload", NODE, check=False).returncode != 0
+    machine.run("kill", "-HUP", str(before))
+    machine.until(lambda: "going on with the one before" in machine.journal(NODE))
+    machine.write(file, good)
+    machine.systemctl("reload", NODE)
+    machine.until(lambda: "configuration read again" in machine.journal(NODE))
+    assert machine.pid(NODE) == before
+    assert machine.shown(NODE, "ActiveState") == ("active",)
+
+
+PROBE = """
+import os, socket
+def connects(host):
+    with socket.socket() as s:
+        s.settimeout(5)
+        try:
+            s.connect((host, PORT))
+            return True
+        except OSError:
+            return False
+def works(action, *arguments):
+    try:
+        action(*arguments)
+        return True
+    except OSError:
+        return False
+print("PROBED", {
+    "loopback": connects("127.0.0.1"), "outer": connects("OUTER"),
+    "raw": works(socket.socket, socket.AF_INET, socket.SOCK_RAW), "v6": works(socket.socket, socket.AF_INET6),
+    "netlink": works(socket.socket, socket.AF_NETLINK, socket.SOCK_RAW),
+    "usr": works(open, "/usr/probe", "w"), "etc": works(open, "/etc/hushcast/probe", "w"),
+    "home": works(os.listdir, "/home/alice"), "others": os.path.exists("/proc/1/status"),
+    "state": works(open, "/var/lib/hushcast-node-probe/probe", "w"),
+    "tor": works(socket.socket(socket.AF_UNIX).connect, "/run/tor/control"),
+    "cookie": works(open, "/run/tor/control.authcookie"),
+}, flush=True)
+"""
+ALLOWED = {"loopback", "state", "tor", "cookie"}
+
+
+def probed(machine: Machine, name: str, *more: str) -> dict[str, bool]:
+    """Run the probe in place of a node, in everything that the unit puts around it."""
+    outer = machine.run("hostname", "-I").stdout.split()[0]
+    server = ("python3", "-m", "http.server", "8099", "--bind", "0.0.0.0")
+    machine.run("systemd-run", "--collect", f"--unit={name}-server", *server)
+    machine.until(lambda: "8099" in machine.run("ss", "-ltn").stdout)
+    program = PROBE.replace("PORT", "8099").replace("OUTER", outer)
+    machine.write(f"/etc/hushcast/{name}.py", program)
+    unit = f"hushcast-node@{name}"
+    command = f"/opt/hushcast/bin/python3 -I /etc/hushcast/{name}.py"
+    lines = ["[Service]", "Type=oneshot", "Restart=no", "ExecStartPre=", "ExecStart=", f"ExecStart={command}"]
+    lines += ["StateDirectory=", "StateDirectory=hushcast-node-probe", *more, ""]
+    machine.write(f"/etc/systemd/system/{unit}.service.d/probe.conf", "\n".join(lines))
+    machine.run("mkdir", "-p", "/home/alice")
+    machine.systemctl("daemon-reload")
+    machine.systemctl("start", unit)
+    machine.systemctl("stop", f"{name}-server")
+    (found,) = re.findall(r"PROBED ({.*})", machine.journal(unit))
+    return json.loads(found.replace("'", '"').replace("True", "true").replace("False", "false"))
+
+
+def test_from_inside_the_unit_only_loopback_is_reached(machine: Machine, network: str) -> None:
+    found = probed(machine, "probe")
+    assert {name for name, possible in found.items() if possible} == ALLOWED
+
+
+def test_the_probe_would_notice(machine: Machine, network: str) -> None:
+    found = probed(machine, "open", "IPAddressDeny=", "IPAddressAllow=")
+    assert {name for name, possible in found.items() if possible} == ALLOWED | {"outer"}
+
+
+def test_no_core_is_left(machine: Machine, network: str) -> None:
+    for unit in UNITS:
+        limits = machine.run("cat", f"/proc/{machine.pid(unit)}/limits").stdout
+        assert re.search(r"Max core file size +0 +0 ", limits)
+        # Only root looks into a process that the kernel would not dump.
+        assert machine.run("stat", "-c", "%U", f"/proc/{machine.pid(unit)}/maps").stdout == "root\n"
+
+
+def test_the_journal_gives_nothing_away(machine: Machine, network: str) -> None:
+    """Everything ran at the most verbose level; onion addresses have 56 characters, keys 64 or 44."""
+    journal = machine.journal(*UNITS, "hushcast-node@lost")
+    assert "debug" in journal
+    for secret in (TOPIC, PAYLOAD, "after the kill"):
+        assert secret not in journal
+    assert ".onion" not in journal
+    assert not re.search(r"\b[a-z2-7]{56}\b|\b[0-9a-f]{32,}\b|[A-Za-z0-9+/]{43}=", journal)
+    assert not re.search(r"\b(?!127\.0\.0\.1\b)\d+\.\d+\.\d+\.\d+\b", journal)
+
+
+def keys(machine: Machine) -> str:
+    states = "/var/lib/hushcast-node-relay /var/lib/hushcast-directory"
+    return machine.run("sh", "-c", f"cd / && sha256sum $(find {states} -name '*.key' | sort)").stdout
+
+
+def test_an_upgrade_keeps_identity_subscriptions_and_inbox(
+    machine: Machine, network: str, package: Path, tmp_path: Path
+) -> None:
+    machine.hushcast("publish", TOPIC, "before the upgrade", instance="relay")
+    machine.until(lambda: delivered(machine) >= 1)
+    before, pids = keys(machine), [machine.pid(unit) for unit in UNITS]
+    machine.install(newer(package, tmp_path))
+    for unit, pid in zip(UNITS, pids, strict=True):
+        machine.until(lambda unit=unit, pid=pid: restarted(machine, unit, pid))  # type: ignore[misc]
+    assert keys(machine) == before
+    assert [held["topic"] for held in machine.asked("subscriptions")] == [TOPIC]
+    assert (
+        "before the upgrade" in machine.hushcast("subscribe", TOPIC, "--count", "1", "--timeout", "60").stdout
+    )
+
+
+def delivered(machine: Machine) -> int:
+    return int(machine.asked("status")[0]["counters"]["messages_delivered"])
+
+
+def newer(package: Path, directory: Path) -> Path:
+    """Return the same package with a higher version."""
+    subprocess.run(["dpkg-deb", "--raw-extract", package, directory / "root"], check=True)
+    control = directory / "root" / "DEBIAN" / "control"
+    control.write_text(re.sub(r"^Version: (.*)$", r"Version: \1+1", control.read_text(), flags=re.MULTILINE))
+    subprocess.run(["dpkg-deb", "-Znone", "--build", directory / "root", directory / "new.deb"], check=True)
+    return directory / "new.deb"
+
+
+def test_removal_stops_and_keeps_purging_leaves_nothing(machine: Machine, network: str) -> None:
+    machine.systemctl("enable", NODE, RELAY)
+    machine.run("dpkg", "--remove", "hushcast")
+    for unit in UNITS:
+        assert machine.shown(unit, "ActiveState")[0] in ("inactive", "failed")
+    assert machine.run("ls", "/var/lib/hushcast/state.db", check=False).returncode == 0
+    machine.run("dpkg", "--purge", "hushcast")
+    script = "ls -d /opt/hushcast /var/lib/hushcast* /etc/hushcast* /run/hushcast* /usr/bin/hushcast"
+    left = machine.run("sh", "-c", f"{script} /etc/systemd/system/*.wants/hushcast* 2>/dev/null", check=False)
+    assert left.stdout == ""
+
+
+def test_the_package_brings_pages_and_completion(package: Path) -> None:
+    listed = subprocess.run(["dpkg-deb", "--contents", package], check=True, capture_output=True, text=True)
+    for path in (
+        "man1/hushcast.1.gz",
+        "man1/hushcast-subscribe.1.gz",
+        "bash-completion/completions/hushcast",
+        "zsh/vendor-completions/_hushcast",
+        "fish/vendor_completions.d/hushcast.fish",
+    ):
+        assert f"/usr/share/{'man/' if path.startswith('man1') else ''}{path}\n" in listed.stdout

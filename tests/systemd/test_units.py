@@ -1,0 +1,82 @@
+"""The units say what they should, alike, and systemd itself finds little that an attacker could use."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from booted import ROOT
+
+from hushcast_cli.exits import ExitCode
+
+FOLDER = ROOT / "systemd"
+UNITS = sorted(FOLDER.glob("*.service"))
+MOST = 1.5  # of 10, by systemd-analyze
+
+each = pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
+analyze = pytest.mark.skipif(
+    shutil.which("systemd-analyze") is None,
+    reason="NOT TESTED: systemd-analyze is not there (package systemd)",
+)
+
+
+def settings(unit: Path) -> list[tuple[str, str]]:
+    lines = [line for line in unit.read_text().splitlines() if "=" in line and not line.startswith("#")]
+    return [(name, value) for name, _, value in (line.partition("=") for line in lines)]
+
+
+def test_there_are_three() -> None:
+    names = ["hushcast-directory.service", "hushcast-node.service", "hushcast-node@.service"]
+    assert [unit.name for unit in UNITS] == names
+
+
+@analyze
+@each
+def test_exposure(unit: Path) -> None:
+    command = ["systemd-analyze", "security", "--offline=true", "--no-pager", str(unit)]
+    told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    (exposure,) = re.findall(r"Overall exposure level for \S+: (\d+\.\d)", told)
+    assert float(exposure) <= MOST
+
+
+@analyze
+@each
+def test_systemd_understands_every_line(unit: Path, tmp_path: Path) -> None:
+    """With programs that are there; which ones are not is the machine's affair."""
+    text = (
+        unit.read_text().replace("/usr/bin/hushcast", "/bin/true").replace("Documentation", "# Documentation")
+    )
+    (tmp_path / unit.name.replace("@", "@x")).write_text(text)
+    command = ["systemd-analyze", "verify", "--man=no", str(tmp_path / unit.name.replace("@", "@x"))]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert unit.name.partition("@")[0].partition(".")[0] not in done.stderr, done.stderr
+
+
+def test_all_stand_in_the_same_sandbox() -> None:
+    """What differs between them is who and where."""
+    own = {"Description", "Documentation", "ExecStart", "ExecStartPre", "ExecReload", "User", "Group"}
+    own |= {"StateDirectory", "RuntimeDirectory"}
+    alike = [[setting for setting in settings(unit) if setting[0] not in own] for unit in UNITS]
+    assert alike[0] == alike[1] == alike[2]
+
+
+@each
+def test_only_loopback_is_reached(unit: Path) -> None:
+    found = dict(settings(unit))
+    assert (found["IPAddressDeny"], found["IPAddressAllow"]) == ("any", "localhost")
+
+
+@each
+def test_a_configuration_that_cannot_be_used_is_not_tried_again(unit: Path) -> None:
+    assert dict(settings(unit))["RestartPreventExitStatus"] == str(ExitCode.USAGE.value)
+
+
+@each
+def test_each_daemon_has_places_of_its_own(unit: Path) -> None:
+    found = dict(settings(unit))
+    assert found["StateDirectory"] == found["RuntimeDirectory"]
+    assert found["StateDirectoryMode"] == "0700"
+    assert (FOLDER / "hushcast.sysusers").read_text().count(f"u {found['User']} ") == 1
