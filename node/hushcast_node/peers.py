@@ -37,8 +37,8 @@ class Handlers(Protocol):
     async def take_forwards(self, messages: list[Message], previous: bytes) -> None:
         """Take over messages from a previous hop; returns once they are spooled. Raises a `PeerError`."""
 
-    async def take_parcel(self, sealed: bytes) -> ParcelAnswer:
-        """Carry out a sealed parcel; the answer's number is for the caller to set."""
+    async def take_parcel(self, sealed: bytes, previous: bytes) -> ParcelAnswer:
+        """Carry out a sealed parcel from a peer; the answer's number is for the caller to set."""
 
     def note_sent(self, message: Message, hop: Hop) -> None:
         """Hear that a message goes out to a next hop."""
@@ -172,7 +172,7 @@ class Peers:
                 if session.answering >= MAX_REQUESTS:
                     raise DecodeError("a peer hands in more parcels at once than any tree needs")
                 session.answering += 1
-                self._nursery.start_soon(self._answer, session, frame)
+                self._nursery.start_soon(self._answer, peer, session, frame)
             elif isinstance(frame, ParcelAnswer):
                 session.answered(frame)
             elif not isinstance(frame, Forward):
@@ -181,9 +181,9 @@ class Peers:
             await self._handlers.take_forwards(forwards, key_of(peer.hop))
             session.acknowledge(len(forwards))
 
-    async def _answer(self, session: Session, frame: ParcelFrame) -> None:
+    async def _answer(self, peer: _Peer, session: Session, frame: ParcelFrame) -> None:
         try:
-            answer = await self._handlers.take_parcel(frame.sealed)
+            answer = await self._handlers.take_parcel(frame.sealed, key_of(peer.hop))
         finally:
             session.answering -= 1
         session.post(ParcelAnswer(frame.number, answer.refused, answer.missing))

@@ -148,9 +148,9 @@ class Relay:
         finally:
             await self._route(good, previous)
 
-    async def take_parcel(self, sealed: bytes) -> ParcelAnswer:
-        """Carry out a parcel."""
-        return await self.leasing.take_parcel(sealed)
+    async def take_parcel(self, sealed: bytes, previous: bytes) -> ParcelAnswer:
+        """Carry out a parcel from `previous` (a relay's key, or `ORIGIN`)."""
+        return await self.leasing.take_parcel(sealed, previous)
 
     def note_sent(self, message: Message, hop: Hop) -> None:
         """Trace a message going out."""
@@ -165,7 +165,7 @@ class Relay:
         if isinstance(frame, Drop):
             return await self._take_drop(frame.message)
         if isinstance(frame, ParcelFrame):
-            answer = await self.take_parcel(frame.sealed)
+            answer = await self.take_parcel(frame.sealed, ORIGIN)
             return ParcelAnswer(frame.number, answer.refused, answer.missing)
         raise DecodeError("an unnamed peer sent a frame that only relays send")
 

@@ -21,7 +21,9 @@ class Observation:
     node: str  # the relay's identity key, or a client's name in the testnet
     time: float  # seconds since the testnet's beginning
     epoch: int
-    kind: Literal["drop", "received", "sent", "delivered", "installed", "withdrawn", "roster", "parcel"]
+    kind: Literal[
+        "drop", "received", "sent", "delivered", "installed", "passed", "withdrawn", "roster", "parcel"
+    ]
     message: str | None = None  # id
     tokens: tuple[str, ...] | None = None
     previous: str | None = None  # previous hop's key; absent where the link was anonymous
