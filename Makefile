@@ -11,18 +11,18 @@ help:  ## list the targets
 demo: setup tor  ## watch it work: a private Tor network, ten relays, messages that arrive
 	$(BIN)/hushcast testnet demo
 
-test: setup tor  ## all tests, those with a real Tor, real processes and whole networks included
+test: setup tor java  ## all tests, those with a real Tor, Spark, real processes and whole networks included
 	$(BIN)/pytest
 
-quick: setup  ## the tests that take no Tor, no processes and no patience
-	$(BIN)/pytest -m "not tor and not processes and not network"
+quick: setup  ## the tests that take no Tor, no Java, no processes and no patience
+	$(BIN)/pytest -m "not tor and not processes and not network and not spark"
 
 check: setup  ## style, types and formatting
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: setup  ## speed beside what people would use instead; CHECK=1 fails where a target is missed
+bench: setup java  ## speed beside what people would use instead; CHECK=1 fails where a target is missed
 	$(BIN)/python -m benchmarks.bench $(if $(CHECK),--check)
 
 format: setup  ## put the code into shape
@@ -46,3 +46,7 @@ setup: .venv/installed
 .PHONY: tor
 tor:
 	@tools/require-tor
+
+.PHONY: java
+java:
+	@tools/require-java

@@ -43,6 +43,9 @@ class Handlers(Protocol):
     def note_sent(self, message: Message, hop: Hop) -> None:
         """Hear that a message goes out to a next hop."""
 
+    def note_unreached(self, hop: Hop) -> None:
+        """Hear that a next hop was not reached."""
+
 
 class _Peer:
     """One relay or mailbox that we send to, or that sent to us."""
@@ -261,6 +264,7 @@ class Peers:
                     channel = await self._open(peer.hop)
                 except (TransportError, PeerError) as error:
                     log.debug("a next hop was not reached", reason=str(error), again_in=round(backoff))
+                    self._handlers.note_unreached(peer.hop)
                     self._forget_expired(peer)
                     with trio.move_on_after(backoff * self._env.uniform(0.5, 1.0)):
                         await peer.connected.wait()  # it may reach us first

@@ -74,6 +74,7 @@ class Publisher:
             raise Refusal("no relay takes messages yet: relays are origins from their second epoch on")
         if self._under_way >= MAX_UNDER_WAY:
             raise Refusal("too many messages are being published at once: wait for receipts")
+        asked = self._env.now()
         # Uniform over all relays, the publisher's own included: to leave it out would name it in time.
         pool = self._env.sample(roster.origins, len(roster.origins))
         day = self._rosters.calendar.day(self._env.now())
@@ -81,13 +82,16 @@ class Publisher:
         tokens = published_tokens(key, topic, content.values, self._env.randomness)
         message = compose(key, day, tokens, content, self._env.randomness, author)
         publication = Publication(message)
-        self._nursery.start_soon(self._drop_all, topic, publication, [roster.relays[relay] for relay in pool])
+        origins = [roster.relays[relay] for relay in pool]
+        self._nursery.start_soon(self._drop_all, topic, publication, origins, asked)
         await publication.accepted.wait()
         if not publication.origins:
             raise Refusal(publication.refusals[-1])
         return publication
 
-    async def _drop_all(self, topic: Topic, publication: Publication, pool: list[Relay]) -> None:
+    async def _drop_all(
+        self, topic: Topic, publication: Publication, pool: list[Relay], asked: float
+    ) -> None:
         self._under_way += 1
         try:
             async with trio.open_nursery() as nursery:
@@ -97,7 +101,11 @@ class Publisher:
             self._under_way -= 1
             publication.accepted.set()
         self._tracer.tell(
-            "published", topic=topic.name, message=publication.message.id, origins=publication.origins
+            "published",
+            topic=topic.name,
+            message=publication.message.id,
+            origins=publication.origins,
+            took=round(self._env.now() - asked, 6),
         )
 
     async def _drop(self, publication: Publication, pool: list[Relay]) -> None:

@@ -156,6 +156,10 @@ class Relay:
         """Trace a message going out."""
         self._tracer.observe("sent", message=message.id, tokens=message.tokens, next=key_of(hop))
 
+    def note_unreached(self, hop: Hop) -> None:
+        """Trace that a next hop was not reached."""
+        self._tracer.observe("unreached", next=key_of(hop))
+
     async def _serve_anonymous(self, channel: OverlayChannel) -> None:
         frame = await channel.one(ANONYMOUS_TIMEOUT)
         await channel.send(await self._answer_anonymous(frame))
