@@ -28,6 +28,8 @@ from hushcast_protocol.trace import Observation, Truth
 RUN = StructField("run", StringType(), nullable=False)
 """Which run a row belongs to: a name, unique within one analysis."""
 
+EPOCHS_A_DAY = 24  # as the protocol has it; a test compares
+
 PARTITIONS = ("run", "epoch")
 """How both tables lie in Parquet."""
 
