@@ -22,6 +22,7 @@ def open_session(master: str | None = None, name: str = "hushcast", **settings: 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
     chosen = {
+        "spark.log.level": "ERROR",
         "spark.ui.enabled": "false",  # a port nobody asked for
         "spark.ui.showConsoleProgress": "false",  # progress is the command line's
         "spark.sql.session.timeZone": "UTC",
@@ -31,6 +32,8 @@ def open_session(master: str | None = None, name: str = "hushcast", **settings: 
         "spark.sql.sources.partitionOverwriteMode": "dynamic",
         # A trace directory named 2026 would else make the column `run` an integer.
         "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+        # As many partitions are written at once; beyond, all rows of a task are sorted first.
+        "spark.sql.maxConcurrentOutputFileWriters": "32",
         "spark.sql.parquet.compression.codec": "zstd",  # hex strings: a third of snappy's size
     }
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
