@@ -18,6 +18,7 @@ from hushcast_cli.subscribe import subscribe
 from hushcast_cli.subscriptions import subscriptions, unsubscribe
 from hushcast_cli.testnet import testnet
 from hushcast_cli.topic import topic
+from hushcast_cli.traces import traces
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -52,6 +53,7 @@ for command in (
     directory,
     check_config,
     testnet,
+    traces,
     completion,
 ):
     cli.add_command(command)

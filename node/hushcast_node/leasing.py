@@ -143,6 +143,7 @@ class Leasing:
         self._tracer.observe(
             "installed",
             lease=lease.id,
+            day=lease.day,
             next=key_of(lease.hop),
             previous=None if previous == ORIGIN else previous,
             elements=len(lease.elements),

@@ -42,6 +42,7 @@ class Observation:
     popcount: int | None = None  # bits set in the trail as received
     size: int | None = None  # bytes of the body or parcel
     lease: str | None = None  # id
+    day: int | None = None  # for which the lease is
     elements: int | None = None  # route elements in the lease
     children: int | None = None  # parcels passed on
     relays: int | None = None  # in the roster

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 LOCAL = "local[*]"  # all cores of this machine, no cluster
 SHUFFLE_PARTITIONS = 16  # adaptive execution joins what is small; Spark's 200 cost a laptop seconds a shuffle
+_LOGGING = Path(__file__).with_name("log4j2.properties")
 DRIVER_MEMORY = "4g"  # in local mode the driver is the executor, too
 
 
@@ -22,7 +24,6 @@ def open_session(master: str | None = None, name: str = "hushcast", **settings: 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
     chosen = {
-        "spark.log.level": "ERROR",
         "spark.ui.enabled": "false",  # a port nobody asked for
         "spark.ui.showConsoleProgress": "false",  # progress is the command line's
         "spark.sql.session.timeZone": "UTC",
@@ -41,6 +42,7 @@ def open_session(master: str | None = None, name: str = "hushcast", **settings: 
         chosen["spark.master"] = master or LOCAL
     if not submitted:
         chosen["spark.driver.memory"] = DRIVER_MEMORY
+        chosen["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"
     if (master or LOCAL).startswith("local") and not submitted:
         # Spark binds to the machine's name otherwise, which is an address that others reach, or none at all.
         chosen |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}

@@ -1,8 +1,8 @@
 """Edges: all that messages of one topic travel along, by the rules of the relays' routers.
 
 The same rules as `hushcast_protocol.forwarding`. Hardened, a relay sends a message on along the trees that
-have the edge by which it came, and once to each next hop. As published (VB §4.2), a relay sends what is new to
-it to all its next hops in all trees of the topic. Which edges a message takes does not depend on when.
+have the edge by which it came, and once to each next hop. As published (VB §4.2), it sends what is new to it
+to all its next hops in all trees of the topic. Which edges a message takes does not depend on when.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ DROPPED = -1  # the previous hop of a message that enters the overlay
 class Edges:
     """What messages pass: gates, where relays look up next hops, and edges, from a relay to a next hop.
 
-    A gate is a relay and the previous hop by which it looks up (always `DROPPED` as published, where it makes
-    no difference). `opens` are pairs of a gate and an edge that it asks for. `drops_at` and `leads_to` are the
+    A gate is a relay and the previous hop by which it looks up (`DROPPED` as published, where it makes
+    no difference). `opens` are pairs of a gate and an edge it asks for. `drops_at` and `leads_to` are the
     gates of drops and of edges; an edge to a mailbox leads to none (−1).
     """
 

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from hushcast_analytics.errors import TracesError
@@ -35,7 +36,7 @@ def generate(
 ) -> Traces:
     """Make the traces of a network and keep them in the directory `out`, beside the runs that it holds.
 
-    Returns what `reading.load` finds there. The driver holds nothing that grows with the network. Raises
+    Returns the tables of this run. The driver holds nothing that grows with the network. Raises
     `TracesError` if there is a run of that name.
     """
     _refuse_second(spark, asked, out)
@@ -45,7 +46,9 @@ def generate(
         made.write.mode("overwrite").partitionBy(*PARTITIONS).parquet(f"{out}/{name}")
     nothing = spark.createDataFrame([], REJECTED)
     nothing.write.mode("append").partitionBy("run").parquet(f"{out}/rejected")
-    return load(spark, out)
+    kept = load(spark, out)
+    this = F.col("run") == asked.run
+    return Traces(kept.observations.where(this), kept.truths.where(this), kept.rejected.where(this))
 
 
 def observations(spark: SparkSession, asked: Asked) -> DataFrame:

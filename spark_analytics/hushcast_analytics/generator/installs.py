@@ -35,7 +35,7 @@ class Installs:
 
 
 def begins(asked: Asked, topic: int, term: int, subscriber: int) -> float:
-    """Return when a subscription begins to install its tree for a term, in seconds: at a moment of its own."""
+    """Return when a subscription begins to install its tree for a term (seconds): at a moment of its own."""
     chance = float(uniform(asked.seed, "installs", topic, term, subscriber))
     if term == 0:
         return chance * EPOCH_SECONDS / 8

@@ -41,7 +41,7 @@ class Publications:
 
 
 def numbers(asked: Asked, topic: int, epoch: int) -> range:
-    """Return the numbers of the messages of one topic and epoch: one epoch after the other, topics in turn."""
+    """Return the numbers of the messages of one topic and epoch: epoch after epoch, topics in turn."""
     begin, end = (-(-part * asked.publications // asked.epochs) for part in (epoch, epoch + 1))
     return range(begin + (topic - begin) % asked.topics, end, asked.topics)
 

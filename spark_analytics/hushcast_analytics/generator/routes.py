@@ -89,14 +89,17 @@ def route(asked: Asked, topic: int, epoch: int, drops: Drops) -> Routes:
     way = SHORTEST_WAY + (LONGEST_WAY - SHORTEST_WAY) * uniform(asked.seed, "way", topic, *chance)
     times = _Times(asked, edges, drops.time, way, owners, uniform(asked.seed, "back", topic, *chance))
     trails = _Trails(edges, times, _labels(asked, epoch))
-    reached = np.isfinite(times.sent)
     arrivals = _arrivals(edges, times, trails, drops, by_edge)
-    seen = np.isfinite(arrivals.time)
+    seen, wished = np.isfinite(arrivals.time), np.isfinite(times.asked)
     sent = Transmissions(
-        numbers[edges.edge_message], edges.edge_relay, edges.edge_hop, times.asked, times.sent,
-        np.isfinite(times.asked) & (times.asked != times.sent),
-    )  # fmt: skip
-    mailboxes = reached & (edges.edge_hop >= asked.nodes)
+        numbers[edges.edge_message[wished]],
+        edges.edge_relay[wished],
+        edges.edge_hop[wished],
+        times.asked[wished],
+        times.sent[wished],
+        times.asked[wished] != times.sent[wished],
+    )
+    mailboxes = np.isfinite(times.sent) & (edges.edge_hop >= asked.nodes)
     if asked.listed:
         delivered = _to_listed(edges, times, subscribers(asked, topic))
     else:

@@ -85,6 +85,7 @@ class Rows:
             seats.relay,
             seats.moment,
             lease=leases.take(pa.array(seats.relay)),
+            day=np.full(len(seats.relay), term * asked.term_epochs // EPOCHS_A_DAY),
             previous=names.take(above),
             next=names.take(pa.array(seats.hop)),
             elements=seats.elements,
