@@ -4,11 +4,18 @@ import json
 import math
 from collections import Counter, defaultdict
 
+SCHEMA = 2
+
 
 def lines(directory, kind):
     for file in sorted(directory.rglob(f"*.{kind}.jsonl")):
         for line in file.read_text().splitlines():
-            yield json.loads(line)
+            try:
+                record = json.loads(line)
+            except ValueError:
+                continue
+            if record["schema"] == SCHEMA:
+                yield record
 
 
 def recount(directory):
