@@ -185,6 +185,7 @@ def test_trails_are_as_large_as_the_daemons():
         ({"nodes": 5, "subscribers": 6, "profile": "paper"}, "6 subscribers"),
         ({"nodes": 5, "subscribers": 1, "profile": "paper", "clients": 1}, "no clients"),
         ({"nodes": 1, "subscribers": 1}, "2 origins"),
+        ({"nodes": 5, "subscribers": 1, "run": "a/b"}, "a run is called"),
         ({"nodes": 5, "subscribers": 1, "down": -1}, "up for an epoch"),
     ],
 )

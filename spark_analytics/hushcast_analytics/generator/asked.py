@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 from hushcast_analytics.errors import TracesError
@@ -56,6 +57,8 @@ class Asked:
             )
         if self.behaviour.origins > self.nodes:
             raise TracesError(f"{self.behaviour.origins} origins, but only {self.nodes} relays")
+        if not re.fullmatch(r"[\w.-]+", self.run):
+            raise TracesError(f"a run is called by letters, digits, dots and dashes, not {self.run!r}")
         if self.up < 1 or self.down < 0:
             raise TracesError(
                 "a daemon is up for an epoch at least, on average, and down for no less than none"
