@@ -37,7 +37,7 @@ hosts = spark._jsc.sc().statusTracker().getExecutorInfos()
 print(json.dumps([str(digests), figures, len(hosts)]))
 spark.stop()
 """
-READY_WITHIN, DONE_WITHIN = 180, 900  # seconds; other work may share the machine
+READY_WITHIN, DONE_WITHIN = 180, 1800  # seconds; other work may share the machine
 ON_LOOPBACK = {"spark_driver_host": "127.0.0.1", "spark_driver_bindAddress": "127.0.0.1"}
 
 
@@ -57,7 +57,11 @@ def daemon(directory: Path, name: str, *arguments: str) -> Iterator[None]:
             yield
         finally:
             process.terminate()
-            process.wait(60)
+            try:
+                process.wait(60)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
 
 
 @contextmanager
