@@ -11,18 +11,18 @@ help:  ## list the targets
 demo: setup tor  ## watch it work: a private Tor network, ten relays, messages that arrive
 	$(BIN)/hushcast testnet demo
 
-test: setup tor podman machine chromium  ## all tests, those with a real Tor, processes, containers and whole networks
+test: setup tor java podman machine chromium  ## all tests, those with a real Tor, Spark, processes, containers and whole networks
 	$(BIN)/pytest
 
-quick: setup  ## the tests that take no Tor, processes, containers or patience
-	$(BIN)/pytest -m "not tor and not processes and not containers and not network"
+quick: setup  ## the tests that take no Tor, Java, processes, containers or patience
+	$(BIN)/pytest -m "not tor and not processes and not containers and not network and not spark"
 
 check: setup  ## style, types and formatting
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: setup  ## speed beside what people would use instead; CHECK=1 fails where a target is missed
+bench: setup java  ## speed beside what people would use instead; CHECK=1 fails where a target is missed
 	$(BIN)/python -m benchmarks.bench $(if $(CHECK),--check)
 
 soak: setup  ## half an hour of faults, kills and steady traffic on real daemons; SEED=n for another
@@ -61,7 +61,7 @@ setup: .venv/installed
 		|| echo "atheris is not made for this Python or machine: going on without coverage to lead" >&2
 	@touch $@
 
-.PHONY: tor podman machine chromium
+.PHONY: tor java podman machine chromium
 tor:
 	@tools/require-tor
 
@@ -73,3 +73,6 @@ chromium:
 
 machine:
 	@tools/require-machine
+
+java:
+	@tools/require-java

@@ -14,7 +14,9 @@ ORDER = ["protocol", "runtime", "directory", "node", "testnet", "cli"]  # each m
 MAX_LINES = 400
 ALONE = {"trace.py", "tree.py", "profile.py"}  # analyses read these without the daemon's dependencies
 
-FILES = [path for package in ORDER for path in sorted((ROOT / package).rglob("*.py"))]
+ANALYTICS = "spark_analytics"  # stands beside the daemon: it reads traces
+
+FILES = [path for package in [*ORDER, ANALYTICS] for path in sorted((ROOT / package).rglob("*.py"))]
 
 
 def name_of(path: Path) -> str:
@@ -41,13 +43,20 @@ each_file = pytest.mark.parametrize("path", FILES, ids=name_of)
 
 
 def test_there_is_something_to_look_at() -> None:
-    assert {path.relative_to(ROOT).parts[0] for path in FILES} == set(ORDER)
+    assert {path.relative_to(ROOT).parts[0] for path in FILES} == {*ORDER, ANALYTICS}
 
 
 @each_file
 def test_arrows_between_packages_point_one_way(path: Path) -> None:
     package = path.relative_to(ROOT).parts[0]
+    if package == ANALYTICS:
+        ours = {module for module in imports(parsed(path)) if module.startswith("hushcast_")}
+        alone = tuple(f"hushcast_protocol.{name.removesuffix('.py')}" for name in ALONE)
+        assert all(module.startswith(("hushcast_analytics", *alone)) for module in ours)
+        return
     below = {f"hushcast_{other}" for other in ORDER[: ORDER.index(package) + 1]}
+    if package == "cli":
+        below.add("hushcast_analytics")  # lazily: a test of the command line holds that
     ours = {module.split(".")[0] for module in imports(parsed(path)) if module.startswith("hushcast_")}
     assert ours <= below
 

@@ -22,6 +22,7 @@ from hushcast_cli.subscriptions import ack, subscriptions, unsubscribe
 from hushcast_cli.testnet import testnet
 from hushcast_cli.top import top
 from hushcast_cli.topic import topic
+from hushcast_cli.traces import traces
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -61,6 +62,7 @@ for command in (
     directory,
     check_config,
     testnet,
+    traces,
     completion,
 ):
     cli.add_command(command)

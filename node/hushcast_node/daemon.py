@@ -166,7 +166,9 @@ class Daemon:
         while True:
             await self.rosters.changed()
             if self.rosters.newest is not None:
-                self._parts.tracer.observe("roster", relays=len(self.rosters.newest.relays))
+                relays = sorted(self.rosters.newest.relays)
+                first = self.relay is not None and relays[:1] == [self.relay.id]
+                self._parts.tracer.observe("roster", relays=len(relays), listed=relays if first else None)
 
     @property
     def relay_id(self) -> RelayId | None:

@@ -13,10 +13,11 @@ from hushcast_protocol.addresses import Address
 from hushcast_protocol.errors import HushcastError, PeerError, Refusal
 from hushcast_protocol.frames import ParcelAnswer, Reason
 from hushcast_protocol.hops import Hop, key_of, relay_hop
-from hushcast_protocol.leases import Instruction, Lease, LeaseBook, Withdraw
+from hushcast_protocol.leases import Lease, LeaseBook, Withdraw
 from hushcast_protocol.parcels import Onward, Parcel, ParcelMemory, open_parcel
 from hushcast_protocol.roster import MAX_RELAYS
 from hushcast_protocol.secrets import FilterKey, ParcelKey
+from hushcast_protocol.tokens import ORIGIN
 from hushcast_protocol.wire import RelayId, encode
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
@@ -103,8 +104,11 @@ class Leasing:
         await self._store.write(*(Change(_LEASE, lease.id, None) for lease in pruned))
         return len(pruned)
 
-    async def take_parcel(self, sealed: bytes) -> ParcelAnswer:
-        """Carry out a parcel's instruction, then pass on its parcels; answer when both are done."""
+    async def take_parcel(self, sealed: bytes, previous: bytes) -> ParcelAnswer:
+        """Carry out a parcel's instruction, then pass on its parcels; answer when both are done.
+
+        `previous` is the relay that handed it in, or `ORIGIN` where it was dropped.
+        """
         try:
             parcel = self._open(sealed)
         except PeerError:
@@ -115,7 +119,7 @@ class Leasing:
         self._tracer.observe("parcel", size=len(sealed), children=len(parcel.onward))
         below = tuple(onward.relay for onward in parcel.onward)
         try:
-            await self._carry_out(parcel.instruction, len(parcel.onward))
+            await self._carry_out(parcel, previous)
         except PeerError:
             self._counters.add("refused_form")
             return ParcelAnswer(0, "form", below)
@@ -140,7 +144,8 @@ class Leasing:
             reason = refusal.reason  # type: ignore[assignment]
         return ParcelAnswer(0, reason, below)
 
-    async def _carry_out(self, instruction: Instruction, children: int) -> None:
+    async def _carry_out(self, parcel: Parcel, previous: bytes) -> None:
+        instruction = parcel.instruction
         if isinstance(instruction, Withdraw):
             lease_id, day = self.book.withdraw(instruction, self._env.now())
             self._tracer.observe("withdrawn", lease=lease_id)
@@ -156,10 +161,14 @@ class Leasing:
         self._tracer.observe(
             "installed",
             lease=lease.id,
+            day=lease.day,
             next=key_of(lease.hop),
+            previous=None if previous == ORIGIN else previous,
             elements=len(lease.elements),
-            children=children,
+            children=len(parcel.onward),
         )
+        for onward in parcel.onward:
+            self._tracer.observe("passed", lease=lease.id, next=onward.relay)
 
     async def _pass_all_on(self, parcel: Parcel) -> tuple[RelayId, ...]:
         missing: list[RelayId] = []

@@ -42,11 +42,14 @@ class Handlers(Protocol):
         Returns the places of those that nothing here routes when they come from there.
         """
 
-    async def take_parcel(self, sealed: bytes) -> ParcelAnswer:
-        """Carry out a sealed parcel; the answer's number is for the caller to set."""
+    async def take_parcel(self, sealed: bytes, previous: bytes) -> ParcelAnswer:
+        """Carry out a sealed parcel from a peer; the answer's number is for the caller to set."""
 
     def note_sent(self, message: Message, hop: Hop) -> None:
         """Hear that a message goes out to a next hop."""
+
+    def note_unreached(self, hop: Hop) -> None:
+        """Hear that a next hop was not reached."""
 
 
 class _Peer:
@@ -208,7 +211,7 @@ class Peers:
                 if session.answering >= MAX_REQUESTS:
                     raise DecodeError("a peer hands in more parcels at once than any tree needs")
                 session.answering += 1
-                self._nursery.start_soon(self._answer, session, frame)
+                self._nursery.start_soon(self._answer, peer, session, frame)
             elif isinstance(frame, ParcelAnswer):
                 session.answered(frame)
             elif not isinstance(frame, Forward):
@@ -231,9 +234,9 @@ class Peers:
             peer.waiting_since = self._env.now() if waits else None
         self._advance(peer)
 
-    async def _answer(self, session: Session, frame: ParcelFrame) -> None:
+    async def _answer(self, peer: _Peer, session: Session, frame: ParcelFrame) -> None:
         try:
-            answer = await self._handlers.take_parcel(frame.sealed)
+            answer = await self._handlers.take_parcel(frame.sealed, key_of(peer.hop))
         finally:
             session.answering -= 1
         session.post(ParcelAnswer(frame.number, answer.refused, answer.missing))
@@ -372,6 +375,7 @@ class Peers:
                     channel = await self._open(peer.hop)
                 except (TransportError, PeerError) as error:
                     log.debug("a next hop was not reached", reason=str(error), again_in=round(backoff))
+                    self._handlers.note_unreached(peer.hop)
                     self._forget_expired(peer)
                     self._note_away(peer)
                     self._advance(peer)

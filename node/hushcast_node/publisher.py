@@ -128,7 +128,11 @@ class Publisher:
                 publication.settled.set()
         if publication.attempts:
             self._tracer.tell(
-                "published", topic=publication.topic, message=publication.id, origins=publication.origins
+                "published",
+                topic=publication.topic,
+                message=publication.id,
+                origins=publication.origins,
+                took=round(self._env.now() - publication.since, 6),
             )
 
     def _origins(self) -> list[Relay]:

@@ -160,13 +160,17 @@ class Relay:
         strange = {message.id for message in unrouted}
         return [place for place, message in enumerate(messages) if message.id in strange]
 
-    async def take_parcel(self, sealed: bytes) -> ParcelAnswer:
-        """Carry out a parcel."""
-        return await self.leasing.take_parcel(sealed)
+    async def take_parcel(self, sealed: bytes, previous: bytes) -> ParcelAnswer:
+        """Carry out a parcel from `previous` (a relay's key, or `ORIGIN`)."""
+        return await self.leasing.take_parcel(sealed, previous)
 
     def note_sent(self, message: Message, hop: Hop) -> None:
         """Trace a message going out."""
         self._tracer.observe("sent", message=message.id, tokens=message.tokens, next=key_of(hop))
+
+    def note_unreached(self, hop: Hop) -> None:
+        """Trace that a next hop was not reached."""
+        self._tracer.observe("unreached", next=key_of(hop))
 
     async def _serve_anonymous(self, channel: OverlayChannel) -> None:
         frame = await channel.one(ANONYMOUS_TIMEOUT)
@@ -182,7 +186,7 @@ class Relay:
         if isinstance(frame, Drop):
             return Receipt(refused) if refused else await self._take_drop(frame.message)
         if refused is None:
-            answer = await self.take_parcel(frame.sealed)
+            answer = await self.take_parcel(frame.sealed, ORIGIN)
             return ParcelAnswer(frame.number, answer.refused, answer.missing)
         return ParcelAnswer(frame.number, refused, ())
 

@@ -63,7 +63,8 @@ class FileTracer:
         self._truths.write(to_line(record) + "\n")
 
     def close(self) -> None:
-        """Close both files."""
+        """Note that the daemon stops, and close both files."""
+        self.tell("stopped")
         self._observations.close()
         self._truths.close()
 

@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass
 from typing import Literal
 
-SCHEMA = 1
+SCHEMA = 2
 
 
 @dataclass(frozen=True)
@@ -22,19 +22,33 @@ class Observation:
     time: float  # seconds since the testnet's beginning
     epoch: int
     kind: Literal[
-        "drop", "received", "sent", "delivered", "installed", "withdrawn", "pruned", "roster", "parcel"
+        "drop",
+        "received",
+        "sent",
+        "unreached",  # a next hop could not be reached
+        "delivered",
+        "parcel",
+        "installed",
+        "passed",  # a parcel of the instruction, to the relay it was sealed for
+        "withdrawn",
+        "pruned",  # a next hop knew of no route
+        "roster",
     ]
     message: str | None = None  # id
     tokens: tuple[str, ...] | None = None
-    previous: str | None = None  # previous hop's key; absent where the link was anonymous
+    previous: str | None = None  # key of the relay it came from; absent where the link was anonymous
     next: str | None = None  # next hop's key, relay or mailbox
     outcome: str | None = None  # the routing decision on a message received
     popcount: int | None = None  # bits set in the trail as received
     size: int | None = None  # bytes of the body or parcel
     lease: str | None = None  # id
+    day: int | None = None  # for which the lease is
     elements: int | None = None  # route elements in the lease
     children: int | None = None  # parcels passed on
     relays: int | None = None  # in the roster
+    listed: tuple[str, ...] | None = (
+        None  # who they are: a roster is public, so its first relay alone writes it
+    )
 
 
 @dataclass(frozen=True)
@@ -44,11 +58,14 @@ class Truth:
     node: str
     time: float
     epoch: int
-    kind: Literal["published", "subscribed", "installed", "unsubscribed", "delivered", "gap", "started"]
+    kind: Literal[
+        "started", "stopped", "subscribed", "installed", "unsubscribed", "published", "delivered", "gap"
+    ]
     role: str | None = None
     topic: str | None = None
     message: str | None = None
-    origins: tuple[str, ...] | None = None
+    origins: tuple[str, ...] | None = None  # relays that gave a receipt
+    took: float | None = None  # seconds from the wish to publish to `time`, when the last receipt came
     mailbox: str | None = None  # the mailbox's key
     day: int | None = None
     depth: int | None = None

@@ -18,7 +18,8 @@ from running import COMMAND, environment, hushcast
 from hushcast_cli.main import cli
 
 DOCS = Path(__file__).parents[2] / "docs" / "cli.md"
-HEAVY = {"trio", "nacl", "msgspec", "rich", "structlog", "stem", "asyncio", "pyspark", "hushcast_testnet"}
+HEAVY = {"trio", "nacl", "msgspec", "rich", "structlog", "stem", "asyncio", "hushcast_testnet"}
+HEAVY |= {"pyspark", "numpy", "pandas", "pyarrow", "hushcast_analytics"}
 
 
 def commands(command: click.Command = cli, path: str = "hushcast") -> Iterator[tuple[str, click.Command]]:

@@ -27,7 +27,7 @@ class Block:
 def pages() -> list[Path]:
     """Return every page of documentation in the repository."""
     found = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
-    found += [ROOT / folder / "README.md" for folder in (*PACKAGES, "systemd", "tests")]
+    found += [ROOT / folder / "README.md" for folder in (*PACKAGES, "spark_analytics", "systemd", "tests")]
     return sorted(found)
 
 

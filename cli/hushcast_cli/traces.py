@@ -1,0 +1,104 @@
+"""`hushcast traces`: traces of networks that never ran."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from hushcast_cli.options import Choices, json_option, pass_choices
+from hushcast_protocol.profile import HARDENED, MAX_DEPTH, PROFILES
+
+_positive = click.IntRange(min=1)
+
+
+@click.group()
+@json_option
+def traces() -> None:
+    """Make traces for `hushcast analyze`, of networks larger than a machine can run."""
+
+
+@traces.command()
+@click.option("--nodes", type=_positive, required=True, metavar="N", help="Relays.")
+@click.option("--subscribers", type=_positive, required=True, metavar="K", help="Subscribers on each topic.")
+@click.option("--topics", type=_positive, default=1, show_default=True, metavar="T", help="Topics.")
+@click.option(
+    "--publications",
+    type=click.IntRange(min=0),
+    required=True,
+    metavar="P",
+    help="Messages published, on all topics together.",
+)
+@click.option(
+    "--epochs", type=_positive, default=1, show_default=True, metavar="E", help="Hours; 24 are a day."
+)
+@click.option(
+    "--depth",
+    type=click.IntRange(1, MAX_DEPTH),
+    metavar="R",
+    help="Levels of a tree; the profile's unless given.",
+)
+@click.option(
+    "--profile",
+    type=click.Choice(sorted(PROFILES)),
+    default=HARDENED.name,
+    show_default=True,
+    help="Behaviour.",
+)
+@click.option(
+    "--origins",
+    type=click.IntRange(1, 8),
+    metavar="O",
+    help="Random relays that each message is dropped at; the profile's unless given.",
+)
+@click.option(
+    "--clients",
+    type=click.IntRange(min=0),
+    metavar="C",
+    help="Daemons in no roster; with 0 relays subscribe. Unless given K, under paper 0.",
+)
+@click.option(
+    "--authors",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="A",
+    help="Daemons that publish on a topic, drawn for each; all unless given.",
+)
+@click.option("--up", type=float, default=48.0, show_default=True, metavar="E", help="Mean epochs up.")
+@click.option(
+    "--down", type=float, default=0.0, metavar="E", help="Mean epochs away; always there unless given."
+)
+@click.option("--seed", type=int, default=1, show_default=True, metavar="S", help="The same gives the same.")
+@click.option("--run", default="generated", show_default=True, metavar="NAME", help="What the run is called.")
+@click.option("--out", required=True, metavar="DIR", help="Where the tables go, beside other runs.")
+@click.option("--master", metavar="URL", help="Spark's master; all cores of this machine unless given.")
+@json_option
+@pass_choices
+def generate(choices: Choices, /, out: str, master: str | None, **asked: Any) -> None:
+    """Generate the traces of a network, on Spark.
+
+    What its daemons would have seen and done, for any number of relays. The same numbers give the same
+    traces, on a laptop or a cluster.
+
+    \b
+    Example:
+      hushcast traces generate --nodes 500 --subscribers 10 --publications 1000 --out /tmp/traces
+    """
+    from hushcast_cli.output import json_line, text_line, write
+    from hushcast_cli.progress import reporting
+    from hushcast_cli.spark import spark_session
+
+    with reporting() as progress, spark_session(master) as spark:
+        from hushcast_analytics.generator.asked import Asked
+        from hushcast_analytics.generator.generate import generate as make
+
+        made = make(spark, Asked(**asked), out, progress)
+        counts = {
+            "run": asked["run"],
+            "observations": made.observations.count(),
+            "truths": made.truths.count(),
+        }
+    if choices.json:
+        write(json_line(counts))
+    else:
+        write(text_line(f"{counts['observations']} observations and {counts['truths']} truths in {out}"))

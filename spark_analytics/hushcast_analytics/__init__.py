@@ -1,0 +1,1 @@
+"""Traces in, anonymity degree out: analysis and generation of traces on Spark."""

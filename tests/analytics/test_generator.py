@@ -1,0 +1,224 @@
+"""The generator: the planner's trees, the routers' rules, and the same rows whatever does the work."""
+
+import random
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from hushcast_analytics.errors import TracesError
+from hushcast_analytics.generator import draws
+from hushcast_analytics.generator.asked import EPOCH_SECONDS, Asked
+from hushcast_analytics.generator.edges import find_edges
+from hushcast_analytics.generator.generate import generate, observations, truths
+from hushcast_analytics.generator.presence import presence, returns
+from hushcast_analytics.generator.publications import numbers, publish
+from hushcast_analytics.generator.routes import DUPLICATE, FORWARDED, route
+from hushcast_analytics.generator.seats import NONE, forest, plan, shape, subscribers
+from hushcast_analytics.tables import EPOCHS_A_DAY, OBSERVATIONS, TRUTHS
+from hushcast_protocol import epochs, tree
+from hushcast_protocol.trail import ERROR_RATE, MAX_BITS_SET, MAX_HOPS, Trail
+
+SMALL = Asked(nodes=40, subscribers=3, topics=2, publications=60, epochs=3)
+CHURNING = Asked(nodes=40, subscribers=3, topics=2, publications=60, epochs=30, up=6, down=3, clients=0)
+PAPER = Asked(nodes=40, subscribers=3, topics=2, publications=60, epochs=3, profile="paper")
+EACH = pytest.mark.parametrize("asked", [SMALL, CHURNING, PAPER], ids=["small", "churning", "paper"])
+
+
+def test_a_day_is_the_protocols():
+    assert EPOCHS_A_DAY == epochs.EPOCHS_A_DAY
+
+
+@pytest.mark.parametrize("relays", [1, 2, 3, 7, 40, 200, 500])
+@pytest.mark.parametrize("depth", [1, 2, 3, 6])
+def test_trees_are_those_of_the_planner_for_the_same_order(relays, depth):
+    keys, seed = [number.to_bytes(32, "big") for number in range(relays)], bytes(32)
+    planned, order = tree.plan(keys, depth, seed), tree.shuffled(keys, seed)
+    above, levels = shape(relays, depth)
+    for place, relay in enumerate(order):
+        assert planned.parents[relay] == (order[above[place]] if above[place] != NONE else None)
+        assert planned.path_length(relay) == levels[place]
+
+
+def test_orders_are_uniform():
+    tops = Counter()
+    for topic in range(600):
+        hops, _ = plan(Asked(6, 1, topics=600, depth=1 + topic % 2), topic, 0, 0)
+        tops.update(np.flatnonzero(hops == 6).tolist())
+    assert max(tops.values()) < 1.15 * min(tops.values())
+
+
+def test_a_listed_root_has_no_seat_in_its_own_tree():
+    hops = forest(PAPER, 1, 2)
+    for number, root in enumerate(subscribers(PAPER, 1)):
+        assert hops[root, number] == NONE
+        assert (hops[:, number] == root).any()
+        assert hops[:, number].max() < PAPER.nodes
+
+
+def walked(hops, by_edge, relay):
+    """The rules of the routers once more, one message at a time."""
+    relays = hops.shape[0]
+    sent, done, waiting = set(), set(), [(relay, None)]
+    while waiting:
+        at, previous = waiting.pop()
+        gate = (at, previous) if by_edge else at
+        if gate in done:
+            continue
+        done.add(gate)
+        for column in hops.T:
+            hop = int(column[at])
+            if hop == NONE or (by_edge and previous is not None and column[previous] != at):
+                continue
+            if (at, hop) not in sent:
+                sent.add((at, hop))
+                if hop < relays:
+                    waiting.append((hop, at))
+    return sent
+
+
+@pytest.mark.parametrize("profile", ["hardened", "paper"])
+@pytest.mark.parametrize("depth", [1, 2, 3, 4])
+def test_edges_are_those_that_routers_take(profile, depth):
+    asked = Asked(nodes=30, subscribers=12, profile=profile, depth=depth)
+    hops, by_edge = forest(asked, 0, 0), asked.behaviour.edge_elements
+    chance = random.Random(depth)
+    relays = np.array([chance.randrange(30) for _ in range(50)])
+    found = find_edges(hops, by_edge, np.arange(50), relays)
+    for message, relay in enumerate(relays):
+        mine = found.edge_message == message
+        edges = set(zip(found.edge_relay[mine].tolist(), found.edge_hop[mine].tolist(), strict=True))
+        assert edges == walked(hops, by_edge, int(relay))
+
+
+@EACH
+def test_times_run_forwards(asked):
+    for epoch in range(asked.epochs):
+        published = publish(asked, 0, epoch, np.array(numbers(asked, 0, epoch)))
+        routes = route(asked, 0, epoch, published.drops)
+        came, went = routes.arrivals, routes.transmissions
+        assert (published.dropped > published.asked[:, None]).all()
+        assert (published.settled >= published.dropped.max(axis=1)).all()
+        first = {}
+        for message, relay, time in zip(came.message, came.relay, came.time, strict=True):
+            first[message, relay] = min(time, first.get((message, relay), np.inf))
+        sent = {}
+        for message, relay, hop, wished, time in zip(
+            went.message, went.relay, went.hop, went.asked, went.time, strict=True
+        ):
+            assert (message, relay, hop) not in sent, "once to each next hop"
+            sent[message, relay, hop] = time
+            assert first[message, relay] <= wished <= time
+        for message, relay, previous, time in zip(
+            came.message, came.relay, came.previous, came.time, strict=True
+        ):
+            if previous >= 0:
+                assert sent[message, previous, relay] < time
+        kept = came.outcome == FORWARDED
+        assert set(came.outcome[~kept].tolist()) <= ({DUPLICATE} if not asked.listed else {1, 2, 3})
+
+
+def test_all_arrives_at_all_subscribers_where_everybody_stays():
+    for asked in (SMALL, PAPER):
+        message = np.array(numbers(asked, 1, 2))
+        routes = route(asked, 1, 2, publish(asked, 1, 2, message).drops)
+        ended = list(zip(routes.deliveries.message, routes.deliveries.subscriber, strict=True))
+        assert sorted(ended) == sorted((one, k) for one in message for k in range(asked.subscribers))
+
+
+def test_nobody_acts_while_away():
+    there = presence(CHURNING)
+    assert 0.5 < there.mean() < 0.8
+    back = returns(CHURNING)
+    assert (back[:, :-1][there] == np.nonzero(there)[1]).all()
+    waited = 0
+    for epoch in range(CHURNING.epochs):
+        published = publish(CHURNING, 0, epoch, np.array(numbers(CHURNING, 0, epoch)))
+        assert there[published.author, epoch].all()
+        assert there[published.origins, epoch].all()
+        routes = route(CHURNING, 0, epoch, published.drops)
+        waited += routes.transmissions.waited.sum()
+        when = (routes.arrivals.time // EPOCH_SECONDS).astype(int)
+        inside = when < CHURNING.epochs
+        # A message may be on its way over a link as the epoch ends.
+        under_way = routes.arrivals.time % EPOCH_SECONDS < 1
+        assert (
+            there[routes.arrivals.relay, np.minimum(when, CHURNING.epochs - 1)] | ~inside | under_way
+        ).all()
+    assert waited > 0
+
+
+def test_numbers_of_messages_are_dealt_out_once():
+    for publications in (0, 1, 7, 60, 61):
+        asked = Asked(5, 1, topics=4, publications=publications, epochs=3)
+        dealt = [n for epoch in range(3) for topic in range(4) for n in numbers(asked, topic, epoch)]
+        assert sorted(dealt) == list(range(publications))
+
+
+def test_draws_are_even_and_differ_by_purpose_and_seed():
+    values = draws.uniform(1, "a", np.arange(100_000))
+    assert abs(values.mean() - 0.5) < 0.005
+    assert abs(np.histogram(values, 10, (0, 1))[0] - 10_000).max() < 500
+    others = draws.uniform(1, "b", np.arange(100_000)), draws.uniform(2, "a", np.arange(100_000))
+    for other in others:
+        assert abs(np.corrcoef(values, other)[0, 1]) < 0.02
+    pairs = draws.uniform(1, "a", np.arange(300)[:, None], np.arange(300))
+    assert len(np.unique(pairs)) == 90_000
+    assert (
+        draws.hexes(1, "a", 16, np.arange(2))[0].as_py() == draws.hexes(1, "a", 16, np.array([0]))[0].as_py()
+    )
+    assert len(draws.hexes(1, "a", 32, np.arange(2))[1].as_py()) == 64
+
+
+def test_trails_are_as_large_as_the_daemons():
+    from hushcast_analytics.generator.routes import SLICE_BITS, SLICES
+
+    assert (MAX_HOPS, MAX_BITS_SET / MAX_HOPS, ERROR_RATE) == (32, SLICES, 1e-4)
+    assert 8 * len(Trail().to_bytes()) == SLICES * SLICE_BITS
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"nodes": 0, "subscribers": 1}, "a relay"),
+        ({"nodes": 5, "subscribers": 6, "clients": 0}, "6 subscribers"),
+        ({"nodes": 5, "subscribers": 6, "profile": "paper"}, "6 subscribers"),
+        ({"nodes": 5, "subscribers": 1, "profile": "paper", "clients": 1}, "no clients"),
+        ({"nodes": 1, "subscribers": 1}, "2 origins"),
+        ({"nodes": 5, "subscribers": 1, "run": "a/b"}, "a run is called"),
+        ({"nodes": 5, "subscribers": 1, "down": -1}, "up for an epoch"),
+    ],
+)
+def test_what_makes_no_network_is_refused(wrong, told):
+    with pytest.raises(TracesError, match=told):
+        Asked(**wrong)
+
+
+@pytest.mark.spark
+@EACH
+def test_rows_do_not_depend_on_partitions(spark, asked, monkeypatch):
+    from hushcast_analytics.generator import generate as jobs
+
+    for make, schema in ((observations, OBSERVATIONS), (truths, TRUTHS)):
+        made = make(spark, asked)
+        assert made.schema == schema
+        rows = Counter(map(str, made.collect()))
+        monkeypatch.setattr(jobs, "ROWS_A_TASK", 200)
+        monkeypatch.setattr(jobs, "ROWS_A_PIECE", 200)
+        again = make(spark, asked)
+        assert again.rdd.getNumPartitions() > made.rdd.getNumPartitions()
+        assert Counter(map(str, again.collect())) == rows
+        monkeypatch.undo()
+
+
+@pytest.mark.spark
+def test_runs_lie_beside_each_other_and_are_not_made_twice(spark, tmp_path):
+    out = str(tmp_path / "out")
+    first = generate(spark, SMALL, out)
+    second = generate(spark, Asked(**{**vars(SMALL), "seed": 2, "run": "two"}), out)
+    assert first.observations.select("message").distinct().count() == 61
+    shared = first.observations.select("message").dropna().intersect(second.observations.select("message"))
+    assert shared.count() == 0
+    assert first.rejected.count() == 0
+    with pytest.raises(TracesError, match="a run generated already"):
+        generate(spark, SMALL, out)

@@ -1,0 +1,114 @@
+"""The generator's networks are those of the in-process testnet.
+
+A network has one value of each statistic. Twelve generated ones give its mean and spread, and the simulated
+one's value has to lie within the interval for one more draw of the same law, at four standard deviations.
+"""
+
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from hushcast_analytics.generator.asked import Asked
+from hushcast_analytics.generator.publications import numbers
+from hushcast_analytics.generator.rows import Rows
+from hushcast_testnet.simulation import Scenario, simulate
+
+pytestmark = pytest.mark.network
+
+RELAYS, GENERATED = 200, 12
+SIZES = {"hardened": (10, 150), "paper": (4, 60)}  # subscribers and publications
+
+
+def simulated(directory, profile, seed):
+    subscribers, publications = SIZES[profile]
+    origins = Asked(RELAYS, subscribers, profile=profile).behaviour.origins
+    simulate(
+        Scenario(
+            RELAYS, subscribers, publications, profile=profile, origins=origins, seed=seed, traces=directory
+        )
+    )
+    return tuple(
+        pd.DataFrame(json.loads(line) for file in directory.glob(f"*.{kind}.jsonl") for line in file.open())
+        for kind in ("observations", "truth")
+    )
+
+
+def generated(profile, seed):
+    subscribers, publications = SIZES[profile]
+    asked = Asked(RELAYS, subscribers, publications=publications, profile=profile, seed=seed)
+    rows, message = Rows(asked), np.array(numbers(asked, 0, 0))
+    seen = [*rows.seen_of_rosters(0), *rows.seen_of_messages(0, 0, message)]
+    told = [*rows.truth_of_presence(0), *rows.truth_of_messages(0, 0, message)]
+    for subscriber in range(subscribers):
+        seen += rows.seen_of_install(0, 0, subscriber)
+        told += rows.truth_of_install(0, 0, subscriber)
+    return tuple(pa.Table.from_batches(batches).to_pandas() for batches in (seen, told))
+
+
+def gini(values):
+    values = np.sort(values)
+    count = len(values)
+    return float(((2 * np.arange(1, count + 1) - count - 1) * values).sum() / (count * values.sum()))
+
+
+def statistics(observations, truths):
+    publications = (truths.kind == "published").sum()
+    relays = truths[(truths.kind == "started") & (truths.role == "relay")].node
+    sent = observations[observations.kind == "sent"]
+    received = observations[(observations.kind == "received")]
+    inside = received[received.previous.notna()]
+    load = sent.groupby("node").size().reindex(relays, fill_value=0)
+    links = inside.groupby("node").previous.nunique().reindex(relays, fill_value=0)
+    outcomes = received.outcome.value_counts()
+    per_message = sent.groupby("message").size()
+    return {
+        "transmissions a publication": len(sent) / publications,
+        "their spread": per_message.std(),
+        "deliveries": (truths.kind == "delivered").sum(),
+        "drops": (observations.kind == "drop").sum(),
+        "gini of load": gini(load.to_numpy()),
+        "greatest load": load.max(),
+        "idle relays": (load == 0).sum(),
+        "previous hops a relay": links.mean(),
+        "most previous hops": links.max(),
+        "labels in trails": inside.popcount.mean() / 14,
+        "relays passed by what is sent on": inside[inside.outcome == "forwarded"].popcount.mean() / 14,
+        **{name: outcomes.get(name, 0) for name in ("forwarded", "duplicate", "loop", "unrouted")},
+    }
+
+
+def shapes(observations, truths):
+    """What the planner's law fixes, whatever the seed."""
+    installed = observations[observations.kind == "installed"]
+    seats = sorted(zip(installed.children, installed.elements, installed.previous.notna(), strict=True))
+    trees = truths[truths.kind == "installed"]
+    paths = []
+    for tree in trees.tree:
+        above = dict(tree)
+        for relay in above:
+            length, at = 1, above[relay]
+            while at is not None:
+                length, at = length + 1, above[at]
+            paths.append(length)
+    kinds = observations[observations.kind.isin(["parcel", "installed", "passed"])].kind.value_counts()
+    parcels = observations[observations.kind == "parcel"]
+    sizes = sorted(zip(parcels["size"], parcels.children, strict=True))
+    return seats, sorted(paths), dict(kinds), sizes
+
+
+@pytest.mark.parametrize("profile", sorted(SIZES))
+def test_generated_networks_are_like_simulated_ones(profile, tmp_path):
+    ours = [generated(profile, seed) for seed in range(GENERATED)]
+    theirs = simulated(tmp_path / "traces", profile, 7)
+    assert shapes(*theirs) == shapes(*ours[0])
+    values = pd.DataFrame([statistics(*one) for one in ours])
+    off = {}
+    for name, value in statistics(*theirs).items():
+        mean, spread = values[name].mean(), values[name].std()
+        if abs(value - mean) > 4 * spread * math.sqrt(1 + 1 / GENERATED) + 1e-9:
+            off[name] = (value, mean, spread)
+    assert not off

@@ -1,0 +1,113 @@
+"""The network's own figures agree with a plain recount of the same trace files."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from recount import recount
+
+from hushcast_analytics import network
+from hushcast_analytics.reading import Traces, keep, load, read_lines
+from hushcast_testnet.simulation import Scenario, simulate
+
+pytestmark = [pytest.mark.spark, pytest.mark.network]
+
+WITHIN = 180  # seconds for each step of a testnet; other work may share the machine
+SCENARIOS = [
+    Scenario(nodes=40, subscribers=5, publications=30, topics=2, origins=2),
+    Scenario(nodes=40, subscribers=4, publications=12, topics=2, profile="paper"),
+]
+
+
+def agrees(traces: Traces, directory: Path) -> None:
+    expected = recount(directory)
+    (row,) = network.summary(traces).collect()
+    found = row.asDict()
+    found.pop("run")
+    assert found.pop("to_ideal") == pytest.approx(expected["transmissions"] / expected["ideal"], rel=1e-12)
+    for name, value in found.items():
+        assert value == pytest.approx(expected[name], rel=1e-12), name
+    lengths = {row.length: row["count"] for row in network.path_lengths(traces).collect()}
+    assert lengths == expected["lengths"]
+    latencies = {row.quantile: row.seconds for row in network.latencies(traces).collect()}
+    assert latencies == pytest.approx(expected["latencies"], rel=1e-12)
+
+
+@pytest.fixture(params=SCENARIOS, ids=lambda scenario: scenario.profile)
+def simulated(request, tmp_path) -> Iterator[tuple[Path, object]]:
+    directory = tmp_path / "simulated"
+    scenario = request.param
+    result = simulate(Scenario(**{**vars(scenario), "traces": directory}))
+    return directory, result
+
+
+def test_figures_of_a_simulation_agree_with_a_recount_and_with_the_simulation(spark, simulated, tmp_path):
+    directory, result = simulated
+    keep(read_lines(spark, str(directory)), str(tmp_path / "tables"))
+    traces = load(spark, str(tmp_path / "tables"))
+    assert traces.rejected.count() == 0
+    agrees(traces, directory)
+    (row,) = network.summary(traces).collect()
+    assert (row.pairs, row.delivered) == (result.pairs, result.delivered)
+    assert (row.transmissions, row.ideal) == (result.transmissions, result.ideal)
+    assert row.relays == result.nodes
+    assert row.completeness == 1.0
+    assert row.excess == 0.0
+
+
+def test_declared_columns(spark, simulated):
+    traces = read_lines(spark, str(simulated[0]))
+    for job, schema in (
+        (network.pairs, network.PAIRS),
+        (network.path_lengths, network.LENGTHS),
+        (network.latencies, network.LATENCIES),
+        (network.loads, network.LOADS),
+        (network.summary, network.SUMMARY),
+    ):
+        made = job(traces).schema
+        assert [(field.name, field.dataType) for field in made.fields] == [
+            (field.name, field.dataType) for field in schema.fields
+        ]
+
+
+@pytest.mark.processes
+def test_figures_of_real_daemons_agree_with_a_recount(spark, tmp_path):
+    directory = tmp_path / "testnet"
+    place = ("--dir", str(directory))
+
+    def hushcast(*words: str) -> list[str]:
+        return [sys.executable, "-m", "hushcast_cli.main", *words]
+
+    def socket(name: str) -> tuple[str, str]:
+        return "--socket", str(directory / "nodes" / name / "control.sock")
+
+    up = hushcast("testnet", "up", *place, "--nodes", "5", "--clients", "2", "--transport", "tcp")
+    subprocess.run(up, check=True, timeout=WITHIN)
+    try:
+        listen = hushcast(
+            "subscribe", "weather", *socket("client-1"), "--count", "6", "--timeout", str(WITHIN)
+        )
+        with subprocess.Popen([*listen, "--json"], stdout=subprocess.PIPE, text=True) as listening:
+            assert "subscribed" in listening.stdout.readline()
+            for number in range(6):
+                name = ("client-2", "relay-1")[number % 2]
+                publish = hushcast("publish", "weather", f"day {number}", *socket(name))
+                subprocess.run(publish, check=True, timeout=WITHIN)
+            assert listening.wait(WITHIN) == 0
+    finally:
+        subprocess.run(hushcast("testnet", "down", *place), check=True, timeout=WITHIN)
+    traces = directory / "traces"
+    # One that was killed in the middle of a line, and one of an older program.
+    with next(traces.glob("relay-1*.observations.jsonl")).open("a") as file:
+        file.write('{"schema":1,"node":"aa"}\n{"schema":2,"node":"bb","ti')
+    keep(read_lines(spark, str(traces)), str(tmp_path / "tables"))
+    kept = load(spark, str(tmp_path / "tables"))
+    assert sorted(row.reason for row in kept.rejected.collect()) == [
+        "not one record in JSON",
+        "schema version 1 instead of 2",
+    ]
+    agrees(kept, traces)
+    (row,) = network.summary(kept).collect()
+    assert (row.publications, row.delivered, row.relays) == (6, 6, 5)

@@ -1,0 +1,74 @@
+"""`hushcast traces`: what it needs is said in one line, and nobody else loads it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from hushcast_cli import spark
+from hushcast_cli.main import cli, run
+
+GENERATE = ["traces", "generate", "--nodes", "5", "--subscribers", "1", "--publications", "1"]
+
+
+@pytest.fixture
+def empty_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    return tmp_path
+
+
+def test_without_java_one_line_says_what_to_install(empty_path, capsys):
+    assert run([*GENERATE, "--out", str(empty_path / "out")]) == 1
+    told = capsys.readouterr().err.splitlines()
+    assert [line for line in told if line.startswith("hushcast: ")] == told
+    assert len(told) == 1
+    assert "openjdk-17-jre-headless" in told[0]
+
+
+def test_java_home_is_java_enough(empty_path, monkeypatch):
+    (empty_path / "bin").mkdir()
+    (empty_path / "bin" / "java").touch()
+    monkeypatch.setenv("JAVA_HOME", str(empty_path))
+    assert spark._has_java()
+
+
+@pytest.mark.parametrize("name", ["pyspark", "pandas", "pyarrow", "matplotlib"])
+def test_without_the_extra_one_line_says_what_to_install(name, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(spark, "find_spec", lambda asked: None if asked == name else object())
+    assert run([*GENERATE, "--out", str(tmp_path / "out")]) == 1
+    (told,) = capsys.readouterr().err.splitlines()
+    assert f"this needs {name}" in told
+    assert "hushcast[analytics]" in told
+
+
+def test_neither_the_command_line_nor_the_daemon_loads_spark():
+    program = (
+        "import sys, hushcast_cli.main, hushcast_cli.traces, hushcast_cli.spark, hushcast_node.run,"
+        " hushcast_directory.run, hushcast_testnet.simulation;"
+        " print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "hushcast_node" in loaded
+    assert loaded.isdisjoint({"pyspark", "py4j", "pandas", "pyarrow", "numpy", "hushcast_analytics"})
+
+
+@pytest.mark.spark
+def test_a_network_is_made_and_not_twice(tmp_path):
+    # In processes of their own: the session of the other tests would end with the command's.
+    command = [sys.executable, "-m", "hushcast_cli.main", *GENERATE, "--out", str(tmp_path / "out"), "--json"]
+    made = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert json.loads(made.stdout) == {"run": "generated", "observations": 25, "truths": 10}
+    again = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert again.returncode == 2
+    assert "a run generated already" in again.stderr.splitlines()[-1]
+
+
+def test_help_shows_without_spark(empty_path):
+    assert CliRunner().invoke(cli, ["traces", "generate", "--help"]).exit_code == 0
