@@ -53,7 +53,7 @@ testnet.add_command(watch)
 @click.option(
     "--breakable",
     is_flag=True,
-    help="Let `testnet chaos` set clocks wrong and, with --transport tcp, break connections.",
+    help="Let `testnet chaos` set clocks wrong and, on tcp and in containers, break connections.",
 )
 @click.option(
     "--backend",

@@ -26,6 +26,9 @@ from hushcast_runtime.tor.transport import TorTransport
 from hushcast_runtime.transports.base import Transport
 from hushcast_runtime.transports.tcp import TcpTransport
 
+# The kernel tells of locks a page at a time, and passes over some if others go meanwhile.
+_LOOKS = 3
+
 log = structlog.get_logger("process")
 
 Work = Callable[[trio.Nursery], Awaitable[None]]
@@ -151,10 +154,11 @@ def holder(state: Path) -> int | None:
         pid = (state / "lock").read_text().strip()
     except FileNotFoundError:
         return None
-    for line in Path("/proc/locks").read_text().splitlines():
-        fields = line.split()
-        if fields[1] == "FLOCK" and fields[5].endswith(f":{inode}") and _calls_itself(fields[4], pid):
-            return int(fields[4])
+    for _ in range(_LOOKS):
+        for line in Path("/proc/locks").read_text().splitlines():
+            fields = line.split()
+            if fields[1] == "FLOCK" and fields[5].endswith(f":{inode}") and _calls_itself(fields[4], pid):
+                return int(fields[4])
     return None
 
 

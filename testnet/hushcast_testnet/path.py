@@ -26,7 +26,7 @@ from hushcast_protocol.addresses import parse_address, split
 from hushcast_protocol.errors import HushcastError
 from hushcast_runtime.files import write_private
 from hushcast_runtime.transports.base import TransportError
-from hushcast_runtime.transports.streams import LOOPBACK
+from hushcast_runtime.transports.streams import LOOPBACK, listen_on_socket
 from hushcast_testnet.processes import Process
 
 PORT_FILE, CONTROL = "port", "control.sock"
@@ -42,6 +42,7 @@ class Weather(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What happens to everything that one daemon sends and receives."""
 
     host: str
+    """The daemon: its loopback address, or in containers its name."""
     cut: bool = False
     delay: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     """Seconds one way; each chunk takes up to half as much again."""
@@ -76,7 +77,7 @@ class _Reset(Exception):
 
 
 @dataclass(frozen=True)
-class _End:
+class End:
     """One end of a connection: its stream and the daemon behind it."""
 
     stream: trio.SocketStream
@@ -107,10 +108,10 @@ class PathRelay:
                 await trio.sleep(2 * self._delay(source, host))
                 async with await trio.open_tcp_stream(host, port) as onward:
                     await stream.send_all(b"\n")
-                    await self._join(_End(stream, source), _End(onward, host))
-                    await self._pass(source, host)  # nor does the end of a connection get through
+                    await self.join(End(stream, source), End(onward, host))
 
-    async def _join(self, one: _End, other: _End) -> None:
+    async def join(self, one: End, other: End) -> None:
+        """Pass everything on between two ends until either has ended."""
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._pump, one, other)
@@ -120,8 +121,9 @@ class PathRelay:
                 end.stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         except* (trio.BrokenResourceError, trio.ClosedResourceError):
             pass  # either side is gone, and the other hears of it by our closing
+        await self._pass(one.host, other.host)  # nor does the end of a connection get through a cut
 
-    async def _pump(self, source: _End, sink: _End) -> None:
+    async def _pump(self, source: End, sink: End) -> None:
         arrivals, departures = trio.open_memory_channel[tuple[float, bytes]](_IN_FLIGHT)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._deliver, departures, source.host, sink)
@@ -131,7 +133,7 @@ class PathRelay:
                     await arrivals.send((due, chunk))
 
     async def _deliver(
-        self, chunks: trio.MemoryReceiveChannel[tuple[float, bytes]], source: str, sink: _End
+        self, chunks: trio.MemoryReceiveChannel[tuple[float, bytes]], source: str, sink: End
     ) -> None:
         async for due, chunk in chunks:
             if due > trio.current_time():
@@ -172,6 +174,17 @@ async def _asked(stream: trio.SocketStream) -> tuple[str, int]:
 async def serve(home: Path) -> None:
     """Run a relay until cancelled; its port and its control socket are told in `home`."""
     relay = PathRelay(random.Random())  # noqa: S311 - weather, not secrets
+    doors = await trio.open_tcp_listeners(0, host=LOOPBACK)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(trio.serve_listeners, relay.carry, doors)
+        await nursery.start(hear_of_weather, relay, home / CONTROL)
+        write_private(home / PORT_FILE, str(doors[0].socket.getsockname()[1]).encode())
+
+
+async def hear_of_weather(
+    relay: PathRelay, control: Path, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+) -> None:
+    """Listen at a control socket for what is to happen to daemons, until cancelled."""
 
     async def listen(stream: trio.SocketStream) -> None:
         async with stream:
@@ -181,14 +194,9 @@ async def serve(home: Path) -> None:
                     relay.set(msgspec.json.decode(line, type=Weather))
                     await lines.write(b"{}")
 
-    control = trio.socket.socket(trio.socket.AF_UNIX, trio.socket.SOCK_STREAM)
-    await control.bind(str(home / CONTROL))
-    control.listen()
-    doors = await trio.open_tcp_listeners(0, host=LOOPBACK)
-    async with trio.open_nursery() as nursery:
-        await nursery.start(trio.serve_listeners, relay.carry, doors)
-        await nursery.start(trio.serve_listeners, listen, [trio.SocketListener(control)])
-        write_private(home / PORT_FILE, str(doors[0].socket.getsockname()[1]).encode())
+    listener = await listen_on_socket(control)
+    task_status.started()
+    await trio.serve_listeners(listen, [listener])
 
 
 if __name__ == "__main__":

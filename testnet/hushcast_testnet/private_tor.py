@@ -27,7 +27,6 @@ from hushcast_testnet.tor_network import PreparedNetwork, TorClient, TorNode
 _NAME = "tor "  # before a node's name, in the name of its process
 _LAUNCH_WITHIN = 15.0  # seconds from running tor to its pid file; measured 0.02
 _LOOK_EVERY = 0.05  # seconds between looks at files of processes that report nowhere else
-_VOTE_LEAD = 5  # seconds from telling the authorities when to vote to the consensus; voting takes 4
 _VOTE_LATER = 200  # seconds; keeps authorities from voting before they are told to
 _OFFSET = "TestingV3AuthVotingStartOffset"
 
@@ -73,6 +72,9 @@ async def start(directory: Path, clients: int = 1, progress: Progress = _ignore)
 class Starter(Protocol):
     """Starts the tor of one node, and has it read its torrc again."""
 
+    vote_lead: int
+    """Seconds from telling the authorities when to vote to the consensus; voting itself takes 4."""
+
     async def launch(self, node: TorNode) -> None:
         """Start one node; raise `TransportError` if it does not start."""
 
@@ -95,7 +97,7 @@ async def start_in_order(prepared: PreparedNetwork, starter: Starter, progress: 
     for node in prepared.authorities:
         await _until(lambda node=node: _descriptors(node) >= len(nodes))  # type: ignore[misc]
     progress(40, "voting")
-    _vote_in(prepared, _VOTE_LEAD)
+    _vote_in(prepared, starter.vote_lead)
     await starter.reload(prepared.authorities)
     for node in prepared.authorities:
         await _until((node.directory / "data" / "cached-microdesc-consensus").exists)
@@ -110,6 +112,8 @@ async def start_in_order(prepared: PreparedNetwork, starter: Starter, progress: 
 
 class _Processes:
     """Implements `Starter` with processes of this machine."""
+
+    vote_lead = 5
 
     def __init__(self) -> None:
         self.started: dict[TorNode, Process] = {}

@@ -44,7 +44,7 @@ def up(
 
         if transport != "tor":
             raise UsageError("containers have no loopback in common: their transport is tor")
-        ground = ContainerGround(directory)
+        ground = ContainerGround(directory, breakable)
     else:
         ground = ProcessGround(directory, transport, breakable)
     builder = Builder(directory, ground, epoch_seconds, breakable, progress)
@@ -118,6 +118,8 @@ async def _stop(testnet: Testnet, progress: Progress) -> None:
     if testnet.containers is not None:
         progress("removing the containers")
         await testnet.containers.remove()
+        if testnet.path is not None:
+            await processes.stop([testnet.path.process])
         return
     running = []
     for member in testnet.members:

@@ -1,14 +1,16 @@
-"""Faults upon daemons in containers, brought about by the engine and, for packets, by the kernel."""
+"""Faults upon daemons in containers: by the engine, and for packets by the kernel or a relay."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from hushcast_runtime.transports.base import TransportError
 from hushcast_testnet.chaos.breaker import set_clock
 from hushcast_testnet.chaos.plan import KINDS, Fault, Kind
 from hushcast_testnet.containers.compose import Containers
 from hushcast_testnet.inventory import Testnet
+from hushcast_testnet.path import Weather, set_weather
 
 _PACKETS: tuple[Kind, ...] = ("delay", "lose")
 _DEVICE = "eth0"  # of a tor, the one way in and out of its daemon
@@ -19,17 +21,23 @@ async def container_breaker(testnet: Testnet) -> ContainerBreaker:
     assert testnet.containers is not None
     breaker = ContainerBreaker(testnet, testnet.containers)
     lacking: tuple[Kind, ...] = () if testnet.breakable else ("skew",)
-    if not await breaker.has_netem():
+    breaker.netem = await breaker.has_netem()
+    if not breaker.netem and testnet.path is None:
         lacking += _PACKETS
     breaker.kinds = [kind for kind in KINDS if kind not in lacking]
     return breaker
 
 
 class ContainerBreaker:
-    """Implements `Breaker`. A daemon is cut off, delayed and made lossy at the network of its own tor."""
+    """Implements `Breaker`. A daemon is cut off, delayed and made lossy at the network of its own tor.
+
+    Without netem, it is delayed and made lossy by the relay between it and its tor.
+    """
 
     def __init__(self, testnet: Testnet, containers: Containers) -> None:
         self.kinds: Sequence[Kind] = ()
+        self.netem = False
+        self._path = testnet.path
         self._containers = containers
         self._engine = containers.engine
         self._members = {member.name: member for member in testnet.members}
@@ -55,9 +63,15 @@ class ContainerBreaker:
             case "cut":
                 await self._engine.run("network", "disconnect", self._containers.network, tor)
             case "delay":
-                await self._shape(tor, "add", "delay", f"{fault.amount * 1000:.0f}ms")
+                if self.netem:
+                    await self._shape(tor, "add", "delay", f"{fault.amount * 1000:.0f}ms")
+                else:
+                    await self._relay(Weather(fault.target, delay=fault.amount))
             case "lose":
-                await self._shape(tor, "add", "loss", f"{fault.amount * 100:.1f}%")
+                if self.netem:
+                    await self._shape(tor, "add", "loss", f"{fault.amount * 100:.1f}%")
+                else:
+                    await self._relay(Weather(fault.target, loss=fault.amount))
 
     async def end(self, fault: Fault) -> None:
         """Undo what `begin` did."""
@@ -74,7 +88,14 @@ class ContainerBreaker:
                 address = ["--ip", self._containers.addresses[f"{fault.target}-tor"]]
                 await self._engine.run("network", "connect", *address, self._containers.network, tor)
             case "delay" | "lose":
-                await self._shape(tor, "del")
+                if self.netem:
+                    await self._shape(tor, "del")
+                else:
+                    await self._relay(Weather(fault.target))
+
+    async def _relay(self, weather: Weather) -> None:
+        assert self._path is not None
+        await set_weather(Path(self._path.control), weather)
 
     async def _shape(self, tor: str, verb: str, *how: str) -> None:
         netem = ["netem", *how] if how else []

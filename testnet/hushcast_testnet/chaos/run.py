@@ -58,7 +58,7 @@ def run_chaos(directory: Path, chaos: Chaos, progress: Progress = lambda text: N
         if kind not in breaker.kinds:
             raise UsageError(
                 f"this testnet cannot suffer {kind}: `testnet up --breakable` makes one that can; cut, delay "
-                "and lose need --transport tcp, or --backend containers and, but for cut, a kernel with netem"
+                "and lose need --transport tcp or --backend containers, too"
             )
     return trio.run(_Run(directory.absolute(), testnet, breaker, chaos, progress).run)
 

@@ -2,7 +2,8 @@
 
 Directories of the testnet have the same path inside as outside, so that configurations, sockets and traces
 are the same in every backend. A daemon has no network at all: its tor, in the next container, reaches it and
-is reached by Unix sockets in a directory that these two share. Tors have one network, without a way out.
+is reached by Unix sockets in a directory that these two share, or, in a breakable testnet, that a relay
+mirrors from one to the other. Tors have one network, without a way out.
 """
 
 from __future__ import annotations
@@ -61,11 +62,11 @@ class Frame:
 
 @dataclass(frozen=True)
 class Tor:
-    """A tor: its torrc, and the directories that it sees."""
+    """A tor: its torrc, and the directories that it sees, with the paths at which it does."""
 
     name: str
     torrc: Path
-    directories: tuple[Path, ...]
+    directories: dict[Path, Path]
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ class Daemon:
     name: str
     module: str
     config: Path
-    directories: tuple[Path, ...]
+    directories: dict[Path, Path]
 
 
 def compose(frame: Frame, subnet: str, tors: Iterable[Tor], daemons: Iterable[Daemon]) -> str:
@@ -98,7 +99,7 @@ def compose(frame: Frame, subnet: str, tors: Iterable[Tor], daemons: Iterable[Da
     return json.dumps({"services": services, "networks": {_NETWORK: ways}}, indent=2)  # JSON is YAML, too
 
 
-def _service(frame: Frame, name: str, command: list[str], directories: tuple[Path, ...]) -> dict[str, Any]:
+def _service(frame: Frame, name: str, command: list[str], directories: dict[Path, Path]) -> dict[str, Any]:
     return {
         "image": frame.image,
         "container_name": frame.containers.name(name),
@@ -108,5 +109,5 @@ def _service(frame: Frame, name: str, command: list[str], directories: tuple[Pat
         "security_opt": ["no-new-privileges"],
         "read_only": True,
         "tmpfs": ["/tmp"],  # noqa: S108 - the container's own
-        "volumes": [f"{directory}:{directory}" for directory in directories],
+        "volumes": [f"{outside}:{inside}" for outside, inside in directories.items()],
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,12 +14,15 @@ import msgspec
 from hushcast_protocol.errors import UsageError
 from hushcast_runtime.files import private_directory, write_private
 from hushcast_runtime.transports.base import TransportError
-from hushcast_testnet import private_tor, tor_network
+from hushcast_testnet import private_tor, processes, tor_network
 from hushcast_testnet.builder import Keep, Progress, last_line, quoted
+from hushcast_testnet.containers import doors
 from hushcast_testnet.containers.compose import Containers, Daemon, Frame, Tor, compose
+from hushcast_testnet.containers.doors import PAIRS_FILE, Pair
 from hushcast_testnet.containers.engine import find_engine
 from hushcast_testnet.containers.image import require_image
 from hushcast_testnet.inventory import Member, Transport, deadline
+from hushcast_testnet.path import CONTROL, PathProcess
 from hushcast_testnet.tor_network import PreparedNetwork, TorNode
 
 TOR_WITHIN = 300.0  # seconds for the private Tor network, containers included
@@ -31,8 +35,9 @@ MAX_NAMES = 200  # daemons; a network of 254 addresses has a tor for each, and e
 class ContainerGround:
     """Implements `Ground` with docker or podman."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, breakable: bool) -> None:
         self.transport: Transport = "tor"
+        self._breakable = breakable
         self._directory = directory
         self._containers: Containers | None = None
 
@@ -53,11 +58,17 @@ class ContainerGround:
 
         ports = range(_PORT, _PORT + tor_network.ports_needed(0))
         network = await tor_network.prepare(self._directory / "tor", ports, 0, address)
-        tors = [Tor(n.name, n.directory / "torrc", (n.directory,)) for n in network.nodes]
-        sidecars = [self._sidecar(name, network) for name in names]
-        for node in sidecars:
+        tors = [Tor(n.name, n.directory / "torrc", {n.directory: n.directory}) for n in network.nodes]
+        sidecars = {name: self._sidecar(name, network) for name in names}
+        for name, node in sidecars.items():
             address(node.name)
-            tors.append(Tor(node.name, node.directory / "torrc", (node.directory, _doors(node.directory))))
+            tors.append(
+                Tor(
+                    node.name,
+                    node.directory / "torrc",
+                    {node.directory: node.directory, self._tor_doors(name): _doors(node.directory)},
+                )
+            )
         containers = Containers(engine, project, str(self._directory / FILE), addresses)
         private_directory(self._directory / "traces")
         frame = Frame(containers, image, f"{os.getuid()}:{os.getgid()}")
@@ -67,19 +78,37 @@ class ContainerGround:
         progress(f"making {len(tors) + len(names)} containers")
         await engine.compose(Path(containers.file), project, "up", "--no-start")
         self._containers = containers
+        if self._breakable:
+            await self._start_relay(names, keep)
 
         def report(percent: int, summary: str) -> None:
             progress(f"private Tor network: {percent} %, {summary}")
 
         with deadline(TOR_WITHIN, "the private Tor network is not ready in time"):
-            whole = replace(network, client_nodes=tuple(sidecars))
+            whole = replace(network, client_nodes=tuple(sidecars.values()))
             await private_tor.start_in_order(whole, _ContainerStarter(containers), report)
+
+    async def _start_relay(self, names: Sequence[str], keep: Keep) -> None:
+        home = private_directory(self._directory / "path")
+        pairs = [
+            Pair(name, str(_doors(self._home(name) / "config.toml")), str(self._tor_doors(name)))
+            for name in names
+        ]
+        write_private(home / PAIRS_FILE, msgspec.json.encode(pairs))
+        command = [sys.executable, "-m", doors.__name__, str(home)]
+        process = await processes.launch("path", command, home / "log")
+        keep(path=PathProcess(process, "", str(home / CONTROL)))
+
+    def _tor_doors(self, name: str) -> Path:
+        """Return the directory of doors as tor sees it: another than the daemon's if a relay is between."""
+        beside = "tor-doors" if self._breakable else "doors"
+        return private_directory(self._home(name) / beside)
 
     def _sidecar(self, name: str, network: PreparedNetwork) -> TorNode:
         node = tor_network.make_node(private_directory(self._home(name)), f"{name}-tor")
-        doors = private_directory(_doors(node.directory))
-        snippet = network.snippet.read_text() + f"CookieAuthFile {doors / 'cookie'}\n"
-        tor_network.write_client(node, snippet, f"unix:{doors / 'control'}", f"unix:{doors / 'socks'}")
+        own = private_directory(_doors(node.directory))
+        snippet = network.snippet.read_text() + f"CookieAuthFile {own / 'cookie'}\n"
+        tor_network.write_client(node, snippet, f"unix:{own / 'control'}", f"unix:{own / 'socks'}")
         return node
 
     def _home(self, name: str) -> Path:
@@ -88,7 +117,8 @@ class ContainerGround:
     def _daemon(self, name: str) -> Daemon:
         home = self._home(name)
         module = "hushcast_directory" if name == "directory" else "hushcast_node"
-        return Daemon(name, module, home / "config.toml", (home, self._directory / "traces"))
+        traces = self._directory / "traces"
+        return Daemon(name, module, home / "config.toml", {home: home, traces: traces})
 
     def place(self, member: Member) -> Member:
         """Name its container."""
@@ -97,9 +127,9 @@ class ContainerGround:
 
     def settings(self, member: Member) -> list[str]:
         """Return the section `[tor]`: Unix sockets alone."""
-        doors = _doors(Path(member.config))
-        ways = [f"control = {quoted(f'unix:{doors}/control')}", f"socks = {quoted(f'unix:{doors}/socks')}"]
-        return ["[tor]", 'mode = "system"', *ways, f"services = {quoted(doors)}"]
+        own = _doors(Path(member.config))
+        ways = [f"control = {quoted(f'unix:{own}/control')}", f"socks = {quoted(f'unix:{own}/socks')}"]
+        return ["[tor]", 'mode = "system"', *ways, f"services = {quoted(own)}"]
 
     def testnet_settings(self, member: Member) -> list[str]:
         """Return nothing: the path is the engine's own."""
@@ -130,6 +160,10 @@ def _doors(beside: Path) -> Path:
 class _ContainerStarter:
     """Implements `private_tor.Starter`."""
 
+    vote_lead = (
+        20  # an engine on a busy machine takes seconds for a signal, and the next vote is minutes later
+    )
+
     def __init__(self, containers: Containers) -> None:
         self._containers = containers
 
@@ -137,5 +171,5 @@ class _ContainerStarter:
         await self._containers.start(node.name)
 
     async def reload(self, nodes: Sequence[TorNode]) -> None:
-        for node in nodes:
-            await self._containers.engine.run("kill", "--signal", "HUP", self._containers.name(node.name))
+        names = [self._containers.name(node.name) for node in nodes]
+        await self._containers.engine.run("kill", "--signal", "HUP", *names)
