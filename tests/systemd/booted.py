@@ -20,7 +20,7 @@ WITHIN = 120.0  # seconds; other work may share the machine
 EPOCH = 20  # seconds
 _PROGRAMS = ("podman", "runc", "debootstrap", "dpkg-deb")
 _ENVIRONMENT = os.environ | {
-    "CONTAINERS_CONF": str(ROOT / "tools" / "containers.conf"),
+    "CONTAINERS_CONF": str(ROOT / "testnet" / "hushcast_testnet" / "containers" / "containers.conf"),
     "PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin",
 }
 
