@@ -7,6 +7,7 @@ import sys
 
 import click
 
+from hushcast_cli.analyze import analyze
 from hushcast_cli.completion import PROGRAM, VARIABLE, completion
 from hushcast_cli.daemons import check_config, directory, node
 from hushcast_cli.exits import ExitCode, report
@@ -54,6 +55,7 @@ for command in (
     check_config,
     testnet,
     traces,
+    analyze,
     completion,
 ):
     cli.add_command(command)
