@@ -7,6 +7,7 @@ import sys
 
 import click
 
+from hushcast_cli.analyze import analyze
 from hushcast_cli.completion import PROGRAM, VARIABLE, completion
 from hushcast_cli.coverage import coverage
 from hushcast_cli.daemons import check_config, directory, node
@@ -63,6 +64,7 @@ for command in (
     check_config,
     testnet,
     traces,
+    analyze,
     completion,
 ):
     cli.add_command(command)

@@ -24,6 +24,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         spark_local_dir=str(tmp_path_factory.mktemp("spark")),
         spark_sql_warehouse_dir=str(tmp_path_factory.mktemp("warehouse")),
         spark_driver_memory="2g",
+        # Little data and long plans: to compile them takes several times as long as to interpret them.
+        spark_sql_codegen_wholeStage="false",
+        spark_sql_codegen_factoryMode="NO_CODEGEN",
     )
     yield session
     session.stop()

@@ -19,7 +19,7 @@ from hushcast_node.doctor import FILES_NEEDED, LITTLE_ROOM, NO_ROOM, REACHED_WIT
 from hushcast_protocol.addresses import onion_address
 from hushcast_protocol.secrets import Seed
 from hushcast_runtime.config import JoinedNetworkSection, NodeSettings
-from hushcast_runtime.tor.bootstrap import TorState
+from hushcast_runtime.tor.watch import TorState
 from hushcast_runtime.transports.base import TransportError
 
 WELL = TorState(100, "Done", True)

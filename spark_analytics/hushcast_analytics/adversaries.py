@@ -1,0 +1,123 @@
+"""Adversaries: which relays collude, and their view: what their own daemons wrote, and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+Choice = Literal["random", "degree", "sybil"]
+
+
+@dataclass(frozen=True)
+class Adversary:
+    """Relays that work together (VB §4), in every epoch the same: one adversary for each of the `shares`.
+
+    `chosen` tells which: `random` ones, those with the highest `degree` (who exchange most with others), or a
+    `sybil` block (relays one after another in the order of their names, from a random one on). Names of
+    `clients` may be the adversary's, too. An `active` adversary knows what it published itself, and at which
+    relays: so it can drop messages at all of them and watch. One that has the `directory` knows all rosters;
+    one without it, those of epochs in which one of its own daemons took a roster.
+    """
+
+    shares: tuple[float, ...]
+    chosen: Choice = "random"
+    active: bool = False
+    directory: bool = True
+    clients: tuple[str, ...] = ()
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        if not self.shares or not all(0 <= share < 1 for share in self.shares):
+            raise ValueError(f"shares of colluding relays lie from 0 to below 1: {self.shares}")
+
+
+def colluders(adversary: Adversary, relays: DataFrame, observations: DataFrame) -> DataFrame:
+    """Return (run, node, share): for each share its floor(share · relays) relays of each run.
+
+    `relays` has the columns (run, node). The choice depends on the seed and on names, not on the order of
+    rows or on partitions; a larger share has the relays of a smaller one and more. `observations` are read
+    for `degree` alone, by which the adversary chose beforehand.
+    """
+    chance = F.xxhash64(F.lit(adversary.seed), "run", "node")
+    order: list[Column] = [chance, F.col("node")]
+    if adversary.chosen == "degree":
+        met = observations.where("kind in ('received', 'sent', 'installed')").select(
+            "run", "node", F.explode(F.array("previous", "next")).alias("peer")
+        )
+        degrees = (
+            met.where("peer is not null").groupBy("run", "node").agg(F.countDistinct("peer").alias("met"))
+        )
+        relays = relays.join(degrees, ["run", "node"], "left").fillna(0, ["met"])
+        order = [F.col("met").desc(), *order]
+    elif adversary.chosen == "sybil":
+        # A block that begins at a random place of the circle of names: those just above a random point.
+        start = F.substring(F.md5(F.concat(F.lit(f"{adversary.seed} "), "run")), 1, 16)
+        order = [F.col("node") < start, F.col("node")]
+    ranked = relays.select(
+        "run",
+        "node",
+        F.row_number().over(Window.partitionBy("run").orderBy(*order)).alias("place"),
+        F.count("*").over(Window.partitionBy("run")).alias("relays"),
+    )
+    within = F.col("place") <= F.floor(F.col("share") * F.col("relays"))
+    each = ranked.withColumn("share", F.explode(F.array(*(F.lit(share) for share in adversary.shares))))
+    return each.where(within).select("run", "node", "share")
+
+
+@dataclass(frozen=True)
+class View:
+    """All that an adversary goes by when it answers questions of one kind.
+
+    | field | columns |
+    |---|---|
+    | `observations` | those of its own daemons, as in `tables.OBSERVATIONS` |
+    | `members` | (run, node): its relays |
+    | `rosters` | (run, epoch, relay): public |
+    | `questions` | (run, trial, token): what it is asked about; what `token` is, the attack says |
+    | `candidates` | (run, candidate): whom it may name, all of them honest |
+    | `own` | (run, topic, message, origin): what it published itself; empty unless it is active |
+
+    `relays` and `depth` are public facts of the network: how many relays a roster lists, levels of a tree.
+    """
+
+    observations: DataFrame
+    members: DataFrame
+    rosters: DataFrame
+    questions: DataFrame
+    candidates: DataFrame
+    own: DataFrame
+    relays: int
+    depth: int
+
+
+def seen_by(observations: DataFrame, members: DataFrame) -> DataFrame:
+    """Return the observations that the adversary's own daemons wrote."""
+    return observations.join(F.broadcast(members), ["run", "node"], "left_semi")
+
+
+def published_by(truths: DataFrame, members: DataFrame) -> DataFrame:
+    """Return (run, topic, message, origin) of what the adversary's own daemons published: it knows that."""
+    own = truths.where("kind = 'published'").join(F.broadcast(members), ["run", "node"], "left_semi")
+    return own.select("run", "topic", "message", F.explode("origins").alias("origin"))
+
+
+def rosters_of(observations: DataFrame, adversary: Adversary, members: DataFrame) -> DataFrame:
+    """Return (run, epoch, relay) of the rosters that the adversary has.
+
+    A roster is public and one daemon writes it down for all; with the directory, the adversary has each.
+    Without, it has those of the epochs in which one of its own daemons took a roster.
+    """
+    taken = observations.where("kind = 'roster'")
+    listed = (
+        taken.where("listed is not null")
+        .select("run", "epoch", F.explode("listed").alias("relay"))
+        .distinct()
+    )
+    if adversary.directory:
+        return listed
+    return listed.join(
+        seen_by(taken, members).select("run", "epoch").distinct(), ["run", "epoch"], "left_semi"
+    )

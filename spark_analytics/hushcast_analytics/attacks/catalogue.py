@@ -1,0 +1,56 @@
+"""The catalogue of attacks: what each names, and what it is asked of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from pyspark.sql import DataFrame
+
+from hushcast_analytics.adversaries import View
+from hushcast_analytics.attacks.linking import renewal_times, shared_mailbox
+from hushcast_analytics.attacks.presence import presence
+from hushcast_analytics.attacks.publishers import first_spy, origin_choice, timing
+from hushcast_analytics.attacks.structure import install_depth, parent_of_interior, predecessor
+from hushcast_analytics.attacks.subscriptions import dictionary, statistical_disclosure
+from hushcast_analytics.attacks.traffic import active_scan, traffic_share, trail_popcount
+
+Target = Literal["publisher", "subscriber", "subscription"]
+Subject = Literal["message", "author", "topic", "link", "participant"]
+
+
+@dataclass(frozen=True)
+class Attack:
+    """An attack: `subject` is what its trials are (`trials`), `target` what it takes from people.
+
+    `rule` is absent for the trained attack, which needs other trials to learn from.
+    """
+
+    name: str
+    target: Target
+    subject: Subject
+    rule: Callable[[View], DataFrame] | None
+
+
+ATTACKS = {
+    attack.name: attack
+    for attack in (
+        Attack("first-spy", "publisher", "message", first_spy),
+        Attack("origin-choice", "publisher", "author", origin_choice),
+        Attack("timing", "publisher", "author", timing),
+        Attack("parent-of-interior", "subscriber", "topic", parent_of_interior),
+        Attack("install-depth", "subscriber", "topic", install_depth),
+        Attack("trail-popcount", "subscriber", "topic", trail_popcount),
+        Attack("predecessor", "subscriber", "topic", predecessor),
+        Attack("traffic-share", "subscriber", "topic", traffic_share),
+        Attack("trained", "subscriber", "topic", None),
+        Attack("active-scan", "subscriber", "topic", active_scan),
+        Attack("presence", "subscriber", "topic", presence),
+        Attack("renewal-times", "subscriber", "link", renewal_times),
+        Attack("shared-mailbox", "subscriber", "link", shared_mailbox),
+        Attack("dictionary", "subscription", "participant", dictionary),
+        Attack("statistical-disclosure", "subscription", "participant", statistical_disclosure),
+    )
+}
+"""By name, in the order of the report."""

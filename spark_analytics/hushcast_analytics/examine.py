@@ -1,0 +1,150 @@
+"""Examining: one set of traces, one adversary, one attack after the other, each measured over all trials."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark import StorageLevel
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from hushcast_analytics.adversaries import Adversary, View, colluders, published_by, rosters_of
+from hushcast_analytics.attacks.catalogue import Attack, Subject
+from hushcast_analytics.attacks.trained import Learning, learn, trained
+from hushcast_analytics.measures import measured
+from hushcast_analytics.trials import Trials, participants, trials_of
+
+_EVERYTHING = Learning()
+
+
+@dataclass(frozen=True)
+class Case:
+    """Runs of one variant: their observations and truths, relays in a roster, levels of a tree.
+
+    `rosters` are those observations that write down rosters.
+    """
+
+    observations: DataFrame
+    truths: DataFrame
+    rosters: DataFrame
+    relays: int
+    depth: int
+
+
+def case_of(observations: DataFrame, truths: DataFrame) -> Case:
+    """Return traces with the two public facts read from them: most relays in a run, most levels."""
+    listed = participants(truths).where("role = 'relay'").groupBy("run").count()
+    relays = listed.agg(F.max("count")).first()
+    depth = truths.agg(F.max("depth")).first()
+    rosters = observations.where("kind = 'roster'")
+    return Case(
+        observations, truths, rosters, int((relays and relays[0]) or 0), int((depth and depth[0]) or 1)
+    )
+
+
+class Examination:
+    """An adversary's view of some traces, and the trials it is measured by.
+
+    For each share of colluding relays there is a copy of all runs, named `run@share`: one job does all.
+    """
+
+    def __init__(self, case: Case, adversary: Adversary, learning: Learning = _EVERYTHING) -> None:
+        """`learning` is what the trained attack looks at."""
+        self._learning = learning
+        self._case = case
+        people = participants(case.truths)
+        shares = F.explode(F.array(*(F.lit(share) for share in adversary.shares)))
+        clients = people.where(F.col("node").isin(*adversary.clients)).select(
+            "run", "node", shares.alias("share")
+        )
+        relays = people.where("role = 'relay'").select("run", "node")
+        theirs = colluders(adversary, relays, case.observations).unionByName(clients)
+        copies = kept(theirs.select("run", "node", _copy(F.col("share"))))
+        self._members = copies.select(F.col("copy").alias("run"), "node")
+        self._seen = kept(_renamed(case.observations.join(F.broadcast(copies), ["run", "node"])))
+        copied = case.truths.drop("tree").withColumn("share", shares)
+        self._truths = kept(_renamed(copied.select("*", _copy(F.col("share"))).drop("share")))
+        public = _renamed(
+            case.rosters.withColumn("share", shares).select("*", _copy(F.col("share"))).drop("share")
+        )
+        self._rosters = kept(rosters_of(public, adversary, self._members))
+        published = published_by(self._truths, self._members)
+        self._own = kept(published) if adversary.active else published.where("false")
+        self._trials: dict[Subject, Trials] = {}
+
+    def trials(self, subject: Subject) -> Trials:
+        """Return the trials of a subject."""
+        if subject not in self._trials:
+            tables = trials_of(subject, self._truths, self._members)
+            self._trials[subject] = Trials(*(kept(table) for table in vars(tables).values()))
+        return self._trials[subject]
+
+    def view(self, subject: Subject, until: int | None = None) -> View:
+        """Return what the adversary goes by; with `until`, by the end of that epoch."""
+        asked = self.trials(subject)
+        return View(
+            self._seen if until is None else self._seen.where(F.col("epoch") <= until),
+            self._members,
+            self._rosters if until is None else self._rosters.where(F.col("epoch") <= until),
+            asked.questions,
+            asked.candidates,
+            self._own,
+            self._case.relays,
+            self._case.depth,
+        )
+
+    def posterior(self, attack: Attack, until: int | None = None) -> DataFrame:
+        """Return what an attack believes; the trained one learns on half of the topics for the other half."""
+        view = self.view(attack.subject, until)
+        if attack.rule is not None:
+            return attack.rule(view)
+        learning = self._learning
+        halves = [self._half(view, half) for half in (0, 1)]
+        targets = self.trials(attack.subject).targets
+        first, second = (
+            trained(halves[half], learn(halves[1 - half], _in_half(targets, 1 - half), learning), learning)
+            for half in (0, 1)
+        )
+        return first.unionByName(second)
+
+    def measured(self, attacks: Sequence[Attack], until: int | None = None) -> DataFrame:
+        """Return each trial's measures (`measures.measured`) and `colluding`, of attacks of one subject."""
+        asked = self.trials(attacks[0].subject)
+        believed = [
+            kept(self.posterior(attack, until)).withColumn("attack", F.lit(attack.name)) for attack in attacks
+        ]
+        names = F.explode(F.array(*(F.lit(attack.name) for attack in attacks)))
+        posterior = reduce(DataFrame.unionByName, believed)
+        found = measured(
+            posterior, asked.targets.withColumn("attack", names), asked.trials.withColumn("attack", names)
+        )
+        share = F.substring_index("run", "@", -1).cast("double")
+        return found.withColumn("colluding", share)
+
+    @staticmethod
+    def _half(view: View, half: int) -> View:
+        questions = _in_half(view.questions, half)
+        return View(**{**view.__dict__, "questions": questions})
+
+
+def _copy(share: Column) -> Column:
+    return F.concat_ws("@", "run", share.cast("string")).alias("copy")
+
+
+def _renamed(table: DataFrame) -> DataFrame:
+    return table.withColumn("run", F.col("copy")).drop("copy")
+
+
+def kept(table: DataFrame) -> DataFrame:
+    """Return a table computed once and for all.
+
+    Its plan is cut off, too: plans that hold one another grow until planning takes longer than the work. Kept
+    as bytes: to weigh rows as objects, as Spark does before it keeps them so, takes as long as to make them.
+    """
+    return table.localCheckpoint(storageLevel=StorageLevel.MEMORY_AND_DISK)
+
+
+def _in_half(rows: DataFrame, half: int) -> DataFrame:
+    return rows.where(F.pmod(F.xxhash64("run", "trial"), F.lit(2)) == half)

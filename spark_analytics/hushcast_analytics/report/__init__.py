@@ -1,0 +1,1 @@
+"""The report: one page with what a person would look at first."""

@@ -1,0 +1,105 @@
+"""The summary: trials' measures as one figure each, with an interval, over all runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+Z = 1.959964  # of a two-sided 95 % interval
+MEANS = (
+    "bound",
+    "inverse_rank",
+    "ndcg",
+    "entropy_bits",
+    "degree",
+    "effective_set",
+    "min_entropy_bits",
+    "guessing_entropy",
+)
+
+
+BY = ["attack", "colluding"]
+
+
+def summarised(trials: DataFrame) -> list[dict[str, Any]]:
+    """Return one row for each `attack` and share `colluding`: means over trials, `accuracy` with an interval.
+
+    The 95 % interval is Wilson's for so many independent trials as the runs are worth: trials of one run
+    share their colluders, so where runs differ by more than chance, they count for less (n over the design
+    effect, the variance of the runs' means over that of independent trials). `precision` is how often the
+    one named was right, `recall` how often it was named and right; `anonymity_set` is the smallest of all
+    trials, and `belief` the mean posterior probability of the true one, with `belief_low` and `belief_high`.
+    """
+    by_run = trials.groupBy(*BY, "run").agg(
+        F.count("*").alias("n"),
+        F.sum("hit").alias("hits"),
+        F.sum("belief").alias("beliefs"),
+        F.sum(F.col("belief") * F.col("belief")).alias("squares"),
+        *(F.sum(name).alias(name) for name in (*MEANS, "named", "right")),
+        F.min("anonymity_set").alias("anonymity_set"),
+    )
+    n, hits, beliefs = F.col("n"), F.col("hits"), F.col("beliefs")
+    sums = by_run.groupBy(*BY).agg(
+        F.count("*").alias("runs"),
+        *(F.sum(name).alias(name) for name in ("n", "hits", "beliefs", "squares", *MEANS, "named", "right")),
+        F.min("anonymity_set").alias("anonymity_set"),
+        # Σ(x − n·m)² over runs, for any mean m, from sums of products.
+        *(
+            F.sum(product).alias(name)
+            for name, product in {
+                "nn": n * n,
+                "hh": hits * hits,
+                "hn": hits * n,
+                "bb": beliefs * beliefs,
+                "bn": beliefs * n,
+            }.items()
+        ),
+    )
+    return [_figures(row.asDict()) for row in sums.orderBy(*BY).collect()]
+
+
+def _figures(row: dict[str, Any]) -> dict[str, Any]:
+    n, runs = row["n"], row["runs"]
+    accuracy, belief = row["hits"] / n, row["beliefs"] / n
+    between = _between(runs, n, accuracy, row["hh"], row["hn"], row["nn"])
+    effective = float(n)
+    if runs > 1 and 0 < accuracy < 1:
+        effective = n / max(1.0, between * n / (accuracy * (1 - accuracy)))
+    low, high = wilson(accuracy, effective)
+    variance = _between(runs, n, belief, row["bb"], row["bn"], row["nn"])
+    if runs == 1:
+        variance = max(0.0, row["squares"] / n - belief**2) / n
+    width = Z * variance**0.5
+    return {
+        **{name: row[name] for name in BY},
+        "trials": n,
+        "accuracy": accuracy,
+        "accuracy_low": low,
+        "accuracy_high": high,
+        **{name: row[name] / n for name in MEANS},
+        "precision": row["right"] / row["named"] if row["named"] else None,
+        "recall": row["right"] / n,
+        "anonymity_set": row["anonymity_set"],
+        "belief": belief,
+        "belief_low": max(0.0, belief - width),
+        "belief_high": min(1.0, belief + width),
+    }
+
+
+def _between(runs: int, n: int, mean: float, squares: float, cross: float, sizes: float) -> float:
+    """Variance of a mean over trials, from how the runs' sums scatter."""
+    scatter = max(0.0, squares - 2 * mean * cross + mean * mean * sizes)
+    return scatter * runs / (runs - 1) / n**2 if runs > 1 else 0.0
+
+
+def wilson(share: float, trials: float) -> tuple[float, float]:
+    """Return Wilson's 95 % interval of a share of so many trials (JASA 1927)."""
+    if trials <= 0:
+        return 0.0, 1.0
+    centre = share + Z * Z / (2 * trials)
+    width = Z * (share * (1 - share) / trials + Z * Z / (4 * trials**2)) ** 0.5
+    return max(0.0, (centre - width) / (1 + Z * Z / trials)), min(
+        1.0, (centre + width) / (1 + Z * Z / trials)
+    )

@@ -1,0 +1,134 @@
+"""Trials: what the truth makes of a run, for measuring only; of it, only the questions reach an attack.
+
+A trial is honest: its publisher, or a subscriber, is not of the adversary's. Each subject has
+
+- `questions` (run, trial, token), what the adversary is asked about;
+- `candidates` (run, candidate), whom it may name;
+- `targets` (run, trial, target), who it is;
+- `trials` (run, trial, candidates, bound), how many might be named and what VB §3 allows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from hushcast_analytics.attacks.catalogue import Subject
+
+
+@dataclass(frozen=True)
+class Trials:
+    """The four tables of one subject."""
+
+    questions: DataFrame
+    candidates: DataFrame
+    targets: DataFrame
+    trials: DataFrame
+
+
+def participants(truths: DataFrame) -> DataFrame:
+    """Return (run, node, role) of all daemons that were ever up."""
+    return truths.where("kind = 'started'").groupBy("run", "node").agg(F.first("role").alias("role"))
+
+
+def trials_of(subject: Subject, truths: DataFrame, members: DataFrame) -> Trials:
+    """Return the trials of a subject against an adversary whose relays are `members` (run, node)."""
+    people = participants(truths)
+    honest = people.join(members, ["run", "node"], "left_anti").select(
+        "run", F.col("node").alias("candidate")
+    )
+    if subject == "message":
+        return _of_publishers(truths, honest, "message")
+    if subject == "author":
+        return _of_publishers(_single(truths), honest, "topic")
+    if subject == "topic":
+        return _of_topics(truths, people, honest, members)
+    if subject == "link":
+        return _of_links(truths, members)
+    return _of_participants(truths, honest)
+
+
+def topics_of(truths: DataFrame) -> DataFrame:
+    """Return (run, trial, token): each topic with its tokens, one a day."""
+    planned = truths.where("kind = 'installed'")
+    return planned.select("run", F.col("topic").alias("trial"), F.col("tokens")[0].alias("token")).distinct()
+
+
+def _single(truths: DataFrame) -> DataFrame:
+    """Publications on topics that have one author, and several messages."""
+    published = truths.where("kind = 'published'")
+    single = published.groupBy("run", "topic").agg(
+        F.countDistinct("node").alias("authors"), F.count("*").alias("messages")
+    )
+    keep = single.where("authors = 1 and messages > 1")
+    return truths.join(keep.select("run", "topic"), ["run", "topic"], "left_semi")
+
+
+def _of_publishers(truths: DataFrame, honest: DataFrame, trial: str) -> Trials:
+    published = truths.where("kind = 'published'").withColumn("trial", F.col(trial))
+    everyone = published.select("run", "trial", F.col("node").alias("target")).distinct()
+    targets = everyone.join(honest.withColumnRenamed("candidate", "target"), ["run", "target"], "left_semi")
+    asked = everyone.select("run", "trial").distinct()
+    questions = asked.withColumn("token", F.col("trial")) if trial == "message" else topics_of(truths)
+    h = honest.groupBy("run").agg(F.count("*").alias("candidates"))
+    trials = asked.join(F.broadcast(h), "run").withColumn("bound", 1 / F.col("candidates"))
+    return Trials(questions, honest, targets.select("run", "trial", "target"), trials)
+
+
+def _subscribed(truths: DataFrame) -> DataFrame:
+    return truths.where("kind = 'subscribed'").select("run", "topic", "node").distinct()
+
+
+def _of_topics(truths: DataFrame, people: DataFrame, honest: DataFrame, members: DataFrame) -> Trials:
+    subscribed = _subscribed(truths).withColumnRenamed("topic", "trial")
+    theirs = members.withColumn("theirs", F.lit(1))
+    marked = subscribed.join(theirs, ["run", "node"], "left").fillna(0, ["theirs"])
+    targets = marked.where("theirs = 0").select("run", "trial", F.col("node").alias("target"))
+    s = marked.groupBy("run", "trial").agg(
+        F.count("*").alias("subscribers"), F.sum("theirs").alias("colluding")
+    )
+    everybody = people.groupBy("run").agg(F.count("*").alias("everybody"))
+    h = honest.groupBy("run").agg(F.count("*").alias("candidates"))
+    others = F.col("subscribers") - F.col("colluding")
+    trials = (
+        s.join(F.broadcast(everybody), "run")
+        .join(F.broadcast(h), "run")
+        .withColumn("bound", others / (F.col("everybody") - F.col("colluding")))
+        .select("run", "trial", "candidates", "bound")
+    )
+    return Trials(topics_of(truths), honest, targets, trials)
+
+
+def _of_links(truths: DataFrame, members: DataFrame) -> Trials:
+    """Topics with one subscriber: which others are that subscriber's?"""
+    honest = _subscribed(truths).join(members, ["run", "node"], "left_anti")
+    single = (
+        honest.groupBy("run", "topic")
+        .agg(F.count("*").alias("n"), F.first("node").alias("node"))
+        .where("n = 1")
+    )
+    topics = single.select("run", F.col("topic").alias("candidate"))
+    ours = single.select("run", "node", F.col("topic").alias("trial"))
+    pairs = ours.join(ours.withColumnRenamed("trial", "target"), ["run", "node"]).where("trial != target")
+    targets = pairs.select("run", "trial", "target")
+    counted = targets.groupBy("run", "trial").agg(F.count("*").alias("linked"))
+    h = topics.groupBy("run").agg((F.count("*") - 1).alias("candidates"))
+    trials = counted.join(F.broadcast(h), "run").withColumn("bound", F.col("linked") / F.col("candidates"))
+    asked = topics_of(truths).join(
+        topics.withColumnRenamed("candidate", "trial"), ["run", "trial"], "left_semi"
+    )
+    return Trials(asked, topics, targets, trials.select("run", "trial", "candidates", "bound"))
+
+
+def _of_participants(truths: DataFrame, honest: DataFrame) -> Trials:
+    subscribed = _subscribed(truths)
+    topics = subscribed.select("run", F.col("topic").alias("candidate")).distinct()
+    targets = subscribed.join(
+        honest.withColumnRenamed("candidate", "node"), ["run", "node"], "left_semi"
+    ).select("run", F.col("node").alias("trial"), F.col("topic").alias("target"))
+    t = topics.groupBy("run").agg(F.count("*").alias("candidates"))
+    counted = targets.groupBy("run", "trial").agg(F.count("*").alias("held"))
+    trials = counted.join(F.broadcast(t), "run").withColumn("bound", F.col("held") / F.col("candidates"))
+    return Trials(topics_of(truths), topics, targets, trials.select("run", "trial", "candidates", "bound"))

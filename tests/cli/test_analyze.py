@@ -1,0 +1,46 @@
+"""`hushcast analyze`: wrong usage is told before Spark is started; all of it in one run of the program."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hushcast_cli.main import run
+from hushcast_testnet.simulation import Scenario, simulate
+
+
+@pytest.mark.parametrize("shares", ["0", "1", "much", "0.1,,0.2", "-0.1"])
+def test_shares_make_sense(shares, tmp_path, capsys):
+    assert run(["analyze", "traces", "--out", str(tmp_path), "--colluding", shares]) == 2
+    assert "--colluding" in capsys.readouterr().err
+
+
+def test_without_java_one_line_says_what_to_install(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    assert run(["analyze", "traces", "--out", str(tmp_path / "out")]) == 1
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == 1
+    assert "openjdk-17-jre-headless" in told[0]
+
+
+@pytest.mark.spark
+@pytest.mark.processes
+def test_the_whole_program(tmp_path: Path) -> None:
+    simulate(Scenario(10, 1, 6, topics=2, seed=3, traces=tmp_path / "traces"))
+    command = [sys.executable, "-m", "hushcast_cli.main", "analyze", str(tmp_path / "traces")]
+    options = ["--out", str(tmp_path / "out"), "--colluding", "0.3", "--attack", "first-spy", "--json"]
+    done = subprocess.run([*command, *options], capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    assert [row["attack"] for row in summary["attacks"]] == ["first-spy"]
+    assert (tmp_path / "out" / "report.html").is_file()
+    wrong = subprocess.run(
+        [*command, "--out", "x", "--attack", "magic"], capture_output=True, text=True, timeout=600
+    )
+    assert wrong.returncode == 2
+    assert "parent-of-interior" in wrong.stderr
