@@ -21,7 +21,6 @@ from hushcast_protocol.predicates import Equals
 from hushcast_protocol.reports import MAX_HEARD, decode_report, missed, write_report
 from hushcast_protocol.tokens import published_tokens
 from hushcast_protocol.topics import Interest
-from hushcast_protocol.tree import Tree
 from hushcast_protocol.wire import RelayId
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
@@ -84,7 +83,7 @@ class Prober:
         if relay is None or not trees or origin not in trees[0].parents:
             return
         # With several trees a probe may come by any of them, and proves nothing but its origin.
-        way = _way(trees[0], origin) if len(trees) == 1 else (origin,)
+        way = trees[0].way(origin) if len(trees) == 1 else (origin,)
         topic = subscription.interest.topic
         key = await self._keys.get(topic, day)
         values = self._values(subscription.interest)  # as a publication that it wants
@@ -136,10 +135,3 @@ class Prober:
                 span = condition.high - condition.low + 1
                 values[condition.attribute.name] = condition.low + self._env.below(span)
         return values
-
-
-def _way(tree: Tree, origin: RelayId) -> tuple[RelayId, ...]:
-    way = [origin]
-    while (above := tree.parents[way[-1]]) is not None:
-        way.append(above)
-    return tuple(way)

@@ -35,6 +35,13 @@ class Tree:
             steps, above = steps + 1, self.parents[above]
         return steps
 
+    def way(self, relay: Relay) -> tuple[Relay, ...]:
+        """Return the relays that a message from `relay` passes on its way to the root, `relay` first."""
+        passed = [relay]
+        while (above := self.parents[passed[-1]]) is not None:
+            passed.append(above)
+        return tuple(passed)
+
     def below(self, relay: Relay) -> list[Relay]:
         """Return a relay and all relays under it."""
         found = [relay]

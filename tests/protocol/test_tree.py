@@ -235,6 +235,17 @@ def test_mending_without_a_leaf_left_brings_children_to_the_next_hop():
     assert mend(tree, [b"a", b"c"], [b"c"], b"s" * 16).parents == {b"a": None, b"c": b"a"}
 
 
+@properties(50)
+@given(st.integers(1, 100), depths, seeds)
+def test_the_way_of_a_relay_is_as_long_as_its_path(count, depth, seed):
+    tree = plan([number.to_bytes(4, "big") for number in range(count)], depth, seed)
+    for relay in tree.parents:
+        way = tree.way(relay)
+        assert (way[0], len(way)) == (relay, tree.path_length(relay))
+        assert tree.parents[way[-1]] is None
+        assert all(relay in tree.below(above) for above in way)
+
+
 @properties(30)
 @given(st.integers(1, 60), depths, seeds)
 def test_a_whole_tree_needs_no_mending(count, depth, seed):

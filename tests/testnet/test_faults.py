@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from hushcast_node.probing import _way
 from hushcast_testnet import simulation
 from hushcast_testnet.faults import Faults
 from hushcast_testnet.simulation import Result, Scenario, simulate
@@ -59,7 +58,7 @@ def test_relays_that_lose_messages_are_found_and_passed_over(monkeypatch: pytest
         for client in self._clients:
             (held,) = client.daemon.subscriber.subscriptions
             tree = max(held.planned.values(), key=lambda planned: planned.key).installation.tree
-            whole = [relay for relay in tree.parents if bad.isdisjoint(_way(tree, relay))]
+            whole = [relay for relay in tree.parents if bad.isdisjoint(tree.way(relay))]
             told = held.coverage.describe()
             named = {bytes.fromhex(relay) for relay in told["suspects"]}
             truth = {
