@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Collection, Iterable
 from enum import Enum
+from itertools import chain
 from typing import NamedTuple
 
 from hushcast_protocol.errors import DecodeError
@@ -17,6 +19,7 @@ from hushcast_protocol.wire import RelayId
 
 MAX_IDS = 32_768  # messages remembered; about 12 MB, and five minutes at 100 messages a second
 MAX_SENDS = 500_000  # (token, next hop) pairs of all of them; 50 MB, however few the messages
+_MAX_TOKENS_SHARED = 4096  # tokens held once for all ids; beyond, some are held twice for a while
 CIRCULATION = 600.0  # seconds within which a message can come back to a relay: links retry, relays restart
 
 
@@ -45,11 +48,13 @@ class Decision(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """What is remembered of one id: since when, brought by which previous hop first, and sent where."""
+    """What is remembered of one id: since when, and sent where: token, next hop, token, next hop, …
+
+    One flat tuple: a set for each of many thousand ids takes three times the memory.
+    """
 
     since: float
-    link: bytes
-    pairs: set[tuple[bytes, Hop]]
+    sent: tuple[bytes, ...] = ()
 
 
 class RecentIds:
@@ -63,7 +68,8 @@ class RecentIds:
         self._capacity = capacity
         self._complete_since = now
         self._sent: dict[bytes, _Known] = {}
-        self._by_link: dict[bytes, dict[bytes, None]] = {}  # ids in order of arrival
+        self._by_link: dict[bytes, deque[bytes]] = {}  # ids by the previous hop that brought them first
+        self._tokens: dict[bytes, bytes] = {}  # each once, however many ids were sent by it
         self._pairs = 0
 
     def __len__(self) -> int:
@@ -77,35 +83,41 @@ class RecentIds:
         """Tell whether an unknown id may yet have been here: after a restart, or when memory is full."""
         return now - self._complete_since < CIRCULATION
 
-    def sent(self, message_id: bytes) -> frozenset[tuple[bytes, Hop]] | set[tuple[bytes, Hop]]:
+    def sent(self, message_id: bytes) -> Collection[tuple[bytes, bytes]]:
         """Return the (token, next hop) pairs that an id was sent to."""
         known = self._sent.get(message_id)
-        return known.pairs if known is not None else frozenset()
+        return set(zip(known.sent[::2], known.sent[1::2], strict=True)) if known is not None else frozenset()
 
     def note(self, message_id: bytes, link: bytes, now: float, pairs: Iterable[tuple[bytes, Hop]]) -> None:
         """Remember that an id, brought by the previous hop `link`, was sent to (token, next hop) pairs."""
         known = self._sent.get(message_id)
         if known is None:
-            known = self._sent[message_id] = _Known(now, link, set())
-            self._by_link.setdefault(link, {})[message_id] = None
-        before = len(known.pairs)
-        known.pairs.update(pairs)
-        self._pairs += len(known.pairs) - before
+            known = _Known(now)
+            self._by_link.setdefault(link, deque()).append(message_id)
+        before = self.sent(message_id)
+        new = [(self._same(token), hop) for token, hop in dict.fromkeys(pairs) if (token, hop) not in before]
+        self._sent[message_id] = _Known(known.since, known.sent + tuple(chain.from_iterable(new)))
+        self._pairs += len(new)
         while len(self._sent) > self._capacity or self._pairs > MAX_SENDS:
             self._forget_one(link)
 
+    def _same(self, token: bytes) -> bytes:
+        if len(self._tokens) >= _MAX_TOKENS_SHARED:
+            self._tokens.clear()
+        return self._tokens.setdefault(token, token)
+
     def _forget_one(self, link: bytes) -> None:
-        held = self._by_link.get(link, {})
+        held = self._by_link.get(link, ())
         if len(held) * len(self._by_link) <= self._capacity and self._pairs <= MAX_SENDS:
             # It has no more than its share.
             link = max(self._by_link, key=lambda other: len(self._by_link[other]))
-            held = self._by_link[link]
-        oldest = next(iter(held))
-        del held[oldest]
-        if not held:
+        elif not held:
+            link = next(iter(self._by_link))
+        oldest = self._by_link[link].popleft()
+        if not self._by_link[link]:
             del self._by_link[link]
         gone = self._sent.pop(oldest)
-        self._pairs -= len(gone.pairs)
+        self._pairs -= len(gone.sent) // 2
         self._complete_since = max(self._complete_since, gone.since)
 
 

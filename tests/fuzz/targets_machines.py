@@ -177,7 +177,7 @@ def _route(
     except DecodeError:
         return
     assert len(memory) <= 6
-    assert sum(len(known.pairs) for known in memory._sent.values()) <= forwarding.MAX_SENDS
+    assert sum(len(known.sent) // 2 for known in memory._sent.values()) <= forwarding.MAX_SENDS
     trunk = message.tokens[0]
     for send in decision.sends:
         assert (trunk, send.hop) not in before, "sent to one next hop twice"
