@@ -32,7 +32,11 @@ def simulated(directory, profile, seed):
         )
     )
     return tuple(
-        pd.DataFrame(json.loads(line) for file in directory.glob(f"*.{kind}.jsonl") for line in file.open())
+        pd.DataFrame(
+            json.loads(line)
+            for file in directory.glob(f"*.{kind}.jsonl")
+            for line in file.read_text().splitlines()
+        )
         for kind in ("observations", "truth")
     )
 

@@ -64,7 +64,7 @@ def test_a_network_is_made_and_not_twice(tmp_path):
     # In processes of their own: the session of the other tests would end with the command's.
     command = [sys.executable, "-m", "hushcast_cli.main", *GENERATE, "--out", str(tmp_path / "out"), "--json"]
     made = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert json.loads(made.stdout) == {"run": "generated", "observations": 25, "truths": 10}
+    assert json.loads(made.stdout) == {"run": "generated", "observations": 30, "truths": 10}
     again = subprocess.run(command, capture_output=True, text=True, check=False)
     assert again.returncode == 2
     assert "a run generated already" in again.stderr.splitlines()[-1]

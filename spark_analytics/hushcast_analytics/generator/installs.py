@@ -13,7 +13,7 @@ from hushcast_analytics.generator.routes import LONGEST_WAY, SHORTEST_WAY
 from hushcast_analytics.generator.seats import Numbers, plan
 
 # Bytes of sealed parcels as `protocol/hushcast_protocol/parcels.py` makes them; a test compares.
-LEAF = 223  # one element, nothing to pass on
+LEAF = 259  # one element, nothing to pass on
 ELEMENT = 18
 CONSENT = 187  # of a mailbox, to a relay at the top
 ONWARD, LONG_ONWARD, LONGER_ONWARD = 44, 1, 2  # around a parcel inside; more above 255 bytes and 65,535
@@ -51,7 +51,8 @@ def install(asked: Asked, topic: int, term: int, subscriber: int) -> Installs:
     seated = seated[np.argsort(levels[seated], kind="stable")]
     children = np.bincount(hops[seated][levels[seated] > 1], minlength=asked.nodes)
     by_edge = asked.behaviour.edge_elements
-    elements = 1 + children if by_edge else np.ones_like(children)
+    # Messages enter at any relay, once more around what is lost, and come from each child.
+    elements = 1 + int(asked.behaviour.detours) + by_edge * children
     way = SHORTEST_WAY + (LONGEST_WAY - SHORTEST_WAY) * uniform(
         asked.seed, "parcel", topic, term, subscriber, np.arange(asked.nodes)
     )
