@@ -113,4 +113,6 @@ def test_what_the_view_holds_was_written_by_members(spark: SparkSession) -> None
     view = Examination(case_of(spark, LAB), ADVERSARY).view("topic")
     rows = view.observations.select("run", "node").distinct()
     assert rows.join(view.members, ["run", "node"], "left_anti").count() == 0
-    assert view.own.count() == 2 * 2 * 2 * 24  # shares, runs, topics, relays
+    assert (
+        view.own.count() >= 2 * 2 * 2 * 24
+    )  # a scan: shares, runs, topics, relays; and what members published
