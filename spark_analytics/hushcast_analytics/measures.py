@@ -35,7 +35,10 @@ def measured(posterior: DataFrame, targets: DataFrame, trials: DataFrame) -> Dat
     | `guessing_entropy` | expected number of guesses, likeliest first (Massey, ISIT 1994) |
     | `anonymity_set` | candidates that the posterior does not tell from the target, itself included |
     """
-    named = posterior.withColumn("probability", F.round("probability", DIGITS))
+    # What is left for those unnamed is of the exact ones: many roundings add up to another digit.
+    named = posterior.withColumn("exact", F.col("probability")).withColumn(
+        "probability", F.round("probability", DIGITS)
+    )
     shapes = _shapes(named, trials.join(targets, KEYS, "left_semi"))
     # Cut off, as it is used in two places and its plan is long.
     shapes = shapes.localCheckpoint(storageLevel=StorageLevel.MEMORY_AND_DISK)
@@ -45,7 +48,7 @@ def measured(posterior: DataFrame, targets: DataFrame, trials: DataFrame) -> Dat
 def _shapes(named: DataFrame, trials: DataFrame) -> DataFrame:
     """Add: `unnamed` candidates, who have the probability `rest` each, and the `top` probability."""
     sums = named.groupBy(*KEYS).agg(
-        F.count("*").alias("k"), F.sum("probability").alias("mass"), F.max("probability").alias("most")
+        F.count("*").alias("k"), F.sum("exact").alias("mass"), F.max("probability").alias("most")
     )
     unnamed = F.col("candidates") - F.col("k")
     left = F.greatest(F.lit(0.0), 1 - F.col("mass"))

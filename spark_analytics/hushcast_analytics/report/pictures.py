@@ -126,10 +126,13 @@ def _figure() -> tuple[Figure, Axes]:
     return figure, figure.subplots()
 
 
+_METADATA = ("Date", "Creator", "Format", "Type")  # none: with any, matplotlib names pages elsewhere
+
+
 def _svg(figure: Figure) -> str:
     text = io.StringIO()
     # Neither date nor random ids: the same figures draw the same picture.
     with matplotlib.rc_context({"svg.hashsalt": "hushcast", "svg.fonttype": "none"}):
-        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+        figure.savefig(text, format="svg", metadata=dict.fromkeys(_METADATA))
     drawn = text.getvalue()
     return drawn[drawn.index("<svg") :]
