@@ -146,3 +146,31 @@ async def test_a_relay_that_does_not_read_costs_only_what_goes_through_it() -> N
         publication = await publisher.daemon.start_publication(ONE, Content(b"after"))
         assert publication.origins
         await ears[0].hears(13)
+
+
+async def throughput(stalled: bool) -> float:
+    """Return how many messages a (virtual) second each of nine next hops gets, beside a tenth."""
+    async with small_network(relays=1, clients=11, origins=1, epoch=4 * 3600) as net:
+        *subscribers, publisher = net.clients
+        ears = [await subscriber.listen() for subscriber in subscribers]
+        if stalled:
+            subscribers[0].gate.shut()
+        count, size = 120, 60_000  # 8 MB for each: twice what a link and its queue take without reading
+        began = trio.current_time()
+        async with trio.open_nursery() as publishing:
+            for number in range(count):
+                content = Content(b"%d " % number + bytes(size))
+                publishing.start_soon(publisher.daemon.publish, ONE, content)
+        for ear in ears[1:]:
+            await ear.hears(count, within=600)
+        took = trio.current_time() - began
+        if stalled:
+            assert len(ears[0].heard) < count / 10  # what it had begun to read
+            subscribers[0].gate.open()
+        await ears[0].hears(count, within=600)
+        return count / took
+
+
+@pytest.mark.network
+async def test_one_neighbour_that_stops_reading_costs_the_others_five_percent_at_most() -> None:
+    assert await throughput(stalled=True) >= 0.95 * await throughput(stalled=False)
