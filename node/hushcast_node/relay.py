@@ -8,6 +8,7 @@ import trio
 
 from hushcast_node.connector import Connector, OverlayChannel
 from hushcast_node.detours import Detours
+from hushcast_node.flows import Flows
 from hushcast_node.identity import Identity
 from hushcast_node.intake import Intake
 from hushcast_node.keeping import KeptLinks
@@ -90,6 +91,7 @@ class Relay:
         self.peers = Peers(
             identity.seed, connector, self._spool, detours, self._locate, self, env, counters, nursery
         )
+        self._flows = Flows(env)
         self.kept_links = KeptLinks(self.leasing, self.peers, env, nursery)
         self._intakes = 0
         self.intake = Intake(self.id, rosters, env)
@@ -224,6 +226,9 @@ class Relay:
                 unrouted.append(message)
         for hop, item in await self._spool.put(self._within_shares(sends), *settled):
             self.peers.enqueue(hop, item)
+        if previous != ORIGIN and (debt := self._flows.debt(previous, (send.hop for send in sends))):
+            self._counters.add("links_slowed")
+            await trio.sleep(debt)
         return unrouted
 
     def _within_shares(self, sends: list[Send]) -> list[Send]:

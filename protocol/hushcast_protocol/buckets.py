@@ -15,10 +15,19 @@ class TokenBucket:
 
     def take(self, now: float, amount: float = 1.0) -> bool:
         """Take `amount` tokens (0 and more) if there are that many; tell whether there were."""
-        gained = max(0.0, now - self._filled) * self._rate
-        self._tokens = min(self._burst, self._tokens + gained)
-        self._filled = now
+        self._fill(now)
         if self._tokens < amount:
             return False
         self._tokens -= amount
         return True
+
+    def owe(self, now: float, amount: float = 1.0) -> float:
+        """Take `amount` tokens, there or not; return the seconds until they will be there."""
+        self._fill(now)
+        self._tokens -= amount
+        return max(0.0, -self._tokens / self._rate)
+
+    def _fill(self, now: float) -> None:
+        gained = max(0.0, now - self._filled) * self._rate
+        self._tokens = min(self._burst, self._tokens + gained)
+        self._filled = now

@@ -17,9 +17,9 @@ from hushcast_protocol.tokens import ORIGIN, element
 from hushcast_protocol.trail import MAX_BITS_SET, Trail
 from hushcast_protocol.wire import RelayId
 
-MAX_IDS = 32_768  # messages remembered; about 12 MB, and five minutes at 100 messages a second
+MAX_IDS = 32_768  # messages remembered; about 10 MB, and five minutes at 100 messages a second
 MAX_SENDS = 500_000  # (token, next hop) pairs of all of them; 50 MB, however few the messages
-_MAX_TOKENS_SHARED = 4096  # tokens held once for all ids; beyond, some are held twice for a while
+MAX_TOKENS_SHARED = 4096  # tokens held once for all ids; beyond, some are held twice for a while
 CIRCULATION = 600.0  # seconds within which a message can come back to a relay: links retry, relays restart
 
 
@@ -102,7 +102,7 @@ class RecentIds:
             self._forget_one(link)
 
     def _same(self, token: bytes) -> bytes:
-        if len(self._tokens) >= _MAX_TOKENS_SHARED:
+        if len(self._tokens) >= MAX_TOKENS_SHARED:
             self._tokens.clear()
         return self._tokens.setdefault(token, token)
 

@@ -16,6 +16,7 @@ COUNTERS = {
     "messages_without_lease": "messages whose leases ended before they were sent",
     "messages_over_share": "messages not kept for a next hop that has its share of the spool already",
     "next_hops_away": "times that a next hop was silent for so long that messages went around it",
+    "links_slowed": "times that a relay sent more to one next hop than it may, and was made to wait",
     "leases_pruned": "leases dropped because their next hop kept saying that it knows nothing of them",
     "messages_lost_inbox": "messages dropped from the inbox unacknowledged: too old, or it was full",
     "messages_excess": "messages that came to a mailbox and did not match what was wanted",
