@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
 import structlog
@@ -11,6 +12,7 @@ import trio
 
 from hushcast_node.connector import Connector, OverlayChannel
 from hushcast_node.detours import Detours
+from hushcast_node.peer import Peer
 from hushcast_node.session import MAX_REQUESTS, Session
 from hushcast_node.spool import Spool, Spooled
 from hushcast_protocol.addresses import Address
@@ -52,35 +54,6 @@ class Handlers(Protocol):
         """Hear that a next hop was not reached."""
 
 
-class _Peer:
-    """One relay or mailbox that we send to, or that sent to us."""
-
-    def __init__(self, hop: Hop) -> None:
-        self.hop = hop
-        self.queue: deque[Spooled] = deque()
-        self.queued = 0  # bytes
-        self.behind = False  # the spool holds more than the queue
-        self.passed_over = 0  # messages that went to the spool alone
-        self.refilling = False
-        self.sessions: list[Session] = []
-        self.connected = trio.Event()
-        self.dialling = False
-        self.requests = 0  # tasks that wait for a session
-        self.waiting_since: float | None = None  # seconds; the last acknowledgement while something waits
-        self.away = False  # for so long that messages take detours
-        self.diverting = False
-
-    def newest(self) -> Session:
-        # After a restart the peer may be back on a new link before the old one is known to be dead.
-        return self.sessions[-1]
-
-    def in_memory(self) -> bool:
-        return bool(self.queue) or any(session.unacknowledged for session in self.sessions)
-
-    def wanted(self) -> bool:
-        return bool(self.queue or self.behind or self.requests)
-
-
 class Peers:
     """All links of one relay under its own name."""
 
@@ -105,7 +78,7 @@ class Peers:
         self._env = env
         self._counters = counters
         self._nursery = nursery
-        self._peers: dict[Hop, _Peer] = {}
+        self._peers: dict[Hop, Peer] = {}
         self._away: set[Hop] = set()
 
     def open_links(self) -> int:
@@ -138,19 +111,13 @@ class Peers:
 
     async def request(self, relay: Hop, sealed: bytes, patience: float) -> ParcelAnswer:
         """Hand a parcel to a relay; raise `TransportError` if no answer comes within `patience` seconds."""
-        peer = self._peer(relay)
-        peer.requests += 1
         try:
-            with trio.fail_after(patience):
-                self._advance(peer)
+            with self._wanted(relay) as peer, trio.fail_after(patience):
                 while not peer.sessions:
                     await peer.connected.wait()
                 return await peer.newest().request(sealed)
         except trio.TooSlowError:
             raise TransportError("a relay did not answer a parcel in time") from None
-        finally:
-            peer.requests -= 1
-            self._drop_if_unused(peer)
 
     def ping(self, hop: Hop) -> bool:
         """Show a sign of life on the link to `hop`; return whether there is one."""
@@ -162,13 +129,19 @@ class Peers:
 
     async def connect(self, hop: Hop, patience: float) -> bool:
         """Have a link to `hop` opened; return whether that succeeded within `patience` seconds."""
+        with self._wanted(hop) as peer:
+            with trio.move_on_after(patience):
+                await peer.connected.wait()
+            return bool(peer.sessions)
+
+    @contextmanager
+    def _wanted(self, hop: Hop) -> Iterator[Peer]:
+        """Have a link to `hop` opened for as long as somebody waits for it."""
         peer = self._peer(hop)
         peer.requests += 1
         try:
-            with trio.move_on_after(patience):
-                self._advance(peer)
-                await peer.connected.wait()
-            return bool(peer.sessions)
+            self._advance(peer)
+            yield peer
         finally:
             peer.requests -= 1
             self._drop_if_unused(peer)
@@ -178,7 +151,7 @@ class Peers:
         assert channel.peer is not None
         await self._take_part(self._peer(relay_hop(channel.peer)), channel)
 
-    async def _take_part(self, peer: _Peer, channel: OverlayChannel) -> None:
+    async def _take_part(self, peer: Peer, channel: OverlayChannel) -> None:
         session = Session(channel, self._nursery.start_soon)
         peer.sessions.append(session)
         peer.connected.set()
@@ -200,7 +173,7 @@ class Peers:
             self._end(peer, session)
             await channel.aclose()
 
-    async def _take(self, peer: _Peer, session: Session, batch: list[OverlayFrame]) -> None:
+    async def _take(self, peer: Peer, session: Session, batch: list[OverlayFrame]) -> None:
         forwards = [frame.message for frame in batch if isinstance(frame, Forward)]
         for frame in batch:
             if isinstance(frame, Ack):
@@ -220,7 +193,7 @@ class Peers:
             unrouted = await self._handlers.take_forwards(forwards, key_of(peer.hop))
             session.acknowledge(len(forwards), unrouted if self._detours is not None else ())
 
-    def _take_ack(self, peer: _Peer, session: Session, ack: Ack) -> None:
+    def _take_ack(self, peer: Peer, session: Session, ack: Ack) -> None:
         taken, unrouted = session.acknowledged(ack)
         if self._detours is not None:
             self._detours.routed(peer.hop, taken)
@@ -234,14 +207,14 @@ class Peers:
             peer.waiting_since = self._env.now() if waits else None
         self._advance(peer)
 
-    async def _answer(self, peer: _Peer, session: Session, frame: ParcelFrame) -> None:
+    async def _answer(self, peer: Peer, session: Session, frame: ParcelFrame) -> None:
         try:
             answer = await self._handlers.take_parcel(frame.sealed, key_of(peer.hop))
         finally:
             session.answering -= 1
         session.post(ParcelAnswer(frame.number, answer.refused, answer.missing))
 
-    def _end(self, peer: _Peer, session: Session) -> None:
+    def _end(self, peer: Peer, session: Session) -> None:
         peer.sessions.remove(session)
         if not peer.sessions:
             peer.connected = trio.Event()
@@ -252,13 +225,13 @@ class Peers:
         self._advance(peer)
         self._drop_if_unused(peer)
 
-    def _leave_to_spool(self, peer: _Peer) -> None:
+    def _leave_to_spool(self, peer: Peer) -> None:
         """Forget what is queued: all of it is in the spool, from where it is read back in order."""
         peer.queue.clear()
         peer.queued = 0
         peer.behind = True
 
-    def _note_away(self, peer: _Peer) -> None:
+    def _note_away(self, peer: Peer) -> None:
         """See whether a peer has been silent for so long that its messages must go around it."""
         if self._detours is None or is_mailbox(peer.hop) or peer.away or peer.waiting_since is None:
             return
@@ -269,13 +242,13 @@ class Peers:
             self._counters.add("next_hops_away")
             self._leave_to_spool(peer)
 
-    def _note_back(self, peer: _Peer) -> None:
+    def _note_back(self, peer: Peer) -> None:
         if peer.away:
             peer.away = False
             self._away.discard(peer.hop)
             peer.waiting_since = self._env.now() if peer.behind else None
 
-    async def _divert(self, detours: Detours, peer: _Peer) -> None:
+    async def _divert(self, detours: Detours, peer: Peer) -> None:
         """Send what waits for a peer that is away around it, for as long as it stays away."""
         pause = FIRST_BACKOFF
         try:
@@ -307,12 +280,12 @@ class Peers:
         for hop, item in placed:
             self.enqueue(hop, item)
 
-    def _peer(self, hop: Hop) -> _Peer:
+    def _peer(self, hop: Hop) -> Peer:
         if (peer := self._peers.get(hop)) is None:
-            peer = self._peers[hop] = _Peer(hop)
+            peer = self._peers[hop] = Peer(hop)
         return peer
 
-    def _drop_if_unused(self, peer: _Peer) -> None:
+    def _drop_if_unused(self, peer: Peer) -> None:
         busy = peer.sessions or peer.dialling or peer.refilling or peer.diverting or peer.wanted()
         # That a relay is away is remembered while it is listed: the next message must not wait for it anew.
         if busy or (peer.away and self._locate(peer.hop) is not None):
@@ -321,11 +294,11 @@ class Peers:
             del self._peers[peer.hop]
             self._away.discard(peer.hop)
 
-    def _queue(self, peer: _Peer, item: Spooled) -> None:
+    def _queue(self, peer: Peer, item: Spooled) -> None:
         peer.queue.append(item)
         peer.queued += len(item.message.body)
 
-    def _advance(self, peer: _Peer) -> None:
+    def _advance(self, peer: Peer) -> None:
         """Do whatever can be done now: send, read back from the spool, dial."""
         if peer.sessions:
             self._send(peer, peer.newest())
@@ -340,7 +313,7 @@ class Peers:
             peer.refilling = True
             self._nursery.start_soon(self._refill, peer)
 
-    def _send(self, peer: _Peer, session: Session) -> None:
+    def _send(self, peer: Peer, session: Session) -> None:
         sent: list[Spooled] = []
         size = 0
         while peer.queue and session.has_room(size):
@@ -355,7 +328,7 @@ class Peers:
             for item in sent:
                 self._handlers.note_sent(item.message, peer.hop)
 
-    async def _refill(self, peer: _Peer) -> None:
+    async def _refill(self, peer: Peer) -> None:
         try:
             before = peer.passed_over
             items = await self._spool.waiting(peer.hop)
@@ -367,7 +340,7 @@ class Peers:
         self._advance(peer)
         self._drop_if_unused(peer)
 
-    async def _dial(self, peer: _Peer) -> None:
+    async def _dial(self, peer: Peer) -> None:
         backoff = FIRST_BACKOFF
         try:
             while peer.wanted() and not peer.sessions:
@@ -395,6 +368,6 @@ class Peers:
             raise TransportError("a next hop is in no roster any more")
         return await self._connector.named(self._us, key_of(hop), address)
 
-    def _forget_expired(self, peer: _Peer) -> None:
+    def _forget_expired(self, peer: Peer) -> None:
         peer.queue = deque(item for item in peer.queue if self._spool.holds(item))
         peer.queued = sum(len(item.message.body) for item in peer.queue)

@@ -281,9 +281,8 @@ class Subscriber:
 
     async def _install_in_time(self, subscription: Subscription) -> None:
         await subscription.opened.wait()
-        await (
-            subscription.published.wait()
-        )  # who dialled earlier would not find it, and wait before dialling again
+        # A relay that dialled earlier would not find the mailbox, and wait before it dials again.
+        await subscription.published.wait()
         while self._rosters.newest is None:
             await self._rosters.changed()
         while True:

@@ -28,12 +28,10 @@ class Faults:
 NO_FAULTS = Faults()
 
 
-def make_droppers(faults: Faults, relays: list[Member], env: Environment) -> set[bytes]:
-    """Turn a share of the relays hostile; return their keys."""
-    chosen = env.sample(relays, round(faults.droppers * len(relays)))
-    for relay in chosen:
+def make_droppers(faults: Faults, relays: list[Member], env: Environment) -> None:
+    """Have a share of the relays lose messages."""
+    for relay in env.sample(relays, round(faults.droppers * len(relays))):
         relay.lose_messages()
-    return {relay.key for relay in chosen if relay.key is not None}
 
 
 def kill_at_once(faults: Faults, relays: list[Member], env: Environment) -> None:
