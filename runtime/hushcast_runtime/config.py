@@ -20,7 +20,8 @@ from hushcast_runtime.tor.settings import TorSettings
 from hushcast_runtime.transports.streams import LOOPBACK
 
 MAX_CONFIG = 64 * 1024  # bytes
-MAX_SERVICES = 84  # bytes of a directory's path: a Unix socket's has 107 at most, a name in it 22
+SERVICE_NAME = 21  # bytes of the name of a Unix socket in the directory of services
+MAX_SERVICES = MAX_PATH - 1 - SERVICE_NAME  # bytes of the path of that directory
 MAX_INBOX_DAYS = 365  # days that a message may be kept: what is kept can be seized
 MAX_PROBES_AN_EPOCH = 3600  # for a subscription: one a second of an hour
 MIN_INBOX, MAX_INBOX = 1024**2, 1024**3  # bytes: room for a few of the largest messages, and a small disk's

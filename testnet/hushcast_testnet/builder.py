@@ -12,13 +12,17 @@ import msgspec
 import trio
 
 from hushcast_directory.run import NETWORK_FILE
+from hushcast_protocol.errors import UsageError
 from hushcast_runtime.files import private_directory, write_private
+from hushcast_runtime.local_sockets import MAX_PATH
 from hushcast_testnet.inventory import FILE, Member, Testnet, Transport, deadline, describe
 
 READY_WITHIN = 300.0  # seconds for all daemons; measured below 60 for twelve over Tor
 LOOK_EVERY = 0.2  # seconds between looks at daemons
 
 Progress = Callable[[str], None]
+CONTROL_SOCKET = "control.sock"
+
 Keep = Callable[..., None]
 """Changes fields of the testnet's description, on disk, too."""
 
@@ -27,6 +31,8 @@ class Ground(Protocol):
     """What the daemons of a testnet stand on: processes of this machine, or containers."""
 
     transport: Transport
+    longest_socket: str
+    """The longest path of a Unix socket in a daemon's home."""
 
     async def prepare(self, names: Sequence[str], keep: Keep, progress: Progress) -> None:
         """Start what daemons of these names need; whatever must be stopped later is kept at once."""
@@ -60,9 +66,11 @@ class Builder:
         self.testnet = Testnet(ground.transport, epoch, time.time(), [], None, breakable=breakable)
 
     async def build(self, nodes: int, clients: int) -> None:
-        """Start everything in order, and wait until it is ready."""
+        """Start everything in order, and wait until it is ready; raises a `HushcastError`."""
         relays = [f"relay-{number}" for number in range(1, nodes + 1)]
         others = [f"client-{number}" for number in range(1, clients + 1)]
+        for name in (*relays, *others):
+            self._require_room(self.directory / "nodes" / name / self._ground.longest_socket)
         await self._ground.prepare(["directory", *relays, *others], self._keep, self.progress)
         await self._start_directory(nodes)
         self.progress(f"starting {nodes} relays and {clients} clients")
@@ -71,6 +79,12 @@ class Builder:
         for name in others:
             await self._start_node(name, "client")
         await self._until_ready(nodes)
+
+    def _require_room(self, socket: Path) -> None:
+        if (over := len(bytes(socket)) - MAX_PATH) > 0:
+            raise UsageError(
+                f"{self.directory}: {over} bytes too long a path for Unix sockets: name a shorter one"
+            )
 
     async def _start_directory(self, relays: int) -> None:
         self.progress("starting the directory")
@@ -90,7 +104,7 @@ class Builder:
     async def _start_node(self, name: str, role: Literal["relay", "client"]) -> None:
         home = private_directory(self.directory / "nodes" / name)
         member = Member(
-            name, role, str(home / "config.toml"), str(home / "state"), str(home / "control.sock")
+            name, role, str(home / "config.toml"), str(home / "state"), str(home / CONTROL_SOCKET)
         )
         if self.testnet.breakable:
             member = msgspec.structs.replace(member, clock=str(home / "clock"))

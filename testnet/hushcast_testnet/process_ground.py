@@ -13,7 +13,15 @@ from hushcast_runtime.files import private_directory
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.streams import LOOPBACK
 from hushcast_testnet import path, private_tor, processes
-from hushcast_testnet.builder import LOOK_EVERY, READY_WITHIN, Keep, Progress, last_line, quoted
+from hushcast_testnet.builder import (
+    CONTROL_SOCKET,
+    LOOK_EVERY,
+    READY_WITHIN,
+    Keep,
+    Progress,
+    last_line,
+    quoted,
+)
 from hushcast_testnet.inventory import Member, Transport, deadline, start
 from hushcast_testnet.path import PathProcess
 from hushcast_testnet.private_tor import TorNetwork
@@ -27,6 +35,7 @@ class ProcessGround:
 
     def __init__(self, directory: Path, transport: Transport, breakable: bool) -> None:
         self.transport: Transport = transport
+        self.longest_socket = CONTROL_SOCKET
         self._directory = directory
         self._breakable = breakable
         self._started: dict[str, Process] = {}

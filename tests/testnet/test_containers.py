@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import trio
 from hushcast_node.control.client import ask
 from hushcast_node.control.words import Delivered, Publish, Published, Subscribe, Subscribed
 from hushcast_protocol.errors import UsageError
+from hushcast_runtime.local_sockets import MAX_PATH
 from hushcast_runtime.transports.base import TransportError
 from hushcast_testnet import testnet
 from hushcast_testnet.chaos.containers import container_breaker
@@ -19,6 +21,8 @@ from hushcast_testnet.chaos.plan import KINDS, Fault
 from hushcast_testnet.containers.compose import Containers, Daemon, Frame, Tor, compose
 from hushcast_testnet.containers.engine import Engine, find_engine
 from hushcast_testnet.containers.ground import ContainerGround
+from hushcast_testnet.inventory import Transport
+from hushcast_testnet.testnet import Backend
 
 WITHIN = 240.0  # seconds for anything between daemons, on a busy machine
 
@@ -81,13 +85,28 @@ def test_containers_want_tor_and_no_more_daemons_than_their_network_has_room_for
         trio.run(prepare)
 
 
+@pytest.mark.parametrize(("transport", "backend"), [("tcp", "processes"), ("tor", "containers")])
+def test_a_directory_too_deep_for_sockets_is_refused_before_anything_starts(
+    transport: Transport, backend: Backend, tmp_path: Path
+) -> None:
+    deep = tmp_path / ("d" * (MAX_PATH - len(bytes(tmp_path)) - len("/nodes/relay-1/control.sock")))
+    with pytest.raises(UsageError, match="1 bytes too long" if backend == "processes" else "too long"):
+        testnet.up(deep, 1, 0, transport, backend=backend)
+    assert list(deep.iterdir()) == []
+
+
 @pytest.fixture
-def containers(tmp_path: Path) -> Iterator[Path]:
+def containers() -> Iterator[Path]:
     try:
         engine = trio.run(find_engine)
     except UsageError as error:
         pytest.skip(f"NO CONTAINERS HERE, NOT TESTED: {error}")
-    directory = tmp_path / "net"
+    # The path of pytest's own directory is near the length that sockets allow.
+    with tempfile.TemporaryDirectory(prefix="hushcast-containers-") as directory:
+        yield from _testnet(Path(directory) / "net", engine)
+
+
+def _testnet(directory: Path, engine: Engine) -> Iterator[Path]:
     testnet.up(directory, 4, 2, "tor", 30, breakable=True, backend="containers")
     made = testnet.load(directory).containers
     assert made is not None

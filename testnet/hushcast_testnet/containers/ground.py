@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from hushcast_protocol.errors import UsageError
+from hushcast_runtime.config import SERVICE_NAME
 from hushcast_runtime.files import private_directory, write_private
 from hushcast_runtime.transports.base import TransportError
 from hushcast_testnet import private_tor, processes, tor_network
@@ -28,6 +29,7 @@ from hushcast_testnet.tor_network import PreparedNetwork, TorNode
 TOR_WITHIN = 300.0  # seconds for the private Tor network, containers included
 FILE = "compose.yaml"
 _PORT = 9001
+_TOR_DOORS = "tor-doors"
 _FIRST_HOST = 10  # of the tors' addresses, which others must know, and which must be the same after a cut
 MAX_NAMES = 200  # daemons; a network of 254 addresses has a tor for each, and eight more
 
@@ -37,6 +39,7 @@ class ContainerGround:
 
     def __init__(self, directory: Path, breakable: bool) -> None:
         self.transport: Transport = "tor"
+        self.longest_socket = f"{_TOR_DOORS}/{'s' * SERVICE_NAME}"
         self._breakable = breakable
         self._directory = directory
         self._containers: Containers | None = None
@@ -101,7 +104,7 @@ class ContainerGround:
 
     def _tor_doors(self, name: str) -> Path:
         """Return the directory of doors as tor sees it: another than the daemon's if a relay is between."""
-        beside = "tor-doors" if self._breakable else "doors"
+        beside = _TOR_DOORS if self._breakable else "doors"
         return private_directory(self._home(name) / beside)
 
     def _sidecar(self, name: str, network: PreparedNetwork) -> TorNode:
