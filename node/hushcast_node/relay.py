@@ -146,10 +146,11 @@ class Relay:
             raise TransportError("the spool is full")
         try:
             good = []
+            open_days = self._open_days()
             for message in messages:
                 self._counters.add("messages_received")
                 check_message(message)
-                if not self._is_open(message.day):
+                if message.day not in open_days:
                     self._counters.add("refused_day")
                 else:
                     good.append(message)
@@ -211,8 +212,7 @@ class Relay:
             sends += decision.sends
             if decision.outcome is Outcome.UNROUTED:
                 unrouted.append(message)
-        for hop, item in await self._spool.put(self._within_shares(sends), *settled):
-            self.peers.enqueue(hop, item)
+        self.peers.enqueue(await self._spool.put(self._within_shares(sends), *settled))
         return unrouted
 
     def _within_shares(self, sends: list[Send]) -> list[Send]:
@@ -251,7 +251,10 @@ class Relay:
         return relay.address if relay is not None else None
 
     def _is_open(self, day: int) -> bool:
-        return day in self._calendar.open_days(self._env.now())
+        return day in self._open_days()
+
+    def _open_days(self) -> range:
+        return self._calendar.open_days(self._env.now())
 
 
 _COUNTED = {

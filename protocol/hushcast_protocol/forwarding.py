@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum
-from typing import NamedTuple
+
+import msgspec
 
 from hushcast_protocol.errors import DecodeError
 from hushcast_protocol.hops import Hop
@@ -29,14 +30,14 @@ class Outcome(Enum):
     LOOP = "loop"  # its trail says that it was here, and memory cannot say otherwise
 
 
-class Send(NamedTuple):
+class Send(msgspec.Struct, frozen=True):
     """A message for one next hop."""
 
     hop: Hop
     message: Message
 
 
-class Decision(NamedTuple):
+class Decision(msgspec.Struct, frozen=True):
     """What to do with a message."""
 
     outcome: Outcome
@@ -44,7 +45,7 @@ class Decision(NamedTuple):
     popcount: int = 0  # of the trail as it came
 
 
-class _Known(NamedTuple):
+class _Known(msgspec.Struct, frozen=True):
     """What is remembered of one id: since when, brought by which previous hop first, and sent where."""
 
     since: float
@@ -136,7 +137,7 @@ class Router:
         trail = Trail(message.trail)
         popcount = trail.popcount()
         known = message.id in self._memory
-        if any(label in trail for label in self._labels) and self._is_loop(known, now):
+        if any(map(trail.__contains__, self._labels)) and self._is_loop(known, now):
             return Decision(Outcome.LOOP, popcount=popcount)
         if known and not self._profile.edge_elements:
             # As published a relay sends to all its next hops at once, so a second copy brings nothing new.
@@ -156,9 +157,9 @@ class Router:
             raise DecodeError("a trail has no room for another relay")
         # Only now, and only what is sent on: neither a forged trail nor a message without a route may make
         # the memory hold a true copy for sent, or push out others.
-        self._memory.note(message.id, previous, now, ((trunk, hop) for hop in hops))
+        self._memory.note(message.id, previous, now, [(trunk, hop) for hop in hops])
         onward = Message(message.id, message.day, (trunk,), trail.to_bytes(), message.body)
-        return Decision(Outcome.FORWARDED, tuple(Send(hop, onward) for hop in hops), popcount)
+        return Decision(Outcome.FORWARDED, tuple([Send(hop, onward) for hop in hops]), popcount)
 
     def _is_loop(self, known: bool, now: float) -> bool:
         if self._profile.trail_alone_drops:

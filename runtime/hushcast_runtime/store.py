@@ -10,8 +10,9 @@ import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
+import msgspec
 import trio
 
 from hushcast_protocol.errors import HushcastError
@@ -26,7 +27,7 @@ class StoreError(HushcastError):
     """The disk did not take or give what it should; the text says what the database said."""
 
 
-class Change(NamedTuple):
+class Change(msgspec.Struct, frozen=True):
     """A record to put, or to delete where `value` is `None`."""
 
     kind: str
