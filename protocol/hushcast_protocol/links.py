@@ -43,7 +43,7 @@ from hushcast_protocol.wire import Bytes64, PublicKey, Wire, decoder, encode
 MAGIC = b"hushcast-link/1\n"
 HELLO_SIZE = len(MAGIC) + 32 + 32
 MAX_HANDSHAKE_FRAME = 512  # bytes; what an unauthenticated peer can make us hold
-FULL_RECORD = 64 * 1024  # bytes of frames that share a seal; one by one, sealing took a third of forwarding
+FULL_RECORD = 64 * 1024  # bytes of frames that share a seal; one by one, seals took a fifth of forwarding
 _LENGTH = struct.Struct(">I")
 
 
