@@ -87,7 +87,7 @@ class Overlay:
             message = Message(message_id(day, body), day, (self._trunk,), Trail().to_bytes(), body)
             frames.append(encode(Forward(message)))
         # Trail and tokens have fixed sizes: what the daemon sends on is as long as what it got.
-        self._frame_size = _LENGTH + len(frames[0]) + TAG
+        self._frame_size = _LENGTH + len(frames[0])
 
         assert self._link is not None
         sealed = []
@@ -193,9 +193,10 @@ class Overlay:
                 await self._answered.wait()
 
     def _receive(self, number: int) -> Callable[[trio.SocketStream], object]:
-        """Return the handler of a next hop: after the handshake count bytes, and acknowledge each read.
+        """Return the handler of a next hop: after the handshake count frames, and acknowledge each read.
 
-        As with the brokers' ends, what arrives is not opened: the harness must not be what is measured.
+        As with the brokers' ends, what arrives is not opened: the harness must not be what is measured. A
+        record's length tells how many frames of the one size are in it.
         """
         end = self._receivers[number]
 
@@ -207,14 +208,21 @@ class Overlay:
             proof = await _exactly(stream, int.from_bytes(header, "big"))
             list(link.receive(header + proof))
             assert link.is_open
-            taken = waiting = 0  # messages, bytes
+            taken = 0  # messages
+            buffer = bytearray()
             while data := await stream.receive_some(_READ):
-                waiting += len(data)
-                whole, waiting = divmod(waiting, self._frame_size)
-                if whole:
-                    taken += whole
+                buffer += data
+                at, before = 0, taken
+                while len(buffer) - at >= _LENGTH:
+                    size = int.from_bytes(buffer[at : at + _LENGTH], "big")
+                    if len(buffer) - at < _LENGTH + size:
+                        break
+                    at += _LENGTH + size
+                    taken += (size - TAG) // self._frame_size
+                del buffer[:at]
+                if taken > before:
                     link.send(encode(Ack(taken, ())))
-                    self._progress.note(number, whole)
+                    self._progress.note(number, taken - before)
                     await stream.send_all(link.data_to_send())
 
         return handle

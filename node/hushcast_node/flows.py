@@ -6,7 +6,7 @@ All other links go on as before.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterable
 
 from hushcast_protocol.buckets import TokenBucket
@@ -29,12 +29,12 @@ class Flows:
         """Count messages from a previous hop, by their next hops; return the seconds that it has to wait."""
         now = self._env.now()
         longest = 0.0
-        for hop in hops:
+        for hop, count in Counter(hops).items():
             bucket = self._buckets.get((previous, hop))
             if bucket is None:
                 bucket = TokenBucket(FORWARDS_A_SECOND, FORWARDS_AT_ONCE, now)
                 self._buckets[previous, hop] = bucket
                 if len(self._buckets) > MAX_FLOWS:
                     self._buckets.popitem(last=False)
-            longest = max(longest, bucket.owe(now))
+            longest = max(longest, bucket.owe(now, count))
         return longest

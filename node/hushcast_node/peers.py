@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -96,18 +96,21 @@ class Peers:
         peer.waiting_since = self._env.now()
         self._advance(peer)
 
-    def enqueue(self, hop: Hop, item: Spooled) -> None:
-        """Send a spooled message to `hop` as soon as it can take it."""
-        peer = self._peer(hop)
-        if peer.waiting_since is None:
-            peer.waiting_since = self._env.now()
-        size = len(item.message.body)
-        if peer.away or peer.behind or peer.queued + size > MAX_QUEUE:
-            peer.behind = True  # it is in the spool and will be read back in its turn
-            peer.passed_over += 1
-        else:
-            self._queue(peer, item)
-        self._advance(peer)
+    def enqueue(self, placed: Iterable[tuple[Hop, Spooled]]) -> None:
+        """Send spooled messages to next hops as soon as these can take them."""
+        touched: dict[Hop, Peer] = {}
+        for hop, item in placed:
+            if (peer := touched.get(hop)) is None:
+                peer = touched[hop] = self._peer(hop)
+                if peer.waiting_since is None:
+                    peer.waiting_since = self._env.now()
+            if peer.away or peer.behind or peer.queued + len(item.message.body) > MAX_QUEUE:
+                peer.behind = True  # it is in the spool and will be read back in its turn
+                peer.passed_over += 1
+            else:
+                self._queue(peer, item)
+        for peer in touched.values():
+            self._advance(peer)
 
     async def request(self, relay: Hop, sealed: bytes, patience: float) -> ParcelAnswer:
         """Hand a parcel to a relay; raise `TransportError` if no answer comes within `patience` seconds."""
@@ -256,7 +259,7 @@ class Peers:
                 before = peer.passed_over
                 items = await self._spool.waiting(peer.hop)
                 placed = await detours.around(peer.hop, items, self._away)
-                self._enqueue_all(placed)
+                self.enqueue(placed)
                 peer.behind = bool(items) or peer.passed_over != before
                 if items and not placed:
                     await trio.sleep(pause)
@@ -270,15 +273,11 @@ class Peers:
 
     async def _reroute(self, detours: Detours, hop: Hop, items: list[Spooled]) -> None:
         placed = await detours.unrouted(hop, items, self._away)
-        self._enqueue_all(placed)
+        self.enqueue(placed)
         left = [item for item in items if self._spool.holds(item)]
         if left:  # there is no other relay: it is tried again, but not at once
             await trio.sleep(LONGEST_BACKOFF)
             self.resume(hop)
-
-    def _enqueue_all(self, placed: list[tuple[Hop, Spooled]]) -> None:
-        for hop, item in placed:
-            self.enqueue(hop, item)
 
     def _peer(self, hop: Hop) -> Peer:
         if (peer := self._peers.get(hop)) is None:

@@ -150,15 +150,18 @@ class Relay:
             raise TransportError("the spool is full")
         try:
             good = []
+            open_days = self._open_days()
             for message in messages:
                 self._counters.add("messages_received")
                 check_message(message)
-                if not self._is_open(message.day):
+                if message.day not in open_days:
                     self._counters.add("refused_day")
                 else:
                     good.append(message)
         finally:
             unrouted = await self._route(good, previous)
+        if not unrouted:
+            return []
         strange = {message.id for message in unrouted}
         return [place for place, message in enumerate(messages) if message.id in strange]
 
@@ -224,8 +227,7 @@ class Relay:
             sends += decision.sends
             if decision.outcome is Outcome.UNROUTED:
                 unrouted.append(message)
-        for hop, item in await self._spool.put(self._within_shares(sends), *settled):
-            self.peers.enqueue(hop, item)
+        self.peers.enqueue(await self._spool.put(self._within_shares(sends), *settled))
         if previous != ORIGIN and (debt := self._flows.debt(previous, (send.hop for send in sends))):
             self._counters.add("links_slowed")
             await trio.sleep(debt)
@@ -267,7 +269,10 @@ class Relay:
         return relay.address if relay is not None else None
 
     def _is_open(self, day: int) -> bool:
-        return day in self._calendar.open_days(self._env.now())
+        return day in self._open_days()
+
+    def _open_days(self) -> range:
+        return self._calendar.open_days(self._env.now())
 
 
 _COUNTED = {

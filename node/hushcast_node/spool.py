@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+
+import msgspec
 
 from hushcast_protocol.forwarding import Send
 from hushcast_protocol.hops import HOP_SIZE, Hop
@@ -19,14 +20,14 @@ _KIND = "spool"
 _decode: Callable[[bytes], Message] = decoder(Message, "message", 512 * 1024)
 
 
-class Spooled(NamedTuple):
+class Spooled(msgspec.Struct, frozen=True):
     """A message waiting for its next hop to acknowledge it; `key` is its place in the store."""
 
     key: bytes
     message: Message
 
 
-class Move(NamedTuple):
+class Move(msgspec.Struct, frozen=True):
     """A spooled message that is to wait for another next hop, in another form."""
 
     item: Spooled
@@ -63,8 +64,9 @@ class Spool:
         after: bytes | None = None
         while batch := await self._store.scan(_KIND, after=after, limit=_SCAN):
             for key, value in batch:
-                hops[Hop(key[:HOP_SIZE])] = None
-                self._hold(key, _decode(value))
+                hop, message = Hop(key[:HOP_SIZE]), _decode(value)
+                hops[hop] = None
+                self._hold(hop, key, (len(message.body), message.day))
                 self._next = max(self._next, int.from_bytes(key[HOP_SIZE:], "big") + 1)
             after = batch[-1][0]
         return list(hops)
@@ -73,14 +75,15 @@ class Spool:
         """Take over messages, together with what this settles; return them by next hop once durable."""
         placed, changes = [], list(settled)
         last: Message | None = None
-        packed = b""
+        packed, held = b"", (0, 0)
         for send in sends:
-            if send.message is not last:  # a message for several hops is encoded once
-                last, packed = send.message, encode(send.message)
-            key = send.hop + self._next.to_bytes(8, "big")
+            hop, message = send.hop, send.message
+            if message is not last:  # a message for several hops is encoded once
+                last, packed, held = message, encode(message), (len(message.body), message.day)
+            key = hop + self._next.to_bytes(8, "big")
             self._next += 1
-            self._hold(key, send.message)
-            placed.append((send.hop, Spooled(key, send.message)))
+            self._hold(hop, key, held)
+            placed.append((hop, Spooled(key, message)))
             changes.append(Change(_KIND, key, packed))
         if changes:
             await self._store.write(*changes)
@@ -120,9 +123,9 @@ class Spool:
         records = await self._store.scan(_KIND, hop, limit=_SCAN)
         return [Spooled(key, _decode(value)) for key, value in records if key in self._held]
 
-    def _hold(self, key: bytes, message: Message) -> None:
-        size, hop = len(message.body), Hop(key[:HOP_SIZE])
-        self._held[key] = (size, message.day)
+    def _hold(self, hop: Hop, key: bytes, held: tuple[int, int]) -> None:
+        self._held[key] = held
+        size = held[0]
         self._size += size
         self._shares[hop] = self._shares.get(hop, 0) + size
 

@@ -8,6 +8,8 @@ from enum import Enum
 from itertools import chain
 from typing import NamedTuple
 
+import msgspec
+
 from hushcast_protocol.errors import DecodeError
 from hushcast_protocol.hops import Hop
 from hushcast_protocol.leases import LeaseBook
@@ -32,14 +34,14 @@ class Outcome(Enum):
     LOOP = "loop"  # its trail says that it was here, and memory cannot say otherwise
 
 
-class Send(NamedTuple):
+class Send(msgspec.Struct, frozen=True):
     """A message for one next hop."""
 
     hop: Hop
     message: Message
 
 
-class Decision(NamedTuple):
+class Decision(msgspec.Struct, frozen=True):
     """What to do with a message."""
 
     outcome: Outcome
@@ -94,9 +96,12 @@ class RecentIds:
         if known is None:
             known = _Known(now)
             self._by_link.setdefault(link, deque()).append(message_id)
-        before = self.sent(message_id)
-        new = [(self._same(token), hop) for token, hop in dict.fromkeys(pairs) if (token, hop) not in before]
-        self._sent[message_id] = _Known(known.since, known.sent + tuple(chain.from_iterable(new)))
+        new: dict[tuple[bytes, bytes], None] = dict.fromkeys(
+            [(self._same(token), hop) for token, hop in pairs]
+        )
+        for pair in self.sent(message_id):
+            new.pop(pair, None)
+        self._sent[message_id] = _Known(known.since, (*known.sent, *chain.from_iterable(new)))
         self._pairs += len(new)
         while len(self._sent) > self._capacity or self._pairs > MAX_SENDS:
             self._forget_one(link)
@@ -148,7 +153,7 @@ class Router:
         trail = Trail(message.trail)
         popcount = trail.popcount()
         known = message.id in self._memory
-        if any(label in trail for label in self._labels) and self._is_loop(known, now):
+        if any(map(trail.__contains__, self._labels)) and self._is_loop(known, now):
             return Decision(Outcome.LOOP, popcount=popcount)
         if known and not self._profile.edge_elements:
             # As published a relay sends to all its next hops at once, so a second copy brings nothing new.
@@ -158,7 +163,7 @@ class Router:
         if not found:
             return Decision(Outcome.UNROUTED, popcount=popcount)
         sent = self._memory.sent(message.id)
-        hops = [hop for hop in found if (trunk, hop) not in sent]
+        hops = [hop for hop in found if (trunk, hop) not in sent] if sent else found
         if not hops:
             # A detour that comes back to a relay it left must go on elsewhere: this one's way was tried.
             outcome = Outcome.UNROUTED if _is_detour(message, previous) else Outcome.DUPLICATE
@@ -168,9 +173,9 @@ class Router:
             raise DecodeError("a trail has no room for another relay")
         # Only now, and only what is sent on: neither a forged trail nor a message without a route may make
         # the memory hold a true copy for sent, or push out others.
-        self._memory.note(message.id, previous, now, ((trunk, hop) for hop in hops))
+        self._memory.note(message.id, previous, now, [(trunk, hop) for hop in hops])
         onward = Message(message.id, message.day, (trunk,), trail.to_bytes(), message.body)
-        return Decision(Outcome.FORWARDED, tuple(Send(hop, onward) for hop in hops), popcount)
+        return Decision(Outcome.FORWARDED, tuple([Send(hop, onward) for hop in hops]), popcount)
 
     def _is_loop(self, known: bool, now: float) -> bool:
         if self._profile.trail_alone_drops:

@@ -6,14 +6,15 @@ Three steps, after which both ends hold keys that nobody else has:
 2. responder: ephemeral key; then, as its first frame, its identity, its signature over all so far, its view;
 3. initiator: as its first frame, its identity and signature, or nothing where it stays anonymous; its view.
 
-The responder proves itself before the initiator shows anything. A machine is moved by bytes received and by
-`send`; it does no I/O and draws no randomness but from what it is given.
+The responder proves itself before the initiator shows anything. Frames sent together share a record, sealed
+once. A machine is moved by bytes received and by `send`; it does no I/O and draws no randomness but from what
+it is given.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
@@ -42,6 +43,7 @@ from hushcast_protocol.wire import Bytes64, PublicKey, Wire, decoder, encode
 MAGIC = b"hushcast-link/1\n"
 HELLO_SIZE = len(MAGIC) + 32 + 32
 MAX_HANDSHAKE_FRAME = 512  # bytes; what an unauthenticated peer can make us hold
+FULL_RECORD = 64 * 1024  # bytes of frames that share a seal; one by one, seals took a fifth of forwarding
 _LENGTH = struct.Struct(">I")
 
 
@@ -104,11 +106,15 @@ class _Cipher:
         try:
             return aead_open(sealed, header, self._nonce(), self._key)
         except (CryptoError, ValueError):
-            raise AuthenticationError("a frame on a link was altered") from None
+            raise AuthenticationError("a record on a link was altered") from None
 
 
 class Link:
-    """One end of a link. Build it with `initiate` or `respond`."""
+    """One end of a link. Build it with `initiate` or `respond`.
+
+    `max_frame` (bytes) is what this end takes, and is the same at both ends wherever several frames are sent
+    at once: no record is longer than the longest frame in one.
+    """
 
     def __init__(
         self,
@@ -133,7 +139,7 @@ class Link:
         self._incoming: _Cipher | None = None
         self._buffer = bytearray()
         self._to_send: list[bytes] = []
-        self._event: Established | bytes | None = None
+        self._frames: list[bytes] = []
 
     @classmethod
     def initiate(
@@ -170,13 +176,14 @@ class Link:
         return self._state is _State.OPEN
 
     def send(self, frame: bytes) -> None:
-        """Seal a frame (at most `max_frame` bytes of the other end) for `data_to_send`."""
-        if self._outgoing is None or self._state is not _State.OPEN:
+        """Put a frame (at most `max_frame` bytes of the other end) into `data_to_send`."""
+        if self._state is not _State.OPEN:
             raise RuntimeError("a frame is sent only once the link is open")
-        self._to_send.append(self._outgoing.seal(frame))
+        self._frames.append(frame)
 
     def data_to_send(self) -> bytes:
         """Return and forget the bytes waiting for the stream."""
+        self._seal_frames()
         data = b"".join(self._to_send)
         self._to_send.clear()
         return data
@@ -190,50 +197,47 @@ class Link:
             raise DecodeError("a link that failed takes no more bytes")
         self._buffer += data
         try:
-            while self._step():
-                if self._event is not None:
-                    event, self._event = self._event, None
-                    yield event
+            while (events := self._step()) is not None:
+                yield from events
         except (DecodeError, AuthenticationError):
             self._state = _State.FAILED
             self._buffer.clear()
             raise
 
-    def _step(self) -> bool:
-        """Take one step; return whether the buffer held enough for it."""
+    def _step(self) -> Iterable[Established | bytes] | None:
+        """Take one step; return what comes of it, or `None` where the buffer does not hold enough for it."""
         if self._state is _State.HELLO:
             return self._take_exactly(HELLO_SIZE, self._on_hello)
         if self._state is _State.ANSWER:
             return self._take_exactly(32, self._on_answer)
-        frame = self._take_frame()
-        if frame is None:
-            return False
+        content = self._take_record()
+        if content is None:
+            return None
         if self._state is _State.OPEN:
-            self._event = frame
-        else:
-            self._state = _State.OPEN
-            self._event = self._on_responder(frame) if self._initiator else self._on_initiator(frame)
-        return True
+            return _frames(content)
+        self._state = _State.OPEN
+        return (self._on_responder(content) if self._initiator else self._on_initiator(content),)
 
-    def _take_exactly(self, size: int, step: Callable[[bytes], None]) -> bool:
+    def _take_exactly(self, size: int, step: Callable[[bytes], None]) -> tuple[()] | None:
         if len(self._buffer) < size:
             # A wrong magic is refused at its first wrong byte, so that a stray client is not kept waiting.
             if self._state is _State.HELLO and not MAGIC.startswith(self._buffer[: len(MAGIC)]):
                 raise DecodeError("a link does not begin with this protocol's hello")
-            return False
+            return None
         taken = bytes(self._buffer[:size])
         del self._buffer[:size]
         step(taken)
-        return True
+        return ()
 
-    def _take_frame(self) -> bytes | None:
+    def _take_record(self) -> bytes | None:
         if len(self._buffer) < _LENGTH.size:
             return None
         header = bytes(self._buffer[: _LENGTH.size])
         (size,) = _LENGTH.unpack(header)
-        limit = self._max_frame if self._state is _State.OPEN else MAX_HANDSHAKE_FRAME
+        is_open = self._state is _State.OPEN
+        limit = _LENGTH.size + self._max_frame if is_open else MAX_HANDSHAKE_FRAME
         if not TAG <= size <= limit + TAG:
-            raise DecodeError("a frame's length is outside its limits")
+            raise DecodeError("a record's length is outside its limits")
         end = _LENGTH.size + size
         if len(self._buffer) < end:
             return None
@@ -241,6 +245,21 @@ class Link:
         del self._buffer[:end]
         assert self._incoming is not None
         return self._incoming.open(header, sealed)
+
+    def _seal_frames(self) -> None:
+        """Seal what waits, in records of no more than this end itself would take."""
+        full = min(FULL_RECORD, self._max_frame)
+        parts: list[bytes] = []
+        size = 0
+        for frame in self._frames:
+            if parts and size + _LENGTH.size + len(frame) > full:
+                self._seal(b"".join(parts))
+                parts, size = [], 0
+            parts += (_LENGTH.pack(len(frame)), frame)
+            size += _LENGTH.size + len(frame)
+        if parts:
+            self._seal(b"".join(parts))
+        self._frames.clear()
 
     def _on_hello(self, hello: bytes) -> None:
         if not hello.startswith(MAGIC):
@@ -253,7 +272,7 @@ class Link:
         assert self._identity is not None
         self._transcript = digest(Domain.TRANSCRIPT, self._transcript)
         proof = self._prove(self._identity, Purpose.LINK_RESPONDER)
-        self._send_first(proof)
+        self._seal(proof)
         self._transcript = digest(Domain.TRANSCRIPT, self._transcript, proof)
         self._state = _State.PROOF
 
@@ -269,9 +288,9 @@ class Link:
         check(proof.identity, Purpose.LINK_RESPONDER, self._transcript, proof.signature)
         self._transcript = digest(Domain.TRANSCRIPT, self._transcript, frame)
         if self._identity is None:
-            self._send_first(encode(Anonymous(self._view)))
+            self._seal(encode(Anonymous(self._view)))
         else:
-            self._send_first(self._prove(self._identity, Purpose.LINK_INITIATOR))
+            self._seal(self._prove(self._identity, Purpose.LINK_INITIATOR))
         return Established(proof.identity, proof.view)
 
     def _on_initiator(self, frame: bytes) -> Established:
@@ -285,9 +304,9 @@ class Link:
         proof = Proof(identity.public(), signature(identity, purpose, self._transcript), self._view)
         return encode(proof)
 
-    def _send_first(self, frame: bytes) -> None:
+    def _seal(self, content: bytes) -> None:
         assert self._outgoing is not None
-        self._to_send.append(self._outgoing.seal(frame))
+        self._to_send.append(self._outgoing.seal(content))
 
     def _agree(self, transcript: bytes, theirs: bytes) -> None:
         try:
@@ -301,3 +320,14 @@ class Link:
         )
         outgoing, incoming = (forth, back) if self._initiator else (back, forth)
         self._outgoing, self._incoming = _Cipher(outgoing), _Cipher(incoming)
+
+
+def _frames(content: bytes) -> Iterator[bytes]:
+    """Take a record apart."""
+    at, end = 0, len(content)
+    while at < end:
+        start = at + _LENGTH.size
+        at = start + int.from_bytes(content[at:start], "big")
+        if start > end or at > end:
+            raise DecodeError("a record ends within a frame")
+        yield content[start:at]

@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import msgspec
 import trio
@@ -44,7 +44,7 @@ def record_reader(kind: type[T], name: str) -> Callable[[bytes], T]:
     return read
 
 
-class Change(NamedTuple):
+class Change(msgspec.Struct, frozen=True):
     """A record to put, or to delete where `value` is `None`."""
 
     kind: str

@@ -47,8 +47,8 @@ class _End:
         else:
             assert not self.failed, "a link that failed took bytes"
         assert len(self.established) <= 1
-        most = max(LIMIT if self.link.is_open else MAX_HANDSHAKE_FRAME, HELLO_SIZE) + 4 + 16
-        assert len(self.link._buffer) <= most, "a link holds more than a frame"
+        most = max(LIMIT + 4 if self.link.is_open else MAX_HANDSHAKE_FRAME, HELLO_SIZE) + 4 + 16
+        assert len(self.link._buffer) <= most, "a link holds more than a record"
 
 
 def _ends(named: bool, honest_view: View | None = None) -> tuple[_End, _End]:
@@ -118,12 +118,13 @@ def _tampered(script: Script, passed: bytes, recorded: list[bytes]) -> bytes:
 
 
 class _Liar(Link):
-    """An end that has all keys and proves itself with what it likes."""
+    """An end that has all keys, proves itself with what it likes and may put anything into a record."""
 
     lie: bytes | None = None
 
-    def _send_first(self, frame: bytes) -> None:
-        super()._send_first(frame if self.lie is None else self.lie)
+    def _seal(self, content: bytes) -> None:
+        lie, self.lie = self.lie, None
+        super()._seal(content if lie is None else lie)
 
 
 def _insider(data: bytes) -> None:
@@ -152,7 +153,7 @@ def _insider(data: bytes) -> None:
     assert victim.established
     while script and not victim.failed:
         if not script.number() % 16:
-            liar._to_send.append(script.take(script.number() % 64))
+            (liar._seal if script.number() & 1 else liar._to_send.append)(script.take(script.number() % 64))
         else:
             liar.send(script.choose(_FRAMES)[: script.number(2)])
         for piece in script.pieces(liar.data_to_send()):

@@ -199,9 +199,10 @@ async def test_an_altered_frame_behind_a_good_one_is_the_strangers_fault() -> No
         opened = relay.count("links_opened")
         channel = await net.knock(relay)
         await until(lambda: relay.count("links_opened") > opened)
-        channel._link.send(encode(Drop(a_message(net), None)))
-        channel._link.send(encode(Ack(1, ())))
-        data = bytearray(channel._link.data_to_send())
+        data = bytearray()
+        for frame in (Drop(a_message(net), None), Ack(1, ())):
+            channel._link.send(encode(frame))
+            data += channel._link.data_to_send()
         data[-1] ^= 1
         await channel._stream.send_all(data)
         assert await is_shut(channel)
@@ -383,9 +384,10 @@ async def test_a_relay_whose_bytes_are_altered_is_shut_out_and_what_was_good_cou
         opened = top.count("links_opened")
         channel = await net.knock(top, child.identity.seed)
         await until(lambda: top.count("links_opened") > opened)
+        data = bytearray()
         for payload in (b"good", b"bad"):
             channel._link.send(encode(Forward(a_message(net, payload))))
-        data = bytearray(channel._link.data_to_send())
+            data += channel._link.data_to_send()
         data[-1] ^= 1
         await channel._stream.send_all(data)
         assert await is_shut(channel)

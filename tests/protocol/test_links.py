@@ -165,7 +165,34 @@ def test_frames_over_the_receivers_limit_are_refused_at_their_header():
     ends = established()
     ends.left.send(bytes(MAX_FRAME + 1))
     heard = hear(ends.right, [ends.left.data_to_send()[:4]])
-    assert heard.error == (DecodeError, "a frame's length is outside its limits")
+    assert heard.error == (DecodeError, "a record's length is outside its limits")
+
+
+def test_frames_sent_at_once_share_a_record_and_those_sent_alone_do_not():
+    ends = established(max_frame=1000)
+    small = [bytes([number]) * 96 for number in range(15)]
+    for frame in small:
+        ends.left.send(frame)
+    data = ends.left.data_to_send()
+    assert len(data) == 15 * 100 + 2 * (4 + TAG)  # ten of 4 + 96 bytes make a record full
+    assert hear(ends.right, byte_by_byte(data)).events == small
+    alone = []
+    for frame in small:
+        ends.left.send(frame)
+        alone.append(ends.left.data_to_send())
+    assert [len(one) for one in alone] == 15 * [4 + TAG + 100]
+    assert hear(ends.right, alone).events == small
+
+
+@properties(40)
+@given(st.lists(st.integers(0, MAX_FRAME), max_size=30))
+def test_no_record_is_longer_than_the_receiver_takes(sizes):
+    ends = established()
+    for size in sizes:
+        ends.left.send(bytes(size))
+    heard = hear(ends.right, [ends.left.data_to_send()])
+    assert heard.error is None
+    assert [len(frame) for frame in heard.events] == sizes
 
 
 def test_a_link_replays_from_its_randomness_and_differs_otherwise():
@@ -358,7 +385,7 @@ def test_a_frame_before_authentication_is_bounded(size):
         assert hear(link, [opening]).error is None
         assert hear(link, byte_by_byte(size.to_bytes(4, "big"))).error == (
             DecodeError,
-            "a frame's length is outside its limits",
+            "a record's length is outside its limits",
         )
 
 
@@ -367,7 +394,7 @@ def test_a_frame_before_authentication_is_judged_once_it_is_whole():
     hear(link, [HEARD_BY["responder"][1][:HELLO_SIZE]])
     size = MAX_HANDSHAKE_FRAME + TAG
     assert hear(link, [size.to_bytes(4, "big") + bytes(size - 1)]).error is None
-    assert hear(link, [b"\x00"]).error == (AuthenticationError, "a frame on a link was altered")
+    assert hear(link, [b"\x00"]).error == (AuthenticationError, "a record on a link was altered")
 
 
 @pytest.mark.parametrize("change", ["replayed", "swapped", "lost", "reflected", "of another link", "emptied"])
@@ -390,7 +417,7 @@ def test_frames_that_are_not_the_next_are_refused(change):
         "emptied": (16).to_bytes(4, "big") + frames[0][-16:],
     }[change]
     heard = hear(ends.right, [data])
-    assert heard.error == (AuthenticationError, "a frame on a link was altered")
+    assert heard.error == (AuthenticationError, "a record on a link was altered")
     assert heard.events == ([b"one"] if change == "replayed" else [])
 
 
@@ -494,10 +521,11 @@ def test_the_second_implementation_agrees_with_the_first():
     liar, link = Liar(), responder()
     proof = liar.connect(link)
     own = Proof(ALICE.public(), signature(ALICE, Purpose.LINK_INITIATOR, liar.transcript), None)
-    heard = hear(link, [liar.seal(encode(own)) + liar.seal(b"frame")])
-    assert heard.events == [Established(ALICE.public(), None), b"frame"]
+    heard = hear(link, [liar.seal(encode(own)) + liar.seal(b"\0\0\0\5frame\0\0\0\0\0\0\0\1!")])
+    assert heard.events == [Established(ALICE.public(), None), b"frame", b"", b"!"]
     link.send(b"back")
-    assert liar.open(link.data_to_send()) == b"back"
+    link.send(b"")
+    assert liar.open(link.data_to_send()) == b"\0\0\0\4back\0\0\0\0"
     assert BOB.public() in proof
 
 
@@ -507,6 +535,17 @@ def test_a_responder_by_hand_is_accepted():
     own = Proof(BOB.public(), signature(BOB, Purpose.LINK_RESPONDER, liar.transcript), None)
     heard = hear(link, [ephemeral + liar.seal(encode(own))])
     assert heard.events == [Established(BOB.public(), None)]
+
+
+@pytest.mark.parametrize("rest", [b"\0", b"\0\0\0", b"\0\0\0\1", b"\0\0\0\3!!", b"\xff\xff\xff\xff!"])
+@pytest.mark.parametrize("split", [whole, byte_by_byte])
+def test_a_record_that_ends_within_a_frame_ends_the_link_after_those_before(rest, split):
+    liar, link = Liar(), responder()
+    liar.connect(link)
+    data = liar.seal(encode(Anonymous(None))) + liar.seal(b"\0\0\0\3one" + rest) + liar.seal(b"\0\0\0\3two")
+    heard = hear(link, split(data))
+    assert heard.events == [Established(None, None), b"one"]
+    assert heard.error == (DecodeError, "a record ends within a frame")
 
 
 def lies_to_a_responder(liar: Liar) -> dict[str, bytes]:

@@ -144,11 +144,12 @@ async def test_the_end_of_the_stream_ends_the_frames() -> None:
 
 
 async def corrupt_last(pair: Pair, *frames: bytes) -> None:
-    """Send frames in one write, the last with its last bit flipped."""
+    """Send frames in one write, each in a record of its own, the last with its last bit flipped."""
     link = pair.left._link
+    data = bytearray()
     for frame in frames:
         link.send(frame)
-    data = bytearray(link.data_to_send())
+        data += link.data_to_send()
     data[-1] ^= 1
     await pair.streams[0].send_all(data)
 
@@ -187,7 +188,7 @@ async def test_the_way_bytes_are_cut_changes_nothing() -> None:
 
 async def test_a_frame_over_the_limit_is_refused_before_it_is_held() -> None:
     pair = await connect()
-    await pair.streams[0].send_all((MAX_FRAME + 17).to_bytes(4, "big"))
+    await pair.streams[0].send_all((MAX_FRAME + 21).to_bytes(4, "big"))
     with pytest.raises(DecodeError, match="limits"):
         await take(pair.right, 1)
 
