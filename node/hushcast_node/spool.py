@@ -20,14 +20,14 @@ _KIND = "spool"
 _decode: Callable[[bytes], Message] = decoder(Message, "message", 512 * 1024)
 
 
-class Spooled(msgspec.Struct, frozen=True):
+class Spooled(msgspec.Struct, frozen=True, gc=False):
     """A message waiting for its next hop to acknowledge it; `key` is its place in the store."""
 
     key: bytes
     message: Message
 
 
-class Move(msgspec.Struct, frozen=True):
+class Move(msgspec.Struct, frozen=True, gc=False):
     """A spooled message that is to wait for another next hop, in another form."""
 
     item: Spooled

@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Collection, Iterable
 from enum import Enum
 from itertools import chain
-from typing import NamedTuple
 
 import msgspec
 
@@ -34,14 +33,14 @@ class Outcome(Enum):
     LOOP = "loop"  # its trail says that it was here, and memory cannot say otherwise
 
 
-class Send(msgspec.Struct, frozen=True):
+class Send(msgspec.Struct, frozen=True, gc=False):
     """A message for one next hop."""
 
     hop: Hop
     message: Message
 
 
-class Decision(msgspec.Struct, frozen=True):
+class Decision(msgspec.Struct, frozen=True, gc=False):
     """What to do with a message."""
 
     outcome: Outcome
@@ -49,7 +48,7 @@ class Decision(msgspec.Struct, frozen=True):
     popcount: int = 0  # of the trail as it came
 
 
-class _Known(NamedTuple):
+class _Known(msgspec.Struct, frozen=True, gc=False):
     """What is remembered of one id: since when, and sent where: token, next hop, token, next hop, …
 
     One flat tuple: a set for each of many thousand ids takes three times the memory.

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
+import struct
 from enum import Enum
+from hashlib import blake2b
 
 DIGEST = 32  # bytes; identifiers that an adversary may choose the preimage of
 LABEL = 16  # bytes; tokens, elements, leases: second preimages cost 2^128, collisions gain nothing
+
+_LENGTH = struct.Struct(">Q").pack
 
 
 class Domain(bytes, Enum):
@@ -38,5 +41,5 @@ class Domain(bytes, Enum):
 
 def digest(domain: Domain, *parts: bytes, key: bytes = b"", size: int = DIGEST) -> bytes:
     """Hash `parts`, each with its length before it, so that no two lists of parts hash alike."""
-    data = b"".join([len(part).to_bytes(8, "big") + part for part in parts])
-    return hashlib.blake2b(data, person=domain.value, key=key, digest_size=size).digest()
+    data = b"".join([_LENGTH(len(part)) + part for part in parts])
+    return blake2b(data, person=domain, key=key, digest_size=size).digest()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from hushcast_protocol.addresses import Address
 from hushcast_protocol.leases import (
@@ -68,19 +69,24 @@ class Installation:
             hop = ToMailbox(give_consent(self.root.seed, self.root.address, relay, lease, self.day))
         else:
             hop = ToRelay(self.root.relay)
-        mark, bypass = lease_mark(self.trunk, relay), bypass_token(self.secret)
-        return Install(lease, self.day, hop, self._elements(profile, relay), mark, bypass)
+        mark = lease_mark(self.trunk, relay)
+        return Install(lease, self.day, hop, self._elements(profile, relay), mark, self._bypass)
 
     def withdraw(self, relay: RelayId) -> Withdraw:
         """Return the instruction for `relay` to forget its lease."""
         return Withdraw(lease_word(self.secret, relay))
 
+    @cached_property
+    def _bypass(self) -> bytes:
+        return bypass_token(self.secret)
+
     def _elements(self, profile: Profile, relay: RelayId) -> tuple[bytes, ...]:
-        bypass = (bypass_token(self.secret),) if profile.detours else ()
-        entering = {element(profile, entry, relay, ORIGIN) for entry in self.entries + bypass}
-        climbing = {element(profile, self.trunk, relay, child) for child in self.tree.children.get(relay, ())}
+        entries = (*self.entries, self._bypass) if profile.detours else self.entries
+        elements = {element(profile, entry, relay, ORIGIN) for entry in entries}
+        if below := self.tree.children.get(relay):
+            elements.update([element(profile, self.trunk, relay, child) for child in below])
         # Sorted, as hashes are, so that the order tells nothing and equal installs are equal bytes.
-        return tuple(sorted(entering | climbing))
+        return tuple(sorted(elements))
 
 
 def seal_down(
@@ -96,12 +102,13 @@ def seal_down(
     """
     sealed: dict[RelayId, bytes] = {}
     levels: dict[RelayId, int] = {}
+    network = roster.network.id
     for relay in _leaves_first(tree):
         below = tree.children.get(relay, ())
-        levels[relay] = max((levels[child] + 1 for child in below), default=0)
-        onward = tuple(Onward(child, sealed.pop(child)) for child in below)
+        levels[relay] = 1 + max([levels[child] for child in below]) if below else 0
+        onward = tuple([Onward(child, sealed.pop(child)) for child in below])
         patience = min(levels[relay] * PATIENCE_A_LEVEL, MAX_PATIENCE)
-        parcel = Parcel(roster.network.id, relay, epoch, instructions[relay], patience, onward)
+        parcel = Parcel(network, relay, epoch, instructions[relay], patience, onward)
         sealed[relay] = seal_parcel(parcel, roster.relays[relay].parcel_key, randomness)
     return sealed
 

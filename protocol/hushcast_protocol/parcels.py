@@ -8,8 +8,7 @@ from typing import Annotated
 
 import msgspec
 from nacl.bindings import (
-    crypto_box_afternm,
-    crypto_box_beforenm,
+    crypto_box_easy,
     crypto_box_SECRETKEYBYTES,
     crypto_scalarmult_base,
 )
@@ -61,8 +60,7 @@ def seal_parcel(parcel: Parcel, parcel_key: bytes, randomness: Randomness) -> by
     plain = encode(parcel)
     ephemeral = randomness(crypto_box_SECRETKEYBYTES)
     public = crypto_scalarmult_base(ephemeral)
-    shared = crypto_box_beforenm(parcel_key, ephemeral)
-    sealed = public + crypto_box_afternm(plain, _nonce(public, parcel_key), shared)
+    sealed = public + crypto_box_easy(plain, _nonce(public, parcel_key), parcel_key, ephemeral)
     if len(sealed) > MAX_PARCEL:
         raise Refusal("a parcel would be larger than relays accept: use a deeper tree")
     return sealed

@@ -49,11 +49,13 @@ class Secret:
 class Seed(Secret):
     """Seed of an Ed25519 key: a relay's identity, an onion service, a mailbox."""
 
-    __slots__ = ()
+    __slots__ = ("_grown",)
 
     def signing_key(self) -> SigningKey:
         """Return the signing key grown from this seed."""
-        return SigningKey(self._value)
+        if not hasattr(self, "_grown"):
+            self._grown = SigningKey(self._value)
+        return self._grown
 
     def public(self) -> bytes:
         """Return the 32 bytes of the Ed25519 public key."""

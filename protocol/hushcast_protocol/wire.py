@@ -10,8 +10,11 @@ import msgspec
 from hushcast_protocol.errors import DecodeError
 
 
-class Wire(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """Base of everything that crosses the network: an immutable msgpack array."""
+class Wire(msgspec.Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
+    """Base of everything that crosses the network: an immutable msgpack array.
+
+    What is immutable is in no cycle, so the garbage collector need not look at it again and again.
+    """
 
 
 Bytes16 = Annotated[bytes, msgspec.Meta(min_length=16, max_length=16)]

@@ -44,7 +44,7 @@ def record_reader(kind: type[T], name: str) -> Callable[[bytes], T]:
     return read
 
 
-class Change(msgspec.Struct, frozen=True):
+class Change(msgspec.Struct, frozen=True, gc=False):
     """A record to put, or to delete where `value` is `None`."""
 
     kind: str
