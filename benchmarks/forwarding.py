@@ -12,8 +12,8 @@ from typing import Protocol
 import trio
 
 from benchmarks.figures import Effort, Figure, PeerMissing, alternate_async, at_least, missing, times_faster
-from benchmarks.overlay import overlay
 from benchmarks.peers import amqtt, gossipsub, mosquitto
+from benchmarks.throughput import overlay
 
 FAN_OUT = 10
 _OURS, _SPOOL, _FAN = "spool off", "spool on", "10 out"

@@ -1,6 +1,7 @@
-"""One relay daemon as a process over loopback tcp, with its store in memory or on disk.
+"""One relay daemon as a process over loopback tcp or Tor, with its store in memory or on disk.
 
-Its one argument is JSON: network, epoch_seconds, directory, directory_key, store (a path, null for memory).
+Its one argument is JSON: network, epoch_seconds, directory, directory_key, store (a path, null for memory),
+tor (its control and socks ports, null for tcp).
 All but the store is what `hushcast node run` wires, without a control socket.
 """
 
@@ -10,10 +11,13 @@ import json
 import os
 import signal
 import sys
+from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import trio
 
+from benchmarks.tor import over_tor
 from hushcast_node.daemon import Daemon, Parts
 from hushcast_node.identity import draw_identity
 from hushcast_protocol.addresses import parse_address
@@ -22,11 +26,21 @@ from hushcast_protocol.roster import Network
 from hushcast_runtime.environment import system_environment
 from hushcast_runtime.logs import configure_logs
 from hushcast_runtime.store import MemoryStore, SqliteStore
+from hushcast_runtime.transports.base import Transport
 from hushcast_runtime.transports.tcp import TcpTransport
+from hushcast_testnet.tor_network import TorClient
 
 
-async def live(settings: dict[str, str]) -> None:
+async def live(settings: dict[str, Any]) -> None:
     """Run the daemon until SIGTERM."""
+    async with AsyncExitStack() as stack:
+        transport: Transport = TcpTransport()
+        if settings["tor"] is not None:
+            transport = await stack.enter_async_context(over_tor(TorClient(**settings["tor"])))
+        await _live(settings, transport)
+
+
+async def _live(settings: dict[str, Any], transport: Transport) -> None:
     store = SqliteStore(Path(settings["store"])) if settings["store"] else MemoryStore()
     env = system_environment()
     parts = Parts(
@@ -36,7 +50,7 @@ async def live(settings: dict[str, str]) -> None:
         bytes.fromhex(settings["directory_key"]),
         draw_identity(os.urandom),
         env,
-        TcpTransport(),
+        transport,
         store,
     )
     try:

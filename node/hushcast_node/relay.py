@@ -219,7 +219,11 @@ class Relay:
         return Receipt("accepted")
 
     async def _route(self, messages: list[Message], previous: bytes, *settled: Change) -> list[Message]:
-        """Decide on checked messages, spool and queue what is to be sent; return those without a route."""
+        """Decide on checked messages, send and spool what has a route; return the others once it is durable.
+
+        The next hop need not wait for this relay's disk: should the relay die before it has written, it has
+        acknowledged nothing, gets the messages again, and the next hop knows their ids.
+        """
         sends: list[Send] = []
         unrouted: list[Message] = []
         for message in messages:
@@ -227,7 +231,9 @@ class Relay:
             sends += decision.sends
             if decision.outcome is Outcome.UNROUTED:
                 unrouted.append(message)
-        self.peers.enqueue(await self._spool.put(self._within_shares(sends), *settled))
+        self.peers.enqueue(self._spool.put(self._within_shares(sends), *settled))
+        if sends or settled:
+            await self._spool.durable()
         if previous != ORIGIN and (debt := self._flows.debt(previous, (send.hop for send in sends))):
             self._counters.add("links_slowed")
             await trio.sleep(debt)

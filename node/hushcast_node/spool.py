@@ -71,8 +71,11 @@ class Spool:
             after = batch[-1][0]
         return list(hops)
 
-    async def put(self, sends: Iterable[Send], *settled: Change) -> list[tuple[Hop, Spooled]]:
-        """Take over messages, together with what this settles; return them by next hop once durable."""
+    def put(self, sends: Iterable[Send], *settled: Change) -> list[tuple[Hop, Spooled]]:
+        """Hold messages, together with what this settles; return them by next hop.
+
+        They may be sent at once, and are taken over, which is what an acknowledgement says, once `durable`.
+        """
         placed, changes = [], list(settled)
         last: Message | None = None
         packed, held = b"", (0, 0)
@@ -85,9 +88,12 @@ class Spool:
             self._hold(hop, key, held)
             placed.append((hop, Spooled(key, message)))
             changes.append(Change(_KIND, key, packed))
-        if changes:
-            await self._store.write(*changes)
+        self._store.write_soon(*changes)
         return placed
+
+    async def durable(self) -> None:
+        """Return once all that was put is on disk."""
+        await self._store.write()
 
     async def move(self, moves: Iterable[Move]) -> list[tuple[Hop, Spooled]]:
         """Let messages wait for other next hops, each in one commit; return them as `put` does."""
@@ -95,7 +101,9 @@ class Spool:
         sends = [Send(move.hop, move.message) for move in moves]
         for move in moves:
             self._release(move.item.key)
-        return await self.put(sends, *(Change(_KIND, move.item.key, None) for move in moves))
+        placed = self.put(sends, *(Change(_KIND, move.item.key, None) for move in moves))
+        await self.durable()
+        return placed
 
     def done(self, spooled: Iterable[Spooled]) -> None:
         """Forget messages that were acknowledged, or given up."""
@@ -119,7 +127,7 @@ class Spool:
 
     async def waiting(self, hop: Hop) -> list[Spooled]:
         """Return the first messages for `hop`, at most 15."""
-        await self._store.write()  # what was acknowledged is gone only once that is committed
+        await self.durable()  # what was acknowledged is gone only once that is committed
         records = await self._store.scan(_KIND, hop, limit=_SCAN)
         return [Spooled(key, _decode(value)) for key, value in records if key in self._held]
 

@@ -25,7 +25,7 @@ async def hops_of(spool: Spool) -> dict[Hop, int]:
 async def test_a_moved_message_waits_in_one_place_after_a_restart_too() -> None:
     store = MemoryStore()
     spool = Spool(store)
-    placed = [item for _, item in await spool.put([Send(ONE, message(n)) for n in range(3)])]
+    placed = [item for _, item in spool.put([Send(ONE, message(n)) for n in range(3)])]
     moved = await spool.move([Move(placed[1], OTHER, message(9))])
     assert [hop for hop, _ in moved] == [OTHER]
     assert not spool.holds(placed[1])
@@ -38,7 +38,7 @@ async def test_a_moved_message_waits_in_one_place_after_a_restart_too() -> None:
 
 async def test_what_was_settled_meanwhile_is_not_moved() -> None:
     spool = Spool(MemoryStore())
-    ((_, item),) = await spool.put([Send(ONE, message(1))])
+    ((_, item),) = spool.put([Send(ONE, message(1))])
     spool.done([item])
     assert await spool.move([Move(item, OTHER, message(1))]) == []
     assert spool.size == 0
@@ -47,7 +47,7 @@ async def test_what_was_settled_meanwhile_is_not_moved() -> None:
 async def test_one_next_hop_has_an_eighth_of_the_spool() -> None:
     spool = Spool(MemoryStore())
     big = [Send(OTHER, message(n, MIB)) for n in range(spools.MAX_SHARE // MIB)]
-    placed = await spool.put(big)
+    placed = spool.put(big)
     assert not spool.has_share(OTHER, 1)
     assert spool.has_share(ONE, spools.MAX_SHARE)
     assert not spool.is_full(MIB)
