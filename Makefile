@@ -22,7 +22,7 @@ check: setup  ## style, types and formatting
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: setup java  ## speed beside what people would use instead; CHECK=1 fails where a target is missed
+bench: setup tor java  ## speed beside what people would use instead; CHECK=1 fails where a target is missed
 	$(BIN)/python -m benchmarks.bench $(if $(CHECK),--check)
 
 soak: setup  ## half an hour of faults, kills and steady traffic on real daemons; SEED=n for another

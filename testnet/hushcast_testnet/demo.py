@@ -1,4 +1,4 @@
-"""The demonstration: a private Tor network, daemons that subscribe and publish on it, and what arrived."""
+"""Demonstrations: a private Tor network, daemons that subscribe and publish on it, and what arrived when."""
 
 from __future__ import annotations
 
@@ -18,18 +18,42 @@ from hushcast_runtime.transports.base import TransportError
 from hushcast_testnet import testnet
 from hushcast_testnet.inventory import deadline
 
-NODES, CLIENTS = 10, 2
-PUBLICATIONS = 20
-BETWEEN = 0.5  # seconds between publications
 ARRIVE_WITHIN = 60.0  # seconds after the last publication
 SUBSCRIBE_WITHIN = 120.0  # seconds
 
 TOPICS = ("weather", "chess")
 SUBSCRIBERS = (("client-1", "weather"), ("client-2", "chess"), ("relay-3", "weather"))
-PUBLISHERS = ("relay-1", "relay-2", "client-1")
 
 Progress = Callable[[str], None]
 AnswerT = TypeVar("AnswerT")
+
+
+@dataclass(frozen=True)
+class Course:
+    """What a demonstration does: with how many daemons, how much is published, and how fast."""
+
+    nodes: int
+    clients: int
+    publishers: tuple[str, ...]
+    publications: int
+    between: float
+    """Seconds from one publication to the next."""
+
+
+DEMO = Course(10, 2, ("relay-1", "relay-2", "client-1"), publications=20, between=0.5)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of it."""
+
+    published: int
+    delays: list[float | None]
+    """Seconds from each publication to each subscription of its topic, `None` where it did not arrive."""
+    ready: float
+    """Seconds until the testnet was ready."""
+    subscribed: float
+    """Seconds that subscribing took."""
 
 
 @dataclass
@@ -55,21 +79,40 @@ def demo(progress: Progress) -> dict[str, Any]:
 
     Raises a `HushcastError` if the network does not come up; whether anything was lost is in the figures.
     """
+    outcome = run(DEMO, progress)
+    delivered = [delay for delay in outcome.delays if delay is not None]
+    return {
+        "transport": "tor",
+        "nodes": DEMO.nodes,
+        "published": outcome.published,
+        "delivered": len(delivered),
+        "lost": len(outcome.delays) - len(delivered),
+        "seconds": {
+            "tor_ready": round(outcome.ready, 1),
+            "subscribe": round(outcome.subscribed, 1),
+            "deliver_p50": round(statistics.median(delivered), 3) if delivered else None,
+        },
+    }
+
+
+def run(course: Course, progress: Progress) -> Outcome:
+    """Run a demonstration and leave nothing running.
+
+    Raises a `HushcastError` if its network does not come up.
+    """
     with tempfile.TemporaryDirectory(prefix="hushcast-demo-") as folder:
         directory = Path(folder) / "testnet"
         began = time.monotonic()
-        testnet.up(directory, NODES, CLIENTS, "tor", progress=progress)
+        testnet.up(directory, course.nodes, course.clients, "tor", progress=progress)
         ready = time.monotonic() - began
         try:
             sockets = {node["name"]: Path(node["socket"]) for node in testnet.status(directory)["nodes"]}
-            figures = trio.run(_converse, sockets, progress)
+            return trio.run(_converse, course, sockets, ready, progress)
         finally:
             testnet.down(directory, progress)
-    figures["seconds"]["tor_ready"] = round(ready, 1)
-    return figures
 
 
-async def _converse(sockets: dict[str, Path], progress: Progress) -> dict[str, Any]:
+async def _converse(course: Course, sockets: dict[str, Path], ready: float, progress: Progress) -> Outcome:
     tally = _Tally()
     async with trio.open_nursery() as nursery:
         progress(f"{len(SUBSCRIBERS)} daemons subscribe to {len(TOPICS)} topics")
@@ -79,17 +122,19 @@ async def _converse(sockets: dict[str, Path], progress: Progress) -> dict[str, A
                 for name, topic in SUBSCRIBERS:
                     subscribing.start_soon(nursery.start, _listen, sockets[name], name, topic, tally)
         subscribed = time.monotonic() - began
-        progress(f"{len(PUBLISHERS)} daemons publish {PUBLICATIONS} messages")
+        progress(f"{len(course.publishers)} daemons publish {course.publications} messages")
+        first = trio.current_time()
         async with trio.open_nursery() as publishing:
-            for number in range(PUBLICATIONS):
-                name = PUBLISHERS[number % len(PUBLISHERS)]
+            for number in range(course.publications):
+                await trio.sleep_until(first + number * course.between)
+                name = course.publishers[number % len(course.publishers)]
                 publishing.start_soon(_publish, sockets[name], TOPICS[number % len(TOPICS)], number, tally)
-                await trio.sleep(BETWEEN)
         with trio.move_on_after(ARRIVE_WITHIN):
             while any(arrival is None for _, arrival in tally.pairs()):
                 await tally.news.wait()
         nursery.cancel_scope.cancel()
-    return _figures(tally, subscribed)
+    delays = [arrival - began if arrival is not None else None for began, arrival in tally.pairs()]
+    return Outcome(len(tally.published), delays, ready, subscribed)
 
 
 async def _listen(
@@ -125,19 +170,3 @@ async def _expect(conversation: Conversation, kind: type[AnswerT]) -> AnswerT:
         raise TransportError(answer.reason)
     assert isinstance(answer, kind)
     return answer
-
-
-def _figures(tally: _Tally, subscribed: float) -> dict[str, Any]:
-    delays = [arrival - began for began, arrival in tally.pairs() if arrival is not None]
-    return {
-        "transport": "tor",
-        "nodes": NODES,
-        "published": len(tally.published),
-        "delivered": len(delays),
-        "lost": len(tally.pairs()) - len(delays),
-        "seconds": {
-            "tor_ready": 0.0,
-            "subscribe": round(subscribed, 1),
-            "deliver_p50": round(statistics.median(delays), 3) if delays else None,
-        },
-    }

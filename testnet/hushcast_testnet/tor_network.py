@@ -15,6 +15,7 @@ import trio
 
 from hushcast_protocol.errors import UsageError
 from hushcast_runtime.tor.endpoints import Endpoint
+from hushcast_runtime.tor.process import DIRTINESS
 from hushcast_runtime.transports.streams import LOOPBACK
 from hushcast_testnet.tor_keys import make_authority
 
@@ -62,9 +63,10 @@ ConsensusParams hsdir_n_replicas=1 hsdir_spread_store=3 hsdir_spread_fetch=3 hs_
 circpad_padding_disabled=1
 """
 
-_CLIENT = """\
+_CLIENT = f"""\
 ConnectionPadding 0
 MaxClientCircuitsPending 1024
+{DIRTINESS}
 VanguardsLiteEnabled 0
 UseEntryGuards 0
 LearnCircuitBuildTimeout 0
