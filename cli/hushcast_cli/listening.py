@@ -20,10 +20,12 @@ from hushcast_node.control.words import (
     Acknowledge,
     Acknowledged,
     Delivered,
+    Listed,
     Lost,
     Missed,
     Subscribe,
     Subscribed,
+    Subscriptions,
     Unsubscribed,
 )
 
@@ -131,13 +133,19 @@ async def listen(path: Path, request: Subscribe, count: int | None, printer: Pri
     """
     async with ask(path, request) as conversation, trio.open_nursery() as nursery:
         nursery.start_soon(_end_with_reader)
-        async with shown_when_slow("waiting until relays route to this daemon"):
+        async with shown_when_slow("waiting until relays route to this daemon", lambda: _how_far(path)):
             subscribed = await expect(conversation, Subscribed)
         await _print(printer.subscribed(subscribed))
         cursor = await _print_messages(conversation, count, printer, ack)
         if ack and cursor is not None:
             await ask_once(path, Acknowledge(request.topic, cursor, request.where), Acknowledged)
         nursery.cancel_scope.cancel()
+
+
+async def _how_far(path: Path) -> str:
+    """Say how many relays route to the subscriptions that do not get everything yet."""
+    listed = await ask_once(path, Subscriptions(), Listed)
+    return ", ".join(f"{held['nodes']} do" for held in listed.subscriptions if not held["ready"]) or "soon"
 
 
 async def _print_messages(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
 import trio
@@ -31,17 +31,25 @@ def reporting() -> Iterator[Callable[[str], None]]:
 
 
 @asynccontextmanager
-async def shown_when_slow(text: str) -> AsyncIterator[None]:
-    """Tell what is waited for if the body takes over a second and a person watches."""
+async def shown_when_slow(
+    text: str, how_far: Callable[[], Awaitable[str]] | None = None
+) -> AsyncIterator[None]:
+    """Tell what is waited for if the body takes over a second and a person watches.
+
+    `how_far` is asked every second, and its answer put behind the text.
+    """
     async with trio.open_nursery() as nursery:
         if _person_watches():
-            nursery.start_soon(_show_late, text)
+            nursery.start_soon(_show_late, text, how_far)
         yield
         nursery.cancel_scope.cancel()
 
 
-async def _show_late(text: str) -> None:
+async def _show_late(text: str, how_far: Callable[[], Awaitable[str]] | None) -> None:
     await trio.sleep(PATIENCE)
     with reporting() as report:
         report(text)
+        while how_far is not None:
+            report(f"{text}: {await how_far()}")
+            await trio.sleep(PATIENCE)
         await trio.sleep_forever()

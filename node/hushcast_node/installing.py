@@ -14,6 +14,7 @@ from hushcast_protocol.frames import ParcelAnswer, ParcelFrame
 from hushcast_protocol.installations import PATIENCE_A_LEVEL, seal_down
 from hushcast_protocol.leases import Instruction
 from hushcast_protocol.roster import Relay, Roster
+from hushcast_protocol.secrets import Randomness
 from hushcast_protocol.tree import Tree
 from hushcast_protocol.wire import RelayId
 from hushcast_runtime.environment import Environment
@@ -25,6 +26,7 @@ ROUNDS = 3  # down the tree, and then twice one by one to those who were not rea
 log = structlog.get_logger("installing")
 
 Instruct = Callable[[RelayId], Instruction]
+Confirm = Callable[[set[RelayId]], None]
 
 
 class Installer:
@@ -36,44 +38,43 @@ class Installer:
         self._env = env
         self._drops = trio.CapacityLimiter(MAX_DROPS)
 
-    async def deliver(self, tree: Tree, relays: Iterable[RelayId], instruct: Instruct) -> set[RelayId]:
-        """Give each of some relays of a tree its instruction; return those that confirmed.
+    async def deliver(
+        self, tree: Tree, relays: Iterable[RelayId], instruct: Instruct, confirm: Confirm
+    ) -> None:
+        """Give each of some relays of a tree its instruction; `confirm` hears of those that confirmed.
 
         Relays that no roster lists any more are left out.
         """
         roster = self._rosters.newest
         waiting = [relay for relay in relays if roster is not None and relay in roster.relays]
-        instructions = {relay: instruct(relay) for relay in waiting}
         done: set[RelayId] = set()
+
+        def note(confirmed: set[RelayId]) -> None:
+            done.update(confirmed)
+            confirm(confirmed)
+
         for attempt in range(ROUNDS):
             missing = [relay for relay in waiting if relay not in done]
             if not missing or roster is None:
                 break
             shape = tree.only(missing) if attempt == 0 else Tree(dict.fromkeys(missing))
-            done |= await self._drop_down(shape, instructions, roster)
-        return done
+            await self._drop_down(shape, instruct, roster, note)
 
-    async def _drop_down(
-        self, tree: Tree, instructions: dict[RelayId, Instruction], roster: Roster
-    ) -> set[RelayId]:
+    async def _drop_down(self, tree: Tree, instruct: Instruct, roster: Roster, confirm: Confirm) -> None:
         epoch = self._rosters.calendar.epoch(self._env.now())
-        done: set[RelayId] = set()
         try:
-            parcels = await self._env.compute(
-                seal_down, tree, instructions, roster, epoch, self._env.randomness
-            )
+            parcels = await self._env.compute(_seal, tree, instruct, roster, epoch, self._env.randomness)
         except Refusal as refusal:
             log.error("a tree cannot be installed", reason=refusal.reason)
-            return done
+            return
 
         async def drop(top: RelayId, sealed: bytes) -> None:
             async with self._drops:
-                done.update(await self._drop(tree, roster.relays[top], sealed))
+                confirm(await self._drop(tree, roster.relays[top], sealed))
 
         async with trio.open_nursery() as nursery:
             for top, sealed in parcels.items():
                 nursery.start_soon(drop, top, sealed)
-        return done
 
     async def _drop(self, tree: Tree, top: Relay, sealed: bytes) -> set[RelayId]:
         below = tree.below(top.id)
@@ -90,6 +91,12 @@ class Installer:
             return set()
         missing = {lost for relay in answer.missing if relay in tree.parents for lost in tree.below(relay)}
         return {relay for relay in below if relay not in missing}
+
+
+def _seal(
+    tree: Tree, instruct: Instruct, roster: Roster, epoch: int, randomness: Randomness
+) -> dict[RelayId, bytes]:
+    return seal_down(tree, {relay: instruct(relay) for relay in tree.parents}, roster, epoch, randomness)
 
 
 def _levels(tree: Tree, relay: RelayId) -> int:

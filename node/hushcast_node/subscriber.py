@@ -343,15 +343,19 @@ class Subscriber:
         if not planned.missing:
             return
         installation = planned.installation
-        done = await self._installer.deliver(
+
+        def confirm(relays: set[RelayId]) -> None:
+            if not planned.withdrawing:  # unsubscribed meanwhile: what is missing is now said of withdrawals
+                planned.missing -= relays
+
+        await self._installer.deliver(
             installation.tree,
             sorted(planned.missing),
             lambda relay: installation.install(self._profile, relay),
+            confirm,
         )
-        if planned.withdrawing:
-            return  # unsubscribed meanwhile: what is missing is now said of withdrawals
-        planned.missing -= done
-        await self._records.keep_installation(planned)
+        if not planned.withdrawing:
+            await self._records.keep_installation(planned)
 
     async def _withdraw(self, planned: Planned) -> None:
         installation = planned.installation
@@ -360,10 +364,12 @@ class Subscriber:
         if self._calendar.lapse(installation.day) > self._env.now():
             planned.withdrawal_under_way = True
             try:
-                done = await self._installer.deliver(
-                    installation.tree, sorted(planned.missing), installation.withdraw
+                await self._installer.deliver(
+                    installation.tree,
+                    sorted(planned.missing),
+                    installation.withdraw,
+                    planned.missing.difference_update,
                 )
-                planned.missing -= done
             finally:
                 planned.withdrawal_under_way = False
             if planned.missing:

@@ -135,8 +135,9 @@ class FakePubSub:
     async def subscribe(self, interest: Interest, since: int | None = None) -> FakeFeed:
         if interest.topic == UNREACHABLE:
             raise Refusal(REFUSAL)
+        inbox = self.hold(interest)
         await self.installed.wait()
-        feed = FakeFeed(self.hold(interest), self.shown, since)
+        feed = FakeFeed(inbox, self.shown, since)
         self.feeds += 1
         self._feeds_changed.set()
         self._feeds_changed = trio.Event()
@@ -164,7 +165,7 @@ class FakePubSub:
                 "where": write_where(interest.predicate),
                 "private": interest.topic.secret is not None,
                 "nodes": NODES,
-                "ready": True,
+                "ready": self.installed.is_set(),
                 "since": 1.5,
             }
             | inbox.describe()
