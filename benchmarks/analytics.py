@@ -65,7 +65,7 @@ def measure(observations: int) -> dict[str, float]:
     from hushcast_analytics import network
     from hushcast_analytics.generator.asked import Asked
     from hushcast_analytics.generator.generate import generate
-    from hushcast_analytics.reading import Traces, keep, load, read_lines
+    from hushcast_analytics.reading import Traces, keep, load
     from hushcast_analytics.session import open_session
     from hushcast_protocol.trace import SCHEMA
 
@@ -85,7 +85,7 @@ def measure(observations: int) -> dict[str, float]:
         took["generate"] = time.perf_counter() - began
         write(made, directory / "lines")
         began = time.perf_counter()
-        keep(read_lines(spark, str(directory / "lines")), str(directory / "kept"))
+        keep(spark, str(directory / "lines"), str(directory / "kept"))
         took["read"] = time.perf_counter() - began
         traces = load(spark, str(directory / "kept"))
         began = time.perf_counter()

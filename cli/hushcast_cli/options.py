@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 
 import click
 
+from hushcast_protocol.profile import HARDENED, MAX_DEPTH, PROFILES
+
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
 
@@ -105,4 +107,21 @@ timeout_option = click.option(
     callback=_check_seconds,
     metavar="S",
     help="Give up after S seconds, with exit code 124.",
+)
+
+
+depth_option = click.option(
+    "--depth",
+    type=click.IntRange(1, MAX_DEPTH),
+    metavar="R",
+    help="Levels of a tree; the profile's unless given.",
+)
+
+
+profile_option = click.option(
+    "--profile",
+    type=click.Choice(sorted(PROFILES)),
+    default=HARDENED.name,
+    show_default=True,
+    help="Behaviour.",
 )

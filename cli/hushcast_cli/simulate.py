@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from hushcast_cli.options import Choices, json_option, pass_choices
+from hushcast_cli.options import Choices, depth_option, json_option, pass_choices, profile_option
 from hushcast_protocol.errors import UsageError
-from hushcast_protocol.profile import HARDENED, MAX_DEPTH, MAX_TREES, PROFILES, Root
+from hushcast_protocol.profile import MAX_TREES, PROFILES, Root
 
 _positive = click.IntRange(min=1)
 _share = click.FloatRange(0, 0.9)
@@ -19,19 +19,8 @@ _share = click.FloatRange(0, 0.9)
 @click.option("--subscribers", type=_positive, required=True, metavar="K", help="Subscribers on each topic.")
 @click.option("--publications", type=_positive, required=True, metavar="P", help="Messages published.")
 @click.option("--topics", type=_positive, default=1, show_default=True, metavar="T", help="Topics.")
-@click.option(
-    "--depth",
-    type=click.IntRange(1, MAX_DEPTH),
-    metavar="R",
-    help="Levels of a tree; the profile's unless given.",
-)
-@click.option(
-    "--profile",
-    type=click.Choice(sorted(PROFILES)),
-    default=HARDENED.name,
-    show_default=True,
-    help="Behaviour.",
-)
+@depth_option
+@profile_option
 @click.option(
     "--origins",
     type=click.IntRange(1, 8),

@@ -6,8 +6,7 @@ from typing import Any
 
 import click
 
-from hushcast_cli.options import Choices, json_option, pass_choices
-from hushcast_protocol.profile import HARDENED, MAX_DEPTH, PROFILES
+from hushcast_cli.options import Choices, depth_option, json_option, pass_choices, profile_option
 
 _positive = click.IntRange(min=1)
 
@@ -32,19 +31,8 @@ def traces() -> None:
 @click.option(
     "--epochs", type=_positive, default=1, show_default=True, metavar="E", help="Hours; 24 are a day."
 )
-@click.option(
-    "--depth",
-    type=click.IntRange(1, MAX_DEPTH),
-    metavar="R",
-    help="Levels of a tree; the profile's unless given.",
-)
-@click.option(
-    "--profile",
-    type=click.Choice(sorted(PROFILES)),
-    default=HARDENED.name,
-    show_default=True,
-    help="Behaviour.",
-)
+@depth_option
+@profile_option
 @click.option(
     "--origins",
     type=click.IntRange(1, 8),

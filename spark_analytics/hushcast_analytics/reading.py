@@ -9,20 +9,19 @@ Observations and truths never meet here: an adversary's view is what the adversa
 from __future__ import annotations
 
 import posixpath
-import re
 import typing
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from urllib.parse import unquote
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from hushcast_analytics.errors import TracesError
 from hushcast_analytics.tables import OBSERVATIONS, PARTITIONS, REJECTED, RUN, TRUTHS
-from hushcast_protocol.trace import SCHEMA, Observation, Truth
+from hushcast_protocol import trace
 
 SHOWN = 200  # characters kept of a line that is no record: enough to see what it was
 
@@ -43,7 +42,7 @@ def open_traces(spark: SparkSession, source: str, work: str) -> Traces:
     """
     if has_tables(spark, source):
         return load(spark, source)
-    keep(read_lines(spark, source), work)
+    keep(spark, source, work)
     return load(spark, work)
 
 
@@ -52,21 +51,24 @@ def read_lines(spark: SparkSession, directory: str) -> Traces:
 
     The files of one directory are one run, named after it. Raises `TracesError` if there is no such file.
     """
-    names = _run_names(spark, directory)
-    observations, not_observations = _split(
-        _lines(spark, directory, "*.observations.jsonl", names), Observation, OBSERVATIONS
-    )
-    truths, not_truths = _split(_lines(spark, directory, "*.truth.jsonl", names), Truth, TRUTHS)
-    return Traces(observations, truths, not_observations.unionByName(not_truths))
+    observations, truths = (_judged(spark, directory, kind) for kind in _KINDS)
+    rejected = _rejected(observations).unionByName(_rejected(truths))
+    return Traces(_records(observations, OBSERVATIONS), _records(truths, TRUTHS), rejected)
 
 
-def keep(traces: Traces, directory: str) -> None:
-    """Write the tables as Parquet into `directory`, replacing the runs and epochs that they hold."""
-    for name, table in (("observations", traces.observations), ("truths", traces.truths)):
+def keep(spark: SparkSession, source: str, directory: str) -> None:
+    """Write what `read_lines` finds into `directory` as Parquet, replacing the runs and epochs found."""
+    rejected = spark.createDataFrame([], REJECTED)
+    for kind in _KINDS:
+        lines, found = _judged(spark, source, kind), Observation()
+        counted = lines.observe(found, F.count("reason").alias("rejected"))
         # Few files for little data, many for much: Spark chooses from the sizes that it sees.
-        balanced = table.hint("rebalance", *PARTITIONS)
-        balanced.write.mode("overwrite").partitionBy(*PARTITIONS).parquet(f"{directory}/{name}")
-    traces.rejected.write.mode("overwrite").partitionBy("run").parquet(f"{directory}/rejected")
+        records = _records(counted, kind.table).hint("rebalance", *PARTITIONS)
+        records.write.mode("overwrite").partitionBy(*PARTITIONS).parquet(f"{directory}/{kind.name}")
+        # To fetch them, all is read again; mostly there are none.
+        if found.get["rejected"]:
+            rejected = rejected.unionByName(_rejected(lines))
+    rejected.write.mode("overwrite").partitionBy("run").parquet(f"{directory}/rejected")
 
 
 def load(spark: SparkSession, directory: str) -> Traces:
@@ -92,22 +94,20 @@ def _parquet(spark: SparkSession, path: str, schema: StructType) -> DataFrame:
     return spark.read.schema(schema).parquet(path).select(*schema.names)
 
 
-def _split(
-    lines: DataFrame, record: type[Observation] | type[Truth], table: StructType
-) -> tuple[DataFrame, DataFrame]:
-    """Return the records among lines, and the lines that are none."""
-    fields = [field for field in table.fields if field.name != RUN.name]
-    wire = StructType([StructField("schema", LongType()), *fields, StructField(_CORRUPT, StringType())])
-    lines = lines.withColumn("record", F.from_json("value", wire, _JSON))
-    judged = lines.withColumn("reason", _reason(record, fields))
-    good = judged.where(F.col("reason").isNull())
-    bad = judged.where(F.col("reason").isNotNull())
-    return (
-        good.select("run", *(F.col(f"record.{field.name}") for field in fields)),
-        bad.select("run", "file", "reason", F.substring("value", 1, SHOWN).alias("line")),
-    )
+@dataclass(frozen=True)
+class _Kind:
+    """One of the two kinds of trace files: its table's name, its files, and what their lines hold."""
+
+    name: str
+    pattern: str
+    record: type[trace.Observation] | type[trace.Truth]
+    table: StructType
 
 
+_KINDS = (
+    _Kind("observations", "*.observations.jsonl", trace.Observation, OBSERVATIONS),
+    _Kind("truths", "*.truth.jsonl", trace.Truth, TRUTHS),
+)
 _CORRUPT = "corrupt"
 _JSON = {
     "mode": "PERMISSIVE",
@@ -118,7 +118,25 @@ _JSON = {
 }
 
 
-_SCHEME = "^([a-z0-9]+:)/+"
+def _judged(spark: SparkSession, directory: str, kind: _Kind) -> DataFrame:
+    """Return every line with the fields of its record and the `reason` why it is none, null if it is one."""
+    fields = [field for field in kind.table.fields if field.name != RUN.name]
+    wire = StructType([StructField("schema", LongType()), *fields, StructField(_CORRUPT, StringType())])
+    # A generator's row is parsed once. A plain column's expression, here the parser, Spark copies to wherever
+    # the column is used, and would parse each line a dozen times.
+    parsed = F.inline_outer(F.array(F.from_json("value", wire, _JSON)))
+    return (
+        _lines(spark, directory, kind.pattern).select("*", parsed).withColumn("reason", _reason(kind, fields))
+    )
+
+
+def _records(judged: DataFrame, table: StructType) -> DataFrame:
+    return judged.where("reason is null").select(*table.names)
+
+
+def _rejected(judged: DataFrame) -> DataFrame:
+    line = F.substring("value", 1, SHOWN).alias("line")
+    return judged.where("reason is not null").select("run", "file", "reason", line)
 
 
 def _text(spark: SparkSession, directory: str, pattern: str) -> DataFrame:
@@ -129,12 +147,19 @@ def _text(spark: SparkSession, directory: str, pattern: str) -> DataFrame:
         raise TracesError(f"{directory}: no directory that can be read") from error
 
 
-def _lines(spark: SparkSession, directory: str, pattern: str, names: dict[str, str]) -> DataFrame:
+def _lines(spark: SparkSession, directory: str, pattern: str) -> DataFrame:
     """Return `run`, `file` and `value` of every line of the files whose names match."""
+    names = _run_names(spark, directory)
     # Spark writes a local file as `file:///a` in the one place and as `file:/a` in the other.
-    path = F.regexp_replace("_metadata.file_path", _SCHEME, "$1/")
-    folder, file = (F.regexp_extract(path, "^(.*)/([^/]*)$", group) for group in (1, 2))
-    named = F.create_map(*(F.lit(text) for pair in names.items() for text in pair))
+    named = F.create_map(
+        *(
+            F.lit(text)
+            for folder, name in names.items()
+            for text in (folder.replace("file:///", "file:/"), name)
+        )
+    )
+    path, file = F.col("_metadata.file_path"), F.col("_metadata.file_name")
+    folder = F.substring(path, F.lit(1), F.length(path) - F.length(file) - 1)
     text = _text(spark, directory, pattern)
     return text.select(F.element_at(named, folder).alias("run"), file.alias("file"), "value")
 
@@ -145,7 +170,8 @@ def _run_names(spark: SparkSession, directory: str) -> dict[str, str]:
     files = _text(spark, directory, "*.{observations,truth}.jsonl").inputFiles()
     if not files:
         raise TracesError(f"{directory}: no *.observations.jsonl and no *.truth.jsonl in it or below it")
-    folders = sorted({re.sub(_SCHEME, r"\1/", file).rpartition("/")[0] for file in files})
+    # Spark writes a local file as `file:///a` here, and as `file:/a` in the column of paths.
+    folders = {file.rpartition("/")[0].replace("file:///", "file:/") for file in files}
     common = posixpath.commonpath(folders)
     top = PurePosixPath(common).name
     return {
@@ -153,18 +179,19 @@ def _run_names(spark: SparkSession, directory: str) -> dict[str, str]:
     }
 
 
-def _reason(record: type[Observation] | type[Truth], fields: list[StructField]) -> Column:
+def _reason(kind: _Kind, fields: list[StructField]) -> Column:
     """Return why a line is no record, or null if it is one."""
-    line, version, kind = F.col("value"), F.col("record.schema"), F.col("record.kind")
+    line, version = F.col("value"), F.col("schema")
     # Spark's parser is content with the first object of a line: what follows it would be lost without a word.
     runs_on = ~line.endswith("}") | (F.locate('{"schema":', line, 2) > 0)
     reason = F.when(F.trim(line) == "", "an empty line")
-    reason = reason.when(F.col(f"record.{_CORRUPT}").isNotNull(), "not one record in JSON")
+    reason = reason.when(F.col(_CORRUPT).isNotNull(), "not one record in JSON")
     reason = reason.when(runs_on, "not one record in JSON")
     reason = reason.when(version.isNull(), "no schema version")
-    other = F.concat(F.lit("schema version "), version.cast("string"), F.lit(f" instead of {SCHEMA}"))
-    reason = reason.when(version != SCHEMA, other)
+    other = F.concat(F.lit("schema version "), version.cast("string"), F.lit(f" instead of {trace.SCHEMA}"))
+    reason = reason.when(version != trace.SCHEMA, other)
     for field in fields:
         if not field.nullable:
-            reason = reason.when(F.col(f"record.{field.name}").isNull(), f"no {field.name}")
-    return reason.when(~kind.isin(*typing.get_args(typing.get_type_hints(record)["kind"])), "an unknown kind")
+            reason = reason.when(F.col(field.name).isNull(), f"no {field.name}")
+    known = typing.get_args(typing.get_type_hints(kind.record)["kind"])
+    return reason.when(~F.col("kind").isin(*known), "an unknown kind")

@@ -11,11 +11,14 @@ from hushcast_analytics.generator import draws
 from hushcast_analytics.generator.asked import EPOCH_SECONDS, Asked
 from hushcast_analytics.generator.edges import find_edges
 from hushcast_analytics.generator.generate import generate, observations, truths
-from hushcast_analytics.generator.presence import presence, returns
+from hushcast_analytics.generator.keeping import forest, kept, tellings
+from hushcast_analytics.generator.mending import NONE, levels
+from hushcast_analytics.generator.presence import LISTED_FOR, listed, presence, returns
 from hushcast_analytics.generator.publications import numbers, publish
 from hushcast_analytics.generator.routes import DUPLICATE, FORWARDED, route
-from hushcast_analytics.generator.seats import NONE, forest, plan, shape, subscribers
+from hushcast_analytics.generator.seats import drawn, root_of, shape, subscribers
 from hushcast_analytics.tables import EPOCHS_A_DAY, OBSERVATIONS, TRUTHS
+from hushcast_node import registration
 from hushcast_protocol import epochs, tree
 from hushcast_protocol.trail import ERROR_RATE, MAX_BITS_SET, MAX_HOPS, Trail
 
@@ -34,26 +37,76 @@ def test_a_day_is_the_protocols():
 def test_trees_are_those_of_the_planner_for_the_same_order(relays, depth):
     keys, seed = [number.to_bytes(32, "big") for number in range(relays)], bytes(32)
     planned, order = tree.plan(keys, depth, seed), tree.shuffled(keys, seed)
-    above, levels = shape(relays, depth)
+    above = shape(relays, depth)
     for place, relay in enumerate(order):
         assert planned.parents[relay] == (order[above[place]] if above[place] != NONE else None)
-        assert planned.path_length(relay) == levels[place]
+    hops = np.where(above == NONE, relays, above).astype(np.int32)
+    assert levels(hops, relays).tolist() == [planned.path_length(relay) for relay in order]
 
 
 def test_orders_are_uniform():
     tops = Counter()
     for topic in range(600):
-        hops, _ = plan(Asked(6, 1, topics=600, depth=1 + topic % 2), topic, 0, 0)
+        hops = drawn(Asked(6, 1, topics=600, depth=1 + topic % 2), topic, 0, 0, np.arange(6))
         tops.update(np.flatnonzero(hops == 6).tolist())
     assert max(tops.values()) < 1.15 * min(tops.values())
 
 
 def test_a_listed_root_has_no_seat_in_its_own_tree():
-    hops = forest(PAPER, 1, 2)
+    hops = forest(PAPER, 1, 0)
     for number, root in enumerate(subscribers(PAPER, 1)):
         assert hops[root, number] == NONE
         assert (hops[:, number] == root).any()
         assert hops[:, number].max() < PAPER.nodes
+
+
+def test_rosters_list_who_was_there_before():
+    there, rosters = presence(CHURNING)[: CHURNING.nodes], listed(CHURNING)
+    assert LISTED_FOR == registration.VALIDITY
+    assert (rosters[:, 0] == there[:, 0]).all()
+    for epoch in range(1, CHURNING.epochs):
+        for relay in range(CHURNING.nodes):
+            assert rosters[relay, epoch] == there[relay, max(0, epoch - 3) : epoch].any()
+    assert (rosters[:, :-1] & ~rosters[:, 1:]).any()
+
+
+def test_trees_are_kept_and_mended_by_the_roster():
+    for subscriber in range(CHURNING.subscribers):
+        before = None
+        for epoch, hops in enumerate(kept(CHURNING, 1, subscriber)):
+            roster = listed(CHURNING)[:, epoch]
+            root = root_of(CHURNING, 1, subscriber)
+            assert ((hops != NONE) == roster).all()
+            assert (levels(hops, root) > 0).tolist() == roster.tolist()
+            assert levels(hops, root).max() <= CHURNING.behaviour.depth
+            assert (forest(CHURNING, 1, epoch)[:, subscriber] == hops).all()
+            if before is not None:
+                changed = (listed(CHURNING)[:, epoch - 1] != roster).sum()
+                stayed = roster & listed(CHURNING)[:, epoch - 1]
+                moved = before[stayed] != hops[stayed]
+                # A leaf that takes a seat moves, and those under that seat: b of them at depth 2.
+                assert moved.sum() <= changed * 9
+                assert changed or hops is before
+            before = hops
+    first, *_, last = kept(SMALL, 1, 0)
+    assert first is last, "nobody leaves, nothing changes"
+
+
+def test_everybody_in_a_tree_is_told_of_each_seat_when_there():
+    """What a day's tellings leave behind is the tree in force, at all relays that were there to be told."""
+    there = presence(CHURNING)[: CHURNING.nodes]
+    for day in range(CHURNING.days):
+        known, moment = np.full(CHURNING.nodes, NONE), -1.0
+        for telling in tellings(CHURNING, 0, day, 1):
+            epoch = int(telling.moment // EPOCH_SECONDS)
+            assert telling.moment > moment
+            assert not (telling.told & ~there[:, epoch]).any()
+            known[telling.told], moment = telling.hops[telling.told], telling.moment
+            up = there[:, epoch] & (telling.hops != NONE)
+            assert (known[up] == telling.hops[up]).all()
+    (only,) = tellings(SMALL, 0, 0, 1)
+    assert only.changed
+    assert only.told.all()
 
 
 def walked(hops, by_edge, relay):

@@ -45,7 +45,7 @@ def simulated(request, tmp_path) -> Iterator[tuple[Path, object]]:
 
 def test_figures_of_a_simulation_agree_with_a_recount_and_with_the_simulation(spark, simulated, tmp_path):
     directory, result = simulated
-    keep(read_lines(spark, str(directory)), str(tmp_path / "tables"))
+    keep(spark, str(directory), str(tmp_path / "tables"))
     traces = load(spark, str(tmp_path / "tables"))
     assert traces.rejected.count() == 0
     agrees(traces, directory)
@@ -102,7 +102,7 @@ def test_figures_of_real_daemons_agree_with_a_recount(spark, tmp_path):
     # One that was killed in the middle of a line, and one of an older program.
     with next(traces.glob("relay-1*.observations.jsonl")).open("a") as file:
         file.write('{"schema":1,"node":"aa"}\n{"schema":2,"node":"bb","ti')
-    keep(read_lines(spark, str(traces)), str(tmp_path / "tables"))
+    keep(spark, str(traces), str(tmp_path / "tables"))
     kept = load(spark, str(tmp_path / "tables"))
     assert sorted(row.reason for row in kept.rejected.collect()) == [
         "not one record in JSON",

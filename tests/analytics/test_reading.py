@@ -119,7 +119,7 @@ def test_tables_are_kept_by_run_and_epoch_and_come_back_the_same(spark, director
     write(directory, "relay-0.observations.jsonl", to_line(SENT), to_line(ROSTER), "junk")
     write(directory, "client-0.truth.jsonl", to_line(INSTALLED))
     read, work = read_lines(spark, str(directory)), str(tmp_path / "work")
-    keep(read, work)
+    keep(spark, str(directory), work)
     assert (tmp_path / "work" / "observations" / "run=a run" / "epoch=3").is_dir()
     kept = load(spark, work)
     assert kept.observations.columns == OBSERVATIONS.names
@@ -136,12 +136,12 @@ def test_reading_a_run_again_replaces_it_and_leaves_others(spark, directory, tmp
     work = str(tmp_path / "work")
     write(directory, "relay-0.observations.jsonl", GOOD)
     write(directory, "relay-0.truth.jsonl", to_line(INSTALLED))
-    keep(read_lines(spark, str(directory)), work)
+    keep(spark, str(directory), work)
     other = tmp_path / "other"
     write(other, "relay-0.observations.jsonl", GOOD)
     write(other, "relay-0.truth.jsonl", to_line(INSTALLED))
     for _ in range(2):
-        keep(read_lines(spark, str(other)), work)
+        keep(spark, str(other), work)
     runs = [row.run for row in open_traces(spark, work, "unused").observations.collect()]
     assert sorted(runs) == ["a run", "other"]
 

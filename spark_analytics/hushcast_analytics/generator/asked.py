@@ -98,11 +98,6 @@ class Asked:
         return float(self.epochs * EPOCH_SECONDS)
 
     @property
-    def term_epochs(self) -> int:
-        """Epochs for which a tree stands: a day, or as published (VB §4.2) one."""
-        return 1 if self.listed else EPOCHS_A_DAY
-
-    @property
-    def terms(self) -> int:
-        """Trees of a subscription, one after the other."""
-        return -(-self.epochs // self.term_epochs)
+    def days(self) -> int:
+        """Days that the run touches: each has leases of its own."""
+        return -(-self.epochs // EPOCHS_A_DAY)

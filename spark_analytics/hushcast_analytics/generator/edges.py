@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from hushcast_analytics.generator.seats import NONE, Numbers
+from hushcast_analytics.generator.mending import NONE, Hops, Numbers
 
 DROPPED = -1  # the previous hop of a message that enters the overlay
 
@@ -37,11 +36,11 @@ class Edges:
     leads_to: Numbers
 
 
-def find_edges(hops: npt.NDArray[np.int32], by_edge: bool, message: Numbers, relay: Numbers) -> Edges:
+def find_edges(hops: Hops, by_edge: bool, message: Numbers, relay: Numbers) -> Edges:
     """Return the edges that messages take from where they are dropped.
 
-    `hops` has a row a relay and a column a tree (`seats.forest`). `message` and `relay` say which message is
-    dropped where; one may be dropped at several relays. `by_edge` tells whether the previous hop counts.
+    `hops` has a row a relay and a column a tree (`keeping.forest`). `message` and `relay` say which message
+    is dropped where; one may be dropped at several relays. `by_edge` tells whether the previous hop counts.
     """
     relays = hops.shape[0]
     keys = _Keys(relays, relays + hops.shape[1])
@@ -103,7 +102,7 @@ class _Keys:
 class _Distinct:
     """The distinct next hops of each relay, over all trees."""
 
-    def __init__(self, hops: npt.NDArray[np.int32]) -> None:
+    def __init__(self, hops: Hops) -> None:
         ordered = np.sort(hops, axis=1)
         fresh = np.ones(ordered.shape, dtype=np.bool_)
         fresh[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
@@ -120,7 +119,7 @@ class _Distinct:
         return which, self._hops[self._begins[relay][which] + within]
 
 
-def _along_trees(hops: npt.NDArray[np.int32], relay: Numbers, previous: Numbers) -> tuple[Numbers, Numbers]:
+def _along_trees(hops: Hops, relay: Numbers, previous: Numbers) -> tuple[Numbers, Numbers]:
     """Return pairs of an index into `relay` and a next hop in a tree in which `previous` sends to it."""
     asked = (hops[previous] == relay[:, None]) | (previous == DROPPED)[:, None]
     which, tree = np.nonzero(asked)

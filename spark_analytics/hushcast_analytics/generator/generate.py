@@ -115,11 +115,11 @@ def _presence(asked: Asked) -> _Work:
 def _installs(asked: Asked) -> _Work:
     def do(rows: Rows, table: Table, piece: int) -> Iterator[pa.RecordBatch]:
         rest, subscriber = divmod(piece, asked.subscribers)
-        term, topic = divmod(rest, asked.topics)
+        day, topic = divmod(rest, asked.topics)
         make = rows.seen_of_install if table == "observations" else rows.truth_of_install
-        return make(topic, term, subscriber)
+        return make(topic, day, subscriber)
 
-    trees = asked.terms * asked.topics * asked.subscribers
+    trees = asked.days * asked.topics * asked.subscribers
     return _Work(trees, trees * 3 * asked.nodes, do)
 
 
@@ -131,7 +131,7 @@ def _messages(asked: Asked) -> _Work:
 
     def do(rows: Rows, table: Table, piece: int) -> Iterator[pa.RecordBatch]:
         rest, part = divmod(piece, parts)
-        epoch, topic = divmod(rest, asked.topics)
+        topic, epoch = divmod(rest, asked.epochs)  # a topic's trees are known epoch after epoch
         message = np.array(numbers(asked, topic, epoch)[part * together : (part + 1) * together], np.int64)
         if not len(message):
             return iter(())

@@ -1,4 +1,4 @@
-"""Installs: how the instructions of one tree come down to its relays."""
+"""Installs: how instructions come down a tree to those relays that are told."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hushcast_analytics.generator.asked import EPOCH_SECONDS, Asked
+from hushcast_analytics.generator.asked import Asked
 from hushcast_analytics.generator.draws import Floats, uniform
+from hushcast_analytics.generator.keeping import Telling
+from hushcast_analytics.generator.mending import NONE, Hops, Numbers, levels, loads
 from hushcast_analytics.generator.publications import DROP_WAYS
 from hushcast_analytics.generator.routes import LONGEST_WAY, SHORTEST_WAY
-from hushcast_analytics.generator.seats import Numbers, plan
+from hushcast_analytics.generator.seats import root_of
 
 # Bytes of sealed parcels as `protocol/hushcast_protocol/parcels.py` makes them; a test compares.
 LEAF = 259  # one element, nothing to pass on
@@ -23,53 +25,52 @@ LONG_LIST = 2
 
 @dataclass(frozen=True)
 class Installs:
-    """The seats of one tree, those next to the root first; `hop` as in `seats.plan`, `moment` in seconds."""
+    """Relays that are told of their seats together; `above` is who hands the parcel on, `NONE` if dropped.
+
+    Those above come first. `hop` is as in `seats.drawn`, `moment` in seconds.
+    """
 
     relay: Numbers
-    hop: Numbers
-    level: Numbers
+    hop: Hops
+    above: Hops
     children: Numbers
     elements: Numbers
     size: Numbers
     moment: Floats
 
 
-def begins(asked: Asked, topic: int, term: int, subscriber: int) -> float:
-    """Return when a subscription begins to install its tree for a term (seconds): at a moment of its own."""
-    chance = float(uniform(asked.seed, "installs", topic, term, subscriber))
-    if term == 0:
-        return chance * EPOCH_SECONDS / 8
-    # Between half and a quarter of a day, or of an epoch as published, before it is needed.
-    length = asked.term_epochs * EPOCH_SECONDS
-    return length * (term - 0.25 - 0.25 * chance)
-
-
-def install(asked: Asked, topic: int, term: int, subscriber: int) -> Installs:
-    """Return how the tree of a subscriber is installed for a term, from its top relays down."""
-    hops, levels = plan(asked, topic, term, subscriber)
-    seated = np.flatnonzero(levels)
-    seated = seated[np.argsort(levels[seated], kind="stable")]
-    children = np.bincount(hops[seated][levels[seated] > 1], minlength=asked.nodes)
+def install(asked: Asked, topic: int, day: int, subscriber: int, telling: Telling) -> Installs:
+    """Return how relays are told, down the tree; those above whom nobody is told get a drop of their own."""
+    hops, told = telling.hops, np.append(telling.told, False)
+    root = root_of(asked, topic, subscriber)
+    on_the_way = told[np.minimum(hops, asked.nodes)]
+    way_down = np.where(telling.told, np.where(on_the_way, hops, root), NONE)
+    level = levels(way_down, root)
+    relay = np.argsort(level, kind="stable")
+    relay = relay[level[relay] > 0]
+    children, senders = loads(way_down), loads(hops)
     by_edge = asked.behaviour.edge_elements
     # Messages enter at any relay, once more around what is lost, and come from each child.
-    elements = 1 + int(asked.behaviour.detours) + by_edge * children
+    elements = 1 + int(asked.behaviour.detours) + by_edge * senders
     way = SHORTEST_WAY + (LONGEST_WAY - SHORTEST_WAY) * uniform(
-        asked.seed, "parcel", topic, term, subscriber, np.arange(asked.nodes)
+        asked.seed, "parcel", topic, day, subscriber, int(telling.moment), np.arange(asked.nodes)
     )
     moment = DROP_WAYS * way  # each level shakes hands anew
     size = (
         LEAF + ELEMENT * (elements - 1) + LONG_LIST * ((elements > MANY).astype(np.int64) + (children > MANY))
     )
     if by_edge:
-        size = size + CONSENT * (levels == 1)
-    for level in range(2, asked.behaviour.depth + 1):
-        at = seated[levels[seated] == level]
+        size = size + CONSENT * (hops == root)
+    deepest = int(level.max(initial=0))
+    for below in range(2, deepest + 1):
+        at = np.flatnonzero(level == below)
         moment[at] += moment[hops[at]]
-    moment += begins(asked, topic, term, subscriber)
-    for level in range(asked.behaviour.depth, 1, -1):
-        at = seated[levels[seated] == level]
+    moment += telling.moment
+    for below in range(deepest, 1, -1):
+        at = np.flatnonzero(level == below)
         inside = size[at] + ONWARD + LONG_ONWARD * (size[at] > 0xFF) + LONGER_ONWARD * (size[at] > 0xFFFF)
         np.add.at(size, hops[at], inside)
+    above = np.where(level > 1, hops, NONE)
     return Installs(
-        seated, hops[seated], levels[seated], children[seated], elements[seated], size[seated], moment[seated]
+        relay, hops[relay], above[relay], children[relay], elements[relay], size[relay], moment[relay]
     )

@@ -1,4 +1,4 @@
-"""Presence: which daemon is there in which epoch."""
+"""Presence: which daemon is there in which epoch, and which relays the rosters list."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ from hushcast_analytics.generator.asked import Asked
 from hushcast_analytics.generator.draws import uniform
 
 Presence = npt.NDArray[np.bool_]
+
+LISTED_FOR = (
+    3  # epochs for which a relay that left stays on the roster, as its descriptor holds; a test compares
+)
 
 
 @lru_cache(maxsize=2)
@@ -32,6 +36,20 @@ def presence(asked: Asked) -> Presence:
             now = np.where(now, chance >= leaves, chance < returns)
         there[:, epoch] = now
     return there
+
+
+@lru_cache(maxsize=2)
+def listed(asked: Asked) -> Presence:
+    """Return whether the roster of each epoch (column) lists each relay (row).
+
+    Who registers in an epoch is listed from the next on; the first roster waits for all that are there.
+    """
+    there = presence(asked)[: asked.nodes]
+    found = np.zeros_like(there)
+    found[:, 0] = there[:, 0]
+    for epoch in range(1, asked.epochs):
+        found[:, epoch] = there[:, max(0, epoch - LISTED_FOR) : epoch].any(axis=1)
+    return found
 
 
 @lru_cache(maxsize=2)

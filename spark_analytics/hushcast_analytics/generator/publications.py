@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from hushcast_analytics.generator.asked import EPOCH_SECONDS, Asked
 from hushcast_analytics.generator.draws import Floats, uniform, words
-from hushcast_analytics.generator.presence import presence
+from hushcast_analytics.generator.mending import Numbers
+from hushcast_analytics.generator.presence import listed, presence
 from hushcast_analytics.generator.routes import LONGEST_WAY, SHORTEST_WAY, Drops
-from hushcast_analytics.generator.seats import Numbers
 
 SETTLED = (
     900.0  # seconds after the beginning before which nobody publishes: subscriptions are being installed
@@ -53,7 +53,9 @@ def publish(asked: Asked, topic: int, epoch: int, message: Numbers) -> Publicati
     moment = quiet + (EPOCH_SECONDS - quiet) * uniform(seed, "moment", message)
     began = epoch * float(EPOCH_SECONDS) + moment
     author = _picked(_authors(asked, topic, there), uniform(seed, "author", message)[:, None])[:, 0]
-    relays = np.flatnonzero(there[: asked.nodes])
+    # Relays become origins in their second epoch on rosters.
+    known = listed(asked)[:, max(0, epoch - 1) : epoch + 1].all(axis=1)
+    relays = np.flatnonzero(there[: asked.nodes] & known)
     drop = np.arange(min(asked.behaviour.origins, len(relays)))
     origins = _picked(relays, uniform(seed, "origin", message[:, None], drop))
     way = SHORTEST_WAY + (LONGEST_WAY - SHORTEST_WAY) * uniform(seed, "drop", message[:, None], drop)

@@ -11,8 +11,10 @@ import numpy.typing as npt
 from hushcast_analytics.generator.asked import EPOCH_SECONDS, Asked
 from hushcast_analytics.generator.draws import Floats, Words, uniform, words
 from hushcast_analytics.generator.edges import DROPPED, Edges, find_edges
+from hushcast_analytics.generator.keeping import forest
+from hushcast_analytics.generator.mending import Numbers
 from hushcast_analytics.generator.presence import returns
-from hushcast_analytics.generator.seats import Numbers, forest, subscribers
+from hushcast_analytics.generator.seats import subscribers
 from hushcast_analytics.tables import EPOCHS_A_DAY
 
 SHORTEST_WAY, LONGEST_WAY = 0.05, 0.15  # seconds to the next hop over an open link, as in simulations
@@ -79,7 +81,7 @@ class Routes:
 
 def route(asked: Asked, topic: int, epoch: int, drops: Drops) -> Routes:
     """Return what becomes of messages of one topic that are dropped in one epoch."""
-    trees = forest(asked, topic, epoch // asked.term_epochs)
+    trees = forest(asked, topic, epoch)
     by_edge = asked.behaviour.edge_elements
     # Numbers of messages are large in the end, and keys are made of them.
     numbers, message = np.unique(drops.message, return_inverse=True)

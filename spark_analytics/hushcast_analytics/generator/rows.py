@@ -14,11 +14,13 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from hushcast_analytics.generator.asked import EPOCH_SECONDS, Asked
 from hushcast_analytics.generator.draws import hexes, uniform
 from hushcast_analytics.generator.edges import DROPPED
-from hushcast_analytics.generator.installs import begins, install
-from hushcast_analytics.generator.presence import presence
+from hushcast_analytics.generator.installs import install
+from hushcast_analytics.generator.keeping import tellings
+from hushcast_analytics.generator.mending import NONE, Hops, Numbers
+from hushcast_analytics.generator.presence import listed, presence
 from hushcast_analytics.generator.publications import Publications, publish
 from hushcast_analytics.generator.routes import OUTCOMES, Routes, route
-from hushcast_analytics.generator.seats import Numbers, plan, subscribers
+from hushcast_analytics.generator.seats import subscribers
 from hushcast_analytics.tables import EPOCHS_A_DAY, OBSERVATIONS, TRUTHS
 
 BODY = 1167  # bytes of a sealed body with up to 1 KiB in it
@@ -40,12 +42,13 @@ class Rows:
         """Observations of the roster of an epoch, by all daemons that are there."""
         asked, there = self._asked, presence(self._asked)[:, epoch]
         daemons = np.flatnonzero(there)
-        relays = np.flatnonzero(there[: asked.nodes])
+        relays = np.flatnonzero(listed(asked)[:, epoch])
         names = _names(asked)
-        listed = pc.array_sort_indices(names.take(pa.array(relays)))
-        members = names.take(pa.array(relays)).take(listed)
-        # The relay that stands first on the roster writes down whom it lists.
-        first = relays[listed[0].as_py()] if len(relays) else DROPPED
+        order = pc.array_sort_indices(names.take(pa.array(relays))).to_numpy()
+        members = names.take(pa.array(relays[order]))
+        # The first relay on the roster that is there writes down whom it lists.
+        awake = relays[order][there[relays[order]]]
+        first = awake[0] if len(awake) else DROPPED
         lists = pa.ListArray.from_arrays(
             pa.array(np.cumsum(np.r_[0, (daemons == first) * len(relays)]), pa.int32()), members,
             mask=pa.array(daemons != first),
@@ -70,60 +73,64 @@ class Rows:
 
     # What follows from subscriptions.
 
-    def seen_of_install(self, topic: int, term: int, subscriber: int) -> Iterator[pa.RecordBatch]:
-        """Observations of relays that take a subscriber's instructions for one term, and pass them on."""
-        asked, seats = self._asked, install(self._asked, topic, term, subscriber)
-        names = self._hop_names(topic)
-        leases = hexes(asked.seed, "lease", 16, topic, term, subscriber, np.arange(asked.nodes))
-        below = seats.level > 1
-        yield self._observations(
-            "parcel", seats.relay, seats.moment, size=seats.size, children=seats.children
-        )
-        above = pa.array(np.where(below, seats.hop, 0), mask=~below)
-        yield self._observations(
-            "installed",
-            seats.relay,
-            seats.moment,
-            lease=leases.take(pa.array(seats.relay)),
-            day=np.full(len(seats.relay), term * asked.term_epochs // EPOCHS_A_DAY),
-            previous=names.take(above),
-            next=names.take(pa.array(seats.hop)),
-            elements=seats.elements,
-            children=seats.children,
-        )
-        of = np.empty(asked.nodes)
-        of[seats.relay] = seats.moment
-        yield self._observations(
-            "passed",
-            seats.hop[below],
-            of[seats.hop[below]],
-            lease=leases.take(pa.array(seats.hop[below])),
-            next=names.take(pa.array(seats.relay[below])),
-        )
+    def seen_of_install(self, topic: int, day: int, subscriber: int) -> Iterator[pa.RecordBatch]:
+        """Observations of relays that take a subscriber's instructions for a day, and pass them on."""
+        asked, names = self._asked, self._hop_names(topic)
+        leases = hexes(asked.seed, "lease", 16, topic, day, subscriber, np.arange(asked.nodes))
+        for telling in tellings(asked, topic, day, subscriber):
+            seats = install(asked, topic, day, subscriber, telling)
+            below = seats.above != NONE
+            yield self._observations(
+                "parcel", seats.relay, seats.moment, size=seats.size, children=seats.children
+            )
+            yield self._observations(
+                "installed",
+                seats.relay,
+                seats.moment,
+                lease=leases.take(pa.array(seats.relay)),
+                day=np.full(len(seats.relay), day),
+                previous=names.take(pa.array(np.where(below, seats.above, 0), mask=~below)),
+                next=names.take(pa.array(seats.hop)),
+                elements=seats.elements,
+                children=seats.children,
+            )
+            of = np.empty(asked.nodes)
+            of[seats.relay] = seats.moment
+            yield self._observations(
+                "passed",
+                seats.above[below],
+                of[seats.above[below]],
+                lease=leases.take(pa.array(seats.above[below])),
+                next=names.take(pa.array(seats.relay[below])),
+            )
 
-    def truth_of_install(self, topic: int, term: int, subscriber: int) -> Iterator[pa.RecordBatch]:
-        """Truths of a subscriber that subscribes, once, and plans its tree for one term."""
+    def truth_of_install(self, topic: int, day: int, subscriber: int) -> Iterator[pa.RecordBatch]:
+        """Truths of a subscriber that subscribes, once, and plans and mends its tree for a day."""
         asked = self._asked
         daemon = subscribers(asked, topic)[subscriber : subscriber + 1]
-        moment = np.array([begins(asked, topic, term, subscriber)])
         mailbox = self._mailboxes(topic).slice(subscriber, 1)
         label = pa.array([_label(topic)])
-        if term == 0:
-            yield self._truths("subscribed", daemon, moment, topic=label, mailbox=mailbox)
-        hops, levels = plan(asked, topic, term, subscriber)
-        seated = np.flatnonzero(levels)
-        top = levels[seated] == 1
-        names = _names(asked)
-        above = names.take(pa.array(np.where(top, 0, hops[seated]), mask=top))
-        tree = pa.MapArray.from_arrays(
-            pa.array([0, len(seated)], pa.int32()), names.take(pa.array(seated)), above
-        )
-        day = term * asked.term_epochs // EPOCHS_A_DAY
         tokens = pa.ListArray.from_arrays(pa.array([0, 2], pa.int32()), self._trunk(topic, day, 2))
-        yield self._truths(
-            "installed", daemon, moment, topic=label, mailbox=mailbox, tree=tree, tokens=tokens,
-            day=np.array([day]), depth=np.array([asked.behaviour.depth]),
-        )  # fmt: skip
+        for number, telling in enumerate(tellings(asked, topic, day, subscriber)):
+            moment = np.array([telling.moment])
+            if day == number == 0:
+                yield self._truths("subscribed", daemon, moment, topic=label, mailbox=mailbox)
+            if telling.changed:
+                yield self._truths(
+                    "installed", daemon, moment, topic=label, mailbox=mailbox, tree=self._tree(telling.hops),
+                    tokens=tokens, day=np.array([day]), depth=np.array([asked.behaviour.depth]),
+                )  # fmt: skip
+
+    def _tree(self, hops: Hops) -> pa.MapArray:
+        """One tree, as truths have it."""
+        names, seated = _names(self._asked), np.flatnonzero(hops != NONE)
+        above = hops[seated]
+        # A mailbox is no relay, and a listed root has no seat in its own tree.
+        top = (above >= len(hops)) | (hops[np.minimum(above, len(hops) - 1)] == NONE)
+        values = names.take(pa.array(np.where(top, 0, above), mask=top))
+        return pa.MapArray.from_arrays(
+            pa.array([0, len(seated)], pa.int32()), names.take(pa.array(seated)), values
+        )
 
     # What follows from publications.
 
