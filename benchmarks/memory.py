@@ -105,6 +105,10 @@ class Daemons:
             await trio.sleep(1)
         await trio.sleep(60)
 
+    def counted(self, name: str) -> int:
+        """Return what a counter says at all daemons together."""
+        return sum(daemon.counters[name] for daemon in self.held)
+
     async def _answer(self, stream: trio.abc.Stream) -> None:
         link = Link.respond(NETWORK.id, self._seed, self._env.randomness, MAX_DIRECTORY_REQUEST)
         channel, _ = await accept_channel(stream, link, decode_directory_request)
@@ -119,7 +123,8 @@ def _listed(identity: Identity) -> tuple[bytes, Relay]:
     return relay, Relay(relay, address, identity.parcel_key.public(), 0)
 
 
-def _resident() -> int:
+def resident() -> int:
+    """Return the bytes of this process that are in memory."""
     gc.collect()
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
@@ -128,11 +133,11 @@ async def _measure(count: int) -> float:
     async with trio.open_nursery() as warming:
         await Daemons(3).start(warming)  # what the first ones load is not paid by each
         warming.cancel_scope.cancel()
-    before = _resident()
+    before = resident()
     daemons = Daemons(count)  # its roster is counted, too
     async with trio.open_nursery() as nursery:
         await daemons.start(nursery)
-        size = (_resident() - before) / count
+        size = (resident() - before) / count
         nursery.cancel_scope.cancel()
     return size
 

@@ -1,0 +1,99 @@
+"""How far one process goes: real daemons by the ten thousand, with subscriptions that reach all of them.
+
+As a program: `python -m benchmarks.scale [--daemons N] [--subscriptions K] [--messages M]`. It is no figure
+of the table, for at full size it takes an hour; what came out is in `benchmarks/README.md`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import resource
+import time
+from dataclasses import dataclass, field
+
+import trio
+import trio.testing
+
+from benchmarks.memory import Daemons, resident
+from hushcast_protocol.bodies import Content
+from hushcast_protocol.topics import Interest, parse_topic
+from hushcast_runtime.logs import configure_logs
+
+ARRIVE_WITHIN = 600.0  # virtual seconds
+SETTLED_AFTER = 900.0  # virtual seconds; links that nobody keeps are closed by then
+
+
+@dataclass
+class _Clock:
+    """What one kind of event cost: CPU seconds, and how many there were."""
+
+    began: float = field(default_factory=time.process_time)
+
+    def microseconds(self, events: int) -> float:
+        return round((time.process_time() - self.began) / max(events, 1) * 1e6, 1)
+
+
+async def _measure(count: int, subscriptions: int, messages: int) -> dict[str, object]:
+    before = resident()
+    daemons = Daemons(count)
+    async with trio.open_nursery() as nursery:
+        clock = _Clock()
+        await daemons.start(nursery)
+        starting, idle = clock.microseconds(count), (resident() - before) / count
+        topics = [parse_topic(f"topic {number}") for number in range(subscriptions)]
+        clock = _Clock()
+        feeds = []
+        for number, topic in enumerate(topics):
+            subscriber = daemons.held[number * count // subscriptions]
+            feeds.append(await subscriber.subscribe(Interest(topic)))
+        installing = clock.microseconds(sum(feed.nodes for feed in feeds))
+        await trio.sleep(SETTLED_AFTER)
+        settled = (resident() - before) / count
+        publisher = daemons.held[1]
+        for topic, feed in zip(topics, feeds, strict=True):  # a publisher's first message derives a key
+            await publisher.publish(topic, Content(b"first"))
+            await feed.next()
+        clock, sent = _Clock(), daemons.counted("messages_sent")
+        for number in range(messages):
+            await publisher.publish(topics[number % len(topics)], Content(bytes(1024)))
+        delivered = 0
+        with trio.move_on_after(ARRIVE_WITHIN):
+            for number in range(messages):
+                await feeds[number % len(feeds)].next()
+                delivered += 1
+        transmissions = daemons.counted("messages_sent") - sent
+        figures = {
+            "daemons": count,
+            "subscriptions": subscriptions,
+            "nodes": min((feed.nodes for feed in feeds), default=0),
+            "kB a daemon": round(settled / 1000, 1),
+            "kB an idle daemon": round(idle / 1000, 1),
+            "MB at most": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+            "µs to start one": starting,
+            "µs to install one lease": installing,
+            "published": messages,
+            "delivered": delivered,
+            "transmissions": transmissions,
+            "µs a transmission": clock.microseconds(transmissions),
+        }
+        nursery.cancel_scope.cancel()
+    return figures
+
+
+def main() -> None:
+    """Measure and print one object."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.scale", description=__doc__)
+    parser.add_argument("--daemons", type=int, default=10_000)
+    parser.add_argument("--subscriptions", type=int, default=100)
+    parser.add_argument("--messages", type=int, default=100)
+    asked = parser.parse_args()
+    configure_logs("error", False)
+    gc.set_threshold(100_000, 50, 1000)
+    clock = trio.testing.MockClock(autojump_threshold=0)
+    print(json.dumps(trio.run(_measure, asked.daemons, asked.subscriptions, asked.messages, clock=clock)))
+
+
+if __name__ == "__main__":
+    main()
