@@ -3,6 +3,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
+# Whoever waits for real things has the machine alone; all else shares its cores.
+REAL := tor or processes or containers or spark
+PARALLEL := $(BIN)/pytest --numprocesses auto --dist worksteal
+
 .PHONY: help demo test quick check bench soak fuzz dist deb format clean setup
 
 help:  ## list the targets
@@ -12,10 +16,11 @@ demo: setup tor  ## watch it work: a private Tor network, ten relays, messages t
 	$(BIN)/hushcast testnet demo
 
 test: setup tor java podman machine chromium  ## all tests, those with a real Tor, Spark, processes, containers and whole networks
-	$(BIN)/pytest
+	$(PARALLEL) -m "not ($(REAL))"
+	$(BIN)/pytest -m "$(REAL)"
 
 quick: setup  ## the tests that take no Tor, Java, processes, containers or patience
-	$(BIN)/pytest -m "not tor and not processes and not containers and not network and not spark"
+	$(PARALLEL) -m "not ($(REAL) or network)"
 
 check: setup  ## style, types and formatting
 	$(BIN)/ruff check .

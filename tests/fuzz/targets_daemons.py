@@ -292,9 +292,7 @@ class _Kept:
         self.store = _Records()
         store: Any = self.store
         spool = Spool(store)
-        finished(
-            spool.put([Send(relay_hop(relay_id(1)), examples.small_message(number=n)) for n in range(3)])
-        )
+        spool.put([Send(relay_hop(relay_id(1)), examples.small_message(number=n)) for n in range(3)])
         inbox = Inbox(b"i" * 16, _environment(), store, Counters())
         for number in range(3):
             finished(inbox.put(bytes([number]) * 32, DAY, Content(b"x", {"lat": 3, "kind": "é"}, b"a" * 32)))
