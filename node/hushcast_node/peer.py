@@ -24,11 +24,17 @@ class Peer:
         self.refilling = False
         self.sessions: list[Session] = []
         self.connected = trio.Event()
+        self.stirred = trio.Event()  # whoever pauses between dials goes on: it connected, or a message waits
         self.dialling = False
         self.requests = 0  # tasks that wait for a session
         self.waiting_since: float | None = None  # seconds; the last acknowledgement while something waits
         self.away = False  # for so long that messages take detours
         self.diverting = False
+
+    def stir(self) -> None:
+        """Have it dialled now if it is to be dialled at all."""
+        self.stirred.set()
+        self.stirred = trio.Event()
 
     def newest(self) -> Session:
         """Return the link to send on."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from hushcast_protocol.frames import Ack, Forward, OverlayFrame, ParcelAnswer, P
 from hushcast_protocol.hops import Hop, is_mailbox, key_of, relay_hop
 from hushcast_protocol.messages import Message
 from hushcast_protocol.secrets import Seed
+from hushcast_runtime.backoff import Backoff
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.transports.base import TransportError
@@ -104,6 +106,7 @@ class Peers:
                 peer = touched[hop] = self._peer(hop)
                 if peer.waiting_since is None:
                     peer.waiting_since = self._env.now()
+                    peer.stir()
             if peer.away or peer.behind or peer.queued + len(item.message.body) > MAX_QUEUE:
                 peer.behind = True  # it is in the spool and will be read back in its turn
                 peer.passed_over += 1
@@ -158,6 +161,7 @@ class Peers:
         session = Session(channel, self._nursery.start_soon)
         peer.sessions.append(session)
         peer.connected.set()
+        peer.stir()
         self._note_back(peer)
         try:
             with session.scope:
@@ -236,14 +240,19 @@ class Peers:
 
     def _note_away(self, peer: Peer) -> None:
         """See whether a peer has been silent for so long that its messages must go around it."""
-        if self._detours is None or is_mailbox(peer.hop) or peer.away or peer.waiting_since is None:
-            return
-        gone = self._locate(peer.hop) is None
-        if gone or self._env.now() - peer.waiting_since >= DETOUR_AFTER:
+        if self._until_away(peer) <= 0:
             peer.away = True
             self._away.add(peer.hop)
             self._counters.add("next_hops_away")
             self._leave_to_spool(peer)
+
+    def _until_away(self, peer: Peer) -> float:
+        """Return the seconds of silence after which messages for a peer go around it, if they ever do."""
+        if self._detours is None or is_mailbox(peer.hop) or peer.away or peer.waiting_since is None:
+            return math.inf
+        if self._locate(peer.hop) is None:
+            return 0.0
+        return peer.waiting_since + DETOUR_AFTER - self._env.now()
 
     def _note_back(self, peer: Peer) -> None:
         if peer.away:
@@ -253,7 +262,7 @@ class Peers:
 
     async def _divert(self, detours: Detours, peer: Peer) -> None:
         """Send what waits for a peer that is away around it, for as long as it stays away."""
-        pause = FIRST_BACKOFF
+        backoff = self._backoff()
         try:
             while peer.away and peer.behind:
                 before = peer.passed_over
@@ -262,8 +271,7 @@ class Peers:
                 self.enqueue(placed)
                 peer.behind = bool(items) or peer.passed_over != before
                 if items and not placed:
-                    await trio.sleep(pause)
-                    pause = min(2 * pause, LONGEST_BACKOFF)
+                    await trio.sleep(backoff.next())
         finally:
             peer.diverting = False
         if not peer.behind:
@@ -340,26 +348,31 @@ class Peers:
         self._drop_if_unused(peer)
 
     async def _dial(self, peer: Peer) -> None:
-        backoff = FIRST_BACKOFF
+        backoff = self._backoff()
         try:
             while peer.wanted() and not peer.sessions:
                 try:
                     channel = await self._open(peer.hop)
                 except (TransportError, PeerError) as error:
-                    log.debug("a next hop was not reached", reason=str(error), again_in=round(backoff))
                     self._handlers.note_unreached(peer.hop)
                     self._forget_expired(peer)
                     self._note_away(peer)
                     self._advance(peer)
-                    with trio.move_on_after(backoff * self._env.uniform(0.5, 1.0)):
-                        await peer.connected.wait()  # it may reach us first
-                    backoff = min(2 * backoff, LONGEST_BACKOFF)
+                    pause = min(backoff.next(), self._until_away(peer))
+                    log.debug("a next hop was not reached", reason=str(error), again_in=round(pause))
+                    with trio.move_on_after(pause) as paused:
+                        await peer.stirred.wait()
+                    if not paused.cancelled_caught:
+                        backoff.reset()
                     continue
                 self._nursery.start_soon(self._take_part, peer, channel)
                 await peer.connected.wait()
         finally:
             peer.dialling = False
         self._drop_if_unused(peer)
+
+    def _backoff(self) -> Backoff:
+        return Backoff(FIRST_BACKOFF, LONGEST_BACKOFF, self._env.randomness)
 
     async def _open(self, hop: Hop) -> OverlayChannel:
         address = self._locate(hop)

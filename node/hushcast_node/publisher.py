@@ -21,6 +21,7 @@ from hushcast_protocol.secrets import Seed
 from hushcast_protocol.tokens import published_tokens
 from hushcast_protocol.topics import Topic
 from hushcast_protocol.wire import RelayId
+from hushcast_runtime.backoff import Backoff
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.transports.base import TransportError
@@ -104,7 +105,7 @@ class Publisher:
     async def _keep(self, publication: Publication) -> None:
         """Drop it, again and again, until a relay has taken it or its day is over."""
         lapse = self._rosters.calendar.lapse(publication.message.day)
-        pause = FIRST_RETRY
+        backoff = Backoff(FIRST_RETRY, LONGEST_RETRY, self._env.randomness)
         with publication.scope:
             while True:
                 if publication.next_attempt is not None:
@@ -122,8 +123,7 @@ class Publisher:
                     self._outbox.give_up(publication)
                     publication.settled.set()
                     break
-                publication.next_attempt = min(lapse, self._env.now() + pause * self._env.uniform(0.5, 1.0))
-                pause = min(2 * pause, LONGEST_RETRY)
+                publication.next_attempt = min(lapse, self._env.now() + backoff.next())
                 self._outbox.note(publication)
                 publication.settled.set()
         if publication.attempts:
