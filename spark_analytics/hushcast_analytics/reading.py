@@ -15,13 +15,14 @@ from pathlib import PurePosixPath
 from urllib.parse import unquote
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Observation as Counts
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from hushcast_analytics.errors import TracesError
 from hushcast_analytics.tables import OBSERVATIONS, PARTITIONS, REJECTED, RUN, TRUTHS
-from hushcast_protocol import trace
+from hushcast_protocol.trace import SCHEMA, Observation, Truth
 
 SHOWN = 200  # characters kept of a line that is no record: enough to see what it was
 
@@ -60,7 +61,7 @@ def keep(spark: SparkSession, source: str, directory: str) -> None:
     """Write what `read_lines` finds into `directory` as Parquet, replacing the runs and epochs found."""
     rejected = spark.createDataFrame([], REJECTED)
     for kind in _KINDS:
-        lines, found = _judged(spark, source, kind), Observation()
+        lines, found = _judged(spark, source, kind), Counts()
         counted = lines.observe(found, F.count("reason").alias("rejected"))
         # Few files for little data, many for much: Spark chooses from the sizes that it sees.
         records = _records(counted, kind.table).hint("rebalance", *PARTITIONS)
@@ -100,13 +101,13 @@ class _Kind:
 
     name: str
     pattern: str
-    record: type[trace.Observation] | type[trace.Truth]
+    record: type[Observation] | type[Truth]
     table: StructType
 
 
 _KINDS = (
-    _Kind("observations", "*.observations.jsonl", trace.Observation, OBSERVATIONS),
-    _Kind("truths", "*.truth.jsonl", trace.Truth, TRUTHS),
+    _Kind("observations", "*.observations.jsonl", Observation, OBSERVATIONS),
+    _Kind("truths", "*.truth.jsonl", Truth, TRUTHS),
 )
 _CORRUPT = "corrupt"
 _JSON = {
@@ -188,8 +189,8 @@ def _reason(kind: _Kind, fields: list[StructField]) -> Column:
     reason = reason.when(F.col(_CORRUPT).isNotNull(), "not one record in JSON")
     reason = reason.when(runs_on, "not one record in JSON")
     reason = reason.when(version.isNull(), "no schema version")
-    other = F.concat(F.lit("schema version "), version.cast("string"), F.lit(f" instead of {trace.SCHEMA}"))
-    reason = reason.when(version != trace.SCHEMA, other)
+    other = F.concat(F.lit("schema version "), version.cast("string"), F.lit(f" instead of {SCHEMA}"))
+    reason = reason.when(version != SCHEMA, other)
     for field in fields:
         if not field.nullable:
             reason = reason.when(F.col(field.name).isNull(), f"no {field.name}")
