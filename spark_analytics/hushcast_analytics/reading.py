@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import Observation as Counted
+from pyspark.sql import Observation as Counts
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
@@ -61,7 +61,7 @@ def keep(spark: SparkSession, source: str, directory: str) -> None:
     """Write what `read_lines` finds into `directory` as Parquet, replacing the runs and epochs found."""
     rejected = spark.createDataFrame([], REJECTED)
     for kind in _KINDS:
-        lines, found = _judged(spark, source, kind), Counted()
+        lines, found = _judged(spark, source, kind), Counts()
         counted = lines.observe(found, F.count("reason").alias("rejected"))
         # Few files for little data, many for much: Spark chooses from the sizes that it sees.
         records = _records(counted, kind.table).hint("rebalance", *PARTITIONS)
