@@ -5,106 +5,162 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from math import inf
+from typing import Any
 
 from pyspark.sql import SparkSession
 
-from hushcast_analytics.adversaries import Adversary
-from hushcast_analytics.attacks.catalogue import ATTACKS
+from hushcast_analytics.adversaries import Adversary, colluders
+from hushcast_analytics.attacks.catalogue import ATTACKS, Attack, Subject
 from hushcast_analytics.attacks.trained import Learning
 from hushcast_analytics.examine import Case, Examination, kept
 from hushcast_analytics.lab.networks import SCANNER, Lab
 from hushcast_analytics.session import open_session
 from hushcast_analytics.summary import summarised
+from hushcast_analytics.tables import OBSERVATIONS
 
 TOPICS = 20  # a run: trials that share their colluders, which costs little precision and saves much work
 SHAPES = ("parent-of-interior", "install-depth")
 PASSIVE = (*SHAPES, "trail-popcount", "predecessor", "traffic-share", "trained")
 
 PAPER = Lab(runs=0, topics=TOPICS, relays=500, depth=3, listed=True)
-HARDENED = Lab(runs=0, topics=TOPICS, relays=500, depth=2, listed=False)
+HARDENED_2000 = Lab(runs=0, topics=TOPICS, relays=2000, depth=2, listed=False, origins=2)
+HARDENED = Lab(runs=0, topics=TOPICS, relays=500, depth=2, listed=False, origins=2)
+OPEN, HIDDEN = Learning(), Learning(path=False)
+AUTHORS = ("origin-choice", "timing")
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """Attacks on networks of one kind; `trials` unless the command line says otherwise."""
+    """Attacks on networks of one kind; `trials` unless the command line says otherwise.
+
+    Trials are topics, but for attacks on messages, of which each topic has several. With `over`, the figures
+    are also those known after each so many epochs.
+    """
 
     lab: Lab
     attacks: tuple[str, ...]
     trials: int = 2000
     shares: tuple[float, ...] = (0.1, 0.2)
     active: bool = False
-    path: bool = True  # whether the trained attack sees which instructions came from outside
+    learning: Learning = OPEN  # what the trained attack looks at
+    over: int = 0
 
 
 OVERLAY = (0.01, 0.05, 0.1, 0.2)  # the shares of the oracle's table, whose trees fill up from the left
-CHURN = {"down": 8.0, "epochs": 120}
+FULL = replace(PAPER, shape="full")
+OPTIONS = ("relays", "depth", "messages", "origins", "trees")  # of the lab, that the command line may change
+CHURNING = replace(HARDENED, down=8.0, epochs=96)
+TWO_TOPICS = replace(HARDENED, topics_each=2)
+TRAINED = ("trained", "traffic-share")
+LINKS = ("renewal-times", "shared-mailbox")
+TOPICS_OF = ("dictionary", "statistical-disclosure")
 
 EXPERIMENTS = {
-    "oracle": Experiment(replace(PAPER, shape="full"), SHAPES, shares=OVERLAY),
-    "oracle-deeper": Experiment(replace(PAPER, shape="full", depth=4), SHAPES[:1], shares=OVERLAY),
-    "oracle-fresh": Experiment(
-        replace(PAPER, shape="full", epochs=24, fresh=True), ("predecessor",), 200, OVERLAY
-    ),
-    "paper": Experiment(PAPER, (*SHAPES, "trained")),
+    "oracle": Experiment(FULL, SHAPES, 4000, OVERLAY),
+    "oracle-deeper": Experiment(replace(FULL, depth=4), SHAPES[:1], 4000, OVERLAY),
+    "oracle-same": Experiment(replace(FULL, epochs=24, renewal="same"), SHAPES[:1], 800, OVERLAY),
+    "oracle-fresh": Experiment(replace(FULL, epochs=24, renewal="fresh"), ("predecessor",), 800, OVERLAY),
     # As other simulations had it: trees from the left, and nobody knows from where an instruction came.
-    "trained-0": Experiment(replace(PAPER, shape="full"), ("trained",), 4000, path=False),
-    "trained-50": Experiment(
-        replace(PAPER, shape="full", messages=50), ("trained", "traffic-share"), 4000, path=False
+    "trained-near": Experiment(FULL, ("trained",), 3000, learning=Learning(path=False, chains=False)),
+    "trained-0": Experiment(FULL, ("trained",), 3000, learning=HIDDEN),
+    "trained-50": Experiment(replace(FULL, messages=50), TRAINED, 600, learning=HIDDEN),
+    "trained-100": Experiment(replace(FULL, messages=100), TRAINED, 600, learning=HIDDEN),
+    "paper": Experiment(replace(PAPER, messages=20), PASSIVE, 300),
+    "paper-fresh": Experiment(replace(PAPER, epochs=24, renewal="fresh"), ("predecessor",), 100, (0.1, 0.2)),
+    "paper-scan": Experiment(replace(PAPER, scan=True), ("active-scan",), 200, active=True),
+    "hardened": Experiment(replace(HARDENED, messages=20), PASSIVE, 4000),
+    "hardened-2000": Experiment(replace(HARDENED_2000, messages=20), PASSIVE, 400),
+    "hardened-fresh": Experiment(replace(HARDENED, epochs=24, renewal="fresh"), ("predecessor",), 100),
+    "hardened-scan": Experiment(replace(HARDENED, scan=True), ("active-scan",), 200, active=True),
+    "hardened-scan-2000": Experiment(replace(HARDENED_2000, scan=True), ("active-scan",), 60, active=True),
+    "hardened-silent": Experiment(replace(HARDENED, messages=20, dropping="silent"), PASSIVE, 300, (0.1,)),
+    "hardened-refusing": Experiment(
+        replace(HARDENED, messages=20, dropping="refusing"), PASSIVE, 300, (0.1,)
     ),
-    "trained-100": Experiment(
-        replace(PAPER, shape="full", messages=100), ("trained", "traffic-share"), 4000, path=False
+    "publishers-paper": Experiment(replace(PAPER, messages=100), ("first-spy",), 600),
+    "publishers-hardened": Experiment(replace(HARDENED, messages=100), ("first-spy",), 600),
+    "publishers-2000": Experiment(replace(HARDENED_2000, messages=100), ("first-spy",), 600),
+    "publishers-refusing": Experiment(
+        replace(HARDENED, messages=100, dropping="refusing"), ("first-spy",), 600, (0.1,)
     ),
-    "paper-50": Experiment(replace(PAPER, messages=50), PASSIVE),
-    "paper-100": Experiment(replace(PAPER, messages=100), PASSIVE),
-    "paper-scan": Experiment(replace(PAPER, scan=True), ("active-scan",), 400, active=True),
-    "hardened": Experiment(replace(HARDENED, messages=20), PASSIVE, 10_000),
-    "hardened-scan": Experiment(replace(HARDENED, scan=True), ("active-scan",), 2000, active=True),
-    "hardened-fresh": Experiment(
-        replace(HARDENED, epochs=24, fresh=True), ("predecessor",), 1000
+    "authors": Experiment(replace(HARDENED, messages=3000, one_author=True), AUTHORS, 200),
+    "authors-avoiding": Experiment(
+        replace(HARDENED, messages=3000, one_author=True, avoiding=True), AUTHORS[:1], 40
     ),
-    "publishers-paper": Experiment(replace(PAPER, messages=50), ("first-spy",), 1000),
-    "publishers-hardened": Experiment(replace(HARDENED, messages=50), ("first-spy",), 1000),
-    "authors": Experiment(
-        replace(HARDENED, messages=3000, one_author=True, avoiding=True), ("origin-choice", "timing"), 100
+    "authors-churn": Experiment(
+        replace(CHURNING, messages=5, one_author=True), AUTHORS[1:], 40, (0.1,), over=24
     ),
-    "presence-relays": Experiment(replace(HARDENED, **CHURN), ("presence",), 100, (0.1,)),
-    "presence-clients": Experiment(replace(HARDENED, clients=100, **CHURN), ("presence",), 100, (0.1,)),
-    "renewal-apart": Experiment(replace(HARDENED, topics_each=2), ("renewal-times", "shared-mailbox"), 400),
-    "renewal-together": Experiment(
-        replace(HARDENED, topics_each=2, together=True), ("renewal-times", "shared-mailbox"), 400
-    ),
-    "mailbox-shared": Experiment(
-        replace(HARDENED, topics_each=2, shared=True), ("renewal-times", "shared-mailbox"), 400
-    ),
-    "subscriptions-paper": Experiment(
-        replace(PAPER, messages=50), ("dictionary", "statistical-disclosure"), 1000
-    ),
-    "subscriptions-hardened": Experiment(
-        replace(HARDENED, messages=50), ("dictionary", "statistical-disclosure"), 1000
-    ),
-}  # fmt: skip
+    "presence-relays": Experiment(CHURNING, ("presence",), 60, (0.1,), over=12),
+    "presence-clients": Experiment(replace(CHURNING, clients=100), ("presence",), 40, (0.1,), over=24),
+    "renewal-apart": Experiment(TWO_TOPICS, LINKS, 200),
+    "renewal-together": Experiment(replace(TWO_TOPICS, together=True), LINKS, 200),
+    "mailbox-shared": Experiment(replace(TWO_TOPICS, shared=True), LINKS, 200),
+    "subscriptions-paper": Experiment(replace(PAPER, messages=50), TOPICS_OF, 200),
+    "subscriptions-hardened": Experiment(replace(HARDENED, messages=50), TOPICS_OF, 200),
+}
 
 
-def case_of(spark: SparkSession, lab: Lab) -> Case:
-    """Return the traces of a lab; truths are kept, as many questions are asked of them."""
-    return Case(lab.observations(spark), kept(lab.truths(spark)), lab.rosters(spark), lab.relays, lab.depth)
+def case_of(spark: SparkSession, lab: Lab, adversary: Adversary) -> Case:
+    """Return the traces of a lab, of observations those of colluders alone.
+
+    Truths are kept, as many questions are asked of them.
+    """
+    nothing = spark.createDataFrame([], OBSERVATIONS)  # no adversary here chooses by what it has seen
+    watched = colluders(adversary, lab.relay_names(spark), nothing)
+    observations = lab.observations(spark, watched)
+    return Case(observations, kept(lab.truths(spark)), lab.rosters(spark), lab.relays, lab.depth)
 
 
 def results(spark: SparkSession, experiment: Experiment, trials: int, seed: int) -> Iterator[str]:
-    """Yield a line for each attack and share of colluders."""
+    """Yield a line for each attack and share of colluders, and when most targets are named."""
     lab = replace(experiment.lab, runs=max(2, trials // TOPICS), seed=seed)
     adversary = Adversary(experiment.shares, active=experiment.active, clients=(SCANNER,), seed=seed)
-    examination = Examination(case_of(spark, lab), adversary, Learning(path=experiment.path))
+    examination = Examination(case_of(spark, lab, adversary), adversary, experiment.learning)
     subjects = dict.fromkeys(ATTACKS[name].subject for name in experiment.attacks)
     for subject in subjects:
         attacks = [ATTACKS[name] for name in experiment.attacks if ATTACKS[name].subject == subject]
         for row in summarised(kept(examination.measured(attacks))):
-            yield (
-                f"{row['attack']:<22} {row['colluding']:>5.0%} {row['trials']:>7} trials  "
-                f"named {row['accuracy']:.4f} ({row['accuracy_low']:.4f}–{row['accuracy_high']:.4f})  "
-                f"belief {row['belief']:.5f} ({row['belief_low']:.5f}–{row['belief_high']:.5f})  "
-                f"bound {row['bound']:.5f}  entropy {row['entropy_bits']:.2f}  degree {row['degree']:.2f}"
-            )
+            yield line(row, lab, subject)
+        if experiment.over:
+            for attack in attacks:
+                yield from over_time(examination, attack, lab, experiment.over)
+
+
+def line(row: dict[str, Any], lab: Lab, subject: Subject) -> str:
+    """Return an attack's figures, the first two also as multiples of chance."""
+    honest = lab.people - int(row["colluding"] * lab.relays)
+    chance = 1 / honest if subject in ("message", "author", "topic") else row["bound"]
+    figures = []
+    for word, name in (("named", "accuracy"), ("belief", "belief")):
+        low, mean, high = (row[name + bound] for bound in ("_low", "", "_high"))
+        times = f"{mean / chance:.2f} ({low / chance:.2f}–{high / chance:.2f}) of chance"
+        figures.append(f"{word} {mean:.5f} ({low:.5f}–{high:.5f}), {times}")
+    return (
+        f"{row['attack']:<22} {row['colluding']:>4.0%} {row['trials']:>7} trials  {'  '.join(figures)}  "
+        f"bound {row['bound']:.5f}  entropy {row['entropy_bits']:.2f}  degree {row['degree']:.2f}"
+    )
+
+
+def over_time(examination: Examination, attack: Attack, lab: Lab, step: int) -> Iterator[str]:
+    """Yield the figures after each `step` epochs, and how many it takes until most targets are named.
+
+    A target is named from the moment on from which it stands alone at the top to the end.
+    """
+    wrong: dict[tuple[float, str, str], int] = {}
+    moments = range(step, lab.epochs + 1, step)
+    for moment in moments:
+        trials = kept(examination.measured([attack], until=moment - 1))
+        for row in summarised(trials):
+            yield f"after {moment:>3} epochs: {line(row, lab, attack.subject)}"
+        for trial in trials.select("colluding", "run", "trial", "right").collect():
+            key = (trial["colluding"], trial["run"], trial["trial"])
+            wrong[key] = wrong.get(key, 0) if trial["right"] else moment
+    for share in sorted({key[0] for key in wrong}):
+        last = sorted(found for key, found in wrong.items() if key[0] == share)
+        named = [found + step if found < moments[-1] else inf for found in last]
+        quarters = (named[len(named) * part // 4] for part in (1, 2, 3))
+        yield f"{attack.name} {share:.0%}: named after {', '.join(map(str, quarters))} epochs (quartiles)"
 
 
 def main() -> None:
@@ -112,9 +168,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="+", choices=list(EXPERIMENTS), metavar="NAME")
     parser.add_argument("--trials", type=int)
-    parser.add_argument("--relays", type=int)
-    parser.add_argument("--depth", type=int)
-    parser.add_argument("--messages", type=int)
+    for name in OPTIONS:
+        parser.add_argument(f"--{name}", type=int)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--master", default="local[2]")
     asked = parser.parse_args()
@@ -125,12 +180,14 @@ def main() -> None:
         spark_sql_shuffle_partitions="4",
         spark_sql_codegen_wholeStage="false",
         spark_sql_codegen_factoryMode="NO_CODEGEN",
+        spark_sql_adaptive_enabled="false",  # a third less time: nothing here is large or skewed
+        spark_driver_memory="2g",
     )
-    changes = {name: getattr(asked, name) for name in ("relays", "depth", "messages")}
+    changes = {name: getattr(asked, name) for name in OPTIONS}
     for name in asked.names:
         experiment = EXPERIMENTS[name]
         lab = replace(experiment.lab, **{name: value for name, value in changes.items() if value is not None})
-        print(f"{name}: {lab.relays} relays, depth {lab.depth}", flush=True)
+        print(f"{name}: {', '.join(f'{getattr(lab, option)} {option}' for option in OPTIONS)}", flush=True)
         for line in results(
             spark, replace(experiment, lab=lab), asked.trials or experiment.trials, asked.seed
         ):

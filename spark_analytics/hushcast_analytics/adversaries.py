@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Literal
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
+
+from hushcast_analytics.keeping import kept
 
 Choice = Literal["random", "degree", "sybil"]
 
@@ -91,6 +94,13 @@ class View:
     own: DataFrame
     relays: int
     depth: int
+    _found: dict[str, DataFrame] = field(default_factory=dict, init=False, compare=False)
+
+    def once(self, name: str, find: Callable[[], DataFrame]) -> DataFrame:
+        """Return what `find` does, computed at the first call: evidence that several attacks go by."""
+        if name not in self._found:
+            self._found[name] = kept(find())
+        return self._found[name]
 
 
 def seen_by(observations: DataFrame, members: DataFrame) -> DataFrame:

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from hushcast_analytics.adversaries import Adversary, View, colluders, published_by, rosters_of
 from hushcast_analytics.attacks.catalogue import Attack, Subject
 from hushcast_analytics.attacks.trained import Learning, learn, trained
+from hushcast_analytics.keeping import kept as kept
 from hushcast_analytics.measures import measured
 from hushcast_analytics.trials import Trials, participants, trials_of
 
@@ -73,6 +73,7 @@ class Examination:
         published = published_by(self._truths, self._members)
         self._own = kept(published) if adversary.active else published.where("false")
         self._trials: dict[Subject, Trials] = {}
+        self._views: dict[tuple[Subject, int | None], View] = {}
 
     def trials(self, subject: Subject) -> Trials:
         """Return the trials of a subject."""
@@ -83,6 +84,11 @@ class Examination:
 
     def view(self, subject: Subject, until: int | None = None) -> View:
         """Return what the adversary goes by; with `until`, by the end of that epoch."""
+        if (subject, until) not in self._views:
+            self._views[subject, until] = self._view(subject, until)
+        return self._views[subject, until]
+
+    def _view(self, subject: Subject, until: int | None) -> View:
         asked = self.trials(subject)
         return View(
             self._seen if until is None else self._seen.where(F.col("epoch") <= until),
@@ -100,12 +106,12 @@ class Examination:
         view = self.view(attack.subject, until)
         if attack.rule is not None:
             return attack.rule(view)
-        learning = self._learning
-        halves = [self._half(view, half) for half in (0, 1)]
         targets = self.trials(attack.subject).targets
         first, second = (
-            trained(halves[half], learn(halves[1 - half], _in_half(targets, 1 - half), learning), learning)
-            for half in (0, 1)
+            _in_half(
+                trained(view, learn(view, _in_half(targets, other), self._learning), self._learning), half
+            )
+            for half, other in ((0, 1), (1, 0))
         )
         return first.unionByName(second)
 
@@ -123,11 +129,6 @@ class Examination:
         share = F.substring_index("run", "@", -1).cast("double")
         return found.withColumn("colluding", share)
 
-    @staticmethod
-    def _half(view: View, half: int) -> View:
-        questions = _in_half(view.questions, half)
-        return View(**{**view.__dict__, "questions": questions})
-
 
 def _copy(share: Column) -> Column:
     return F.concat_ws("@", "run", share.cast("string")).alias("copy")
@@ -135,15 +136,6 @@ def _copy(share: Column) -> Column:
 
 def _renamed(table: DataFrame) -> DataFrame:
     return table.withColumn("run", F.col("copy")).drop("copy")
-
-
-def kept(table: DataFrame) -> DataFrame:
-    """Return a table computed once and for all.
-
-    Its plan is cut off, too: plans that hold one another grow until planning takes longer than the work. Kept
-    as bytes: to weigh rows as objects, as Spark does before it keeps them so, takes as long as to make them.
-    """
-    return table.localCheckpoint(storageLevel=StorageLevel.MEMORY_AND_DISK)
 
 
 def _in_half(rows: DataFrame, half: int) -> DataFrame:

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from hushcast_analytics.adversaries import View
 from hushcast_analytics.attacks.catalogue import ATTACKS
 from hushcast_analytics.attacks.traffic import levels
-from hushcast_analytics.attacks.trained import Learning, learn, trained
+from hushcast_analytics.attacks.trained import Learning, learn, sightings, trained
 from hushcast_analytics.tables import OBSERVATIONS
 
 pytestmark = pytest.mark.spark
@@ -269,3 +269,19 @@ def test_training_finds_the_sign_of_a_root(spark: SparkSession) -> None:
     found = collected(trained(attacked, model, Learning()).collect())["T"]
     whole = math.exp(good) + math.exp(bad) + 6
     assert found == pytest.approx({"n5": math.exp(good) / whole, "n6": math.exp(bad) / whole})
+
+
+def test_a_relay_below_that_has_colluders_below_it_is_a_sign(spark: SparkSession) -> None:
+    rows = [
+        seat("c1", "n1", 2),
+        {"kind": "passed", "node": "c1", "next": "n2", "lease": "l"},
+        seat("c2", "n2", 0),
+        seat("c3", "n3", 2),
+        {"kind": "passed", "node": "c3", "next": "n4", "lease": "l"},
+    ]
+    seen = view(spark, rows, "n1 n2 n3 n4")
+    for learning in (Learning(), Learning(chains=False)):
+        signs = {(row["candidate"], row["sign"]) for row in sightings(seen, learning).collect()}
+        (above,) = (sign for candidate, sign in signs if candidate == "n1")
+        (other,) = (sign for candidate, sign in signs if candidate == "n3")
+        assert (above != other) == learning.chains

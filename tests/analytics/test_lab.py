@@ -5,12 +5,15 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
 from hushcast_analytics.adversaries import Adversary
 from hushcast_analytics.attacks.catalogue import ATTACKS
 from hushcast_analytics.examine import Case, Examination, kept
+from hushcast_analytics.lab.asked import Asked, Dropping
+from hushcast_analytics.lab.drawing import Run
 from hushcast_analytics.lab.networks import Lab
 from hushcast_analytics.lab.seating import Seating
 from hushcast_analytics.summary import summarised
@@ -57,8 +60,60 @@ def test_rows_agree_with_each_other(spark: SparkSession) -> None:
     assert reached == {(r["run"], r["message"]) for r in rows if r["kind"] == "drop"}
     told = lab.truths(spark).collect()
     assert len(reached) == sum(row["kind"] == "published" for row in told) == 12
-    again = lab.observations(spark.newSession()).repartition(3).collect()
-    assert sorted(map(str, again)) == sorted(map(str, rows))
+    names = sorted({row["node"] for row in rows})[:5]
+    pairs = [(run, name) for run in ("4.0", "4.1") for name in names]
+    watched = lab.observations(spark, spark.createDataFrame(pairs, "run string, node string"))
+    theirs = [str(row) for row in watched.collect() if row["node"] in names]
+    assert sorted(theirs) == sorted(str(row) for row in rows if row["node"] in names)
+
+
+@pytest.mark.spark
+def test_ways_that_meet_go_on_as_one(spark: SparkSession) -> None:
+    lab = Lab(runs=1, topics=3, relays=13, depth=2, listed=False, messages=8, origins=3, trees=2, seed=4)
+    rows = lab.observations(spark).collect()
+    seats = {(r["lease"], r["node"]): r["next"] for r in rows if r["kind"] == "installed"}
+    published = [row for row in lab.truths(spark).collect() if row["kind"] == "published"]
+    sent = Counter((r["message"], r["node"], r["next"]) for r in rows if r["kind"] == "sent")
+    dropped = Counter((r["message"], r["node"]) for r in rows if r["kind"] == "drop")
+    assert dropped == Counter((row["message"], origin) for row in published for origin in row["origins"])
+    expected: Counter[tuple[str, str, str]] = Counter()
+    for row in published:
+        assert len(set(row["origins"])) == 3
+        for tree in range(2):
+            edges = set()
+            for node in row["origins"]:
+                while not node.startswith("mailbox"):
+                    above = seats[f"{row['topic']}-0-{tree}", node]
+                    edges.add((row["message"], node, above))
+                    node = above
+            expected.update(edges)
+    assert sent == expected
+
+
+@pytest.mark.parametrize("dropping", ["silent", "refusing"])
+def test_what_droppers_see(dropping: Dropping) -> None:
+    asked = Asked(
+        runs=1, topics=3, relays=40, depth=3, listed=False, messages=60, origins=2, dropping=dropping
+    )
+    droppers = np.arange(10, dtype=np.int32)
+    ways: dict[tuple[int, ...], list[tuple[int, int]]] = {}
+    for chunk in Run(asked, 0, droppers).passing(scan=False):
+        assert set(chunk["node"]) <= set(droppers)
+        assert not set(chunk["before"]) & set(droppers)
+        assert not chunk["forwarded"].any()
+        for topic, number, origin, hop, node in zip(
+            *(chunk[name].tolist() for name in ("topic", "number", "origin", "hop", "node")), strict=True
+        ):
+            ways.setdefault((topic, number, origin), []).append((hop, node))
+    if dropping == "silent":
+        assert max(map(len, ways.values())) == 1
+    else:
+        # Publishers try three origins; relays go around every time, until their hops are honest.
+        assert max(sum(hop == 0 for hop, _ in way) for way in ways.values()) == 3
+        assert any(len({hop for hop, _ in way}) > 1 for way in ways.values())
+    unseen = 3 * 60 * 2 - len(ways)
+    # 30 of 40 origins, 30 of 40 relays above them at each level but the top's.
+    assert 0.3 < unseen / (3 * 60 * 2) < 0.65
 
 
 # An oracle of its own: the rules in plain Python on trees of its own, as of the figures in design §3.

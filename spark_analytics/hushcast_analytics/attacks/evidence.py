@@ -27,6 +27,10 @@ def seats(view: View) -> DataFrame:
     came from outside the overlay, and to how many relays it passed parcels on. A lease belongs to a topic if
     it says so, or if the colluder sent messages of the topic to the lease's next hop.
     """
+    return view.once("seats", lambda: _seats(view))
+
+
+def _seats(view: View) -> DataFrame:
     installed = view.observations.where("kind = 'installed'")
     columns = ["run", "trial", "epoch", "node", "next", "lease", "previous", "children"]
     named = about(view, installed.where("tokens is not null")).select(columns)
@@ -44,12 +48,16 @@ def seats(view: View) -> DataFrame:
     )
 
 
-def handed_on(view: View, taken: DataFrame) -> DataFrame:
+def handed_on(view: View) -> DataFrame:
     """Return (run, trial, node, child): relays that colluders know to stand below their `seats`.
 
     Those that they passed parcels to, and those that sent them messages of the topic.
     """
-    leases = taken.select("run", "trial", "node", "lease").distinct()
+    return view.once("handed on", lambda: _handed_on(view))
+
+
+def _handed_on(view: View) -> DataFrame:
+    leases = seats(view).select("run", "trial", "node", "lease").distinct()
     passed = (
         view.observations.where("kind = 'passed'")
         .join(leases, ["run", "node", "lease"])

@@ -23,7 +23,7 @@ def root_votes(view: View) -> DataFrame:
     no root of it, and has no vote.
     """
     taken = seats(view)
-    below = handed_on(view, taken)
+    below = handed_on(view)
     parents = below.select("run", "trial", "node").distinct().withColumn("parent", F.lit(True))
     interior = taken.join(parents, ["run", "trial", "node"], "left").where("children > 0 or parent")
     votes = interior.groupBy("run", "trial", F.col("next").alias("candidate")).agg(

@@ -44,9 +44,9 @@ def _ratio(view: View, messages: Column, total: Column) -> Column:
     return log_rate(top, top_share) - summed
 
 
-def _never_roots(view: View, taken: DataFrame) -> DataFrame:
+def _never_roots(view: View) -> DataFrame:
     """Relays that stand below a colluder, with a ratio that leaves them next to nothing."""
-    below = handed_on(view, taken).select("run", "trial", F.col("child").alias("candidate")).distinct()
+    below = handed_on(view).select("run", "trial", F.col("child").alias("candidate")).distinct()
     return below.withColumn("ratio", F.lit(-math.log(view.relays) * 2))
 
 
@@ -70,7 +70,7 @@ def traffic_share(view: View) -> DataFrame:
         F.col("next").alias("candidate"),
         _ratio(view, F.col("messages"), F.col("total")).alias("ratio"),
     )
-    return weighed_by(ratios.unionByName(_never_roots(view, taken)), view)
+    return weighed_by(ratios.unionByName(_never_roots(view)), view)
 
 
 def _total(view: View) -> DataFrame:

@@ -22,6 +22,7 @@ class Learning:
     """What a trained attacker may look at, besides next hops and shapes."""
 
     path: bool = True  # whether an instruction came from outside the overlay
+    chains: bool = True  # whether a relay that it instructed is the next hop of another colluder
     messages: bool = True
 
 
@@ -29,12 +30,16 @@ def sightings(view: View, learning: Learning) -> DataFrame:
     """Return (run, trial, candidate, sign): each colluder's seat as one sign about its next hop.
 
     A sign says how many relays the colluder instructed, whether a colluder below it instructed others, too,
-    or was a leaf, how many messages of the topic it passed (by powers of two), how full the fullest trail
-    was, and whether its instruction came from outside. Each relay seen below a colluder is a sign about
-    itself.
+    or was a leaf, whether an honest one instructed another colluder, how many messages of the topic it passed
+    (by powers of two), how full the fullest trail was, and whether its instruction came from outside. Each
+    relay seen below a colluder is a sign about itself.
     """
+    return view.once(f"sightings {learning}", lambda: _sightings(view, learning))
+
+
+def _sightings(view: View, learning: Learning) -> DataFrame:
     taken = seats(view)
-    below = handed_on(view, taken)
+    below = handed_on(view)
     lower = (
         below.join(
             taken.select(
@@ -49,6 +54,11 @@ def sightings(view: View, learning: Learning) -> DataFrame:
     )
     seen = taken.join(lower, ["run", "trial", "node"], "left")
     parts = ["children", "inner", "leaf"] + (["top"] if learning.path else [])
+    if learning.chains:
+        above = taken.select("run", "trial", F.col("next").alias("child")).distinct()
+        chains = below.join(above, ["run", "trial", "child"]).select("run", "trial", "node").distinct()
+        seen = seen.join(chains.withColumn("chain", F.lit(True)), ["run", "trial", "node"], "left")
+        parts.append("chain")
     if learning.messages:
         trails = about(view, view.observations.where("kind = 'received'"))
         fullest = trails.groupBy("run", "trial", "node").agg(F.max("popcount").alias("bits"))
@@ -78,13 +88,14 @@ def sightings(view: View, learning: Learning) -> DataFrame:
 def learn(view: View, targets: DataFrame, learning: Learning) -> DataFrame:
     """Return (sign, ratio): how much likelier each sign is about a subscriber than about another candidate.
 
-    `targets` (run, trial, target) are the subscribers of the view's questions, which must be other ones than
-    those attacked. Signs are counted as rates for each candidate: independent, and Poisson.
+    `targets` (run, trial, target) are the subscribers of some of the view's questions, which must be other
+    ones than those attacked. Signs are counted as rates for each candidate: independent, and Poisson.
     """
-    subscribers = targets.select("run", "trial", F.col("target").alias("candidate"), F.lit(1).alias("hit"))
-    valid = sightings(view, learning).join(
-        view.candidates.select("run", "candidate"), ["run", "candidate"], "left_semi"
+    known = sightings(view, learning).join(
+        targets.select("run", "trial").distinct(), ["run", "trial"], "left_semi"
     )
+    subscribers = targets.select("run", "trial", F.col("target").alias("candidate"), F.lit(1).alias("hit"))
+    valid = known.join(view.candidates.select("run", "candidate"), ["run", "candidate"], "left_semi")
     marked = valid.join(subscribers, ["run", "trial", "candidate"], "left").fillna(0, ["hit"])
     tally = marked.groupBy("sign").agg(F.sum("hit").alias("hits"), F.sum(1 - F.col("hit")).alias("misses"))
     sizes = view.candidates.groupBy("run").agg(F.count("*").alias("candidates"))
