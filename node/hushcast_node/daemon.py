@@ -28,7 +28,7 @@ from hushcast_protocol.bodies import Content
 from hushcast_protocol.errors import Refusal
 from hushcast_protocol.predicates import Predicate, write_where
 from hushcast_protocol.profile import Profile
-from hushcast_protocol.roster import Network, check_roster
+from hushcast_protocol.roster import Network, Roster, check_roster
 from hushcast_protocol.secrets import Seed
 from hushcast_protocol.tokens import topic_key
 from hushcast_protocol.topics import Interest, Topic
@@ -122,7 +122,8 @@ class Daemon:
             if parts.identity is not None:
                 await self._start_relay(parts.identity, connector, self.subscriber, nursery)
             nursery.start_soon(self.rosters.run, self._directory)
-            nursery.start_soon(self._trace_rosters)
+            if not isinstance(tracer, NoTracer):  # it looks through each roster
+                nursery.start_soon(self._trace_rosters)
             await self._publisher.load()
             await self.subscriber.load()
             nursery.start_soon(self.subscriber.keep_withdrawing)
@@ -166,9 +167,13 @@ class Daemon:
         while True:
             await self.rosters.changed()
             if self.rosters.newest is not None:
-                relays = sorted(self.rosters.newest.relays)
-                first = self.relay is not None and relays[:1] == [self.relay.id]
-                self._parts.tracer.observe("roster", relays=len(relays), listed=relays if first else None)
+                self._trace_roster(self.rosters.newest)
+
+    def _trace_roster(self, roster: Roster) -> None:
+        """Note how many a roster lists; the first of them notes whom, too."""
+        first = self.relay is not None and self.relay.id == min(roster.relays, default=None)
+        listed = sorted(roster.relays) if first else None
+        self._parts.tracer.observe("roster", relays=len(roster.relays), listed=listed)
 
     @property
     def relay_id(self) -> RelayId | None:
