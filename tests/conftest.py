@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,6 +31,18 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         count = sum(reason in str(report.longrepr) for report in skipped)
         terminalreporter.section(f"{count} tests left out", sep="!", red=True, bold=True)
         terminalreporter.line(reason)
+
+
+@pytest.fixture(scope="session")
+def quick_spark(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment of programs that run Spark on little data: many plans and classes, few rows."""
+    directory = tmp_path_factory.mktemp("spark-conf")
+    # To compile each stage takes several times as long as to interpret it.
+    settings = ("spark.sql.codegen.wholeStage false", "spark.sql.codegen.factoryMode NO_CODEGEN")
+    (directory / "spark-defaults.conf").write_text("\n".join(settings) + "\n")
+    # The JVM's second compiler would never earn back what it takes.
+    java = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    return {**os.environ, "SPARK_CONF_DIR": str(directory), "JDK_JAVA_OPTIONS": java}
 
 
 @pytest.fixture(scope="session")

@@ -66,16 +66,17 @@ def analyze(
     """
     from hushcast_cli.output import json_line, text_line, write
     from hushcast_cli.progress import reporting
-    from hushcast_cli.spark import spark_session
+    from hushcast_cli.spark import check_spark, spark_session
 
+    check_spark()
+    from hushcast_analytics.analyze import Wanted, chosen
+    from hushcast_analytics.analyze import analyze as run
+
+    try:
+        wanted = Wanted(colluding, chosen(attacks), seed)
+    except KeyError as error:
+        raise UsageError(f"--attack {error.args[0]}: the attacks are {', '.join(chosen(()))}") from None
     with reporting() as progress, spark_session(master) as spark:
-        from hushcast_analytics.analyze import Wanted, chosen
-        from hushcast_analytics.analyze import analyze as run
-
-        try:
-            wanted = Wanted(colluding, chosen(attacks), seed)
-        except KeyError as error:
-            raise UsageError(f"--attack {error.args[0]}: the attacks are {', '.join(chosen(()))}") from None
         summary = run(spark, traces, out, wanted, baseline, progress)
     if choices.json:
         write(json_line(summary))

@@ -19,12 +19,8 @@ if TYPE_CHECKING:
 _PACKAGES = ("pyspark", "pandas", "pyarrow", "matplotlib")
 
 
-@contextmanager
-def spark_session(master: str | None) -> Iterator[SparkSession]:
-    """Yield a Spark session and end it; what traces do not allow is wrong usage.
-
-    Raises `Failure` with what to install where Java or the extra is missing.
-    """
+def check_spark() -> None:
+    """Raise `Failure` with what to install where Java or the extra is missing."""
     missing = [name for name in _PACKAGES if find_spec(name) is None]
     if missing:
         raise Failure(f"this needs {missing[0]}: install it with `pip install 'hushcast[analytics]'`")
@@ -32,6 +28,12 @@ def spark_session(master: str | None) -> Iterator[SparkSession]:
         raise Failure(
             "this needs Java 17 or newer: install it with `apt-get install openjdk-17-jre-headless`"
         )
+
+
+@contextmanager
+def spark_session(master: str | None) -> Iterator[SparkSession]:
+    """Yield a Spark session and end it; what traces do not allow is wrong usage. Raises as `check_spark`."""
+    check_spark()
     from hushcast_analytics.errors import TracesError
     from hushcast_analytics.session import open_session
 

@@ -127,7 +127,8 @@ class Daemon:
             await self._publisher.load()
             await self.subscriber.load()
             nursery.start_soon(self.subscriber.keep_withdrawing)
-            tracer.tell("started", role="relay" if parts.identity else "client")
+            role = "relay" if parts.identity else "client"
+            tracer.tell("started", role=role, profile=parts.profile.name)
             task_status.started()
 
     async def _start_relay(

@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass
 from typing import Literal
 
-SCHEMA = 2
+SCHEMA = 3
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,7 @@ class Truth:
         "started", "stopped", "subscribed", "installed", "unsubscribed", "published", "delivered", "gap"
     ]
     role: str | None = None
+    profile: str | None = None  # under which the daemon runs
     topic: str | None = None
     message: str | None = None
     origins: tuple[str, ...] | None = None  # relays that gave a receipt

@@ -137,20 +137,11 @@ def network_figures(traces: Traces, latencies: list[dict[str, Any]]) -> dict[str
 
 
 def _by_profile(traces: Traces) -> dict[str, list[str]]:
-    """Runs by profile: under `hardened` some next hop stands in no roster, a mailbox."""
-    relays = traces.truths.where("kind = 'started' and role = 'relay'").select(
-        "run", F.col("node").alias("next")
-    )
-    hops = traces.observations.where("kind = 'installed'").select("run", "next").distinct()
-    boxes = (
-        hops.join(relays, ["run", "next"], "left_anti")
-        .select("run")
-        .distinct()
-        .withColumn("box", F.lit(True))
-    )
+    """Return the runs of each profile that daemons started under."""
+    started = traces.truths.where("kind = 'started'").groupBy("run").agg(F.first("profile").alias("profile"))
     found: dict[str, list[str]] = {}
-    for row in hops.select("run").distinct().join(boxes, "run", "left").orderBy("run").collect():
-        found.setdefault("hardened" if row["box"] else "paper", []).append(row["run"])
+    for row in started.orderBy("run").collect():
+        found.setdefault(row["profile"], []).append(row["run"])
     return found
 
 

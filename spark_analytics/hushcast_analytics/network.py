@@ -28,7 +28,7 @@ _TEXT, _COUNT, _REAL = StringType(), LongType(), DoubleType()
 PAIRS = _schema(
     ("message", _TEXT), ("topic", _TEXT), ("node", _TEXT), ("asked", _REAL), ("seconds", _REAL)
 )  # fmt: skip
-"""A publication and a daemon that subscribed to its topic, and the `seconds` to delivery, null if never."""
+"""A publication and a daemon subscribed to all of its topic, and the `seconds` to delivery, null if never."""
 
 LENGTHS = _schema(("length", _COUNT), ("count", _COUNT))
 """How many ways from an origin of a message to the root of a tree have that many transmissions."""
@@ -44,17 +44,19 @@ LOADS = _schema(
 others that it exchanged messages with, leases, route elements."""
 
 SUMMARY = _schema(
-    ("publications", _COUNT), ("subscriptions", _COUNT), ("pairs", _COUNT), ("delivered", _COUNT),
-    ("completeness", _REAL), ("arrivals", _COUNT), ("excess", _REAL), ("transmissions", _COUNT),
-    ("ideal", _COUNT), ("to_ideal", _REAL), ("relays", _COUNT), ("gini", _REAL), ("mean_sent", _REAL),
-    ("mean_links", _REAL), ("most_links", _COUNT), ("mean_elements", _REAL), ("most_elements", _COUNT),
+    ("publications", _COUNT), ("subscriptions", _COUNT), ("conditional", _COUNT), ("pairs", _COUNT),
+    ("delivered", _COUNT), ("completeness", _REAL), ("arrivals", _COUNT), ("excess", _REAL),
+    ("transmissions", _COUNT), ("ideal", _COUNT), ("to_ideal", _REAL), ("relays", _COUNT), ("gini", _REAL),
+    ("mean_sent", _REAL), ("mean_links", _REAL), ("most_links", _COUNT), ("mean_elements", _REAL),
+    ("most_elements", _COUNT),
 )  # fmt: skip
-"""One row a run. `completeness` is delivered/pairs; `excess` (VB's ε) the share of arrivals at subscribers
-that they had not asked for; `ideal` the sum of all `LENGTHS`, k·r a publication; `gini` that of `sent`."""
+"""One row a run. `completeness` is delivered/pairs, of subscriptions without conditions; `conditional` counts
+the others; `excess` (VB's ε) is the share of arrivals at subscribers that they had not asked for; `ideal` the
+sum of all `LENGTHS`, k·r a publication; `gini` that of `sent`."""
 
 
 def pairs(traces: Traces) -> DataFrame:
-    """Return `PAIRS`. A daemon that subscribed to a topic with conditions counts as wanting all of it."""
+    """Return `PAIRS`; of subscriptions with conditions there are none: traces do not say what they want."""
     published = traces.truths.where("kind = 'published' and size(origins) > 0").select(
         "run", "message", "topic", (F.col("time") - F.coalesce("took", F.lit(0.0))).alias("asked")
     )
@@ -135,10 +137,11 @@ def summary(traces: Traces) -> DataFrame:
     wanted = (
         pairs(traces).groupBy("run").agg(F.count("*").alias("pairs"), F.count("seconds").alias("delivered"))
     )
+    conditional = _conditional(traces).groupBy("run").agg(F.count("*").alias("conditional"))
     arrived = _of(traces.observations, "delivered").groupBy("run").agg(F.count("*").alias("arrivals"))
     ideal = path_lengths(traces).groupBy("run").agg(F.sum(length).alias("ideal"))
     joined = told
-    for part in (wanted, arrived, ideal, _of_loads(loads(traces))):
+    for part in (conditional, wanted, arrived, ideal, _of_loads(loads(traces))):
         joined = joined.join(part, "run", "left")
     counted = joined.fillna(0)
     figures = {
@@ -154,12 +157,17 @@ def _of(table: DataFrame, kind: str) -> DataFrame:
 
 
 def _subscriptions(traces: Traces) -> DataFrame:
-    """Return (run, topic, node, since, until) of subscriptions; `until` is null while they last."""
-    begun = _of(traces.truths, "subscribed").select(
-        "run", "topic", "node", "mailbox", F.col("time").alias("since")
-    )
+    """Return (run, topic, node, since, until) of subscriptions to all of a topic; `until` may be null."""
+    whole = _of(traces.truths, "subscribed").join(_conditional(traces), ["run", "mailbox"], "left_anti")
+    begun = whole.select("run", "topic", "node", "mailbox", F.col("time").alias("since"))
     ended = _of(traces.truths, "unsubscribed").select("run", "mailbox", F.col("time").alias("until"))
     return begun.join(ended, ["run", "mailbox"], "left").drop("mailbox")
+
+
+def _conditional(traces: Traces) -> DataFrame:
+    """Return (run, mailbox) of subscriptions with conditions: their trees have other tokens' entries."""
+    elsewhere = F.exists("tokens", lambda token: token != F.element_at("tokens", 1))
+    return _of(traces.truths, "installed").where(elsewhere).select("run", "mailbox").distinct()
 
 
 def _state(traces: Traces) -> DataFrame:

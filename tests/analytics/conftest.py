@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,17 +17,19 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    session = open_session(
-        "local[2]",
-        "tests",
-        spark_sql_shuffle_partitions="4",
-        spark_local_dir=str(tmp_path_factory.mktemp("spark")),
-        spark_sql_warehouse_dir=str(tmp_path_factory.mktemp("warehouse")),
-        spark_driver_memory="2g",
-        # Little data and long plans: to compile them takes several times as long as to interpret them.
-        spark_sql_codegen_wholeStage="false",
-        spark_sql_codegen_factoryMode="NO_CODEGEN",
-    )
+def spark(tmp_path_factory: pytest.TempPathFactory, quick_spark: dict[str, str]) -> Iterator[SparkSession]:
+    with pytest.MonkeyPatch.context() as patched:
+        for name in quick_spark.keys() - os.environ.keys():
+            patched.setenv(name, quick_spark[name])
+        session = open_session(
+            "local[2]",
+            "tests",
+            spark_sql_shuffle_partitions="2",
+            # To plan anew after each stage takes longer than the stage.
+            spark_sql_adaptive_enabled="false",
+            spark_local_dir=str(tmp_path_factory.mktemp("spark")),
+            spark_sql_warehouse_dir=str(tmp_path_factory.mktemp("warehouse")),
+            spark_driver_memory="2g",
+        )
     yield session
     session.stop()

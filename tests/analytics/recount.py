@@ -4,7 +4,7 @@ import json
 import math
 from collections import Counter, defaultdict
 
-SCHEMA = 2
+SCHEMA = 3
 
 
 def lines(directory, kind):
@@ -31,6 +31,8 @@ def _deliveries(seen, told):
     published = [one for one in told if one["kind"] == "published" and one["origins"]]
     until = {one["mailbox"]: one["time"] for one in told if one["kind"] == "unsubscribed"}
     subscribed = [one for one in told if one["kind"] == "subscribed"]
+    trees = [one for one in told if one["kind"] == "installed"]
+    conditional = {one["mailbox"] for one in trees if set(one["tokens"]) != {one["tokens"][0]}}
     at = {}
     for one in told:
         if one["kind"] == "delivered":
@@ -40,7 +42,12 @@ def _deliveries(seen, told):
     for message in published:
         began = message["time"] - message["took"]
         for one in subscribed:
-            if one["topic"] == message["topic"] and one["time"] <= began <= until.get(one["mailbox"], began):
+            whole = one["mailbox"] not in conditional
+            if (
+                whole
+                and one["topic"] == message["topic"]
+                and one["time"] <= began <= until.get(one["mailbox"], began)
+            ):
                 asked[one["node"], message["message"]] = began
     latencies = sorted(at[key] - began for key, began in asked.items() if key in at)
     kept = sum(one["kind"] == "delivered" for one in told)
@@ -48,6 +55,7 @@ def _deliveries(seen, told):
     return {
         "publications": len(published),
         "subscriptions": len(subscribed),
+        "conditional": len(conditional),
         "pairs": len(asked),
         "delivered": len(latencies),
         "completeness": len(latencies) / len(asked),

@@ -6,6 +6,7 @@ one's value has to lie within the interval for one more draw of the same law, at
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -19,18 +20,24 @@ from hushcast_testnet.simulation import Scenario, simulate
 
 pytestmark = pytest.mark.network
 
-RELAYS, GENERATED = 200, 12
-SIZES = {"hardened": (10, 150), "paper": (4, 60)}  # subscribers and publications
+GENERATED = 12
+CASES = {
+    "hardened": Asked(200, 10, publications=150),
+    "paper": Asked(200, 4, publications=60, profile="paper"),
+    # Into a second day: trees stay, or as published are new.
+    "hardened-days": Asked(30, 3, publications=60, epochs=25),
+    "paper-days": Asked(30, 2, publications=60, epochs=25, profile="paper"),
+}
+FIRST_HOURS = 2.5  # of the day, over when a simulation begins
 
 
-def simulated(directory, profile, seed):
-    subscribers, publications = SIZES[profile]
-    origins = Asked(RELAYS, subscribers, profile=profile).behaviour.origins
-    simulate(
-        Scenario(
-            RELAYS, subscribers, publications, profile=profile, origins=origins, seed=seed, traces=directory
-        )
-    )
+def simulated(directory, asked, seed):
+    scenario = Scenario(
+        asked.nodes, asked.subscribers, asked.publications, profile=asked.profile,
+        origins=asked.behaviour.origins, seed=seed, traces=directory,
+        minutes=60 * (asked.epochs - FIRST_HOURS) if asked.epochs > 1 else None,
+    )  # fmt: skip
+    simulate(scenario)
     return tuple(
         pd.DataFrame(
             json.loads(line)
@@ -41,15 +48,17 @@ def simulated(directory, profile, seed):
     )
 
 
-def generated(profile, seed):
-    subscribers, publications = SIZES[profile]
-    asked = Asked(RELAYS, subscribers, publications=publications, profile=profile, seed=seed)
-    rows, message = Rows(asked), np.array(numbers(asked, 0, 0))
-    seen = [*rows.seen_of_rosters(0), *rows.seen_of_messages(0, 0, message)]
-    told = [*rows.truth_of_presence(0), *rows.truth_of_messages(0, 0, message)]
-    for subscriber in range(subscribers):
-        seen += rows.seen_of_install(0, 0, subscriber)
-        told += rows.truth_of_install(0, 0, subscriber)
+def generated(asked):
+    rows = Rows(asked)
+    seen, told = [], []
+    for epoch in range(asked.epochs):
+        message = np.array(numbers(asked, 0, epoch))
+        seen += [*rows.seen_of_rosters(epoch), *rows.seen_of_messages(0, epoch, message)]
+        told += [*rows.truth_of_presence(epoch), *rows.truth_of_messages(0, epoch, message)]
+    for day in range(asked.days):
+        for subscriber in range(asked.subscribers):
+            seen += rows.seen_of_install(0, day, subscriber)
+            told += rows.truth_of_install(0, day, subscriber)
     return tuple(pa.Table.from_batches(batches).to_pandas() for batches in (seen, told))
 
 
@@ -69,7 +78,9 @@ def statistics(observations, truths):
     links = inside.groupby("node").previous.nunique().reindex(relays, fill_value=0)
     outcomes = received.outcome.value_counts()
     per_message = sent.groupby("message").size()
+    trees = truths[truths.kind == "installed"].groupby("mailbox").tree
     return {
+        "seats that change": sum(len(set(one) ^ set(two)) for one, two in trees.apply(first_and_last)),
         "transmissions a publication": len(sent) / publications,
         "their spread": per_message.std(),
         "deliveries": (truths.kind == "delivered").sum(),
@@ -83,6 +94,10 @@ def statistics(observations, truths):
         "relays passed by what is sent on": inside[inside.outcome == "forwarded"].popcount.mean() / 14,
         **{name: outcomes.get(name, 0) for name in ("forwarded", "duplicate", "loop", "unrouted")},
     }
+
+
+def first_and_last(trees):
+    return [tuple(dict(trees.iloc[place]).items()) for place in (0, -1)]
 
 
 def shapes(observations, truths):
@@ -104,12 +119,14 @@ def shapes(observations, truths):
     return seats, sorted(paths), dict(kinds), sizes
 
 
-@pytest.mark.parametrize("profile", sorted(SIZES))
-def test_generated_networks_are_like_simulated_ones(profile, tmp_path):
-    ours = [generated(profile, seed) for seed in range(GENERATED)]
-    theirs = simulated(tmp_path / "traces", profile, 7)
+@pytest.mark.parametrize("name", CASES)
+def test_generated_networks_are_like_simulated_ones(name, tmp_path):
+    asked = CASES[name]
+    ours = [generated(replace(asked, seed=seed)) for seed in range(GENERATED)]
+    theirs = simulated(tmp_path / "traces", asked, 7)
     assert shapes(*theirs) == shapes(*ours[0])
     values = pd.DataFrame([statistics(*one) for one in ours])
+    assert (values["seats that change"] == 0).all() == (name != "paper-days")
     off = {}
     for name, value in statistics(*theirs).items():
         mean, spread = values[name].mean(), values[name].std()

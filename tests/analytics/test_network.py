@@ -10,6 +10,7 @@ from recount import recount
 
 from hushcast_analytics import network
 from hushcast_analytics.reading import Traces, keep, load, read_lines
+from hushcast_protocol.trace import Truth, to_line
 from hushcast_testnet.simulation import Scenario, simulate
 
 pytestmark = [pytest.mark.spark, pytest.mark.network]
@@ -72,6 +73,27 @@ def test_declared_columns(spark, simulated):
         ]
 
 
+def test_subscriptions_with_conditions_are_counted_and_make_no_pairs(spark, tmp_path):
+    written = [
+        Truth("a", 3.0, 0, "published", topic="t", message=name, origins=("r",), took=1.0) for name in "mn"
+    ]
+    for number, (node, entry) in enumerate((("b", "trunk"), ("c", "warm"), ("d", "trunk"))):
+        mailbox = f"box {number}"
+        written.append(Truth(node, 1.0, 0, "subscribed", topic="t", mailbox=mailbox))
+        tree = {"r": None}
+        tokens = ("trunk", entry)
+        written.append(
+            Truth(node, 1.5, 0, "installed", topic="t", mailbox=mailbox, day=0, tree=tree, tokens=tokens)
+        )
+    written += [Truth(node, 3.5, 0, "delivered", topic="t", message="m") for node in "bc"]
+    (tmp_path / "all.truth.jsonl").write_text("".join(to_line(one) + "\n" for one in written))
+    traces = read_lines(spark, str(tmp_path))
+    found = {(row.message, row.node): row.seconds for row in network.pairs(traces).collect()}
+    assert found == {("m", "b"): 1.5, ("n", "b"): None, ("m", "d"): None, ("n", "d"): None}
+    (row,) = network.summary(traces).collect()
+    assert (row.subscriptions, row.conditional, row.pairs, row.completeness) == (3, 1, 4, 0.25)
+
+
 @pytest.mark.processes
 def test_figures_of_real_daemons_agree_with_a_recount(spark, tmp_path):
     directory = tmp_path / "testnet"
@@ -101,12 +123,12 @@ def test_figures_of_real_daemons_agree_with_a_recount(spark, tmp_path):
     traces = directory / "traces"
     # One that was killed in the middle of a line, and one of an older program.
     with next(traces.glob("relay-1*.observations.jsonl")).open("a") as file:
-        file.write('{"schema":1,"node":"aa"}\n{"schema":2,"node":"bb","ti')
+        file.write('{"schema":2,"node":"aa"}\n{"schema":3,"node":"bb","ti')
     keep(spark, str(traces), str(tmp_path / "tables"))
     kept = load(spark, str(tmp_path / "tables"))
     assert sorted(row.reason for row in kept.rejected.collect()) == [
         "not one record in JSON",
-        "schema version 1 instead of 2",
+        "schema version 2 instead of 3",
     ]
     agrees(kept, traces)
     (row,) = network.summary(kept).collect()

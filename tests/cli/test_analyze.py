@@ -29,18 +29,19 @@ def test_without_java_one_line_says_what_to_install(tmp_path, monkeypatch, capsy
 
 
 @pytest.mark.spark
+def test_an_unknown_attack_is_wrong_usage_and_the_known_ones_are_named(tmp_path, capsys):
+    assert run(["analyze", "traces", "--out", str(tmp_path / "out"), "--attack", "magic"]) == 2
+    assert "parent-of-interior" in capsys.readouterr().err
+
+
+@pytest.mark.spark
 @pytest.mark.processes
-def test_the_whole_program(tmp_path: Path) -> None:
+def test_the_whole_program(tmp_path: Path, quick_spark: dict[str, str]) -> None:
     simulate(Scenario(10, 1, 6, topics=2, seed=3, traces=tmp_path / "traces"))
     command = [sys.executable, "-m", "hushcast_cli.main", "analyze", str(tmp_path / "traces")]
     options = ["--out", str(tmp_path / "out"), "--colluding", "0.3", "--attack", "first-spy", "--json"]
-    done = subprocess.run([*command, *options], capture_output=True, text=True, timeout=600)
+    done = subprocess.run([*command, *options], capture_output=True, text=True, timeout=600, env=quick_spark)
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
     assert [row["attack"] for row in summary["attacks"]] == ["first-spy"]
     assert (tmp_path / "out" / "report.html").is_file()
-    wrong = subprocess.run(
-        [*command, "--out", "x", "--attack", "magic"], capture_output=True, text=True, timeout=600
-    )
-    assert wrong.returncode == 2
-    assert "parent-of-interior" in wrong.stderr

@@ -60,14 +60,15 @@ def test_neither_the_command_line_nor_the_daemon_loads_spark():
 
 
 @pytest.mark.spark
-def test_a_network_is_made_and_not_twice(tmp_path):
-    # In processes of their own: the session of the other tests would end with the command's.
-    command = [sys.executable, "-m", "hushcast_cli.main", *GENERATE, "--out", str(tmp_path / "out"), "--json"]
-    made = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert json.loads(made.stdout) == {"run": "generated", "observations": 30, "truths": 10}
-    again = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert again.returncode == 2
-    assert "a run generated already" in again.stderr.splitlines()[-1]
+def test_a_network_is_made_and_not_twice(tmp_path, quick_spark):
+    # In a process of its own: the session of the other tests would end with the command's.
+    program = "import sys; from hushcast_cli.main import run; print(*(run(sys.argv[1:]) for _ in range(2)))"
+    command = [sys.executable, "-c", program, *GENERATE, "--out", str(tmp_path / "out"), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=quick_spark)
+    made, codes = done.stdout.splitlines()
+    assert json.loads(made) == {"run": "generated", "observations": 30, "truths": 10}
+    assert codes == "0 2"
+    assert "a run generated already" in done.stderr.splitlines()[-1]
 
 
 def test_help_shows_without_spark(empty_path):

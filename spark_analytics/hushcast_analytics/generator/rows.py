@@ -69,7 +69,8 @@ class Rows:
             daemons = np.flatnonzero(changed)
             role = pa.array(["relay", "client"]).take(pa.array((daemons >= asked.nodes).astype(np.int8)))
             moment = np.full(len(daemons), epoch * float(EPOCH_SECONDS))
-            yield self._truths(kind, daemons, moment, role=role)
+            profile = pa.array([asked.profile]).take(pa.array(np.zeros(len(daemons), dtype=np.int8)))
+            yield self._truths(kind, daemons, moment, role=role, profile=profile)
 
     # What follows from subscriptions.
 
