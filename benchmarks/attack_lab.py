@@ -26,7 +26,7 @@ PASSIVE = (*SHAPES, "trail-popcount", "predecessor", "traffic-share", "trained")
 PAPER = Lab(runs=0, topics=TOPICS, relays=500, depth=3, listed=True)
 HARDENED_2000 = Lab(runs=0, topics=TOPICS, relays=2000, depth=2, listed=False, origins=2)
 HARDENED = Lab(runs=0, topics=TOPICS, relays=500, depth=2, listed=False, origins=2)
-OPEN, HIDDEN = Learning(), Learning(path=False)
+OPEN, HIDDEN, NEAR = Learning(), Learning(path=False), Learning(path=False, chains=False)
 AUTHORS = ("origin-choice", "timing")
 
 
@@ -62,7 +62,8 @@ EXPERIMENTS = {
     "oracle-same": Experiment(replace(FULL, epochs=24, renewal="same"), SHAPES[:1], 800, OVERLAY),
     "oracle-fresh": Experiment(replace(FULL, epochs=24, renewal="fresh"), ("predecessor",), 800, OVERLAY),
     # As other simulations had it: trees from the left, and nobody knows from where an instruction came.
-    "trained-near": Experiment(FULL, ("trained",), 3000, learning=Learning(path=False, chains=False)),
+    "trained-near": Experiment(FULL, ("trained",), 3000, learning=NEAR),
+    "trained-near-50": Experiment(replace(FULL, messages=50), TRAINED, 800, learning=NEAR),
     "trained-0": Experiment(FULL, ("trained",), 3000, learning=HIDDEN),
     "trained-50": Experiment(replace(FULL, messages=50), TRAINED, 600, learning=HIDDEN),
     "trained-100": Experiment(replace(FULL, messages=100), TRAINED, 600, learning=HIDDEN),
@@ -84,7 +85,7 @@ EXPERIMENTS = {
     "publishers-refusing": Experiment(
         replace(HARDENED, messages=100, dropping="refusing"), ("first-spy",), 600, (0.1,)
     ),
-    "authors": Experiment(replace(HARDENED, messages=3000, one_author=True), AUTHORS, 200),
+    "authors": Experiment(replace(HARDENED, messages=600, one_author=True), AUTHORS, 200),
     "authors-avoiding": Experiment(
         replace(HARDENED, messages=3000, one_author=True, avoiding=True), AUTHORS[:1], 40
     ),
