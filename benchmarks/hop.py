@@ -29,7 +29,7 @@ from hushcast_runtime.channel import accept_channel
 from hushcast_runtime.transports.base import StreamHandler, Transport, TransportError
 from hushcast_testnet.tor_network import TorClient
 
-MESSAGES = 60  # a run and direction
+MESSAGES = 30  # a run and direction
 SILENCE = 0.2  # seconds before each send
 WARM = 5  # rounds before the first that counts
 ARRIVE_WITHIN = 30.0  # seconds for one message
