@@ -1,7 +1,7 @@
 """How far one process goes: real daemons by the ten thousand, with subscriptions that reach all of them.
 
 As a program: `python -m benchmarks.scale [--daemons N] [--subscriptions K] [--messages M]`. It is no figure
-of the table, for at full size it takes an hour; what came out is in `benchmarks/README.md`.
+of the table, for it takes minutes to an hour; what came out is in `docs/performance.md`.
 """
 
 from __future__ import annotations
