@@ -13,7 +13,8 @@ from pyspark.sql import SparkSession
 from hushcast_analytics.adversaries import Adversary, colluders
 from hushcast_analytics.attacks.catalogue import ATTACKS, Attack, Subject
 from hushcast_analytics.attacks.trained import Learning
-from hushcast_analytics.examine import Case, Examination, kept
+from hushcast_analytics.examine import Case, Examination
+from hushcast_analytics.keeping import kept
 from hushcast_analytics.lab.networks import SCANNER, Lab
 from hushcast_analytics.session import open_session
 from hushcast_analytics.summary import summarised

@@ -15,7 +15,8 @@ from pyspark.sql import functions as F
 from hushcast_analytics import network
 from hushcast_analytics.adversaries import Adversary
 from hushcast_analytics.attacks.catalogue import ATTACKS, Attack
-from hushcast_analytics.examine import Examination, case_of, kept
+from hushcast_analytics.examine import Examination, case_of
+from hushcast_analytics.keeping import kept
 from hushcast_analytics.measures import KEYS
 from hushcast_analytics.reading import Traces, open_traces
 from hushcast_analytics.report.page import page

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from hushcast_analytics.adversaries import Adversary, View, colluders, published_by, rosters_of
 from hushcast_analytics.attacks.catalogue import Attack, Subject
 from hushcast_analytics.attacks.trained import Learning, learn, trained
-from hushcast_analytics.keeping import kept as kept
+from hushcast_analytics.keeping import kept
 from hushcast_analytics.measures import measured
 from hushcast_analytics.trials import Trials, participants, trials_of
 

@@ -11,7 +11,8 @@ from pyspark.sql import SparkSession
 
 from hushcast_analytics.adversaries import Adversary
 from hushcast_analytics.attacks.catalogue import ATTACKS
-from hushcast_analytics.examine import Case, Examination, kept
+from hushcast_analytics.examine import Case, Examination
+from hushcast_analytics.keeping import kept
 from hushcast_analytics.lab.asked import Asked, Dropping
 from hushcast_analytics.lab.drawing import Run
 from hushcast_analytics.lab.networks import Lab
