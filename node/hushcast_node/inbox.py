@@ -115,10 +115,10 @@ class Inbox:
         """Tell whether a message came before."""
         return message_id in self._seen
 
-    async def put(self, message_id: bytes, day: int, content: Content) -> bool:
-        """Take a message that is new; on return it is durable, and listeners hear of it.
+    def put(self, message_id: bytes, day: int, content: Content) -> bool:
+        """Take a message and return whether it was new; listeners hear of it as soon as it is on disk.
 
-        Returns whether it was new.
+        Nobody may be told that it was taken, a repeat neither, before `durable`.
         """
         if self._closed or self.knows(message_id):
             return False
@@ -128,16 +128,18 @@ class Inbox:
         self.last += 1
         self._hold(self.last, len(record), now)
         self._counters.add("messages_delivered")
-        try:
-            await self._store.write(
-                Change(_MESSAGE, self._key(self.last), record),
-                Change(_SEEN, self._subscription + message_id, day.to_bytes(8, "big")),
-            )
-        finally:  # whoever is cancelled here has still handed the message to the store
-            self._arrival.set()
-            self._arrival = trio.Event()
+        self._store.write_soon(
+            Change(_MESSAGE, self._key(self.last), record),
+            Change(_SEEN, self._subscription + message_id, day.to_bytes(8, "big")),
+        )
+        self._arrival.set()
+        self._arrival = trio.Event()
         self._make_room()
         return True
+
+    async def durable(self) -> None:
+        """Return once all that was put is on disk."""
+        await self._store.write()
 
     def pass_over(self, message_id: bytes, day: int) -> bool:
         """Remember a message that was not wanted, so that it counts once; return whether it was new."""
@@ -302,7 +304,7 @@ class InboxListener:
                 self.position = number
                 return number, _decode(value)
             if inbox._held and inbox._held[-1].number > self.position:
-                await inbox._store.write()  # it is being written: whoever put it may have been cancelled
+                await inbox.durable()
                 continue
             await arrival.wait()
         return None

@@ -23,8 +23,8 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds between attempts to open the a
 
 log = structlog.get_logger("mailbox")
 
-Deliver = Callable[[Message], Awaitable[None]]
-"""Takes a message into the inbox; returns once it is durable. Raises a `PeerError` if it is malformed."""
+Deliver = Callable[[list[Message]], Awaitable[None]]
+"""Takes messages into the inbox; returns once they are durable. Raises a `PeerError` if one is malformed."""
 
 
 class Mailbox:
@@ -71,11 +71,10 @@ class Mailbox:
         taken = 0
         with trio.move_on_after(IDLE) as scope:
             while batch := await channel.receive():
-                for frame in batch:
-                    if isinstance(frame, Forward):
-                        await self._deliver(frame.message)
-                        taken += 1
-                    elif not isinstance(frame, Ping):
-                        raise DecodeError("a relay sent a mailbox something else than messages")
+                if messages := [frame.message for frame in batch if isinstance(frame, Forward)]:
+                    await self._deliver(messages)
+                if not all(isinstance(frame, Forward | Ping) for frame in batch):
+                    raise DecodeError("a relay sent a mailbox something else than messages")
+                taken += len(messages)
                 await channel.send(Ack(taken, ()))
                 scope.deadline = trio.current_time() + IDLE

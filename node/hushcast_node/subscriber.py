@@ -203,6 +203,7 @@ class Subscriber:
         for subscription in self.subscriptions:
             if any(held.installation.trunk == message.tokens[0] for held in subscription.on(message.day)):
                 await self._deliver(subscription, message)
+                await subscription.inbox.durable()
 
     def _start(self, subscription: Subscription) -> None:
         self._by_interest[subscription.interest] = subscription
@@ -220,9 +221,11 @@ class Subscriber:
                 nursery.start_soon(self._prober.run, subscription)
 
     async def _serve_mailbox(self, subscription: Subscription) -> None:
-        async def deliver(message: Message) -> None:
-            check_message(message)
-            await self._deliver(subscription, message)
+        async def deliver(messages: list[Message]) -> None:
+            for message in messages:
+                check_message(message)
+                await self._deliver(subscription, message)
+            await subscription.inbox.durable()  # of repeats, too: they may not be on disk yet
 
         mailbox = Mailbox(
             subscription.seed,
@@ -269,7 +272,7 @@ class Subscriber:
                 self._counters.add("messages_excess")
             return
         subscription.coverage.received(message.id, self._env.now(), content.values)
-        if await subscription.inbox.put(message.id, message.day, content):
+        if subscription.inbox.put(message.id, message.day, content):
             self._tracer.tell("delivered", topic=topic.name, message=message.id)
 
     def _take_probe(self, subscription: Subscription, message: Message, content: Content) -> None:

@@ -124,7 +124,8 @@ class FakePubSub:
         self.values.append(dict(content.values))
         for interest, inbox in self._inboxes.items():
             if interest.topic == topic and interest.predicate.matches(content.values):
-                await inbox.put(message_id, 0, content)
+                inbox.put(message_id, 0, content)
+                await inbox.durable()
 
     def outbox(self) -> list[dict[str, Any]]:
         return self.held.describe()

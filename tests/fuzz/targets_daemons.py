@@ -295,7 +295,7 @@ class _Kept:
         spool.put([Send(relay_hop(relay_id(1)), examples.small_message(number=n)) for n in range(3)])
         inbox = Inbox(b"i" * 16, _environment(), store, Counters())
         for number in range(3):
-            finished(inbox.put(bytes([number]) * 32, DAY, Content(b"x", {"lat": 3, "kind": "é"}, b"a" * 32)))
+            inbox.put(bytes([number]) * 32, DAY, Content(b"x", {"lat": 3, "kind": "é"}, b"a" * 32))
         tree = plan([relay_id(number) for number in range(4)], 2, b"s" * 16)
         root = MailboxRoot(examples.MAILBOX, examples.mailbox_address())
         installation = Installation(DAY, root, tree, b"t" * 16, (b"e" * 16,), LeaseSecret(b"l" * 32))

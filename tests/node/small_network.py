@@ -32,7 +32,7 @@ from hushcast_protocol.topics import Interest, Topic, parse_topic
 from hushcast_runtime.channel import Channel, open_channel
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment, simulated_environment
-from hushcast_runtime.store import MemoryStore, Store
+from hushcast_runtime.store import Change, MemoryStore, Store
 from hushcast_runtime.transports.base import Listener, StreamHandler, Transport
 from hushcast_runtime.transports.memory import MemoryNetwork
 
@@ -188,6 +188,38 @@ class _Process:
 
     async def _run(self, transport: Transport, env: Environment, task_status: trio.TaskStatus[None]) -> None:
         raise NotImplementedError
+
+
+class Disk(MemoryStore):
+    """A store whose disk can hang: what is written then is lost if the daemon dies."""
+
+    def __init__(self, before: Store) -> None:
+        """Hold what a store in memory held."""
+        super().__init__()
+        assert isinstance(before, MemoryStore)
+        self._records = before._records
+        self._turns = trio.Event()
+        self._turns.set()
+        self._waiting: list[Change] = []
+
+    def hang(self) -> None:
+        self._turns = trio.Event()
+
+    def lose(self) -> None:
+        """Turn again, without what was written meanwhile."""
+        self._waiting.clear()
+        self._turns.set()
+
+    async def write(self, *changes: Change) -> None:
+        self.write_soon(*changes)
+        await self._turns.wait()
+        await trio.lowlevel.checkpoint()
+
+    def write_soon(self, *changes: Change) -> None:
+        if self._turns.is_set():
+            super().write_soon(*changes)
+        else:
+            self._waiting += changes
 
 
 class DirectoryProcess(_Process):

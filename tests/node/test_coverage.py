@@ -89,7 +89,7 @@ async def test_a_subscriber_learns_what_another_one_got_and_it_did_not() -> None
         inbox = torn.subscription().inbox
         put = inbox.put
 
-        async def lose(*_: object) -> bool:
+        def lose(*_: object) -> bool:
             return False
 
         inbox.put = lose  # type: ignore[method-assign, assignment]

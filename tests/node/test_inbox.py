@@ -62,7 +62,8 @@ class Desk:
         for _ in range(count):
             self.put_so_far += 1
             number = self.put_so_far
-            assert await self.inbox.put(number.to_bytes(32, "big"), 1, Content(payload(number, size)))
+            assert self.inbox.put(number.to_bytes(32, "big"), 1, Content(payload(number, size)))
+        await self.inbox.durable()
 
     async def restart(self, killed: bool = False) -> None:
         if not killed:
@@ -124,7 +125,7 @@ async def test_acknowledged_is_deleted_and_never_comes_again() -> None:
         await d.restart(killed=True)
         assert (await d.rest(), await d.rest(0)) == (([4, 5], 0), ([4, 5], 0))
         assert len(await d.store.scan("inbox")) == 2
-        assert not await d.inbox.put((2).to_bytes(32, "big"), 1, Content(b"again")), "its id is still known"
+        assert not d.inbox.put((2).to_bytes(32, "big"), 1, Content(b"again")), "its id is still known"
 
 
 async def test_cursors_go_on_after_everything_was_acknowledged_and_restarted() -> None:

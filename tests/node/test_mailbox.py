@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 import trio
-from small_network import ONE, TWO, Node, SmallNetwork, counted, derive, small_network, until
+from small_network import ONE, TWO, Disk, Node, SmallNetwork, counted, derive, small_network, until
 
 from hushcast_protocol.bodies import Content, compose
 from hushcast_protocol.frames import MAX_OVERLAY_FRAME, Ack, Drop, Forward, OverlayFrame, decode_overlay
@@ -15,6 +15,7 @@ from hushcast_protocol.messages import Message
 from hushcast_protocol.roster import View
 from hushcast_protocol.secrets import Seed
 from hushcast_protocol.tokens import token
+from hushcast_protocol.topics import Interest
 from hushcast_runtime.channel import Channel, open_channel
 from hushcast_runtime.transports.base import TransportError
 
@@ -79,6 +80,31 @@ async def test_it_takes_a_message_from_a_relay_and_acknowledges() -> None:
         await channel.send(Forward(message), Forward(message), Forward(a_message(net, b"y")))
         assert await channel.one(5) in (Ack(1, ()), Ack(2, ()), Ack(3, ()))
         assert await ear.hears(2) == [b"x", b"y"]
+        await channel.aclose()
+
+
+async def test_a_repeat_is_not_acknowledged_either_before_the_message_is_on_disk() -> None:
+    async with small_network(relays=3) as net:
+        subscriber = net.clients[0]
+        disk = subscriber.store = Disk(subscriber.store)
+        await subscriber.restart()
+        (await subscriber.daemon.subscribe(Interest(ONE))).close()
+        message = a_message(net)
+        disk.hang()
+        links = [(await visit(net, seed_of(a_top(net))))[0] for _ in range(2)]
+        await links[0].send(Forward(message))
+        await trio.sleep(1)
+        await links[0].aclose()  # in the middle of writing
+        await links[1].send(Forward(message))
+        assert await says_nothing(links[1])
+        await subscriber.stop()
+        disk.lose()
+        await subscriber.start()
+        ear = await subscriber.listen()
+        channel, _ = await visit(net, seed_of(a_top(net)))
+        await channel.send(Forward(message))
+        assert await channel.one(5) == Ack(1, ())
+        assert await ear.hears(1) == [b"x"]
         await channel.aclose()
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 import trio
-from small_network import EPOCH_SECONDS, ONE, TWO, Node, SmallNetwork, small_network, until
+from small_network import EPOCH_SECONDS, ONE, TWO, Disk, Node, SmallNetwork, small_network, until
 
 from hushcast_protocol.bodies import Content
 from hushcast_protocol.predicates import parse_where
 from hushcast_protocol.secrets import TopicSecret
 from hushcast_protocol.topics import Interest, make_topic
-from hushcast_runtime.store import Change, MemoryStore
 
 
 async def publish_some(node: Node, payloads: list[bytes]) -> None:
@@ -240,35 +239,6 @@ async def test_a_private_subscription_with_a_condition_outlives_a_restart() -> N
         await until(lambda: subscriber.count("messages_excess") == 1)
 
 
-class Disk(MemoryStore):
-    """A store whose disk can hang: what is written then is lost if the daemon dies."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._turns = trio.Event()
-        self._turns.set()
-        self._waiting: list[Change] = []
-
-    def hang(self) -> None:
-        self._turns = trio.Event()
-
-    def lose(self) -> None:
-        """Turn again, without what was written meanwhile."""
-        self._waiting.clear()
-        self._turns.set()
-
-    async def write(self, *changes: Change) -> None:
-        self.write_soon(*changes)
-        await self._turns.wait()
-        await trio.lowlevel.checkpoint()
-
-    def write_soon(self, *changes: Change) -> None:
-        if self._turns.is_set():
-            super().write_soon(*changes)
-        else:
-            self._waiting += changes
-
-
 async def test_the_next_hop_does_not_wait_for_a_relays_disk_and_an_acknowledgement_does() -> None:
     async with small_network(origins=1) as net:
         subscriber, publisher = net.clients
@@ -277,9 +247,7 @@ async def test_the_next_hop_does_not_wait_for_a_relays_disk_and_an_acknowledgeme
         await publish_some(publisher, before)
         await ear.hears(len(before))
         relay = max(net.relays, key=lambda node: node.count("messages_sent"))
-        disk = Disk()
-        disk._records = relay.store._records
-        relay.store = disk
+        disk = relay.store = Disk(relay.store)
         await relay.restart()
         disk.hang()
         passed = relay.count("messages_sent")

@@ -124,23 +124,18 @@ async def test_nothing_durable_is_lost_and_nothing_acknowledged_comes_again(
     net, choice = tcp_testnet, random.Random(4)
     application, press = Application(net, choice), Press(net)
     async with trio.open_nursery() as nursery:
-        publishing = trio.CancelScope()
-
-        async def publish() -> None:
-            with publishing:
-                await press.run()
-
         nursery.start_soon(application.run)
         with trio.fail_after(60):
             await application.subscribed.wait()
-        nursery.start_soon(publish)
-        for number in range(KILLS):
-            await trio.sleep(choice.uniform(0.1, 1.5))
-            if number % 3 == 2:
-                application.kill()
-            else:
-                await net.restart((SUBSCRIBER, PUBLISHER)[number % 3], signal.SIGKILL)
-        publishing.cancel()
+        async with trio.open_nursery() as publishing:  # its end is awaited: no id is noted afterwards
+            publishing.start_soon(press.run)
+            for number in range(KILLS):
+                await trio.sleep(choice.uniform(0.1, 1.5))
+                if number % 3 == 2:
+                    application.kill()
+                else:
+                    await net.restart((SUBSCRIBER, PUBLISHER)[number % 3], signal.SIGKILL)
+            publishing.cancel_scope.cancel()
         with trio.move_on_after(ARRIVES_WITHIN):
             while press.queued - application.shown.keys():  # noqa: ASYNC110 - as above
                 await trio.sleep(0.1)
