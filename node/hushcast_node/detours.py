@@ -16,6 +16,7 @@ from hushcast_node.leasing import Leasing
 from hushcast_node.rosters import RosterKeeper
 from hushcast_node.spool import Move, Spool, Spooled
 from hushcast_protocol.errors import Refusal
+from hushcast_protocol.forwarding import Router
 from hushcast_protocol.hops import Hop, relay_hop
 from hushcast_protocol.messages import MAX_TOKENS, Message
 from hushcast_protocol.wire import RelayId
@@ -40,6 +41,7 @@ class Detours:
         relay: RelayId,
         rosters: RosterKeeper,
         leasing: Leasing,
+        router: Router,
         spool: Spool,
         env: Environment,
         counters: Counters,
@@ -47,6 +49,7 @@ class Detours:
         self._relay = relay
         self._rosters = rosters
         self._leasing = leasing
+        self._router = router
         self._spool = spool
         self._env = env
         self._counters = counters
@@ -58,22 +61,25 @@ class Detours:
     ) -> list[tuple[Hop, Spooled]]:
         """Move spooled messages from `hop` to relays that are not `away`; return where they wait now.
 
-        What no lease sends to `hop` any more is forgotten. Where all other relays are away it is this relay
-        that is cut off, and messages stay where they are.
+        Where all other relays are away it is this relay that is cut off, and messages stay where they are.
+        Where no lease sends to `hop` any more a message goes the way that its lease has now, for a tree may
+        have been mended; where the lease has ended it is forgotten.
         """
         others = self._others(hop, away)
-        if not others:
-            return []
-        moves, ended = [], []
+        detours, mended, ended = [], [], []
         for item in items:
-            if (message := self._detour(hop, item.message)) is None:
+            if (message := self._detour(hop, item.message)) is not None:
+                if others:
+                    detours.append(Move(item, others[self._env.below(len(others))], message))
+                continue
+            ways = self._router.moved(item.message, hop, self._env.now())
+            mended += [Move(item, way, item.message) for way in ways]
+            if not ways:
                 ended.append(item)
-            else:
-                moves.append(Move(item, others[self._env.below(len(others))], message))
-        self._counters.add("messages_detoured", len(moves))
+        self._counters.add("messages_detoured", len(detours))
         self._counters.add("messages_without_lease", len(ended))
         self._spool.done(ended)
-        return await self._spool.move(moves)
+        return await self._spool.move(detours + mended)
 
     async def unrouted(
         self, hop: Hop, items: Iterable[Spooled], away: Container[Hop]

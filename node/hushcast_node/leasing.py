@@ -38,6 +38,7 @@ class _StoredLease(msgspec.Struct, frozen=True, array_like=True):
     elements: tuple[bytes, ...]
     mark: bytes
     bypass: bytes
+    before: bytes | None = None
 
 
 _decode_lease = record_reader(_StoredLease, "lease")
@@ -76,10 +77,19 @@ class Leasing:
         for key, value in await self._store.scan(_LEASE):
             stored = _decode_lease(value)
             address = Address(stored.address) if stored.address is not None else None
-            lease = Lease(
-                key, stored.day, Hop(stored.hop), address, stored.elements, stored.mark, stored.bypass
+            before = Hop(stored.before) if stored.before is not None else None
+            self.book.restore(
+                Lease(
+                    key,
+                    stored.day,
+                    Hop(stored.hop),
+                    address,
+                    stored.elements,
+                    stored.mark,
+                    stored.bypass,
+                    before,
+                )
             )
-            self.book.restore(lease)
         for key, value in await self._store.scan(_TOMBSTONE):
             self.book.restore_tombstone(key, int.from_bytes(value, "big"))
         for key, value in await self._store.scan(_PARCEL):
@@ -154,7 +164,9 @@ class Leasing:
             )
             return
         lease = self.book.install(instruction, self._env.now())
-        stored = _StoredLease(lease.day, lease.hop, lease.address, lease.elements, lease.mark, lease.bypass)
+        stored = _StoredLease(
+            lease.day, lease.hop, lease.address, lease.elements, lease.mark, lease.bypass, lease.before
+        )
         await self._store.write(Change(_LEASE, lease.id, encode(stored)))
         self.installed.set()
         self.installed = trio.Event()

@@ -9,6 +9,7 @@ import trio
 from hushcast_node.session import Session
 from hushcast_node.spool import Spooled
 from hushcast_protocol.hops import Hop
+from hushcast_runtime.backoff import Backoff
 
 
 class Peer:
@@ -26,6 +27,7 @@ class Peer:
         self.connected = trio.Event()
         self.stirred = trio.Event()  # whoever pauses between dials goes on: it connected, or a message waits
         self.dialling = False
+        self.backoff: Backoff | None = None  # since it was not reached, or took nothing of what it was sent
         self.requests = 0  # tasks that wait for a session
         self.waiting_since: float | None = None  # seconds; the last acknowledgement while something waits
         self.away = False  # for so long that messages take detours

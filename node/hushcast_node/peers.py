@@ -210,6 +210,7 @@ class Peers:
             taken += unrouted
         self._spool.done(taken)
         if taken or unrouted:
+            peer.backoff = None
             waits = peer.behind or peer.in_memory()
             peer.waiting_since = self._env.now() if waits else None
         self._advance(peer)
@@ -225,6 +226,10 @@ class Peers:
         peer.sessions.remove(session)
         if not peer.sessions:
             peer.connected = trio.Event()
+        if not session.was_fruitless():
+            peer.backoff = None
+        elif peer.backoff is None:
+            peer.backoff = self._backoff()
         if session.unacknowledged:
             session.unacknowledged.clear()
             self._leave_to_spool(peer)
@@ -248,10 +253,12 @@ class Peers:
 
     def _until_away(self, peer: Peer) -> float:
         """Return the seconds of silence after which messages for a peer go around it, if they ever do."""
-        if self._detours is None or is_mailbox(peer.hop) or peer.away or peer.waiting_since is None:
+        if self._detours is None or peer.away or peer.waiting_since is None:
             return math.inf
         if self._locate(peer.hop) is None:
             return 0.0
+        if is_mailbox(peer.hop):
+            return math.inf
         return peer.waiting_since + DETOUR_AFTER - self._env.now()
 
     def _note_back(self, peer: Peer) -> None:
@@ -348,28 +355,35 @@ class Peers:
         self._drop_if_unused(peer)
 
     async def _dial(self, peer: Peer) -> None:
-        backoff = self._backoff()
         try:
-            while peer.wanted() and not peer.sessions:
+            while True:
+                if peer.backoff is not None:
+                    await self._pause(peer, peer.backoff)
+                if not peer.wanted() or peer.sessions:
+                    break
                 try:
                     channel = await self._open(peer.hop)
                 except (TransportError, PeerError) as error:
+                    log.debug("a next hop was not reached", reason=str(error))
+                    peer.backoff = peer.backoff or self._backoff()
                     self._handlers.note_unreached(peer.hop)
                     self._forget_expired(peer)
                     self._note_away(peer)
                     self._advance(peer)
-                    pause = min(backoff.next(), self._until_away(peer))
-                    log.debug("a next hop was not reached", reason=str(error), again_in=round(pause))
-                    with trio.move_on_after(pause) as paused:
-                        await peer.stirred.wait()
-                    if not paused.cancelled_caught:
-                        backoff.reset()
                     continue
                 self._nursery.start_soon(self._take_part, peer, channel)
                 await peer.connected.wait()
         finally:
             peer.dialling = False
+            if not peer.sessions:
+                peer.backoff = None  # nobody wants it any more; who wants it next tries at once
         self._drop_if_unused(peer)
+
+    async def _pause(self, peer: Peer, backoff: Backoff) -> None:
+        with trio.move_on_after(min(backoff.next(), self._until_away(peer))) as paused:
+            await peer.stirred.wait()
+        if not paused.cancelled_caught:
+            backoff.reset()
 
     def _backoff(self) -> Backoff:
         return Backoff(FIRST_BACKOFF, LONGEST_BACKOFF, self._env.randomness)

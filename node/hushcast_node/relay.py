@@ -87,7 +87,7 @@ class Relay:
         self._router = Router(self.id, profile, self.leasing.book, memory, env.randomness(LABEL_SIZE))
         detours = None
         if profile.detours:
-            detours = Detours(self.id, rosters, self.leasing, self._spool, env, counters)
+            detours = Detours(self.id, rosters, self.leasing, self._router, self._spool, env, counters)
         self.peers = Peers(
             identity.seed, connector, self._spool, detours, self._locate, self, env, counters, nursery
         )

@@ -78,6 +78,10 @@ class Session:
             (unrouted if self._acknowledged in strange else taken).append(item)
         return taken, unrouted
 
+    def was_fruitless(self) -> bool:
+        """Tell whether the peer was sent messages and acknowledged none."""
+        return bool(self.unacknowledged) and not self._acknowledged
+
     def acknowledge(self, count: int, unrouted: Iterable[int] = ()) -> None:
         """Acknowledge `count` more forwards of the peer's; those at places `unrouted` (from 0) as such."""
         self._unrouted += [self._received + place + 1 for place in unrouted]

@@ -176,6 +176,17 @@ class Router:
         onward = Message(message.id, message.day, (trunk,), trail.to_bytes(), message.body)
         return Decision(Outcome.FORWARDED, tuple([Send(hop, onward) for hop in hops]), popcount)
 
+    def moved(self, message: Message, before: Hop, now: float) -> list[Hop]:
+        """Return where a message goes that waits for a next hop, now that its lease has another one.
+
+        Nothing goes where it was sent before; that it is sent there now is remembered.
+        """
+        trunk = message.tokens[0]
+        sent = self._memory.sent(message.id)
+        hops = [hop for hop in self._leases.moved(message.day, before, trunk) if (trunk, hop) not in sent]
+        self._memory.note(message.id, ORIGIN, now, [(trunk, hop) for hop in hops])
+        return hops
+
     def _is_loop(self, known: bool, now: float) -> bool:
         if self._profile.trail_alone_drops:
             return True

@@ -127,6 +127,7 @@ class Lease:
     elements: tuple[bytes, ...]
     mark: bytes
     bypass: bytes
+    before: Hop | None = None  # the next hop that it had until it was installed anew
 
 
 class LeaseBook:
@@ -180,8 +181,13 @@ class LeaseBook:
             if install.next_hop.relay == self._relay:
                 raise DecodeError("an instruction routes a relay to itself")
         elements = tuple(dict.fromkeys(install.elements))
-        lease = Lease(install.lease, install.day, hop, address, elements, install.mark, install.bypass)
-        held = self._leases.get(lease.id)
+        held = self._leases.get(install.lease)
+        before = None
+        if held is not None:
+            before = held.hop if held.hop != hop else held.before
+        lease = Lease(
+            install.lease, install.day, hop, address, elements, install.mark, install.bypass, before
+        )
         if held == lease:
             return held
         if not self._has_room(held, lease):
@@ -237,6 +243,12 @@ class LeaseBook:
         mark = lease_mark(trunk, self._relay)
         held = self._by_hop.get(hop, {}).values()
         return [lease for lease in held if lease.day == day and lease.mark == mark]
+
+    def moved(self, day: int, hop: Hop, trunk: bytes) -> list[Hop]:
+        """Return where leases send messages with this trunk that sent them to `hop` before."""
+        mark = lease_mark(trunk, self._relay)
+        held = (lease for lease in self._leases.values() if lease.before == hop)
+        return list(dict.fromkeys(lease.hop for lease in held if lease.day == day and lease.mark == mark))
 
     def prune(self, lease: Lease) -> None:
         """Drop a lease whose next hop knows nothing of it; it may be installed again."""

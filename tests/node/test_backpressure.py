@@ -9,6 +9,8 @@ import pytest
 import trio
 from small_network import EPOCH_SECONDS, ONE, TWO, Node, SmallNetwork, small_network, until
 
+from hushcast_node.connector import OverlayChannel
+from hushcast_node.mailbox import Mailbox
 from hushcast_node.peers import MAX_QUEUE, Peers
 from hushcast_node.session import MAX_UNACKNOWLEDGED
 from hushcast_protocol.bodies import Content
@@ -174,3 +176,24 @@ async def throughput(stalled: bool) -> float:
 @pytest.mark.network
 async def test_one_neighbour_that_stops_reading_costs_the_others_five_percent_at_most() -> None:
     assert await throughput(stalled=True) >= 0.95 * await throughput(stalled=False)
+
+
+async def test_a_next_hop_that_takes_nothing_is_dialled_with_growing_pauses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def take_nothing(_: Mailbox, channel: OverlayChannel) -> None:
+        await channel.receive()
+
+    async with small_network(relays=1) as net:
+        subscriber, publisher = net.clients
+        ear = await subscriber.listen()
+        await subscriber.restart()
+        monkeypatch.setattr(Mailbox, "_take_all", take_nothing)
+        await publisher.daemon.publish(ONE, Content(b"x"))
+        await trio.sleep(1)
+        opened = net.relays[0].count("links_opened")
+        await trio.sleep(120)
+        assert 3 <= net.relays[0].count("links_opened") - opened <= 15
+        monkeypatch.undo()
+        ear = await subscriber.listen()
+        assert await ear.hears(1) == [b"x"]

@@ -7,6 +7,8 @@ from small_network import EPOCH_SECONDS, ONE, Node, SmallNetwork, small_network,
 
 from hushcast_node.registration import VALIDITY
 from hushcast_protocol.bodies import Content
+from hushcast_protocol.leases import Withdraw, lease_word
+from hushcast_protocol.topics import Interest
 from hushcast_protocol.tree import Tree
 
 
@@ -95,3 +97,46 @@ async def test_a_second_tree_carries_what_the_first_loses() -> None:
         net.relay(lost).gate.open()
         await trio.sleep(120)
         assert ear.payloads == [b"x"]
+
+
+async def test_what_waits_for_a_mailbox_follows_when_the_tree_is_mended() -> None:
+    async with small_network(relays=12, clients=1) as net:
+        (subscriber,) = net.clients
+        (await subscriber.daemon.subscribe(Interest(ONE))).close()
+        top = a_busy_relay(net, subscriber)
+        await subscriber.stop()
+        await net.drop_at(top, ONE, Content(b"x"))
+        await trio.sleep(1)
+        await top.stop()
+        await subscriber.start()
+        ear = await subscriber.listen()
+        gone = (VALIDITY + 2) * EPOCH_SECONDS
+        await until(lambda: top.id not in trees_of(subscriber)[0].parents, gone, "mended without it")
+        await top.start()
+        await until(lambda: top.id in trees_of(subscriber)[0].parents, gone, "mended with it")
+        assert trees_of(subscriber)[0].parents[top.id] is not None, "it has another next hop"
+        assert await ear.hears(1) == [b"x"]
+        await trio.sleep(EPOCH_SECONDS)
+        assert ear.payloads == [b"x"]
+        assert top.count("messages_without_lease") == 0
+
+
+async def test_what_waits_for_a_mailbox_is_forgotten_when_the_subscription_ends() -> None:
+    async with small_network(relays=4) as net:
+        subscriber, other = net.clients
+        ear = await other.listen()
+        (await subscriber.daemon.subscribe(Interest(ONE))).close()
+        top = a_busy_relay(net, subscriber)
+        relay = top.daemon.relay
+        assert relay is not None
+        subscriber.gate.shut()
+        await net.drop_at(top, ONE, Content(b"x"))
+        await until(lambda: relay._spool.size > 0)
+        (held,) = subscriber.subscription().planned.values()
+        relay.leasing.book.withdraw(Withdraw(lease_word(held.installation.secret, top.id)), net.now)
+        subscriber.gate.open()
+        await subscriber.stop()
+        await until(lambda: relay._spool.size == 0, what="the spool is empty")
+        assert top.count("messages_without_lease") == 1
+        assert await ear.hears(1) == [b"x"]
+        assert net.count("messages_duplicate") == 0, "who had it does not get it again"

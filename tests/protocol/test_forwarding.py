@@ -28,7 +28,7 @@ from hushcast_protocol.errors import DecodeError
 from hushcast_protocol.forwarding import CIRCULATION, Decision, Outcome, RecentIds, Router
 from hushcast_protocol.hops import Hop, is_mailbox, key_of, relay_hop
 from hushcast_protocol.installations import Installation, ListedRoot, MailboxRoot
-from hushcast_protocol.leases import Install, ToRelay
+from hushcast_protocol.leases import Install, ToRelay, lease_mark
 from hushcast_protocol.messages import Message, check_message
 from hushcast_protocol.profile import HARDENED, PAPER, Profile
 from hushcast_protocol.secrets import LeaseSecret
@@ -64,6 +64,12 @@ class Seat:
             Install(self._count.to_bytes(16, "big"), day, ToRelay(to), found, bytes(16), bytes(16)),
         )
         return self
+
+    def lease(self, number: int, trunk: bytes, to: bytes) -> None:
+        """Install one lease, perhaps anew, for a trunk's messages."""
+        found = (element(self.profile, trunk, OWN, ORIGIN),)
+        mark = lease_mark(trunk, OWN)
+        carry_out(self.leases, Install(bytes([number]) * 16, DAY, ToRelay(to), found, mark, bytes(16)))
 
     def route(self, message: Message, previous: bytes = A, now: float = NOW) -> Decision:
         return self.router.route(message, previous, now)
@@ -623,3 +629,20 @@ def test_an_id_that_is_known_is_still_unrouted_where_nothing_leads_on():
     assert seat.route(known, previous=A).outcome is Outcome.FORWARDED
     assert seat.route(known, previous=A).outcome is Outcome.DUPLICATE
     assert seat.route(known, previous=C).outcome is Outcome.UNROUTED
+
+
+def test_what_waits_for_a_next_hop_follows_its_lease_and_no_other_and_goes_nowhere_twice():
+    seat = Seat()
+    for lease, to in ((1, A), (2, B), (3, C)):
+        seat.lease(lease, ONE, to)
+    message = small_message((ONE,))
+    seat.memory.note(message.id, ORIGIN, NOW, [(ONE, TO_A), (ONE, TO_B)])
+    assert seat.router.moved(message, TO_A, NOW) == [], "the lease is as it was"
+    seat.lease(1, ONE, D)
+    assert seat.router.moved(message, TO_B, NOW) == [], "that of another lease"
+    assert seat.router.moved(message, TO_A, NOW) == [TO_D]
+    assert seat.router.moved(message, TO_A, NOW) == []
+    other = small_message((TWO,), number=1)
+    assert seat.router.moved(other, TO_A, NOW) == [], "no message of this lease"
+    seat.lease(1, ONE, D)
+    assert seat.router.moved(small_message((ONE,), number=2), TO_A, NOW) == [TO_D], "said again, not moved"
