@@ -19,9 +19,9 @@ from hushcast_protocol.secrets import LeaseSecret, Seed
 from hushcast_protocol.signatures import Purpose, Signed, check, sign
 from hushcast_protocol.wire import Bytes16, Counter, PublicKey, RelayId, Wire, decoder
 
-MAX_LEASES = 20_000  # held by one relay: 10,000 subscriptions on two days; some 20 MB
+MAX_LEASES = 20_000  # held by one relay: 10,000 subscriptions on two days; some 40 MB
 MAX_ELEMENTS = 1024  # in one lease: a next hop's filter (`bloom.CAPACITY`) takes two of the largest
-MAX_ELEMENTS_HELD = 640_000  # in all leases together; 880 MB if each has a next hop of its own
+MAX_ELEMENTS_HELD = 640_000  # in all leases together; 620 MB if each has a next hop of its own
 MAX_TOMBSTONES = 20_000  # of words never heard of; together with leases held and withdrawn 40,000
 MAX_CONSENT = 256  # bytes; a consent has about 200
 assert MAX_ELEMENTS <= CAPACITY
