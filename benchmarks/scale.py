@@ -10,6 +10,7 @@ import argparse
 import gc
 import json
 import resource
+import sys
 import time
 from dataclasses import dataclass, field
 
@@ -22,7 +23,7 @@ from hushcast_protocol.topics import Interest, parse_topic
 from hushcast_runtime.logs import configure_logs
 
 ARRIVE_WITHIN = 600.0  # virtual seconds
-SETTLED_AFTER = 900.0  # virtual seconds; links that nobody keeps are closed by then
+SETTLED_AFTER = 450.0  # virtual seconds; links that nobody keeps are closed by then
 
 
 @dataclass
@@ -35,6 +36,16 @@ class _Clock:
         return round((time.process_time() - self.began) / max(events, 1) * 1e6, 1)
 
 
+def _progress(what: str) -> None:
+    """Tell on stderr how far it is: the largest run takes most of an hour."""
+    print(f"{time.process_time():6.0f} s of CPU, {_most()} MB at most: {what}", file=sys.stderr, flush=True)
+
+
+def _most() -> int:
+    """Return the most memory that this process ever took, in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 // 10**6
+
+
 async def _measure(count: int, subscriptions: int, messages: int) -> dict[str, object]:
     before = resident()
     daemons = Daemons(count)
@@ -42,15 +53,18 @@ async def _measure(count: int, subscriptions: int, messages: int) -> dict[str, o
         clock = _Clock()
         await daemons.start(nursery)
         starting, idle = clock.microseconds(count), (resident() - before) / count
+        _progress(f"{count} daemons run")
         topics = [parse_topic(f"topic {number}") for number in range(subscriptions)]
         clock = _Clock()
         feeds = []
         for number, topic in enumerate(topics):
             subscriber = daemons.held[number * count // subscriptions]
             feeds.append(await subscriber.subscribe(Interest(topic)))
+            _progress(f"subscription {number + 1} of {subscriptions} reaches {feeds[-1].nodes}")
         installing = clock.microseconds(sum(feed.nodes for feed in feeds))
         await trio.sleep(SETTLED_AFTER)
         settled = (resident() - before) / count
+        _progress("links have settled")
         publisher = daemons.held[1]
         for topic, feed in zip(topics, feeds, strict=True):  # a publisher's first message derives a key
             await publisher.publish(topic, Content(b"first"))
@@ -68,9 +82,11 @@ async def _measure(count: int, subscriptions: int, messages: int) -> dict[str, o
             "daemons": count,
             "subscriptions": subscriptions,
             "nodes": min((feed.nodes for feed in feeds), default=0),
+            "leases": sum(daemon.status()["leases"] for daemon in daemons.held),
+            "ends of links": sum(daemon.status()["links"] for daemon in daemons.held),
             "kB a daemon": round(settled / 1000, 1),
             "kB an idle daemon": round(idle / 1000, 1),
-            "MB at most": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+            "MB at most": _most(),
             "µs to start one": starting,
             "µs to install one lease": installing,
             "published": messages,

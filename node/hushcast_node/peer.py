@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
-
 import trio
 
 from hushcast_node.session import Session
@@ -15,28 +13,69 @@ from hushcast_runtime.backoff import Backoff
 class Peer:
     """One relay or mailbox that we send to, or that sent to us."""
 
+    # There is one for each link, and most are idle: what few need is made when they need it.
+    __slots__ = (
+        "_connected",
+        "_stirred",
+        "away",
+        "backoff",
+        "behind",
+        "dialling",
+        "diverting",
+        "hop",
+        "passed_over",
+        "queue",
+        "queued",
+        "refilling",
+        "requests",
+        "sessions",
+        "waiting_since",
+    )
+
     def __init__(self, hop: Hop) -> None:
         """Begin without a link and with nothing to send."""
         self.hop = hop
-        self.queue: deque[Spooled] = deque()
+        self.queue: list[Spooled] = []
         self.queued = 0  # bytes
         self.behind = False  # the spool holds more than the queue
         self.passed_over = 0  # messages that went to the spool alone
         self.refilling = False
         self.sessions: list[Session] = []
-        self.connected = trio.Event()
-        self.stirred = trio.Event()  # whoever pauses between dials goes on: it connected, or a message waits
         self.dialling = False
         self.backoff: Backoff | None = None  # since it was not reached, or took nothing of what it was sent
         self.requests = 0  # tasks that wait for a session
         self.waiting_since: float | None = None  # seconds; the last acknowledgement while something waits
         self.away = False  # for so long that messages take detours
         self.diverting = False
+        self._connected: trio.Event | None = None
+        self._stirred: trio.Event | None = None
+
+    async def connected(self) -> None:
+        """Return when a link has come, or at once if there is one; it may be gone again."""
+        if not self.sessions:
+            if self._connected is None:
+                self._connected = trio.Event()
+            await self._connected.wait()
+
+    def linked(self, session: Session) -> None:
+        """Take a new link, and wake who waits for one."""
+        self.sessions.append(session)
+        if self._connected is not None:
+            self._connected.set()
+            self._connected = None
+        self.stir()
 
     def stir(self) -> None:
         """Have it dialled now if it is to be dialled at all."""
-        self.stirred.set()
-        self.stirred = trio.Event()
+        if self._stirred is not None:
+            self._stirred.set()
+            self._stirred = None
+
+    async def stirred(self) -> None:
+        """Return when it connected, or a message waits: whoever pauses between dials goes on."""
+        if self._stirred is None:
+            self._stirred = trio.Event()
+        await self._stirred.wait()
 
     def newest(self) -> Session:
         """Return the link to send on."""

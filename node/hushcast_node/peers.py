@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -79,7 +78,7 @@ class Peers:
         self._handlers = handlers
         self._env = env
         self._counters = counters
-        self._nursery = nursery
+        self._spawn = nursery.start_soon
         self._peers: dict[Hop, Peer] = {}
         self._away: set[Hop] = set()
 
@@ -120,7 +119,7 @@ class Peers:
         try:
             with self._wanted(relay) as peer, trio.fail_after(patience):
                 while not peer.sessions:
-                    await peer.connected.wait()
+                    await peer.connected()
                 return await peer.newest().request(sealed)
         except trio.TooSlowError:
             raise TransportError("a relay did not answer a parcel in time") from None
@@ -137,7 +136,7 @@ class Peers:
         """Have a link to `hop` opened; return whether that succeeded within `patience` seconds."""
         with self._wanted(hop) as peer:
             with trio.move_on_after(patience):
-                await peer.connected.wait()
+                await peer.connected()
             return bool(peer.sessions)
 
     @contextmanager
@@ -152,16 +151,14 @@ class Peers:
             peer.requests -= 1
             self._drop_if_unused(peer)
 
-    async def serve(self, channel: OverlayChannel) -> None:
+    def serve(self, channel: OverlayChannel) -> Awaitable[None]:
         """Take part in a link that a peer opened, until it ends."""
         assert channel.peer is not None
-        await self._take_part(self._peer(relay_hop(channel.peer)), channel)
+        return self._take_part(self._peer(relay_hop(channel.peer)), channel)
 
     async def _take_part(self, peer: Peer, channel: OverlayChannel) -> None:
-        session = Session(channel, self._nursery.start_soon)
-        peer.sessions.append(session)
-        peer.connected.set()
-        peer.stir()
+        session = Session(channel, self._spawn)
+        peer.linked(session)
         self._note_back(peer)
         try:
             with session.scope:
@@ -191,7 +188,7 @@ class Peers:
                 if session.answering >= MAX_REQUESTS:
                     raise DecodeError("a peer hands in more parcels at once than any tree needs")
                 session.answering += 1
-                self._nursery.start_soon(self._answer, peer, session, frame)
+                self._spawn(self._answer, peer, session, frame)
             elif isinstance(frame, ParcelAnswer):
                 session.answered(frame)
             elif not isinstance(frame, Forward):
@@ -205,7 +202,7 @@ class Peers:
         if self._detours is not None:
             self._detours.routed(peer.hop, taken)
             if unrouted:
-                self._nursery.start_soon(self._reroute, self._detours, peer.hop, unrouted)
+                self._spawn(self._reroute, self._detours, peer.hop, unrouted)
         else:
             taken += unrouted
         self._spool.done(taken)
@@ -224,8 +221,6 @@ class Peers:
 
     def _end(self, peer: Peer, session: Session) -> None:
         peer.sessions.remove(session)
-        if not peer.sessions:
-            peer.connected = trio.Event()
         if not session.was_fruitless():
             peer.backoff = None
         elif peer.backoff is None:
@@ -318,24 +313,27 @@ class Peers:
             self._send(peer, peer.newest())
         elif peer.wanted() and not peer.dialling:
             peer.dialling = True
-            self._nursery.start_soon(self._dial, peer)
+            self._spawn(self._dial, peer)
         if peer.away:
             if peer.behind and not peer.diverting and self._detours is not None:
                 peer.diverting = True
-                self._nursery.start_soon(self._divert, self._detours, peer)
+                self._spawn(self._divert, self._detours, peer)
         elif peer.behind and not peer.refilling and not peer.in_memory():
             peer.refilling = True
-            self._nursery.start_soon(self._refill, peer)
+            self._spawn(self._refill, peer)
 
     def _send(self, peer: Peer, session: Session) -> None:
         sent: list[Spooled] = []
-        size = 0
-        while peer.queue and session.has_room(size):
-            item = peer.queue.popleft()
+        size = passed = 0
+        for item in peer.queue:
+            if not session.has_room(size):
+                break
+            passed += 1
             peer.queued -= len(item.message.body)
             if self._spool.holds(item):
                 sent.append(item)
                 size += len(item.message.body)
+        del peer.queue[:passed]
         if sent:
             self._counters.add("messages_sent", len(sent))
             session.forward(sent)
@@ -371,8 +369,8 @@ class Peers:
                     self._note_away(peer)
                     self._advance(peer)
                     continue
-                self._nursery.start_soon(self._take_part, peer, channel)
-                await peer.connected.wait()
+                self._spawn(self._take_part, peer, channel)
+                await peer.connected()
         finally:
             peer.dialling = False
             if not peer.sessions:
@@ -381,7 +379,7 @@ class Peers:
 
     async def _pause(self, peer: Peer, backoff: Backoff) -> None:
         with trio.move_on_after(min(backoff.next(), self._until_away(peer))) as paused:
-            await peer.stirred.wait()
+            await peer.stirred()
         if not paused.cancelled_caught:
             backoff.reset()
 
@@ -395,5 +393,5 @@ class Peers:
         return await self._connector.named(self._us, key_of(hop), address)
 
     def _forget_expired(self, peer: Peer) -> None:
-        peer.queue = deque(item for item in peer.queue if self._spool.holds(item))
+        peer.queue = [item for item in peer.queue if self._spool.holds(item)]
         peer.queued = sum(len(item.message.body) for item in peer.queue)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable
 
 import trio
@@ -21,14 +20,42 @@ MAX_UNACKNOWLEDGED = 4 * 1024 * 1024  # bytes sent on a link before the next wai
 MAX_REQUESTS = 1024  # parcels whose answers are awaited on one link
 
 
+class _Awaited:
+    """A parcel's answer, once it is there; none if the link ended."""
+
+    __slots__ = ("answer", "over")
+
+    def __init__(self) -> None:
+        self.over = trio.Event()
+        self.answer: ParcelAnswer | None = None
+
+
 class Session:
     """Sends without making the caller wait; what is being sent is bounded by the window."""
+
+    __slots__ = (
+        "_ack_due",
+        "_acknowledged",
+        "_answers",
+        "_flushing",
+        "_heard",
+        "_in_flight",
+        "_outbox",
+        "_received",
+        "_requests",
+        "_spawn",
+        "_unrouted",
+        "answering",
+        "channel",
+        "scope",
+        "unacknowledged",
+    )
 
     def __init__(self, channel: OverlayChannel, spawn: Callable[..., None]) -> None:
         self.channel = channel
         self.scope = trio.CancelScope()
         """Cancelled to end the session; its deadline moves with every frame of the peer's."""
-        self.unacknowledged: deque[Spooled] = deque()
+        self.unacknowledged: list[Spooled] = []
         self.answering = 0  # parcels of the peer's that are being carried out
         self._spawn = spawn
         self._in_flight = 0
@@ -38,8 +65,7 @@ class Session:
         self._unrouted: list[int] = []
         self._outbox: list[Wire] = []
         self._flushing = False
-        self._answers: dict[int, trio.Event] = {}
-        self._results: dict[int, ParcelAnswer] = {}
+        self._answers: dict[int, _Awaited] = {}
         self._requests = 0
         self.alive()
 
@@ -71,8 +97,9 @@ class Session:
         taken: list[Spooled] = []
         unrouted: list[Spooled] = []
         strange = set(ack.unrouted)
-        while self._acknowledged < ack.number and self.unacknowledged:
-            item = self.unacknowledged.popleft()
+        answered = self.unacknowledged[: max(0, ack.number - self._acknowledged)]
+        del self.unacknowledged[: len(answered)]
+        for item in answered:
             self._in_flight -= len(item.message.body)
             self._acknowledged += 1
             (unrouted if self._acknowledged in strange else taken).append(item)
@@ -111,27 +138,29 @@ class Session:
             raise TransportError("too many parcels wait for answers on one link")
         self._requests += 1
         number = self._requests
-        arrived = self._answers[number] = trio.Event()
+        awaited = self._answers[number] = _Awaited()
         try:
             self.post(ParcelFrame(number, sealed, None))
-            await arrived.wait()
-            if (answer := self._results.pop(number, None)) is None:
+            await awaited.over.wait()
+            if awaited.answer is None:
                 raise TransportError("the link ended before the parcel was answered")
-            return answer
+            return awaited.answer
         finally:
             self._answers.pop(number, None)
+            if not self._answers:
+                self._answers.clear()  # an emptied dict keeps its room
 
     def answered(self, answer: ParcelAnswer) -> None:
         """Take the peer's answer to a parcel."""
-        if (arrived := self._answers.get(answer.number)) is not None:
-            self._results[answer.number] = answer
-            arrived.set()
+        if (awaited := self._answers.get(answer.number)) is not None:
+            awaited.answer = answer
+            awaited.over.set()
 
     def end(self) -> None:
         """Wake all who wait for answers that will not come."""
         self.scope.cancel()
-        for arrived in self._answers.values():
-            arrived.set()
+        for awaited in self._answers.values():
+            awaited.over.set()
 
     def _flush_soon(self) -> None:
         if not self._flushing:

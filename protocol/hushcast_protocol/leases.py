@@ -19,9 +19,9 @@ from hushcast_protocol.secrets import LeaseSecret, Seed
 from hushcast_protocol.signatures import Purpose, Signed, check, sign
 from hushcast_protocol.wire import Bytes16, Counter, PublicKey, RelayId, Wire, decoder
 
-MAX_LEASES = 20_000  # held by one relay: 10,000 subscriptions on two days; some 20 MB
+MAX_LEASES = 20_000  # held by one relay: 10,000 subscriptions on two days; some 40 MB
 MAX_ELEMENTS = 1024  # in one lease: a next hop's filter (`bloom.CAPACITY`) takes two of the largest
-MAX_ELEMENTS_HELD = 640_000  # in all leases together; 880 MB if each has a next hop of its own
+MAX_ELEMENTS_HELD = 640_000  # in all leases together; 620 MB if each has a next hop of its own
 MAX_TOMBSTONES = 20_000  # of words never heard of; together with leases held and withdrawn 40,000
 MAX_CONSENT = 256  # bytes; a consent has about 200
 assert MAX_ELEMENTS <= CAPACITY
@@ -116,7 +116,7 @@ def check_consent(signed: Signed, relay: RelayId, install: Install) -> Consent:
     return consent
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Lease:
     """A lease as held by a relay."""
 
@@ -138,7 +138,7 @@ class LeaseBook:
         self._calendar = calendar
         self._filter_key = filter_key
         self._leases: dict[bytes, Lease] = {}
-        self._by_hop: dict[Hop, dict[bytes, Lease]] = {}
+        self._by_hop: dict[Hop, list[Lease]] = {}
         self._tombstones: dict[bytes, int] = {}
         self._tables: dict[int, RoutingTable] = {}
         self._elements = 0
@@ -232,7 +232,7 @@ class LeaseBook:
 
     def mailbox_address(self, hop: Hop) -> Address | None:
         """Return where a mailbox is reached, if a lease here sends to it."""
-        return next((lease.address for lease in self._by_hop.get(hop, {}).values()), None)
+        return next((lease.address for lease in self._by_hop.get(hop, ())), None)
 
     def next_hops(self) -> list[Hop]:
         """Return the next hops of all leases."""
@@ -241,7 +241,7 @@ class LeaseBook:
     def followed(self, day: int, hop: Hop, trunk: bytes) -> list[Lease]:
         """Return the leases by which messages with this trunk go to `hop` on a day."""
         mark = lease_mark(trunk, self._relay)
-        held = self._by_hop.get(hop, {}).values()
+        held = self._by_hop.get(hop, ())
         return [lease for lease in held if lease.day == day and lease.mark == mark]
 
     def moved(self, day: int, hop: Hop, trunk: bytes) -> list[Hop]:
@@ -277,7 +277,7 @@ class LeaseBook:
         table = self._tables.setdefault(lease.day, RoutingTable(self._filter_key))
         table.add(lease.hop, lease.elements)
         self._leases[lease.id] = lease
-        self._by_hop.setdefault(lease.hop, {})[lease.id] = lease
+        self._by_hop.setdefault(lease.hop, []).append(lease)
         self._elements += len(lease.elements)
 
     def _drop(self, lease: Lease) -> None:
@@ -288,6 +288,6 @@ class LeaseBook:
         del self._leases[lease.id]
         self._elements -= len(lease.elements)
         beside = self._by_hop[lease.hop]
-        del beside[lease.id]
+        beside.remove(lease)
         if not beside:
             del self._by_hop[lease.hop]

@@ -116,6 +116,23 @@ class Link:
     at once: no record is longer than the longest frame in one.
     """
 
+    __slots__ = (
+        "_buffer",
+        "_ephemeral",
+        "_expected",
+        "_frames",
+        "_identity",
+        "_incoming",
+        "_initiator",
+        "_max_frame",
+        "_network",
+        "_outgoing",
+        "_state",
+        "_to_send",
+        "_transcript",
+        "_view",
+    )
+
     def __init__(
         self,
         state: _State,
@@ -216,7 +233,9 @@ class Link:
         if self._state is _State.OPEN:
             return _frames(content)
         self._state = _State.OPEN
-        return (self._on_responder(content) if self._initiator else self._on_initiator(content),)
+        established = self._on_responder(content) if self._initiator else self._on_initiator(content)
+        self._transcript, self._identity, self._view = b"", None, None  # a link may stay open for days
+        return (established,)
 
     def _take_exactly(self, size: int, step: Callable[[bytes], None]) -> tuple[()] | None:
         if len(self._buffer) < size:

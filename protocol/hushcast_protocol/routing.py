@@ -14,19 +14,18 @@ from hushcast_protocol.hops import Hop
 
 
 class _Column:
-    """One next hop's place in the rows: its bit, and how often each of its positions is set."""
+    """One next hop's place in the rows."""
 
-    __slots__ = ("bit", "counts", "elements", "hop")
+    __slots__ = ("bit", "elements", "hop")
 
     def __init__(self, hop: Hop, bit: int) -> None:
         self.hop = hop
         self.bit = bit
         self.elements = 0
-        self.counts: dict[int, int] = {}
 
 
 class RoutingTable:
-    """Bloom filters by next hop, with removal (positions are counted beside the rows).
+    """Bloom filters by next hop, with removal: how often a bit was set again is counted beside the rows.
 
     `key` (16 to 64 bytes) is the relay's own secret for `bloom.positions`.
     """
@@ -34,6 +33,7 @@ class RoutingTable:
     def __init__(self, key: bytes) -> None:
         self._key = key
         self._rows: dict[int, int] = {}
+        self._again: dict[tuple[int, int], int] = {}  # by bit and position; most are set once
         self._columns: dict[Hop, _Column] = {}
         self._by_bit: list[_Column | None] = []
         self._free: list[int] = []
@@ -56,27 +56,34 @@ class RoutingTable:
             return
         column = self._columns.get(hop) or self._open(hop)
         column.elements += len(batch)
-        bit, counts, rows = 1 << column.bit, column.counts, self._rows
+        bit, rows = 1 << column.bit, self._rows
         for element in batch:
             for position in positions(element, self._key):
-                count = counts.get(position, 0)
-                counts[position] = count + 1
-                if not count:
-                    rows[position] = rows.get(position, 0) | bit
+                row = rows.get(position)
+                if row is None:
+                    rows[position] = bit  # all rows of one next hop alone share the same int
+                elif row & bit:
+                    again = column.bit, position
+                    self._again[again] = self._again.get(again, 0) + 1
+                else:
+                    rows[position] = row | bit
 
     def remove(self, hop: Hop, elements: Iterable[bytes]) -> None:
         """Take elements that were added out of the filter of `hop`; an empty filter disappears."""
         column = self._columns[hop]
-        bit, counts, rows = 1 << column.bit, column.counts, self._rows
+        bit, rows = 1 << column.bit, self._rows
         for element in elements:
             column.elements -= 1
             for position in positions(element, self._key):
-                counts[position] -= 1
-                if not counts[position]:
-                    del counts[position]
-                    rows[position] &= ~bit
-                    if not rows[position]:
-                        del rows[position]
+                again = column.bit, position
+                if count := self._again.get(again):
+                    self._again[again] = count - 1
+                    if count == 1:
+                        del self._again[again]
+                elif row := rows[position] & ~bit:
+                    rows[position] = row
+                else:
+                    del rows[position]
         if not column.elements:
             del self._columns[hop]
             self._by_bit[column.bit] = None

@@ -65,11 +65,13 @@ class Seed(Secret):
 class ParcelKey(Secret):
     """X25519 private key under which a relay opens parcels."""
 
-    __slots__ = ()
+    __slots__ = ("_grown",)
 
     def private_key(self) -> PrivateKey:
         """Return the key in the form PyNaCl wants."""
-        return PrivateKey(self._value)
+        if not hasattr(self, "_grown"):
+            self._grown = PrivateKey(self._value)
+        return self._grown
 
     def public(self) -> bytes:
         """Return the 32 bytes of the X25519 public key."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Generic, TypeVar
 
 import trio
@@ -25,12 +24,15 @@ _READ = 256 * 1024  # bytes; at 64 KiB a busy link spent a third of its time on 
 class Channel(Generic[FrameT]):
     """Frames over an open link. Sending is for any task; receiving for one."""
 
+    __slots__ = ("_broken", "_decode", "_early", "_failure", "_link", "_sending", "_stream", "peer")
+
     def __init__(self, stream: trio.abc.Stream, link: Link, decode: Callable[[bytes], FrameT]) -> None:
         self._stream = stream
         self._link = link
         self._decode = decode
-        self._sending = trio.Lock()
-        self._early: list[bytes] = []
+        # Set when what is being sent has left. A lock would do, and take 300 bytes of each idle channel.
+        self._sending: trio.Event | None = None
+        self._early: tuple[bytes, ...] = ()
         self._broken = False
         self._failure: PeerError | None = None
         self.peer: bytes | None = None
@@ -38,7 +40,7 @@ class Channel(Generic[FrameT]):
 
     async def handshake(self) -> Established:
         """Run the handshake; raise a `PeerError` or `TransportError`."""
-        with _translated(), trio.fail_after(HANDSHAKE_TIMEOUT):
+        with _TRANSLATED, trio.fail_after(HANDSHAKE_TIMEOUT):
             await self._flush()
             while True:
                 for event in self._link.receive(await self._read()):
@@ -46,23 +48,30 @@ class Channel(Generic[FrameT]):
                         established = event
                         self.peer = event.peer
                     else:
-                        self._early.append(event)
+                        self._early += (event,)
                 await self._flush()
                 if self._link.is_open:
                     return established
 
     async def send(self, *frames: Wire) -> None:
         """Send frames in order, in one write."""
-        with _translated():
-            async with self._sending:
-                if self._broken or not self._link.is_open:
-                    raise TransportError("the connection broke, or what came over it was refused")
-                for frame in frames:
-                    self._link.send(encode(frame))
-                # Bytes half sent, as when the sender is cancelled, leave nothing that could follow them.
-                self._broken = True
+        await trio.lowlevel.checkpoint_if_cancelled()
+        while self._sending is not None:
+            await self._sending.wait()
+        if self._broken or not self._link.is_open:
+            raise TransportError("the connection broke, or what came over it was refused")
+        sent = self._sending = trio.Event()
+        try:
+            for frame in frames:
+                self._link.send(encode(frame))
+            # Bytes half sent, as when the sender is cancelled, leave nothing that could follow them.
+            self._broken = True
+            with _TRANSLATED:
                 await self._stream.send_all(self._link.data_to_send())
-                self._broken = False
+            self._broken = False
+        finally:
+            self._sending = None
+            sent.set()
 
     async def receive(self) -> list[FrameT]:
         """Return the frames of the next read that ends one; none when the other end closed the stream.
@@ -72,9 +81,11 @@ class Channel(Generic[FrameT]):
         if self._failure is not None:
             raise self._failure
         if self._early:
-            return self._decoded(iter([self._early.pop(0)]))
+            first, *later = self._early
+            self._early = tuple(later)
+            return self._decoded(iter([first]))
         while True:
-            with _translated():
+            with _TRANSLATED:
                 data = await self._stream.receive_some(_READ)
             if not data:
                 return []
@@ -95,14 +106,14 @@ class Channel(Generic[FrameT]):
 
     async def one(self, timeout: float) -> FrameT:
         """Return the next frame, the only one expected; wait `timeout` seconds at most."""
-        with _translated(), trio.fail_after(timeout):
+        with _TRANSLATED, trio.fail_after(timeout):
             if batch := await self.receive():
                 return batch[0]
         raise TransportError("the other end closed the link before it answered")
 
     async def finish(self) -> None:
         """Let the other end take what was sent and close first; a moment is enough for an honest one."""
-        with _translated(), trio.move_on_after(LINGER):
+        with _TRANSLATED, trio.move_on_after(LINGER):
             while await self._stream.receive_some(_READ):
                 pass
 
@@ -129,7 +140,7 @@ async def open_channel(
     decode: Callable[[bytes], FrameT],
 ) -> tuple[Channel[FrameT], Established]:
     """Connect to `address` and run the initiator's handshake; raise a `PeerError` or `TransportError`."""
-    with _translated(), trio.fail_after(CONNECT_TIMEOUT):
+    with _TRANSLATED, trio.fail_after(CONNECT_TIMEOUT):
         stream = await transport.connect(address, isolation)
     return await accept_channel(stream, link, decode)
 
@@ -146,12 +157,22 @@ async def accept_channel(
         raise
 
 
-@contextmanager
-def _translated() -> Iterator[None]:
-    """Turn what trio raises when a stream ends or time runs out into `TransportError`."""
-    try:
-        yield
-    except (trio.BrokenResourceError, trio.ClosedResourceError, OSError):
-        raise TransportError("the connection broke") from None
-    except trio.TooSlowError:
-        raise TransportError("the other end did not answer in time") from None
+class _Translated:
+    """Turns what trio raises when a stream ends or time runs out into `TransportError`.
+
+    It holds nothing, so that one serves all channels: each of them waits inside it for as long as it is open.
+    """
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, traceback: object) -> None:
+        if isinstance(error, trio.BrokenResourceError | trio.ClosedResourceError | OSError):
+            raise TransportError("the connection broke") from None
+        if isinstance(error, trio.TooSlowError):
+            raise TransportError("the other end did not answer in time") from None
+
+
+_TRANSLATED = _Translated()

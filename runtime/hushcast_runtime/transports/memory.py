@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable
 
@@ -110,56 +111,90 @@ async def _handle(handler: StreamHandler, stream: MemoryStream) -> None:
 
 
 class _Pipe:
-    """One direction of a stream: chunks that can be read a delay after they were written."""
+    """One direction of a stream: chunks that can be read a delay after they were written.
+
+    What only a waiting end needs is made when it waits: a simulation holds millions of idle pipes.
+    """
+
+    __slots__ = ("_chunks", "_closed", "_delay", "_reader", "_size", "_writable")
 
     def __init__(self, delay: float) -> None:
         self._delay = delay
-        self._chunks: deque[tuple[float, bytes]] = deque()
+        self._chunks: list[tuple[float, bytes]] = []
         self._size = 0
         self._closed = False
-        self._readable = trio.lowlevel.ParkingLot()
-        self._writable = trio.lowlevel.ParkingLot()
+        self._reader: trio.lowlevel.Task | None = None
+        self._writable: trio.Event | None = None
 
     async def write(self, data: bytes) -> None:
         while self._size > MAX_IN_FLIGHT and not self._closed:
-            await self._writable.park()
+            if self._writable is None:
+                self._writable = trio.Event()
+            await self._writable.wait()
         await trio.lowlevel.checkpoint()
         if self._closed:
             raise trio.BrokenResourceError("the other end closed the stream")
         if data:
             self._chunks.append((trio.current_time() + self._delay, data))
             self._size += len(data)
-            self._readable.unpark_all()
+            self._wake_reader()
 
-    async def read(self, most: int) -> bytes:
-        await trio.lowlevel.checkpoint()
-        while not self._chunks:
-            if self._closed:
-                return b""
-            await self._readable.park()
-        arrival = self._chunks[0][0]
-        if arrival > trio.current_time():
-            await trio.sleep_until(arrival)
+    def arrival(self) -> float | None:
+        """Return when the next bytes can be read, or the end; `None` while nothing is on its way."""
+        if self._chunks:
+            return self._chunks[0][0]
+        return -math.inf if self._closed else None
+
+    def take(self, most: int) -> bytes:
+        """Return what has arrived, at most so many bytes."""
         now, taken, size = trio.current_time(), [], 0
-        while self._chunks and self._chunks[0][0] <= now and size < most:
-            chunk = self._chunks.popleft()[1]
-            if size + len(chunk) > most:
-                self._chunks.appendleft((now, chunk[most - size :]))
-                chunk = chunk[: most - size]
+        for arrival, chunk in self._chunks:
+            if arrival > now or size >= most:
+                break
             taken.append(chunk)
             size += len(chunk)
+        del self._chunks[: len(taken)]
+        if size > most:
+            last = taken.pop()
+            cut = len(last) - (size - most)
+            taken.append(last[:cut])
+            self._chunks.insert(0, (now, last[cut:]))
+            size = most
         self._size -= size
-        self._writable.unpark_all()
+        self._wake_writers()
         return b"".join(taken)
+
+    def wake_at_more(self) -> Callable[[object], trio.lowlevel.Abort]:
+        """Have this task woken when something is written or the stream closed; return how to be forgotten."""
+        if self._reader is not None:
+            raise trio.BusyResourceError("another task is reading from this stream")
+        self._reader = trio.lowlevel.current_task()
+        return self._forget_reader
 
     def close(self) -> None:
         self._closed = True
-        self._readable.unpark_all()
-        self._writable.unpark_all()
+        self._wake_reader()
+        self._wake_writers()
+
+    def _forget_reader(self, _: object) -> trio.lowlevel.Abort:
+        self._reader = None
+        return trio.lowlevel.Abort.SUCCEEDED
+
+    def _wake_reader(self) -> None:
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            trio.lowlevel.reschedule(reader)
+
+    def _wake_writers(self) -> None:
+        writable, self._writable = self._writable, None
+        if writable is not None:
+            writable.set()
 
 
 class MemoryStream(trio.abc.Stream):
     """One end of a stream between two daemons of one process."""
+
+    __slots__ = ("_closed", "_incoming", "_outgoing")
 
     def __init__(self, incoming: _Pipe, outgoing: _Pipe) -> None:
         self._incoming = incoming
@@ -179,9 +214,13 @@ class MemoryStream(trio.abc.Stream):
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
         """Return some bytes, or none at the end of the stream."""
         self._check_open()
-        data = await self._incoming.read(max_bytes or 65536)
+        await trio.lowlevel.checkpoint()
+        while (arrival := self._incoming.arrival()) is None:
+            await trio.lowlevel.wait_task_rescheduled(self._incoming.wake_at_more())
+        if arrival > trio.current_time():
+            await trio.sleep_until(arrival)
         self._check_open()
-        return data
+        return self._incoming.take(max_bytes or 65536)
 
     def close(self) -> None:
         """Close both directions."""
