@@ -378,7 +378,8 @@ class Peers:
         self._drop_if_unused(peer)
 
     async def _pause(self, peer: Peer, backoff: Backoff) -> None:
-        with trio.move_on_after(min(backoff.next(), self._until_away(peer))) as paused:
+        pause = max(0.0, min(backoff.next(), self._until_away(peer)))
+        with trio.move_on_after(pause) as paused:
             await peer.stirred()
         if not paused.cancelled_caught:
             backoff.reset()
