@@ -82,13 +82,15 @@ EXPERIMENTS = {
     "paper-scan": Experiment(replace(PAPER, scan=True), ("active-scan",), 200, active=True),
     "hardened": Experiment(replace(HARDENED, messages=20), PASSIVE, 4000),
     "hardened-2000": Experiment(replace(HARDENED_2000, messages=20), PASSIVE, 400),
-    "traffic-share-2000": Experiment(replace(HARDENED_2000, messages=20), ("traffic-share",), 10000),
     "hardened-fresh": Experiment(replace(HARDENED, epochs=24, renewal="fresh"), ("predecessor",), 100),
     "hardened-fresh-2000": Experiment(
         replace(HARDENED_2000, epochs=24, renewal="fresh"), ("predecessor",), 60
     ),
     "hardened-scan": Experiment(replace(HARDENED, scan=True), ("active-scan",), 200, active=True),
     "hardened-scan-2000": Experiment(replace(HARDENED_2000, scan=True), ("active-scan",), 60, active=True),
+    "hardened-deeper": Experiment(replace(HARDENED, messages=20, depth=3), PASSIVE, 300),
+    "hardened-two-trees": Experiment(replace(HARDENED, messages=20, trees=2), PASSIVE, 300),
+    "hardened-three-origins": Experiment(replace(HARDENED, messages=20, origins=3), PASSIVE, 300),
     "hardened-silent": Experiment(replace(HARDENED, messages=20, dropping="silent"), PASSIVE, 300, (0.1,)),
     "hardened-refusing": Experiment(
         replace(HARDENED, messages=20, dropping="refusing"), PASSIVE, 300, (0.1,)

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
@@ -22,27 +23,42 @@ def benchmarks_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(ROOT)
 
 
-@pytest.mark.parametrize(("depth", "origins"), [(2, 2), (3, 1)])
-def test_traffic_share_without_spark_believes_the_same(spark: SparkSession, depth: int, origins: int) -> None:
+@pytest.mark.parametrize(
+    ("attack", "depth", "origins"),
+    [
+        ("traffic-share", 2, 2),
+        ("traffic-share", 3, 1),
+        ("first-spy", 2, 2),
+        ("parent-of-interior", 3, 1),
+        ("predecessor", 3, 1),
+    ],
+)
+def test_without_spark_attacks_believe_the_same(
+    spark: SparkSession, attack: str, depth: int, origins: int
+) -> None:
+    from benchmarks import rare_hits
     from benchmarks.attack_lab import case_of
-    from benchmarks.traffic_share import beliefs
 
     lab = Lab(runs=2, topics=6, relays=60, depth=depth, listed=False, messages=8, origins=origins, seed=3)
     adversary = Adversary((0.2,), seed=3)
-    examination = Examination(case_of(spark, lab, adversary), adversary)
-    trials = examination.measured([ATTACKS["traffic-share"]]).collect()
-    found = {(row["run"], int(row["trial"])): row["belief"] for row in trials}
+    trials = Examination(case_of(spark, lab, adversary), adversary).measured([ATTACKS[attack]]).collect()
+    found = {(row["run"], row["trial"]): (row["belief"], row["hit"]) for row in trials}
     members = colluders(adversary, lab.relay_names(spark), lab.rosters(spark)).collect()
-    expected: dict[tuple[str, int], float] = {}
+    attacked, _ = rare_hits.ATTACKS[attack]
+    expected: dict[tuple[str, str], tuple[float, float]] = {}
     for number in range(lab.runs):
         colluding = numbers_of([row["node"] for row in members if row["run"] == f"3.{number}"])
-        expected |= {(f"3.{number}@0.2", topic): belief for topic, belief in beliefs(lab, number, colluding)}
-    assert found == pytest.approx(expected, abs=1e-9)
-    assert len({round(belief, 9) for belief in found.values()}) > 2
+        for trial in attacked(lab, number, colluding):
+            expected[f"3.{number}@0.2", trial.name] = (trial.belief, trial.hit)
+    assert found.keys() == expected.keys()
+    for name, figures in found.items():
+        assert figures == pytest.approx(expected[name], abs=1e-9), name
+    assert len({round(belief, 9) for belief, _ in found.values()}) > 1
 
 
 def test_batches_are_one_sample(spark: SparkSession) -> None:
     from benchmarks.attack_lab import Experiment, Findings, results
+    from benchmarks.rare_hits import interval
 
     lab = Lab(runs=0, topics=3, relays=40, depth=2, listed=True)
     experiment = Experiment(lab, ("parent-of-interior",), shares=(0.2,))
@@ -55,3 +71,5 @@ def test_batches_are_one_sample(spark: SparkSession) -> None:
     (line,) = results(spark, experiment, trials=6, seed=1, batches=2)
     assert f"{both['trials']} trials" in line
     assert f"named {both['accuracy']:.5f} ({both['accuracy_low']:.5f}–{both['accuracy_high']:.5f})" in line
+    without_spark = interval(*(np.array([row[name] for row in rows]) for name in ("n", "beliefs")))
+    assert without_spark == pytest.approx((both["belief_low"], both["belief"], both["belief_high"]))
