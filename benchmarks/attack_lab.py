@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import gc
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 
 from hushcast_analytics.adversaries import Adversary, colluders
 from hushcast_analytics.attacks.catalogue import ATTACKS, Attack, Subject
@@ -17,7 +19,7 @@ from hushcast_analytics.examine import Case, Examination
 from hushcast_analytics.keeping import kept
 from hushcast_analytics.lab.networks import SCANNER, Lab
 from hushcast_analytics.session import open_session
-from hushcast_analytics.summary import summarised
+from hushcast_analytics.summary import pooled, runs_of
 from hushcast_analytics.tables import OBSERVATIONS
 
 TOPICS = 20  # a run: trials that share their colluders, which costs little precision and saves much work
@@ -36,7 +38,7 @@ class Experiment:
     """Attacks on networks of one kind; `trials` unless the command line says otherwise.
 
     Trials are topics, but for attacks on messages, of which each topic has several. With `over`, the figures
-    are also those known after each so many epochs.
+    are those known after each so many epochs.
     """
 
     lab: Lab
@@ -50,7 +52,14 @@ class Experiment:
 
 OVERLAY = (0.01, 0.05, 0.1, 0.2)  # the shares of the oracle's table, whose trees fill up from the left
 FULL = replace(PAPER, shape="full")
-OPTIONS = ("relays", "depth", "messages", "origins", "trees")  # of the lab, that the command line may change
+OPTIONS = (
+    "relays",
+    "topics",
+    "depth",
+    "messages",
+    "origins",
+    "trees",
+)  # of the lab, that the command line may change
 CHURNING = replace(HARDENED, down=8.0, epochs=96)
 TWO_TOPICS = replace(HARDENED, topics_each=2)
 TRAINED = ("trained", "traffic-share")
@@ -74,8 +83,14 @@ EXPERIMENTS = {
     "hardened": Experiment(replace(HARDENED, messages=20), PASSIVE, 4000),
     "hardened-2000": Experiment(replace(HARDENED_2000, messages=20), PASSIVE, 400),
     "hardened-fresh": Experiment(replace(HARDENED, epochs=24, renewal="fresh"), ("predecessor",), 100),
+    "hardened-fresh-2000": Experiment(
+        replace(HARDENED_2000, epochs=24, renewal="fresh"), ("predecessor",), 60
+    ),
     "hardened-scan": Experiment(replace(HARDENED, scan=True), ("active-scan",), 200, active=True),
     "hardened-scan-2000": Experiment(replace(HARDENED_2000, scan=True), ("active-scan",), 60, active=True),
+    "hardened-deeper": Experiment(replace(HARDENED, messages=20, depth=3), PASSIVE, 300),
+    "hardened-two-trees": Experiment(replace(HARDENED, messages=20, trees=2), PASSIVE, 300),
+    "hardened-three-origins": Experiment(replace(HARDENED, messages=20, origins=3), PASSIVE, 300),
     "hardened-silent": Experiment(replace(HARDENED, messages=20, dropping="silent"), PASSIVE, 300, (0.1,)),
     "hardened-refusing": Experiment(
         replace(HARDENED, messages=20, dropping="refusing"), PASSIVE, 300, (0.1,)
@@ -114,19 +129,64 @@ def case_of(spark: SparkSession, lab: Lab, adversary: Adversary) -> Case:
     return Case(observations, kept(lab.truths(spark)), lab.rosters(spark), lab.relays, lab.depth)
 
 
-def results(spark: SparkSession, experiment: Experiment, trials: int, seed: int) -> Iterator[str]:
-    """Yield a line for each attack and share of colluders, and when most targets are named."""
-    lab = replace(experiment.lab, runs=max(2, trials // TOPICS), seed=seed)
-    adversary = Adversary(experiment.shares, active=experiment.active, clients=(SCANNER,), seed=seed)
-    examination = Examination(case_of(spark, lab, adversary), adversary, experiment.learning)
-    subjects = dict.fromkeys(ATTACKS[name].subject for name in experiment.attacks)
-    for subject in subjects:
-        attacks = [ATTACKS[name] for name in experiment.attacks if ATTACKS[name].subject == subject]
-        for row in summarised(kept(examination.measured(attacks))):
-            yield line(row, lab, subject)
-        if experiment.over:
-            for attack in attacks:
-                yield from over_time(examination, attack, lab, experiment.over)
+class Findings:
+    """What batches of runs gave: networks of one batch are in memory at once, of all only these sums."""
+
+    def __init__(self) -> None:
+        """Begin with nothing.
+
+        `runs` are each run's sums, by subject and by after how many epochs, 0 for all. `wrong` is the last of
+        these moments at which the right one did not stand alone at the top, 0 if it always did, by attack,
+        share, run and trial.
+        """
+        self.runs: defaultdict[tuple[Subject, int], list[Row]] = defaultdict(list)
+        self.wrong: dict[tuple[str, float, str, str], int] = {}
+
+    def add(self, spark: SparkSession, experiment: Experiment, lab: Lab) -> None:
+        """Add the runs of one lab."""
+        adversary = Adversary(experiment.shares, active=experiment.active, clients=(SCANNER,), seed=lab.seed)
+        examination = Examination(case_of(spark, lab, adversary), adversary, experiment.learning)
+        for subject, attacks in asked_of(experiment).items():
+            if not experiment.over:
+                self.runs[subject, 0] += runs_of(examination.measured(attacks)).collect()
+            for moment in moments(experiment):
+                trials = kept(examination.measured(attacks, until=moment - 1))
+                self.runs[subject, moment] += runs_of(trials).collect()
+                for trial in trials.select("attack", "colluding", "run", "trial", "right").collect():
+                    key = (trial["attack"], trial["colluding"], trial["run"], trial["trial"])
+                    self.wrong[key] = self.wrong.get(key, 0) if trial["right"] else moment
+
+
+def asked_of(experiment: Experiment) -> dict[Subject, list[Attack]]:
+    """Return the experiment's attacks by their subject."""
+    found: defaultdict[Subject, list[Attack]] = defaultdict(list)
+    for name in experiment.attacks:
+        found[ATTACKS[name].subject].append(ATTACKS[name])
+    return found
+
+
+def moments(experiment: Experiment) -> range:
+    """Return after how many epochs an experiment looks, if not after all alone."""
+    return range(experiment.over, experiment.lab.epochs + 1, experiment.over) if experiment.over else range(0)
+
+
+def results(
+    spark: SparkSession, experiment: Experiment, trials: int, seed: int, batches: int = 1
+) -> Iterator[str]:
+    """Yield a line for each attack and share of colluders, and when most targets are named.
+
+    Each batch has so many trials, and runs of its own: those of the next seed. All are one sample.
+    """
+    lab, findings = experiment.lab, Findings()
+    for batch in range(batches):
+        findings.add(spark, experiment, replace(lab, runs=max(2, trials // lab.topics), seed=seed + batch))
+        gc.collect()  # a batch's tables live in the JVM for as long as Python knows of them
+    for (subject, moment), runs in findings.runs.items():
+        known = f"after {moment:>3} epochs: " if moment else ""
+        for row in pooled(spark.createDataFrame(runs)):
+            yield f"{known}{line(row, lab, subject)}"
+    if experiment.over:
+        yield from named_after(findings, moments(experiment))
 
 
 def line(row: dict[str, Any], lab: Lab, subject: Subject) -> str:
@@ -144,25 +204,16 @@ def line(row: dict[str, Any], lab: Lab, subject: Subject) -> str:
     )
 
 
-def over_time(examination: Examination, attack: Attack, lab: Lab, step: int) -> Iterator[str]:
-    """Yield the figures after each `step` epochs, and how many it takes until most targets are named.
+def named_after(findings: Findings, looked: range) -> Iterator[str]:
+    """Yield how many epochs it takes until a quarter, half and three quarters of the targets are named.
 
     A target is named from the moment on from which it stands alone at the top to the end.
     """
-    wrong: dict[tuple[float, str, str], int] = {}
-    moments = range(step, lab.epochs + 1, step)
-    for moment in moments:
-        trials = kept(examination.measured([attack], until=moment - 1))
-        for row in summarised(trials):
-            yield f"after {moment:>3} epochs: {line(row, lab, attack.subject)}"
-        for trial in trials.select("colluding", "run", "trial", "right").collect():
-            key = (trial["colluding"], trial["run"], trial["trial"])
-            wrong[key] = wrong.get(key, 0) if trial["right"] else moment
-    for share in sorted({key[0] for key in wrong}):
-        last = sorted(found for key, found in wrong.items() if key[0] == share)
-        named = [found + step if found < moments[-1] else inf for found in last]
+    for attack, share in sorted({key[:2] for key in findings.wrong}):
+        last = sorted(moment for key, moment in findings.wrong.items() if key[:2] == (attack, share))
+        named = [moment + looked.step if moment < looked[-1] else inf for moment in last]
         quarters = (named[len(named) * part // 4] for part in (1, 2, 3))
-        yield f"{attack.name} {share:.0%}: named after {', '.join(map(str, quarters))} epochs (quartiles)"
+        yield f"{attack} {share:.0%}: named after {', '.join(map(str, quarters))} epochs (quartiles)"
 
 
 def main() -> None:
@@ -173,6 +224,9 @@ def main() -> None:
     for name in OPTIONS:
         parser.add_argument(f"--{name}", type=int)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--batches", type=int, default=1, help="of so many trials, with the seeds that follow"
+    )
     parser.add_argument("--master", default="local[2]")
     asked = parser.parse_args()
     # Plans of a hundred steps over little data: to compile them takes longer than to interpret them.
@@ -184,15 +238,15 @@ def main() -> None:
         spark_sql_codegen_factoryMode="NO_CODEGEN",
         spark_sql_adaptive_enabled="false",  # a third less time: nothing here is large or skewed
         spark_driver_memory="2g",
+        spark_cleaner_periodicGC_interval="1min",  # what a batch kept goes when the JVM looks for garbage
     )
     changes = {name: getattr(asked, name) for name in OPTIONS}
     for name in asked.names:
         experiment = EXPERIMENTS[name]
         lab = replace(experiment.lab, **{name: value for name, value in changes.items() if value is not None})
         print(f"{name}: {', '.join(f'{getattr(lab, option)} {option}' for option in OPTIONS)}", flush=True)
-        for line in results(
-            spark, replace(experiment, lab=lab), asked.trials or experiment.trials, asked.seed
-        ):
+        trials = asked.trials or experiment.trials
+        for line in results(spark, replace(experiment, lab=lab), trials, asked.seed, asked.batches):
             print(f"  {line}", flush=True)
     spark.stop()
 

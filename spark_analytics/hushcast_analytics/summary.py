@@ -24,6 +24,26 @@ BY = ["attack", "colluding"]
 
 
 def summarised(trials: DataFrame) -> list[dict[str, Any]]:
+    """Return one row for each `attack` and share `colluding`, as `pooled` does."""
+    return pooled(runs_of(trials))
+
+
+def runs_of(trials: DataFrame) -> DataFrame:
+    """Return one row for each `attack`, share `colluding` and run: what `pooled` needs of its trials.
+
+    Sums over the run's `n` trials, and the smallest `anonymity_set`.
+    """
+    return trials.groupBy(*BY, "run").agg(
+        F.count("*").alias("n"),
+        F.sum("hit").alias("hits"),
+        F.sum("belief").alias("beliefs"),
+        F.sum(F.col("belief") * F.col("belief")).alias("squares"),
+        *(F.sum(name).alias(name) for name in (*MEANS, "named", "right")),
+        F.min("anonymity_set").alias("anonymity_set"),
+    )
+
+
+def pooled(runs: DataFrame) -> list[dict[str, Any]]:
     """Return one row for each `attack` and share `colluding`: means over trials, `accuracy` with an interval.
 
     The 95 % interval is Wilson's for so many independent trials as the runs are worth: trials of one run
@@ -32,16 +52,8 @@ def summarised(trials: DataFrame) -> list[dict[str, Any]]:
     one named was right, `recall` how often it was named and right; `anonymity_set` is the smallest of all
     trials, and `belief` the mean posterior probability of the true one, with `belief_low` and `belief_high`.
     """
-    by_run = trials.groupBy(*BY, "run").agg(
-        F.count("*").alias("n"),
-        F.sum("hit").alias("hits"),
-        F.sum("belief").alias("beliefs"),
-        F.sum(F.col("belief") * F.col("belief")).alias("squares"),
-        *(F.sum(name).alias(name) for name in (*MEANS, "named", "right")),
-        F.min("anonymity_set").alias("anonymity_set"),
-    )
     n, hits, beliefs = F.col("n"), F.col("hits"), F.col("beliefs")
-    sums = by_run.groupBy(*BY).agg(
+    sums = runs.groupBy(*BY).agg(
         F.count("*").alias("runs"),
         *(F.sum(name).alias(name) for name in ("n", "hits", "beliefs", "squares", *MEANS, "named", "right")),
         F.min("anonymity_set").alias("anonymity_set"),
@@ -63,12 +75,12 @@ def summarised(trials: DataFrame) -> list[dict[str, Any]]:
 def _figures(row: dict[str, Any]) -> dict[str, Any]:
     n, runs = row["n"], row["runs"]
     accuracy, belief = row["hits"] / n, row["beliefs"] / n
-    between = _between(runs, n, accuracy, row["hh"], row["hn"], row["nn"])
+    between = variance_of_mean(runs, n, accuracy, row["hh"], row["hn"], row["nn"])
     effective = float(n)
     if runs > 1 and 0 < accuracy < 1:
         effective = n / max(1.0, between * n / (accuracy * (1 - accuracy)))
     low, high = wilson(accuracy, effective)
-    variance = _between(runs, n, belief, row["bb"], row["bn"], row["nn"])
+    variance = variance_of_mean(runs, n, belief, row["bb"], row["bn"], row["nn"])
     if runs == 1:
         variance = max(0.0, row["squares"] / n - belief**2) / n
     width = Z * variance**0.5
@@ -88,7 +100,7 @@ def _figures(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _between(runs: int, n: int, mean: float, squares: float, cross: float, sizes: float) -> float:
+def variance_of_mean(runs: int, n: int, mean: float, squares: float, cross: float, sizes: float) -> float:
     """Variance of a mean over trials, from how the runs' sums scatter."""
     scatter = max(0.0, squares - 2 * mean * cross + mean * mean * sizes)
     return scatter * runs / (runs - 1) / n**2 if runs > 1 else 0.0

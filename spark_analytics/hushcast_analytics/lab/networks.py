@@ -87,7 +87,7 @@ class Lab(Asked):
         def draw(batches: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
             for batch in batches:
                 for row in batch.itertuples():
-                    theirs = None if everyone else _numbers(row.watched)
+                    theirs = None if everyone else numbers_of(row.watched)
                     chunks = list(drawn(Run(self, int(row.id), theirs)))
                     yield pd.DataFrame(
                         {name: _joined([c[name] for c in chunks]) for name in chunks[0]}
@@ -229,7 +229,7 @@ def _message(scan: bool) -> Column:
     return F.concat_ws("-", F.lit("scan" if scan else "message"), "topic", "epoch", "number")
 
 
-def _numbers(names: Sequence[str]) -> Numbers:
+def numbers_of(names: Sequence[str]) -> Numbers:
     """Return the numbers of named relays."""
     mixed = np.array([int(name, 16) for name in names], np.uint64)
     return ((mixed * np.uint64(_UNMIX)) & np.uint64((1 << 32) - 1)).astype(np.int32)

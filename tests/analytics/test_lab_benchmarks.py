@@ -1,0 +1,75 @@
+"""The lab's experiments: batches are one sample, the attack without Spark believes what the other does."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pyspark.sql import SparkSession
+
+from hushcast_analytics.adversaries import Adversary, colluders
+from hushcast_analytics.attacks.catalogue import ATTACKS
+from hushcast_analytics.examine import Examination
+from hushcast_analytics.lab.networks import Lab, numbers_of
+from hushcast_analytics.summary import pooled
+
+pytestmark = pytest.mark.spark
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(autouse=True)
+def benchmarks_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT)
+
+
+@pytest.mark.parametrize(
+    ("attack", "depth", "origins"),
+    [
+        ("traffic-share", 2, 2),
+        ("traffic-share", 3, 1),
+        ("first-spy", 2, 2),
+        ("parent-of-interior", 3, 1),
+        ("predecessor", 3, 1),
+    ],
+)
+def test_without_spark_attacks_believe_the_same(
+    spark: SparkSession, attack: str, depth: int, origins: int
+) -> None:
+    from benchmarks import rare_hits
+    from benchmarks.attack_lab import case_of
+
+    lab = Lab(runs=2, topics=6, relays=60, depth=depth, listed=False, messages=8, origins=origins, seed=3)
+    adversary = Adversary((0.2,), seed=3)
+    trials = Examination(case_of(spark, lab, adversary), adversary).measured([ATTACKS[attack]]).collect()
+    found = {(row["run"], row["trial"]): (row["belief"], row["hit"]) for row in trials}
+    members = colluders(adversary, lab.relay_names(spark), lab.rosters(spark)).collect()
+    attacked, _ = rare_hits.ATTACKS[attack]
+    expected: dict[tuple[str, str], tuple[float, float]] = {}
+    for number in range(lab.runs):
+        colluding = numbers_of([row["node"] for row in members if row["run"] == f"3.{number}"])
+        for trial in attacked(lab, number, colluding):
+            expected[f"3.{number}@0.2", trial.name] = (trial.belief, trial.hit)
+    assert found.keys() == expected.keys()
+    for name, figures in found.items():
+        assert figures == pytest.approx(expected[name], abs=1e-9), name
+    assert len({round(belief, 9) for belief, _ in found.values()}) > 1
+
+
+def test_batches_are_one_sample(spark: SparkSession) -> None:
+    from benchmarks.attack_lab import Experiment, Findings, results
+    from benchmarks.rare_hits import interval
+
+    lab = Lab(runs=0, topics=3, relays=40, depth=2, listed=True)
+    experiment = Experiment(lab, ("parent-of-interior",), shares=(0.2,))
+    findings = Findings()
+    for seed in (1, 2):
+        findings.add(spark, experiment, replace(lab, runs=2, seed=seed))
+    rows = findings.runs["topic", 0]
+    assert sorted(row["run"] for row in rows) == ["1.0@0.2", "1.1@0.2", "2.0@0.2", "2.1@0.2"]
+    (both,) = pooled(spark.createDataFrame(rows))
+    (line,) = results(spark, experiment, trials=6, seed=1, batches=2)
+    assert f"{both['trials']} trials" in line
+    assert f"named {both['accuracy']:.5f} ({both['accuracy_low']:.5f}–{both['accuracy_high']:.5f})" in line
+    without_spark = interval(*(np.array([row[name] for row in rows]) for name in ("n", "beliefs")))
+    assert without_spark == pytest.approx((both["belief_low"], both["belief"], both["belief_high"]))
