@@ -52,14 +52,8 @@ class Experiment:
 
 OVERLAY = (0.01, 0.05, 0.1, 0.2)  # the shares of the oracle's table, whose trees fill up from the left
 FULL = replace(PAPER, shape="full")
-OPTIONS = (
-    "relays",
-    "topics",
-    "depth",
-    "messages",
-    "origins",
-    "trees",
-)  # of the lab, that the command line may change
+# What the command line may change of a lab.
+OPTIONS = ("relays", "topics", "depth", "messages", "origins", "trees")
 CHURNING = replace(HARDENED, down=8.0, epochs=96)
 TWO_TOPICS = replace(HARDENED, topics_each=2)
 TRAINED = ("trained", "traffic-share")
