@@ -41,7 +41,7 @@ from hushcast_runtime.transports.memory import MemoryNetwork
 DAEMONS = 10_000
 LIMIT = 100.0  # kilobytes a daemon
 NETWORK = Network("bench", HARDENED.name, 24 * 3600)
-BEGIN = 24 * 3600 * 10_000.1  # in the morning: nobody installs the next day yet
+BEGIN = NETWORK.calendar.day_start(400) + 3600.0  # early on a day: nobody installs the next one yet
 _SIGNED = Signed(b"the roster that all share", bytes(64))
 
 

@@ -138,7 +138,7 @@ class LeaseBook:
         self._calendar = calendar
         self._filter_key = filter_key
         self._leases: dict[bytes, Lease] = {}
-        self._by_hop: dict[Hop, list[Lease]] = {}
+        self._by_hop: dict[Hop, dict[bytes, Lease]] = {}
         self._tombstones: dict[bytes, int] = {}
         self._tables: dict[int, RoutingTable] = {}
         self._elements = 0
@@ -232,7 +232,7 @@ class LeaseBook:
 
     def mailbox_address(self, hop: Hop) -> Address | None:
         """Return where a mailbox is reached, if a lease here sends to it."""
-        return next((lease.address for lease in self._by_hop.get(hop, ())), None)
+        return next((lease.address for lease in self._by_hop.get(hop, {}).values()), None)
 
     def next_hops(self) -> list[Hop]:
         """Return the next hops of all leases."""
@@ -241,7 +241,7 @@ class LeaseBook:
     def followed(self, day: int, hop: Hop, trunk: bytes) -> list[Lease]:
         """Return the leases by which messages with this trunk go to `hop` on a day."""
         mark = lease_mark(trunk, self._relay)
-        held = self._by_hop.get(hop, ())
+        held = self._by_hop.get(hop, {}).values()
         return [lease for lease in held if lease.day == day and lease.mark == mark]
 
     def moved(self, day: int, hop: Hop, trunk: bytes) -> list[Hop]:
@@ -277,7 +277,7 @@ class LeaseBook:
         table = self._tables.setdefault(lease.day, RoutingTable(self._filter_key))
         table.add(lease.hop, lease.elements)
         self._leases[lease.id] = lease
-        self._by_hop.setdefault(lease.hop, []).append(lease)
+        self._by_hop.setdefault(lease.hop, {})[lease.id] = lease
         self._elements += len(lease.elements)
 
     def _drop(self, lease: Lease) -> None:
@@ -288,6 +288,6 @@ class LeaseBook:
         del self._leases[lease.id]
         self._elements -= len(lease.elements)
         beside = self._by_hop[lease.hop]
-        beside.remove(lease)
+        del beside[lease.id]  # by id: a next hop may have thousands
         if not beside:
             del self._by_hop[lease.hop]
