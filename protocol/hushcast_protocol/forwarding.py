@@ -184,7 +184,8 @@ class Router:
         trunk = message.tokens[0]
         sent = self._memory.sent(message.id)
         hops = [hop for hop in self._leases.moved(message.day, before, trunk) if (trunk, hop) not in sent]
-        self._memory.note(message.id, ORIGIN, now, [(trunk, hop) for hop in hops])
+        if hops:  # as in `route`: what goes nowhere must not push out others
+            self._memory.note(message.id, ORIGIN, now, [(trunk, hop) for hop in hops])
         return hops
 
     def _is_loop(self, known: bool, now: float) -> bool:

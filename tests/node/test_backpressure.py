@@ -186,7 +186,7 @@ async def test_a_next_hop_that_takes_nothing_is_dialled_with_growing_pauses(
 
     async with small_network(relays=1) as net:
         subscriber, publisher = net.clients
-        ear = await subscriber.listen()
+        await subscriber.listen()
         await subscriber.restart()
         monkeypatch.setattr(Mailbox, "_take_all", take_nothing)
         await publisher.daemon.publish(ONE, Content(b"x"))

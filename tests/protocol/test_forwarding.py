@@ -644,5 +644,6 @@ def test_what_waits_for_a_next_hop_follows_its_lease_and_no_other_and_goes_nowhe
     assert seat.router.moved(message, TO_A, NOW) == []
     other = small_message((TWO,), number=1)
     assert seat.router.moved(other, TO_A, NOW) == [], "no message of this lease"
+    assert other.id not in seat.memory
     seat.lease(1, ONE, D)
     assert seat.router.moved(small_message((ONE,), number=2), TO_A, NOW) == [TO_D], "said again, not moved"
