@@ -1,0 +1,34 @@
+"""Runs tests of whole networks under a clock that jumps, in an order of tasks that replays."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+SCHEDULE = int(os.environ.get("HUSHCAST_SCHEDULE", "1"))
+"""Another number runs all tasks in another order, as `for n in 1 2 3; do HUSHCAST_SCHEDULE=$n pytest …`."""
+
+
+def run_in_virtual_time(*args: Any, **options: Any) -> Any:
+    """Run with a clock that jumps; the seeded scheduler makes a failure replay."""
+    internals = trio._core._run
+    before = internals._r, internals._ALLOW_DETERMINISTIC_SCHEDULING
+    internals._r, internals._ALLOW_DETERMINISTIC_SCHEDULING = random.Random(SCHEDULE), True
+    try:
+        return trio.run(*args, **options | {"clock": trio.testing.MockClock(autojump_threshold=0)})
+    finally:
+        internals._r, internals._ALLOW_DETERMINISTIC_SCHEDULING = before
+
+
+def give_virtual_time(items: list[pytest.Item], folder: Path) -> None:
+    """Have the tests of a folder run in virtual time, all but those that start real processes or a tor."""
+    for item in items:
+        real = item.get_closest_marker("processes") or item.get_closest_marker("tor")
+        if folder in item.path.parents and not real:
+            item.add_marker(pytest.mark.trio(run=run_in_virtual_time), append=False)
