@@ -1,4 +1,4 @@
-"""A stranger points leases at mailboxes that nobody opened: a relay dials few of them, and honest ones first."""
+"""Leases are pointed at mailboxes that nobody opened: a relay dials few of them, and honest ones first."""
 
 from __future__ import annotations
 
