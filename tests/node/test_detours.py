@@ -174,7 +174,9 @@ async def test_links_to_next_hops_are_open_before_the_first_message_and_stay() -
         await net.clients[0].listen()
         mailbox = mailbox_hop(net.clients[0].subscription().seed.public())
         tops = [node_of(net, key) for key in tree_of(net.clients[0]).children[None]]
-        await until(lambda: all(top.daemon.relay.peers.is_linked(mailbox) for top in tops), 20, "dialled ahead")
+        await until(
+            lambda: all(top.daemon.relay.peers.is_linked(mailbox) for top in tops), 20, "dialled ahead"
+        )
         opened = sum(node.count("links_opened") for node in net.relays)
         await trio.sleep(3 * IDLE)
         assert all(top.daemon.relay.peers.is_linked(mailbox) for top in tops)

@@ -11,7 +11,6 @@ from small_network import BEGIN, ONE, Node, SmallNetwork, counted, derive, small
 
 from hushcast_protocol import leases, parcels
 from hushcast_protocol.bodies import Content, compose
-from hushcast_protocol.errors import PeerError
 from hushcast_protocol.frames import (
     MAX_OVERLAY_FRAME,
     Ack,
