@@ -31,12 +31,21 @@ class KeptLinks:
         while True:
             now = self._env.now()
             self._left = {hop: at for hop, at in self._left.items() if now - at < LEFT_FOR}
-            for hop in self._env.sample(self._leasing.book.next_hops(), MAX_KEPT):
-                if hop not in self._left and not self._peers.ping(hop):
-                    self._nursery.start_soon(self._open, hop)
+            for hop in self._to_be_opened(self._leasing.book.next_hops()):
+                self._nursery.start_soon(self._open, hop)
             with trio.move_on_after(SIGN_OF_LIFE * self._env.uniform(0.75, 1.0)):
                 await self._leasing.installed.wait()
                 await trio.sleep(PREPARE * self._env.uniform(0.5, 1.0))  # leases come in company
+
+    def _to_be_opened(self, hops: list[Hop]) -> list[Hop]:
+        """Ping those that are linked, and choose as many of the others as there is room for."""
+        # Links that are there come first: they must not give way to next hops that nobody ever reached.
+        linked = [hop for hop in hops if self._peers.is_linked(hop)]
+        for hop in self._env.sample(linked, MAX_KEPT):
+            self._peers.ping(hop)
+        there = set(linked)
+        others = [hop for hop in hops if hop not in there and hop not in self._left]
+        return self._env.sample(others, max(0, MAX_KEPT - len(linked)))
 
     async def _open(self, hop: Hop) -> None:
         if not await self._peers.connect(hop, CONNECT_WITHIN):

@@ -10,6 +10,7 @@ import trio
 from hushcast_node.connector import Connector, OverlayChannel
 from hushcast_node.session import IDLE
 from hushcast_protocol.addresses import Address
+from hushcast_protocol.buckets import TokenBucket
 from hushcast_protocol.errors import DecodeError
 from hushcast_protocol.frames import Ack, Forward, Ping
 from hushcast_protocol.messages import Message
@@ -19,6 +20,9 @@ from hushcast_protocol.wire import RelayId
 from hushcast_runtime.transports.base import Listener, Transport, TransportError
 
 MAX_CONNECTIONS = 2 * MAX_RELAYS  # at once: at depth 1 every relay stands at the top, and may dial anew
+# What one top relay may bring. A mailbox opens every message, and shares its daemon with other mailboxes: who
+# could keep it busy would see which others become slow.
+MESSAGES_A_SECOND, MESSAGES_AT_ONCE = 500.0, 1000.0
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds between attempts to open the address
 
 log = structlog.get_logger("mailbox")
@@ -44,6 +48,7 @@ class Mailbox:
         self._connector = connector
         self._is_top = is_top
         self._deliver = deliver
+        self._buckets: dict[RelayId, TokenBucket] = {}
 
     async def open(self, previous: Address | None) -> Listener:
         """Open the mailbox's address, trying until it succeeds."""
@@ -63,11 +68,18 @@ class Mailbox:
             # Not by the roster: whom it lists at which moment would show when this daemon fetched it.
             if channel.peer is None or not self._is_top(channel.peer):
                 raise DecodeError("a mailbox takes messages from the top relays of its trees only")
-            await self._take_all(channel)
+            await self._take_all(channel, self._bucket(channel.peer))
         finally:
             await channel.aclose()
 
-    async def _take_all(self, channel: OverlayChannel) -> None:
+    def _bucket(self, top: RelayId) -> TokenBucket:
+        """Return what this relay may still bring; a new link to it is no new bucket."""
+        if top not in self._buckets:
+            self._buckets = {relay: held for relay, held in self._buckets.items() if self._is_top(relay)}
+            self._buckets[top] = TokenBucket(MESSAGES_A_SECOND, MESSAGES_AT_ONCE, trio.current_time())
+        return self._buckets[top]
+
+    async def _take_all(self, channel: OverlayChannel, bucket: TokenBucket) -> None:
         taken = 0
         with trio.move_on_after(IDLE) as scope:
             while batch := await channel.receive():
@@ -76,5 +88,7 @@ class Mailbox:
                 if not all(isinstance(frame, Forward | Ping) for frame in batch):
                     raise DecodeError("a relay sent a mailbox something else than messages")
                 taken += len(messages)
+                if debt := bucket.owe(trio.current_time(), len(batch)):
+                    await trio.sleep(debt)  # the relay keeps what is not acknowledged, and sends no more
                 await channel.send(Ack(taken, ()))
                 scope.deadline = trio.current_time() + IDLE

@@ -12,6 +12,7 @@ import trio
 
 from hushcast_node.connector import Connector, OverlayChannel
 from hushcast_node.detours import Detours
+from hushcast_node.dials import Dials
 from hushcast_node.peer import Peer
 from hushcast_node.session import MAX_REQUESTS, Session
 from hushcast_node.spool import Spool, Spooled
@@ -28,6 +29,7 @@ from hushcast_runtime.transports.base import TransportError
 
 MAX_QUEUE = 4 * 1024 * 1024  # bytes waiting in memory for one next hop; more waits in the spool on disk
 FIRST_BACKOFF, LONGEST_BACKOFF = 1.0, 60.0  # seconds between attempts to reach a next hop
+MAX_LINKS_A_PEER = 4  # two where both dial at once, two more whose end is not known yet after a restart
 DETOUR_AFTER = 30.0  # seconds without an acknowledgement; a relay that restarts is back by then
 
 log = structlog.get_logger("peers")
@@ -81,6 +83,7 @@ class Peers:
         self._spawn = nursery.start_soon
         self._peers: dict[Hop, Peer] = {}
         self._away: set[Hop] = set()
+        self._dials = Dials()
 
     def open_links(self) -> int:
         """Return the number of open links."""
@@ -124,13 +127,15 @@ class Peers:
         except trio.TooSlowError:
             raise TransportError("a relay did not answer a parcel in time") from None
 
-    def ping(self, hop: Hop) -> bool:
-        """Show a sign of life on the link to `hop`; return whether there is one."""
+    def is_linked(self, hop: Hop) -> bool:
+        """Tell whether there is a link to `hop`."""
         peer = self._peers.get(hop)
-        if peer is None or not peer.sessions:
-            return False
-        peer.newest().ping()
-        return True
+        return peer is not None and bool(peer.sessions)
+
+    def ping(self, hop: Hop) -> None:
+        """Show a sign of life on the link to `hop`, if there is one."""
+        if self.is_linked(hop):
+            self._peers[hop].newest().ping()
 
     async def connect(self, hop: Hop, patience: float) -> bool:
         """Have a link to `hop` opened; return whether that succeeded within `patience` seconds."""
@@ -158,7 +163,10 @@ class Peers:
 
     async def _take_part(self, peer: Peer, channel: OverlayChannel) -> None:
         session = Session(channel, self._spawn)
+        if len(peer.sessions) >= MAX_LINKS_A_PEER:
+            peer.sessions[0].scope.cancel()
         peer.linked(session)
+        self._dials.answered(peer.hop)
         self._note_back(peer)
         try:
             with session.scope:
@@ -357,11 +365,13 @@ class Peers:
             while True:
                 if peer.backoff is not None:
                     await self._pause(peer, peer.backoff)
-                if not peer.wanted() or peer.sessions:
-                    break
                 try:
-                    channel = await self._open(peer.hop)
+                    async with self._dials.turn(peer.hop):
+                        if not peer.wanted() or peer.sessions:
+                            break
+                        channel = await self._open(peer.hop)
                 except (TransportError, PeerError) as error:
+                    self._dials.failed(peer.hop)
                     log.debug("a next hop was not reached", reason=str(error))
                     peer.backoff = peer.backoff or self._backoff()
                     self._handlers.note_unreached(peer.hop)

@@ -33,6 +33,7 @@ class Domain(bytes, Enum):
     FINGERPRINT = b"hc.fingerprint"
     ROSTER = b"hc.roster"
     TRANSCRIPT = b"hc.transcript"
+    LINK_HELLO = b"hc.link-hello"
     LINK_KEY = b"hc.link-key"
     STAMP = b"hc.stamp"
     STAMP_WORK = b"hc.stamp-work"

@@ -2,11 +2,12 @@
 
 Three steps, after which both ends hold keys that nobody else has:
 
-1. initiator: magic, network, ephemeral key;
+1. initiator: magic, network, ephemeral key, and a tag that shows it knows whom it wants to talk to;
 2. responder: ephemeral key; then, as its first frame, its identity, its signature over all so far, its view;
 3. initiator: as its first frame, its identity and signature, or nothing where it stays anonymous; its view.
 
-The responder proves itself before the initiator shows anything. Frames sent together share a record, sealed
+A responder says nothing to whoever does not know its key: who finds a port learns no mailbox by it. It proves
+itself before the initiator shows anything. Frames sent together share a record, sealed
 once. A machine is moved by bytes received and by `send`; it does no I/O and draws no randomness but from what
 it is given.
 """
@@ -17,6 +18,7 @@ import struct
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
+from hmac import compare_digest
 
 from nacl.bindings import (
     crypto_aead_xchacha20poly1305_ietf_ABYTES as TAG,
@@ -34,14 +36,14 @@ from nacl.bindings import (
 from nacl.exceptions import CryptoError
 
 from hushcast_protocol.errors import AuthenticationError, DecodeError
-from hushcast_protocol.hashes import Domain, digest
+from hushcast_protocol.hashes import LABEL, Domain, digest
 from hushcast_protocol.roster import View
 from hushcast_protocol.secrets import Randomness, Seed
 from hushcast_protocol.signatures import Purpose, check, signature
 from hushcast_protocol.wire import Bytes64, PublicKey, Wire, decoder, encode
 
-MAGIC = b"hushcast-link/1\n"
-HELLO_SIZE = len(MAGIC) + 32 + 32
+MAGIC = b"hushcast-link/2\n"
+HELLO_SIZE = len(MAGIC) + 32 + 32 + LABEL
 MAX_HANDSHAKE_FRAME = 512  # bytes; what an unauthenticated peer can make us hold
 FULL_RECORD = 64 * 1024  # bytes of frames that share a seal; one by one, seals took a fifth of forwarding
 _LENGTH = struct.Struct(">I")
@@ -170,7 +172,8 @@ class Link:
     ) -> Link:
         """Begin a link to the daemon with the key `responder`; without `identity` we stay anonymous."""
         link = cls(_State.ANSWER, network, randomness(32), identity, view, responder, max_frame)
-        hello = MAGIC + network + crypto_scalarmult_base(link._ephemeral)
+        public = crypto_scalarmult_base(link._ephemeral)
+        hello = MAGIC + network + public + _tag(network, public, responder)
         link._transcript = hello
         link._to_send.append(hello)
         return link
@@ -285,10 +288,13 @@ class Link:
             raise DecodeError("a link does not begin with this protocol's hello")
         if hello[len(MAGIC) : len(MAGIC) + 32] != self._network:
             raise DecodeError("a link is for another network")
-        ours = crypto_scalarmult_base(self._ephemeral)
-        self._agree(hello + ours, hello[-32:])
-        self._to_send.append(ours)
+        theirs = hello[-32 - LABEL : -LABEL]
         assert self._identity is not None
+        if not compare_digest(hello[-LABEL:], _tag(self._network, theirs, self._identity.public())):
+            raise AuthenticationError("a link is for another daemon")
+        ours = crypto_scalarmult_base(self._ephemeral)
+        self._agree(hello + ours, theirs)
+        self._to_send.append(ours)
         self._transcript = digest(Domain.TRANSCRIPT, self._transcript)
         proof = self._prove(self._identity, Purpose.LINK_RESPONDER)
         self._seal(proof)
@@ -339,6 +345,10 @@ class Link:
         )
         outgoing, incoming = (forth, back) if self._initiator else (back, forth)
         self._outgoing, self._incoming = _Cipher(outgoing), _Cipher(incoming)
+
+
+def _tag(network: bytes, ephemeral: bytes, responder: PublicKey) -> bytes:
+    return digest(Domain.LINK_HELLO, network, ephemeral, responder, size=LABEL)
 
 
 def _frames(content: bytes) -> Iterator[bytes]:

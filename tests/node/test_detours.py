@@ -83,7 +83,7 @@ async def test_a_relay_that_comes_back_is_used_again() -> None:
         await net.drop_at(below, ONE, Content(b"1"))
         await ear.hears(1, within=4 * DETOUR_AFTER)
         await top.start()
-        await until(lambda: below.daemon.relay.peers.ping(relay_hop(top.id)), 600, "the link is back")
+        await until(lambda: below.daemon.relay.peers.is_linked(relay_hop(top.id)), 600, "the link is back")
         detoured = below.count("messages_detoured")
         await net.drop_at(below, ONE, Content(b"2"))
         assert await ear.hears(2) == [b"1", b"2"]
@@ -174,10 +174,12 @@ async def test_links_to_next_hops_are_open_before_the_first_message_and_stay() -
         await net.clients[0].listen()
         mailbox = mailbox_hop(net.clients[0].subscription().seed.public())
         tops = [node_of(net, key) for key in tree_of(net.clients[0]).children[None]]
-        await until(lambda: all(top.daemon.relay.peers.ping(mailbox) for top in tops), 20, "dialled ahead")
+        await until(
+            lambda: all(top.daemon.relay.peers.is_linked(mailbox) for top in tops), 20, "dialled ahead"
+        )
         opened = sum(node.count("links_opened") for node in net.relays)
         await trio.sleep(3 * IDLE)
-        assert all(top.daemon.relay.peers.ping(mailbox) for top in tops)
+        assert all(top.daemon.relay.peers.is_linked(mailbox) for top in tops)
         assert sum(node.count("links_opened") for node in net.relays) == opened
 
 

@@ -11,7 +11,6 @@ from small_network import BEGIN, ONE, Node, SmallNetwork, counted, derive, small
 
 from hushcast_protocol import leases, parcels
 from hushcast_protocol.bodies import Content, compose
-from hushcast_protocol.errors import PeerError
 from hushcast_protocol.frames import (
     MAX_OVERLAY_FRAME,
     Ack,
@@ -91,9 +90,9 @@ async def answer_to(net: SmallNetwork, relay: Node, frame: Wire) -> OverlayFrame
         b"GET / HTTP/1.1\r\n\r\n",
         b"\x16\x03\x01" + bytes(500),
         b"\xff" * 100_000,
-        b"hushcast-link/2\n" + bytes(64),
+        b"hushcast-link/1\n" + bytes(64),
     ],
-    ids=["http", "tls", "noise", "version 2"],
+    ids=["http", "tls", "noise", "version 1"],
 )
 async def test_garbage_is_shut_out_at_once(sent: bytes) -> None:
     async with network_that_stays_healthy() as (net, relay):
@@ -416,6 +415,6 @@ async def test_acknowledgements_and_answers_of_nothing_are_nothing(number: int) 
 
 async def test_another_daemon_at_a_relays_address_is_not_spoken_to() -> None:
     async with network_that_stays_healthy() as (net, relay):
-        with pytest.raises(PeerError):
+        with pytest.raises(TransportError):
             await net.knock(relay, expected=net.relays[1].id)
         await until(lambda: relay.count("links_failed") == 1)

@@ -344,7 +344,7 @@ def test_a_wrong_magic_is_refused_at_its_first_wrong_byte():
 
 
 @pytest.mark.parametrize(
-    "stray", [b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01", b"\x05\x01\x00", b"hushcast-link/2\n"]
+    "stray", [b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01", b"\x05\x01\x00", b"hushcast-link/1\n"]
 )
 def test_stray_clients_are_refused(stray):
     assert hear(responder(), byte_by_byte(stray)).error is not None
@@ -368,7 +368,7 @@ LOW_ORDER_POINTS = [
 def test_low_order_points_are_refused(point, high_bit):
     """With one of them the key would be known to anybody."""
     sent = point[:31] + bytes([point[31] | high_bit])
-    for link, data in ((responder(), MAGIC + NETWORK.id + sent), (initiator(), sent)):
+    for link, data in ((responder(), hello(sent)), (initiator(), sent)):
         link.data_to_send()
         heard = hear(link, [data])
         assert heard.error == (AuthenticationError, "a link's ephemeral key is not a usable point")
@@ -472,6 +472,12 @@ def test_the_handshake_is_as_short_as_stated():
 # A second implementation, written from the module's description: it pins the format and can lie
 
 
+def hello(ephemeral: bytes, responder: bytes = BOB.public()) -> bytes:
+    """What an initiator says first to whom it believes to reach."""
+    tag = digest(Domain.LINK_HELLO, NETWORK.id, ephemeral, responder, size=16)
+    return MAGIC + NETWORK.id + ephemeral + tag
+
+
 class Liar:
     """One end of the handshake by hand, with the keys in reach."""
 
@@ -481,7 +487,7 @@ class Liar:
         self.sent = self.received = 0
 
     def hello(self) -> bytes:
-        self.opening = MAGIC + NETWORK.id + self.public
+        self.opening = hello(self.public)
         return self.opening
 
     def agree(self, theirs: bytes, *, initiating: bool) -> None:
@@ -513,7 +519,7 @@ class Liar:
     def accept(self, link: Link) -> bytes:
         """Respond to an honest initiator; return the ephemeral key to send."""
         self.opening = link.data_to_send()
-        self.agree(self.opening[-32:], initiating=False)
+        self.agree(self.opening[-32 - 16 : -16], initiating=False)
         return self.public
 
 
@@ -527,6 +533,15 @@ def test_the_second_implementation_agrees_with_the_first():
     link.send(b"")
     assert liar.open(link.data_to_send()) == b"\0\0\0\4back\0\0\0\0"
     assert BOB.public() in proof
+
+
+@pytest.mark.parametrize("known", [ALICE.public(), bytes(32), b""])
+@pytest.mark.parametrize("split", [whole, byte_by_byte])
+def test_a_responder_says_nothing_to_whoever_does_not_know_its_key(known, split):
+    """Whoever finds a mailbox's port must not learn from it which mailbox it is."""
+    heard = hear(responder(), split(hello(Liar().public, known)))
+    assert heard.error == (AuthenticationError, "a link is for another daemon")
+    assert heard.answer == b""
 
 
 def test_a_responder_by_hand_is_accepted():
@@ -593,12 +608,15 @@ def test_a_lying_initiator_is_refused(lie):
 
 
 @pytest.mark.parametrize(
-    "lie", ["another's signature", "initiator's purpose", "another transcript", "anonymous"]
+    "lie", ["another's name", "another's signature", "initiator's purpose", "another transcript", "anonymous"]
 )
 def test_a_lying_responder_is_refused(lie):
     liar, link = Liar(), initiator()
     ephemeral = liar.accept(link)
     first = {
+        "another's name": Proof(
+            MALLORY.public(), signature(MALLORY, Purpose.LINK_RESPONDER, liar.transcript), None
+        ),
         "another's signature": Proof(
             BOB.public(), signature(MALLORY, Purpose.LINK_RESPONDER, liar.transcript), None
         ),
@@ -639,7 +657,7 @@ def test_any_first_frame_ends_in_an_event_or_an_error(first):
 @properties(30)
 @given(bytes32)
 def test_any_ephemeral_key_ends_in_an_answer_or_an_error(point):
-    heard = hear(responder(), [MAGIC + NETWORK.id + point])
+    heard = hear(responder(), [hello(point)])
     assert (heard.error is None) == bool(heard.answer)
 
 
@@ -647,5 +665,5 @@ def test_the_handshake_does_not_change():
     ends = established()
     assert (
         digest(Domain.TRANSCRIPT, ends.to_right, ends.to_left).hex()
-        == "9a6960705b1e1971381a0f4f241c6db7ae4d5f36d7a1243e0492e9deeec664f3"
+        == "aa37e3f8aa9e4d7fe0e84b5d5061f074acea6c55bf53e53e09a95c44fe9b5c5f"
     )

@@ -11,6 +11,7 @@ import pytest
 import trio
 import trio.testing
 
+from hushcast_protocol import links
 from hushcast_protocol.errors import AuthenticationError, DecodeError, PeerError
 from hushcast_protocol.frames import Ack, OverlayFrame, ParcelFrame, Receipt, decode_overlay
 from hushcast_protocol.links import Link
@@ -317,7 +318,16 @@ async def answering(link: Link) -> AsyncIterator[Any]:
         yield near
 
 
-async def test_another_key_at_the_address_is_refused_before_we_show_ours() -> None:
+async def test_whoever_expects_another_key_at_the_address_hears_nothing() -> None:
+    async with answering(responder()) as stream:
+        with pytest.raises(TransportError, match="closed"):
+            await accept_channel(stream, initiator(expected=OTHER.public()), decode_overlay)
+
+
+async def test_another_key_at_the_address_is_refused_before_we_show_ours(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(links, "compare_digest", lambda *_: True)  # it answers whoever comes
     async with answering(responder()) as stream:
         link = initiator(expected=OTHER.public())
         with pytest.raises(AuthenticationError, match="another daemon"):
@@ -331,7 +341,7 @@ async def test_another_network_is_refused() -> None:
             await accept_channel(stream, initiator(network=bytes(32)), decode_overlay)
 
 
-@pytest.mark.parametrize("sent", [b"GET / HTTP/1.1\r\n\r\n", b"\x00", b"hushcast-link/2\n"])
+@pytest.mark.parametrize("sent", [b"GET / HTTP/1.1\r\n\r\n", b"\x00", b"hushcast-link/1\n"])
 async def test_strangers_are_refused_at_their_first_wrong_byte(
     sent: bytes, autojump_clock: trio.testing.MockClock
 ) -> None:
