@@ -17,6 +17,7 @@ from hushcast_protocol.hops import Hop, mailbox_hop, relay_hop
 from hushcast_protocol.routing import RoutingTable
 from hushcast_protocol.secrets import LeaseSecret, Seed
 from hushcast_protocol.signatures import Purpose, Signed, check, sign
+from hushcast_protocol.stamps import NEEDED_FROM
 from hushcast_protocol.wire import Bytes16, Counter, PublicKey, RelayId, Wire, decoder
 
 MAX_LEASES = 20_000  # held by one relay: 10,000 subscriptions on two days; some 40 MB
@@ -24,7 +25,6 @@ MAX_ELEMENTS = 1024  # in one lease: a filter (`bloom.CAPACITY`) takes two of th
 ELEMENTS_A_LEASE = 32  # of the usual size; a larger lease is worth several, and its stamp costs as much more
 MAX_ELEMENTS_HELD = ELEMENTS_A_LEASE * MAX_LEASES  # in all together; 620 MB if each has its own next hop
 MAX_TOMBSTONES = 20_000  # of words never heard of; together with leases held and withdrawn 40,000
-UNPAID_SHARE = 0.5  # of all these, for what came without a stamp: the rest is for those who paid
 MAX_CONSENT = 256  # bytes; a consent has about 200
 assert MAX_ELEMENTS <= CAPACITY
 
@@ -331,4 +331,4 @@ class LeaseBook:
 
 
 def _share(paid: bool) -> float:
-    return 1.0 if paid else UNPAID_SHARE
+    return 1.0 if paid else NEEDED_FROM

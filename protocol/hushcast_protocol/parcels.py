@@ -19,13 +19,12 @@ from hushcast_protocol.errors import AuthenticationError, DecodeError, Refusal
 from hushcast_protocol.hashes import Domain, digest
 from hushcast_protocol.leases import Install, Instruction, units
 from hushcast_protocol.secrets import ParcelKey, Randomness
-from hushcast_protocol.stamps import Stamp, inside
+from hushcast_protocol.stamps import NEEDED_FROM, Stamp, inside
 from hushcast_protocol.wire import Bytes32, Counter, RelayId, Wire, decoder, encode
 
 MAX_PARCEL = 512 * 1024  # bytes; the top parcel of 10,000 relays at depth 3 has about 250 KiB
 MAX_FANOUT = 256  # parcels that one relay passes on; 100 are needed for 10,000 relays at depth 2
 MAX_PARCELS_REMEMBERED = 50_000  # within three epochs; 3 MB; half of them without a stamp inside
-UNPAID_SHARE = 0.5
 MAX_PATIENCE = 100  # seconds; 20 for each level below the top of the deepest tree
 NEAR = 1  # epochs that a parcel may be early or late
 
@@ -116,13 +115,13 @@ class ParcelMemory:
     def note(self, sealed: bytes, epoch: int, paid: bool) -> tuple[bytes, int]:
         """Remember a parcel until no relay takes it any more; return the digest and its last epoch.
 
-        It is `paid` for if the stamp inside holds; others may fill `UNPAID_SHARE` of the room. Raises
+        It is `paid` for if the stamp inside holds; others may fill `NEEDED_FROM` of the room. Raises
         `AuthenticationError` if it was seen before, `Refusal` ("quota") if too many came lately.
         """
         name = digest(Domain.PARCEL, sealed)
         if name in self._seen:
             raise AuthenticationError("a parcel was seen before")
-        most = MAX_PARCELS_REMEMBERED * (1.0 if paid else UNPAID_SHARE)
+        most = MAX_PARCELS_REMEMBERED * (1.0 if paid else NEEDED_FROM)
         if len(self._seen) >= most:
             self.forget(epoch)
         if len(self._seen) >= most:

@@ -27,7 +27,8 @@ BITS_A_DOUBLING = 4  # with load: five times the capacity makes the highest diff
 FALL = 1  # bits an epoch that a difficulty falls: a flood that pauses finds the price still there
 
 MAX_INSIDE = 16  # bits of a stamp inside a parcel, for a lease of usual size: a subscription makes thousands
-PRICED_FROM = 0.25  # of a relay's room: who comes when half is taken, and needs a stamp, has been told
+NEEDED_FROM = 0.5  # of a relay's room taken: what is left is for those who paid
+PRICED_FROM = 0.25  # of it: who comes when half is taken, and needs a stamp, has been told
 
 CAPACITY = 20.0  # anonymous frames a second that a relay serves at ease, with its tor on one core
 LOAD_WINDOW = 60.0  # seconds over which load is averaged: a burst is not a flood
@@ -140,11 +141,11 @@ def next_difficulty(rate: float, last: int) -> int:
 def difficulty_of(fullness: float) -> int:
     """Return the difficulty to advertise where this share (0 to 1) of the room that lasts is taken.
 
-    None below `PRICED_FROM`, then from `FIRST_DIFFICULTY` evenly up to `MAX_INSIDE` where all is taken.
+    None below `PRICED_FROM`, then from `FIRST_DIFFICULTY` evenly up to `MAX_INSIDE` at `NEEDED_FROM`.
     """
     if fullness < PRICED_FROM:
         return 0
-    risen = (fullness - PRICED_FROM) / (1 - PRICED_FROM)
+    risen = (fullness - PRICED_FROM) / (NEEDED_FROM - PRICED_FROM)
     return FIRST_DIFFICULTY + int((MAX_INSIDE - FIRST_DIFFICULTY) * min(1.0, risen))
 
 
