@@ -74,13 +74,17 @@ def _layout(kind: type) -> str:
     assert isinstance(struct, shapes.StructType)
     rows = [f"| 0 | – | the text `{struct.tag}` |"]
     rows += [
-        f"| {place} | `{field.name}` | {_readable(field.type)} |"
+        f"| {place} | `{field.name}` | {_readable(field.type)}{_optional(field)} |"
         for place, field in enumerate(struct.fields, start=1)
     ]
     summary = (kind.__doc__ or "").strip().splitlines()[0]
     return "\n".join(
         [f"**{kind.__name__}.** {summary}", "", "| # | field | content |", "|---|---|---|", *rows, ""]
     )
+
+
+def _optional(field: shapes.Field) -> str:
+    return "" if field.required else "; may be left out"
 
 
 def _names(kind: type[Enum], title: str) -> str:

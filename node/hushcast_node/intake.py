@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 from hushcast_node.rosters import RosterKeeper
 from hushcast_protocol.buckets import TokenBucket
 from hushcast_protocol.frames import Drop, ParcelFrame, handed_in
-from hushcast_protocol.stamps import Load, StampCheck, next_difficulty
+from hushcast_protocol.stamps import Load, StampCheck, difficulty_of, next_difficulty
 from hushcast_protocol.wire import RelayId
 from hushcast_runtime.environment import Environment
 
@@ -21,11 +22,15 @@ MAX_PARCELS_A_SECOND, MAX_PARCELS_AT_ONCE = 20.0, 500.0
 class Intake:
     """One relay's intake."""
 
-    def __init__(self, relay: RelayId, rosters: RosterKeeper, env: Environment) -> None:
+    def __init__(
+        self, relay: RelayId, rosters: RosterKeeper, env: Environment, fullness: Callable[[], float]
+    ) -> None:
+        """`fullness` tells which share (0 to 1) of the room that lasts is taken."""
         now = env.now()
         self._relay = relay
         self._rosters = rosters
         self._env = env
+        self._fullness = fullness
         self._stamps = StampCheck(relay)
         self._load = Load(now)
         self._drops = TokenBucket(MAX_DROPS_A_SECOND, MAX_DROPS_AT_ONCE, now)
@@ -46,9 +51,10 @@ class Intake:
         return None
 
     def difficulty(self) -> int:
-        """Return the difficulty to advertise next, by the load since this was last asked."""
+        """Return the difficulty to advertise next, by the load since this was last asked, and by the room."""
         if self._advertised is None:
             listed = self._rosters.relay(self._relay)
             self._advertised = listed.difficulty if listed is not None else 0
-        self._advertised = next_difficulty(self._load.peak(self._env.now()), self._advertised)
+        by_load = next_difficulty(self._load.peak(self._env.now()), self._advertised)
+        self._advertised = max(by_load, difficulty_of(self._fullness()))
         return self._advertised

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
 import msgspec
 import trio
 
+from hushcast_node.passing import PassingOn, PassOn
 from hushcast_node.rosters import RosterKeeper
 from hushcast_node.tracing import Tracer
 from hushcast_protocol.addresses import Address
-from hushcast_protocol.errors import HushcastError, PeerError, Refusal
+from hushcast_protocol.errors import PeerError, Refusal
 from hushcast_protocol.frames import ParcelAnswer, Reason
-from hushcast_protocol.hops import Hop, key_of, relay_hop
+from hushcast_protocol.hops import Hop, key_of
 from hushcast_protocol.leases import Lease, LeaseBook, Withdraw
-from hushcast_protocol.parcels import Onward, Parcel, ParcelMemory, open_parcel
-from hushcast_protocol.roster import MAX_RELAYS
+from hushcast_protocol.parcels import Parcel, ParcelMemory, instructed, open_parcel, price
 from hushcast_protocol.secrets import FilterKey, ParcelKey
+from hushcast_protocol.stamps import StampCheck
 from hushcast_protocol.tokens import ORIGIN
 from hushcast_protocol.wire import RelayId, encode
 from hushcast_runtime.counters import Counters
@@ -24,9 +23,6 @@ from hushcast_runtime.environment import Environment
 from hushcast_runtime.store import Change, Store, record_reader
 
 _LEASE, _TOMBSTONE, _PARCEL = "lease", "tombstone", "parcel"
-
-PassOn = Callable[[Hop, bytes, float], Awaitable[ParcelAnswer]]
-"""Hands a sealed parcel to a relay and waits so many seconds for the answer; raises a `HushcastError`."""
 
 
 class _StoredLease(msgspec.Struct, frozen=True, array_like=True):
@@ -63,12 +59,14 @@ class Leasing:
         self._relay = relay
         self._parcel_key = parcel_key
         self._rosters = rosters
-        self._pass_on = pass_on
+        self._passing = PassingOn(rosters, pass_on)
         self._env = env
         self._store = store
         self._counters = counters
         self._tracer = tracer
         self._seen = ParcelMemory()
+        self._stamps = StampCheck(relay)
+        self._turn = trio.Lock()
         self.installed = trio.Event()
         """Set, and made anew, with every lease installed."""
 
@@ -95,6 +93,10 @@ class Leasing:
         for key, value in await self._store.scan(_PARCEL):
             self._seen.restore(key, int.from_bytes(value, "big"))
 
+    def fullness(self) -> float:
+        """Return which share (0 to 1) is taken of the room for what is kept for days."""
+        return max(self.book.fullness(), self._seen.fullness())
+
     def lapse(self) -> None:
         """Forget what belongs to days and epochs gone by."""
         now = self._env.now()
@@ -120,7 +122,8 @@ class Leasing:
         `previous` is the relay that handed it in, or `ORIGIN` where it was dropped.
         """
         try:
-            parcel = self._open(sealed)
+            async with self._turn:  # one a turn of the scheduler: a burst is in nobody's way
+                parcel, paid = self._open(sealed)
         except PeerError:
             self._counters.add("refused_form")
             return ParcelAnswer(0, "form", ())
@@ -129,22 +132,32 @@ class Leasing:
         self._tracer.observe("parcel", size=len(sealed), children=len(parcel.onward))
         below = tuple(onward.relay for onward in parcel.onward)
         try:
-            await self._carry_out(parcel, previous)
+            with self._passing.reserve(parcel, previous) as passage:
+                await self._carry_out(parcel, previous, paid)
+                self._counters.add("parcels_opened")
+                return ParcelAnswer(0, None, await passage.run())
         except PeerError:
             self._counters.add("refused_form")
             return ParcelAnswer(0, "form", below)
         except Refusal as refusal:
             return self._refused(refusal, below)
-        self._counters.add("parcels_opened")
-        return ParcelAnswer(0, None, await self._pass_all_on(parcel))
 
-    def _open(self, sealed: bytes) -> Parcel:
+    def _open(self, sealed: bytes) -> tuple[Parcel, bool]:
+        """Return a parcel that is seen for the first time, and whether the stamp inside holds."""
         epoch = self._rosters.calendar.epoch(self._env.now())
         network = self._rosters.network.id
         parcel = open_parcel(sealed, self._parcel_key, network, self._relay, epoch)
-        name, last = self._seen.note(sealed, epoch)
+        paid = self._is_paid(parcel, epoch)
+        name, last = self._seen.note(sealed, epoch, paid)
         self._store.write_soon(Change(_PARCEL, name, last.to_bytes(8, "big")))
-        return parcel
+        return parcel, paid
+
+    def _is_paid(self, parcel: Parcel, epoch: int) -> bool:
+        """Tell whether the stamp inside holds, at the least that whoever made it was asked for."""
+        asked = price(parcel.instruction, self._rosters.least_price(self._relay))
+        if parcel.stamp is None or not asked:
+            return False
+        return self._stamps.spend(parcel.stamp, instructed(parcel.instruction), epoch, asked)
 
     def _refused(self, refusal: Refusal, below: tuple[RelayId, ...]) -> ParcelAnswer:
         counter = f"refused_{refusal.reason}" if refusal.reason in ("day", "quota") else "refused_other"
@@ -154,16 +167,16 @@ class Leasing:
             reason = refusal.reason  # type: ignore[assignment]
         return ParcelAnswer(0, reason, below)
 
-    async def _carry_out(self, parcel: Parcel, previous: bytes) -> None:
+    async def _carry_out(self, parcel: Parcel, previous: bytes, paid: bool) -> None:
         instruction = parcel.instruction
         if isinstance(instruction, Withdraw):
-            lease_id, day = self.book.withdraw(instruction, self._env.now())
+            lease_id, day = self.book.withdraw(instruction, self._env.now(), paid)
             self._tracer.observe("withdrawn", lease=lease_id)
             await self._store.write(
                 Change(_LEASE, lease_id, None), Change(_TOMBSTONE, lease_id, day.to_bytes(8, "big"))
             )
             return
-        lease = self.book.install(instruction, self._env.now())
+        lease = self.book.install(instruction, self._env.now(), paid)
         stored = _StoredLease(
             lease.day, lease.hop, lease.address, lease.elements, lease.mark, lease.bypass, lease.before
         )
@@ -181,21 +194,3 @@ class Leasing:
         )
         for onward in parcel.onward:
             self._tracer.observe("passed", lease=lease.id, next=onward.relay)
-
-    async def _pass_all_on(self, parcel: Parcel) -> tuple[RelayId, ...]:
-        missing: list[RelayId] = []
-
-        async def pass_on(onward: Onward) -> None:
-            try:
-                answer = await self._pass_on(relay_hop(onward.relay), onward.sealed, parcel.patience)
-            except HushcastError:
-                missing.append(onward.relay)
-                return
-            if answer.refused is not None:
-                missing.append(onward.relay)
-            missing.extend(answer.missing)
-
-        async with trio.open_nursery() as nursery:
-            for onward in parcel.onward:
-                nursery.start_soon(pass_on, onward)
-        return tuple(dict.fromkeys(missing))[:MAX_RELAYS]  # a hostile child may claim any number

@@ -41,7 +41,7 @@ class Peer:
         self.passed_over = 0  # messages that went to the spool alone
         self.refilling = False
         self.sessions: list[Session] = []
-        self.dialling = False
+        self.dialling: trio.CancelScope | None = None
         self.backoff: Backoff | None = None  # since it was not reached, or took nothing of what it was sent
         self.requests = 0  # tasks that wait for a session
         self.waiting_since: float | None = None  # seconds; the last acknowledgement while something waits
@@ -76,6 +76,17 @@ class Peer:
         if self._stirred is None:
             self._stirred = trio.Event()
         await self._stirred.wait()
+
+    def give_up(self) -> None:
+        """Stop dialling if nothing waits for a link any more."""
+        if self.dialling is not None and not self.wanted():
+            self.dialling.cancel()
+
+    def leave_to_spool(self) -> None:
+        """Forget what is queued: all of it is in the spool, from where it is read back in order."""
+        self.queue.clear()
+        self.queued = 0
+        self.behind = True
 
     def newest(self) -> Session:
         """Return the link to send on."""

@@ -14,7 +14,7 @@ from hushcast_node.connector import Connector, OverlayChannel
 from hushcast_node.detours import Detours
 from hushcast_node.dials import Dials
 from hushcast_node.peer import Peer
-from hushcast_node.session import MAX_REQUESTS, Session
+from hushcast_node.session import Session
 from hushcast_node.spool import Spool, Spooled
 from hushcast_protocol.addresses import Address
 from hushcast_protocol.errors import DecodeError, PeerError
@@ -154,6 +154,7 @@ class Peers:
             yield peer
         finally:
             peer.requests -= 1
+            peer.give_up()
             self._drop_if_unused(peer)
 
     def serve(self, channel: OverlayChannel) -> Awaitable[None]:
@@ -193,10 +194,7 @@ class Peers:
             elif isinstance(frame, Ping):
                 session.acknowledge(0)
             elif isinstance(frame, ParcelFrame):
-                if session.answering >= MAX_REQUESTS:
-                    raise DecodeError("a peer hands in more parcels at once than any tree needs")
-                session.answering += 1
-                self._spawn(self._answer, peer, session, frame)
+                self._spawn(self._answer, peer, session, frame, session.begin_parcel())
             elif isinstance(frame, ParcelAnswer):
                 session.answered(frame)
             elif not isinstance(frame, Forward):
@@ -220,12 +218,15 @@ class Peers:
             peer.waiting_since = self._env.now() if waits else None
         self._advance(peer)
 
-    async def _answer(self, peer: Peer, session: Session, frame: ParcelFrame) -> None:
+    async def _answer(
+        self, peer: Peer, session: Session, frame: ParcelFrame, scope: trio.CancelScope
+    ) -> None:
         try:
-            answer = await self._handlers.take_parcel(frame.sealed, key_of(peer.hop))
+            with scope:
+                answer = await self._handlers.take_parcel(frame.sealed, key_of(peer.hop))
+                session.post(ParcelAnswer(frame.number, answer.refused, answer.missing))
         finally:
-            session.answering -= 1
-        session.post(ParcelAnswer(frame.number, answer.refused, answer.missing))
+            session.end_parcel(scope)
 
     def _end(self, peer: Peer, session: Session) -> None:
         peer.sessions.remove(session)
@@ -235,16 +236,10 @@ class Peers:
             peer.backoff = self._backoff()
         if session.unacknowledged:
             session.unacknowledged.clear()
-            self._leave_to_spool(peer)
+            peer.leave_to_spool()
         self._note_away(peer)
         self._advance(peer)
         self._drop_if_unused(peer)
-
-    def _leave_to_spool(self, peer: Peer) -> None:
-        """Forget what is queued: all of it is in the spool, from where it is read back in order."""
-        peer.queue.clear()
-        peer.queued = 0
-        peer.behind = True
 
     def _note_away(self, peer: Peer) -> None:
         """See whether a peer has been silent for so long that its messages must go around it."""
@@ -252,7 +247,7 @@ class Peers:
             peer.away = True
             self._away.add(peer.hop)
             self._counters.add("next_hops_away")
-            self._leave_to_spool(peer)
+            peer.leave_to_spool()
 
     def _until_away(self, peer: Peer) -> float:
         """Return the seconds of silence after which messages for a peer go around it, if they ever do."""
@@ -320,8 +315,8 @@ class Peers:
         if peer.sessions:
             self._send(peer, peer.newest())
         elif peer.wanted() and not peer.dialling:
-            peer.dialling = True
-            self._spawn(self._dial, peer)
+            peer.dialling = trio.CancelScope()
+            self._spawn(self._dial, peer, peer.dialling)
         if peer.away:
             if peer.behind and not peer.diverting and self._detours is not None:
                 peer.diverting = True
@@ -360,32 +355,37 @@ class Peers:
         self._advance(peer)
         self._drop_if_unused(peer)
 
-    async def _dial(self, peer: Peer) -> None:
+    async def _dial(self, peer: Peer, scope: trio.CancelScope) -> None:
         try:
-            while True:
-                if peer.backoff is not None:
-                    await self._pause(peer, peer.backoff)
-                try:
-                    async with self._dials.turn(peer.hop):
-                        if not peer.wanted() or peer.sessions:
-                            break
-                        channel = await self._open(peer.hop)
-                except (TransportError, PeerError) as error:
-                    self._dials.failed(peer.hop)
-                    log.debug("a next hop was not reached", reason=str(error))
-                    peer.backoff = peer.backoff or self._backoff()
-                    self._handlers.note_unreached(peer.hop)
-                    self._forget_expired(peer)
-                    self._note_away(peer)
-                    self._advance(peer)
-                    continue
-                self._spawn(self._take_part, peer, channel)
-                await peer.connected()
+            with scope:
+                await self._dial_while_wanted(peer)
         finally:
-            peer.dialling = False
+            peer.dialling = None
             if not peer.sessions:
                 peer.backoff = None  # nobody wants it any more; who wants it next tries at once
+        self._advance(peer)  # it may be wanted again since it was given up
         self._drop_if_unused(peer)
+
+    async def _dial_while_wanted(self, peer: Peer) -> None:
+        while True:
+            if peer.backoff is not None:
+                await self._pause(peer, peer.backoff)
+            try:
+                async with self._dials.turn(peer.hop):
+                    if not peer.wanted() or peer.sessions:
+                        return
+                    channel = await self._open(peer.hop)
+            except (TransportError, PeerError) as error:
+                self._dials.failed(peer.hop)
+                log.debug("a next hop was not reached", reason=str(error))
+                peer.backoff = peer.backoff or self._backoff()
+                self._handlers.note_unreached(peer.hop)
+                self._forget_expired(peer)
+                self._note_away(peer)
+                self._advance(peer)
+                continue
+            self._spawn(self._take_part, peer, channel)
+            await peer.connected()
 
     async def _pause(self, peer: Peer, backoff: Backoff) -> None:
         pause = max(0.0, min(backoff.next(), self._until_away(peer)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import trio
 
@@ -18,7 +19,7 @@ from hushcast_node.rosters import RosterKeeper
 from hushcast_node.spool import Spool
 from hushcast_node.tracing import Tracer
 from hushcast_protocol.addresses import Address
-from hushcast_protocol.errors import AuthenticationError, DecodeError
+from hushcast_protocol.errors import AuthenticationError, DecodeError, PeerError
 from hushcast_protocol.forwarding import Decision, Outcome, RecentIds, Router, Send
 from hushcast_protocol.frames import Drop, OverlayFrame, ParcelAnswer, ParcelFrame, Receipt
 from hushcast_protocol.hops import Hop, is_mailbox, key_of
@@ -94,7 +95,7 @@ class Relay:
         self._flows = Flows(env)
         self.kept_links = KeptLinks(self.leasing, self.peers, env, nursery)
         self._intakes = 0
-        self.intake = Intake(self.id, rosters, env)
+        self.intake = Intake(self.id, rosters, env, self.leasing.fullness)
 
     async def load(self) -> None:
         """Read back leases, and take up the messages that a restart interrupted."""
@@ -179,7 +180,11 @@ class Relay:
 
     async def _serve_anonymous(self, channel: OverlayChannel) -> None:
         frame = await channel.one(ANONYMOUS_TIMEOUT)
-        await channel.send(await self._answer_anonymous(frame))
+        if isinstance(frame, ParcelFrame):
+            answer = await _while_open(channel, self._answer_anonymous, frame)
+        else:
+            answer = await self._answer_anonymous(frame)
+        await channel.send(answer)
         await channel.finish()
 
     async def _answer_anonymous(self, frame: OverlayFrame) -> Wire:
@@ -279,6 +284,26 @@ class Relay:
 
     def _open_days(self) -> range:
         return self._calendar.open_days(self._env.now())
+
+
+async def _while_open(
+    channel: OverlayChannel, answer: Callable[[OverlayFrame], Awaitable[Wire]], frame: OverlayFrame
+) -> Wire:
+    """Return an answer; raise `TransportError` as soon as nobody waits for it any more."""
+    answers: list[Wire] = []
+    async with trio.open_nursery() as nursery:
+
+        async def watch() -> None:
+            with suppress(PeerError, TransportError):
+                await channel.receive()
+            nursery.cancel_scope.cancel()  # closed, or somebody who says more than the one thing to be said
+
+        nursery.start_soon(watch)
+        answers.append(await answer(frame))
+        nursery.cancel_scope.cancel()
+    if not answers:
+        raise TransportError("the other end left before its parcel was carried out")
+    return answers[0]
 
 
 _COUNTED = {

@@ -78,9 +78,16 @@ class RosterKeeper:
 
     def least_difficulty(self, relay: RelayId) -> int:
         """Return the lowest difficulty (bits) that whoever holds the last roster or a later one knows of."""
+        return min(self._difficulties(relay), default=0)
+
+    def least_price(self, relay: RelayId) -> int:
+        """Return the lowest difficulty (bits) but 0 that these know of; 0 if a relay asked for nothing."""
+        return min((bits for bits in self._difficulties(relay) if bits), default=0)
+
+    def _difficulties(self, relay: RelayId) -> list[int]:
         epoch = self.calendar.epoch(self._env.now())
         known = [held for held in self._held if held.epoch >= epoch - 1] or self._held[-1:]
-        return min((held.relays[relay].difficulty for held in known if relay in held.relays), default=0)
+        return [held.relays[relay].difficulty for held in known if relay in held.relays]
 
     def view(self) -> View | None:
         """Return what this daemon, as a relay, tells its peers to hold."""

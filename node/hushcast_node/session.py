@@ -8,6 +8,7 @@ import trio
 
 from hushcast_node.connector import OverlayChannel
 from hushcast_node.spool import Spooled
+from hushcast_protocol.errors import DecodeError
 from hushcast_protocol.frames import MAX_UNROUTED, Ack, Forward, ParcelAnswer, ParcelFrame, Ping
 from hushcast_protocol.wire import Wire
 from hushcast_runtime.transports.base import TransportError
@@ -41,11 +42,11 @@ class Session:
         "_heard",
         "_in_flight",
         "_outbox",
+        "_parcels",
         "_received",
         "_requests",
         "_spawn",
         "_unrouted",
-        "answering",
         "channel",
         "scope",
         "unacknowledged",
@@ -56,7 +57,7 @@ class Session:
         self.scope = trio.CancelScope()
         """Cancelled to end the session; its deadline moves with every frame of the peer's."""
         self.unacknowledged: list[Spooled] = []
-        self.answering = 0  # parcels of the peer's that are being carried out
+        self._parcels: set[trio.CancelScope] | None = None  # of the peer's that are being carried out
         self._spawn = spawn
         self._in_flight = 0
         self._acknowledged = 0
@@ -150,6 +151,24 @@ class Session:
             if not self._answers:
                 self._answers.clear()  # an emptied dict keeps its room
 
+    def begin_parcel(self) -> trio.CancelScope:
+        """Return the scope in which to carry out a parcel of the peer's; it ends with the link.
+
+        Raises `DecodeError` if there are too many.
+        """
+        self._parcels = self._parcels or set()
+        if len(self._parcels) >= MAX_REQUESTS:
+            raise DecodeError("a peer hands in more parcels at once than any tree needs")
+        scope = trio.CancelScope()
+        self._parcels.add(scope)
+        return scope
+
+    def end_parcel(self, scope: trio.CancelScope) -> None:
+        """Note that a parcel of the peer's was carried out, or given up."""
+        if self._parcels is not None:
+            self._parcels.discard(scope)
+            self._parcels = self._parcels or None  # an emptied set keeps its room
+
     def answered(self, answer: ParcelAnswer) -> None:
         """Take the peer's answer to a parcel."""
         if (awaited := self._answers.get(answer.number)) is not None:
@@ -161,6 +180,8 @@ class Session:
         self.scope.cancel()
         for awaited in self._answers.values():
             awaited.over.set()
+        for parcel in self._parcels or ():
+            parcel.cancel()
 
     def _flush_soon(self) -> None:
         if not self._flushing:

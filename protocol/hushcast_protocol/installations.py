@@ -19,10 +19,11 @@ from hushcast_protocol.leases import (
     lease_mark,
     lease_word,
 )
-from hushcast_protocol.parcels import MAX_PATIENCE, Onward, Parcel, seal_parcel
+from hushcast_protocol.parcels import MAX_PATIENCE, Onward, Parcel, instructed, price, seal_parcel
 from hushcast_protocol.profile import Profile
 from hushcast_protocol.roster import Roster
 from hushcast_protocol.secrets import LeaseSecret, Randomness, Seed
+from hushcast_protocol.stamps import Stamp, mint
 from hushcast_protocol.tokens import ORIGIN, element
 from hushcast_protocol.tree import Tree
 from hushcast_protocol.wire import RelayId
@@ -98,7 +99,8 @@ def seal_down(
 ) -> dict[RelayId, bytes]:
     """Seal one instruction a relay layer by layer down the tree; return the parcels of the top relays.
 
-    All relays of the tree have an instruction and stand in the roster.
+    All relays of the tree have an instruction and stand in the roster. Those that ask for stamps get one
+    each, usually by 2^16 tries a relay or less (`stamps.inside`): call it from a worker thread.
     """
     sealed: dict[RelayId, bytes] = {}
     levels: dict[RelayId, int] = {}
@@ -108,9 +110,18 @@ def seal_down(
         levels[relay] = 1 + max([levels[child] for child in below]) if below else 0
         onward = tuple([Onward(child, sealed.pop(child)) for child in below])
         patience = min(levels[relay] * PATIENCE_A_LEVEL, MAX_PATIENCE)
-        parcel = Parcel(network, relay, epoch, instructions[relay], patience, onward)
-        sealed[relay] = seal_parcel(parcel, roster.relays[relay].parcel_key, randomness)
+        listed, instruction = roster.relays[relay], instructions[relay]
+        stamp = _stamp(relay, instruction, listed.difficulty, epoch, randomness)
+        parcel = Parcel(network, relay, epoch, instruction, patience, onward, stamp)
+        sealed[relay] = seal_parcel(parcel, listed.parcel_key, randomness)
     return sealed
+
+
+def _stamp(
+    relay: RelayId, instruction: Instruction, difficulty: int, epoch: int, randomness: Randomness
+) -> Stamp | None:
+    bits = price(instruction, difficulty)
+    return mint(relay, epoch, instructed(instruction), bits, randomness) if bits else None
 
 
 def _leaves_first(tree: Tree) -> list[RelayId]:

@@ -17,11 +17,13 @@ from hushcast_protocol.hops import Hop, mailbox_hop, relay_hop
 from hushcast_protocol.routing import RoutingTable
 from hushcast_protocol.secrets import LeaseSecret, Seed
 from hushcast_protocol.signatures import Purpose, Signed, check, sign
+from hushcast_protocol.stamps import NEEDED_FROM
 from hushcast_protocol.wire import Bytes16, Counter, PublicKey, RelayId, Wire, decoder
 
 MAX_LEASES = 20_000  # held by one relay: 10,000 subscriptions on two days; some 40 MB
-MAX_ELEMENTS = 1024  # in one lease: a next hop's filter (`bloom.CAPACITY`) takes two of the largest
-MAX_ELEMENTS_HELD = 640_000  # in all leases together; 620 MB if each has a next hop of its own
+MAX_ELEMENTS = 1024  # in one lease: a filter (`bloom.CAPACITY`) takes two of the largest
+ELEMENTS_A_LEASE = 32  # of the usual size; a larger lease is worth several, and its stamp costs as much more
+MAX_ELEMENTS_HELD = ELEMENTS_A_LEASE * MAX_LEASES  # in all together; 620 MB if each has its own next hop
 MAX_TOMBSTONES = 20_000  # of words never heard of; together with leases held and withdrawn 40,000
 MAX_CONSENT = 256  # bytes; a consent has about 200
 assert MAX_ELEMENTS <= CAPACITY
@@ -97,6 +99,11 @@ def bypass_token(secret: LeaseSecret) -> bytes:
     return digest(Domain.BYPASS, key=secret.reveal(), size=LABEL)
 
 
+def units(elements: int) -> int:
+    """Return how many leases of the usual size a lease with so many elements is worth of room (1 to 32)."""
+    return max(1, -(-elements // ELEMENTS_A_LEASE))
+
+
 def give_consent(mailbox: Seed, address: Address, relay: RelayId, lease: bytes, day: int) -> Signed:
     """Sign a mailbox's consent with its own key."""
     return sign(mailbox, Purpose.CONSENT, Consent(mailbox.public(), address, relay, lease, day))
@@ -130,6 +137,10 @@ class Lease:
     before: Hop | None = None  # the next hop that it had until it was installed anew
 
 
+_Moved = tuple[int, Hop, bytes]
+"""Day, next hop of before and mark of leases that have another now."""
+
+
 class LeaseBook:
     """The leases of one relay and, kept in step with them, its routing table for each day."""
 
@@ -139,8 +150,10 @@ class LeaseBook:
         self._filter_key = filter_key
         self._leases: dict[bytes, Lease] = {}
         self._by_hop: dict[Hop, dict[bytes, Lease]] = {}
+        self._moved: dict[_Moved, dict[Hop, int]] = {}
         self._tombstones: dict[bytes, int] = {}
         self._tables: dict[int, RoutingTable] = {}
+        self._places: dict[bytes, int] = {}
         self._elements = 0
 
     def __len__(self) -> int:
@@ -162,8 +175,15 @@ class LeaseBook:
         """Return the routing table of a day, if anything is installed for it."""
         return self._tables.get(day)
 
-    def install(self, install: Install, now: float) -> Lease:
-        """Take a lease; return it.
+    def fullness(self) -> float:
+        """Return which share (0 to 1) is taken of what is scarcest: leases, elements or tombstones."""
+        held, all_held = len(self._leases), len(self._leases) + len(self._tombstones)
+        return max(
+            held / MAX_LEASES, self._elements / MAX_ELEMENTS_HELD, all_held / (MAX_LEASES + MAX_TOMBSTONES)
+        )
+
+    def install(self, install: Install, now: float, paid: bool = False) -> Lease:
+        """Take a lease, `paid` if a stamp for it holds; return it.
 
         The same lease installed anew replaces what was there: so an instruction may be repeated, and a tree
         may grow. Raises `Refusal` ("day", "quota", "withdrawn") or a `PeerError`.
@@ -190,13 +210,13 @@ class LeaseBook:
         )
         if held == lease:
             return held
-        if not self._has_room(held, lease):
+        if not self._has_room(held, lease, paid):
             raise Refusal("quota")
         self._replace(held, lease)
         return lease
 
-    def withdraw(self, withdraw: Withdraw, now: float) -> tuple[bytes, int]:
-        """Forget a lease; return its id and the day with which its tombstone lapses.
+    def withdraw(self, withdraw: Withdraw, now: float, paid: bool = False) -> tuple[bytes, int]:
+        """Forget a lease, `paid` if a stamp holds; return its id and the day with which its tombstone lapses.
 
         A lease never seen leaves a tombstone, too: its install may be on its way. Raises `Refusal` ("quota").
         """
@@ -204,7 +224,7 @@ class LeaseBook:
         held = self._leases.get(lease)
         if held is not None:
             self._drop(held)
-        elif lease not in self._tombstones and len(self._tombstones) >= MAX_TOMBSTONES:
+        elif lease not in self._tombstones and len(self._tombstones) >= MAX_TOMBSTONES * _share(paid):
             raise Refusal("quota")
         day = held.day if held is not None else self._calendar.day(now) + 1
         self._tombstones[lease] = day
@@ -247,21 +267,25 @@ class LeaseBook:
     def moved(self, day: int, hop: Hop, trunk: bytes) -> list[Hop]:
         """Return where leases send messages with this trunk that sent them to `hop` before."""
         mark = lease_mark(trunk, self._relay)
-        held = (lease for lease in self._leases.values() if lease.before == hop)
-        return list(dict.fromkeys(lease.hop for lease in held if lease.day == day and lease.mark == mark))
+        return list(self._moved.get((day, hop, mark), ()))
 
     def prune(self, lease: Lease) -> None:
         """Drop a lease whose next hop knows nothing of it; it may be installed again."""
         if self._leases.get(lease.id) is lease:
             self._drop(lease)
 
-    def _has_room(self, held: Lease | None, lease: Lease) -> bool:
-        more = len(lease.elements) - (len(held.elements) if held is not None else 0)
-        if self._elements + more > MAX_ELEMENTS_HELD:
+    def _has_room(self, held: Lease | None, lease: Lease, paid: bool) -> bool:
+        before = len(held.elements) if held is not None else 0
+        if held is not None and units(len(lease.elements)) <= units(before):
+            paid = True  # a tree that grows by a child takes no room that it had not paid for
+        share = _share(paid)
+        if self._elements + len(lease.elements) - before > MAX_ELEMENTS_HELD * share:
             return False
+        if held is not None:
+            return True
         # A lease held can always be withdrawn, so it needs room for its tombstone from the beginning.
         both = len(self._leases) + len(self._tombstones)
-        return held is not None or (len(self._leases) < MAX_LEASES and both < MAX_LEASES + MAX_TOMBSTONES)
+        return len(self._leases) < MAX_LEASES * share and both < (MAX_LEASES + MAX_TOMBSTONES) * share
 
     def _replace(self, held: Lease | None, lease: Lease) -> None:
         if held is not None:
@@ -275,19 +299,36 @@ class LeaseBook:
 
     def _put(self, lease: Lease) -> None:
         table = self._tables.setdefault(lease.day, RoutingTable(self._filter_key))
-        table.add(lease.hop, lease.elements)
+        self._places[lease.id] = table.add(lease.hop, lease.elements)
         self._leases[lease.id] = lease
         self._by_hop.setdefault(lease.hop, {})[lease.id] = lease
+        if lease.before is not None:
+            hops = self._moved.setdefault((lease.day, lease.before, lease.mark), {})
+            hops[lease.hop] = hops.get(lease.hop, 0) + 1
         self._elements += len(lease.elements)
 
     def _drop(self, lease: Lease) -> None:
-        self._tables[lease.day].remove(lease.hop, lease.elements)
+        self._tables[lease.day].remove(self._places[lease.id], lease.elements)
         self._forget(lease)
 
     def _forget(self, lease: Lease) -> None:
-        del self._leases[lease.id]
+        del self._leases[lease.id], self._places[lease.id]
         self._elements -= len(lease.elements)
         beside = self._by_hop[lease.hop]
         del beside[lease.id]  # by id: a next hop may have thousands
         if not beside:
             del self._by_hop[lease.hop]
+        if lease.before is not None:
+            self._forget_moved((lease.day, lease.before, lease.mark), lease.hop)
+
+    def _forget_moved(self, moved: _Moved, hop: Hop) -> None:
+        hops = self._moved[moved]
+        hops[hop] -= 1
+        if not hops[hop]:
+            del hops[hop]
+        if not hops:
+            del self._moved[moved]
+
+
+def _share(paid: bool) -> float:
+    return 1.0 if paid else NEEDED_FROM

@@ -15,16 +15,17 @@ from nacl.bindings import (
 from nacl.exceptions import CryptoError
 from nacl.public import SealedBox
 
-from hushcast_protocol.errors import AuthenticationError, Refusal
+from hushcast_protocol.errors import AuthenticationError, DecodeError, Refusal
 from hushcast_protocol.hashes import Domain, digest
-from hushcast_protocol.leases import Instruction
+from hushcast_protocol.leases import Install, Instruction, units
 from hushcast_protocol.secrets import ParcelKey, Randomness
+from hushcast_protocol.stamps import NEEDED_FROM, Stamp, inside
 from hushcast_protocol.wire import Bytes32, Counter, RelayId, Wire, decoder, encode
 
 MAX_PARCEL = 512 * 1024  # bytes; the top parcel of 10,000 relays at depth 3 has about 250 KiB
 MAX_FANOUT = 256  # parcels that one relay passes on; 100 are needed for 10,000 relays at depth 2
-MAX_PARCELS_REMEMBERED = 50_000  # within three epochs; 3 MB
-MAX_PATIENCE = 300  # seconds
+MAX_PARCELS_REMEMBERED = 50_000  # within three epochs; 3 MB; half of them without a stamp inside
+MAX_PATIENCE = 100  # seconds; 20 for each level below the top of the deepest tree
 NEAR = 1  # epochs that a parcel may be early or late
 
 _NONCE = 24
@@ -46,9 +47,21 @@ class Parcel(Wire, frozen=True, tag="parcel/1"):
     instruction: Instruction
     patience: Annotated[int, msgspec.Meta(ge=0, le=MAX_PATIENCE)]  # seconds to await answers from below
     onward: Annotated[tuple[Onward, ...], msgspec.Meta(max_length=MAX_FANOUT)]
+    stamp: Stamp | None = None  # for the room that the instruction takes; needed when that is short
 
 
 _decode_parcel: Callable[[bytes], Parcel] = decoder(Parcel, "parcel", MAX_PARCEL)
+
+
+def instructed(instruction: Instruction) -> bytes:
+    """Return the digest (32 bytes) of an instruction, which the stamp inside its parcel is bound to."""
+    return digest(Domain.STAMP, b"instruction", encode(instruction))
+
+
+def price(instruction: Instruction, difficulty: int) -> int:
+    """Return the bits of the stamp for an instruction at a relay that advertises a difficulty (bits)."""
+    worth = units(len(instruction.elements)) if isinstance(instruction, Install) else 1
+    return inside(difficulty, worth)
 
 
 def seal_parcel(parcel: Parcel, parcel_key: bytes, randomness: Randomness) -> bytes:
@@ -77,6 +90,9 @@ def open_parcel(sealed: bytes, key: ParcelKey, network: bytes, relay: RelayId, e
     parcel = _decode_parcel(plain)
     if parcel.network != network or parcel.relay != relay:
         raise AuthenticationError("a parcel is meant for another relay or network")
+    below = {onward.relay for onward in parcel.onward}
+    if len(below) < len(parcel.onward) or relay in below:
+        raise DecodeError("a parcel passes on to a relay twice, or to the one that opens it")
     if abs(parcel.epoch - epoch) > NEAR:
         raise Refusal("day")
     return parcel
@@ -92,17 +108,23 @@ class ParcelMemory:
         """Return how many parcels are remembered."""
         return len(self._seen)
 
-    def note(self, sealed: bytes, epoch: int) -> tuple[bytes, int]:
+    def fullness(self) -> float:
+        """Return which share (0 to 1) of the room for digests is taken."""
+        return len(self._seen) / MAX_PARCELS_REMEMBERED
+
+    def note(self, sealed: bytes, epoch: int, paid: bool) -> tuple[bytes, int]:
         """Remember a parcel until no relay takes it any more; return the digest and its last epoch.
 
-        Raises `AuthenticationError` if it was seen before, `Refusal` ("quota") if too many came lately.
+        It is `paid` for if the stamp inside holds; others may fill `NEEDED_FROM` of the room. Raises
+        `AuthenticationError` if it was seen before, `Refusal` ("quota") if too many came lately.
         """
         name = digest(Domain.PARCEL, sealed)
         if name in self._seen:
             raise AuthenticationError("a parcel was seen before")
-        if len(self._seen) >= MAX_PARCELS_REMEMBERED:
+        most = MAX_PARCELS_REMEMBERED * (1.0 if paid else NEEDED_FROM)
+        if len(self._seen) >= most:
             self.forget(epoch)
-        if len(self._seen) >= MAX_PARCELS_REMEMBERED:
+        if len(self._seen) >= most:
             raise Refusal("quota")
         last = epoch + 2 * NEAR
         self._seen[name] = last

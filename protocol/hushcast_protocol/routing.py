@@ -1,7 +1,8 @@
-"""The routing table: for each next hop a Bloom filter of route elements, all asked at once.
+"""The routing table: for each next hop Bloom filters of route elements, all asked at once.
 
-The filters stand side by side as rows, one Python int for each bit position with one bit for each next hop,
-so that one look-up hashes once and intersects `HASHES` ints, however many next hops there are.
+The filters stand side by side as rows, one Python int for each bit position with one bit for each filter,
+so that one look-up hashes once and intersects `HASHES` ints, however many there are. A next hop has one, and
+gets another when what is installed towards it does not fit: so nobody fills the place of others.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from hushcast_protocol.hops import Hop
 
 
 class _Column:
-    """One next hop's place in the rows."""
+    """One filter's place in the rows."""
 
     __slots__ = ("bit", "elements", "hop")
 
@@ -25,7 +26,7 @@ class _Column:
 
 
 class RoutingTable:
-    """Bloom filters by next hop, with removal: how often a bit was set again is counted beside the rows.
+    """Bloom filters of next hops, with removal: how often a bit was set again is counted beside the rows.
 
     `key` (16 to 64 bytes) is the relay's own secret for `bloom.positions`.
     """
@@ -34,7 +35,7 @@ class RoutingTable:
         self._key = key
         self._rows: dict[int, int] = {}
         self._again: dict[tuple[int, int], int] = {}  # by bit and position; most are set once
-        self._columns: dict[Hop, _Column] = {}
+        self._columns: dict[Hop, list[_Column]] = {}
         self._by_bit: list[_Column | None] = []
         self._free: list[int] = []
 
@@ -43,18 +44,15 @@ class RoutingTable:
         return len(self._columns)
 
     def elements(self, hop: Hop) -> int:
-        """Return how many elements the filter of `hop` holds, repeats counted."""
-        column = self._columns.get(hop)
-        return column.elements if column else 0
+        """Return how many elements the filters of `hop` hold, repeats counted."""
+        return sum(column.elements for column in self._columns.get(hop, ()))
 
-    def add(self, hop: Hop, elements: Iterable[bytes]) -> None:
-        """Put elements into the filter of `hop`; all or, if it would pass `CAPACITY`, none (`Refusal`)."""
+    def add(self, hop: Hop, elements: Iterable[bytes]) -> int:
+        """Put elements (1 to `CAPACITY`, else `Refusal`) into one filter of `hop`; return its place."""
         batch = list(elements)
-        if self.elements(hop) + len(batch) > CAPACITY:
+        if not 0 < len(batch) <= CAPACITY:
             raise Refusal("quota")
-        if not batch:
-            return
-        column = self._columns.get(hop) or self._open(hop)
+        column = self._with_room(hop, len(batch))
         column.elements += len(batch)
         bit, rows = 1 << column.bit, self._rows
         for element in batch:
@@ -67,10 +65,12 @@ class RoutingTable:
                     self._again[again] = self._again.get(again, 0) + 1
                 else:
                     rows[position] = row | bit
+        return column.bit
 
-    def remove(self, hop: Hop, elements: Iterable[bytes]) -> None:
-        """Take elements that were added out of the filter of `hop`; an empty filter disappears."""
-        column = self._columns[hop]
+    def remove(self, place: int, elements: Iterable[bytes]) -> None:
+        """Take elements out of the filter at the place to which they were added; an empty one disappears."""
+        column = self._by_bit[place]
+        assert column is not None
         bit, rows = 1 << column.bit, self._rows
         for element in elements:
             column.elements -= 1
@@ -85,12 +85,15 @@ class RoutingTable:
                 else:
                     del rows[position]
         if not column.elements:
-            del self._columns[hop]
+            beside = self._columns[column.hop]
+            beside.remove(column)
+            if not beside:
+                del self._columns[column.hop]
             self._by_bit[column.bit] = None
             self._free.append(column.bit)
 
     def lookup(self, element: bytes) -> list[Hop]:
-        """Return the next hops whose filter holds `element`: all that do, and by chance one that does not."""
+        """Return the next hops with a filter that holds `element`: all, and by chance one that does not."""
         found, rows = -1, self._rows
         for position in positions(element, self._key):
             row = rows.get(position)
@@ -104,7 +107,14 @@ class RoutingTable:
             if column is not None:
                 hops.append(column.hop)
             found ^= lowest
-        return hops
+        return hops if len(hops) < 2 else list(dict.fromkeys(hops))
+
+    def _with_room(self, hop: Hop, elements: int) -> _Column:
+        # Few: a new one comes only when each of them holds more than `CAPACITY` less the largest batch.
+        for column in self._columns.get(hop, ()):
+            if column.elements + elements <= CAPACITY:
+                return column
+        return self._open(hop)
 
     def _open(self, hop: Hop) -> _Column:
         if self._free:
@@ -112,5 +122,6 @@ class RoutingTable:
         else:
             bit = len(self._by_bit)
             self._by_bit.append(None)
-        column = self._columns[hop] = self._by_bit[bit] = _Column(hop, bit)
+        column = self._by_bit[bit] = _Column(hop, bit)
+        self._columns.setdefault(hop, []).append(column)
         return column

@@ -3,6 +3,9 @@
 A stamp is found by trying: the hash of what it is bound to, and of a number, must begin with as many zero
 bits as the relay's difficulty says (Back, "Hashcash", 2002). It is bound to one relay, one epoch and what is
 handed in, and a relay takes it once. Without load the difficulty is 0, and nobody makes or checks stamps.
+
+What relays pass on for strangers comes without a stamp on it. But what is scarce at a relay is what it keeps
+for days, so a parcel has a stamp inside, which the relay asks for when that room gets short.
 """
 
 from __future__ import annotations
@@ -22,6 +25,10 @@ MAX_DIFFICULTY = 19  # bits; half a million tries: with two origins a publicatio
 FIRST_DIFFICULTY = 10  # bits; below, a stamp costs less than the connection that it comes over
 BITS_A_DOUBLING = 4  # with load: five times the capacity makes the highest difficulty
 FALL = 1  # bits an epoch that a difficulty falls: a flood that pauses finds the price still there
+
+MAX_INSIDE = 16  # bits of a stamp inside a parcel, for a lease of usual size: a subscription makes thousands
+NEEDED_FROM = 0.5  # of a relay's room taken: what is left is for those who paid
+PRICED_FROM = 0.25  # of it: who comes when half is taken, and needs a stamp, has been told
 
 CAPACITY = 20.0  # anonymous frames a second that a relay serves at ease, with its tor on one core
 LOAD_WINDOW = 60.0  # seconds over which load is averaged: a burst is not a flood
@@ -129,6 +136,25 @@ def next_difficulty(rate: float, last: int) -> int:
         asked = FIRST_DIFFICULTY + math.ceil(BITS_A_DOUBLING * math.log2(rate / CAPACITY))
     fallen = last - FALL if last > FIRST_DIFFICULTY else 0
     return min(MAX_DIFFICULTY, max(asked, fallen))
+
+
+def difficulty_of(fullness: float) -> int:
+    """Return the difficulty to advertise where this share (0 to 1) of the room that lasts is taken.
+
+    None below `PRICED_FROM`, then from `FIRST_DIFFICULTY` evenly up to `MAX_INSIDE` at `NEEDED_FROM`.
+    """
+    if fullness < PRICED_FROM:
+        return 0
+    risen = (fullness - PRICED_FROM) / (NEEDED_FROM - PRICED_FROM)
+    return FIRST_DIFFICULTY + int((MAX_INSIDE - FIRST_DIFFICULTY) * min(1.0, risen))
+
+
+def inside(difficulty: int, worth: int) -> int:
+    """Return the bits of the stamp inside a parcel for room worth so many leases (1 or more).
+
+    `difficulty` is what the relay advertises; 0 asks for none.
+    """
+    return min(difficulty, MAX_INSIDE) + (worth - 1).bit_length() if difficulty else 0
 
 
 def _work(relay: RelayId, epoch: int, content: bytes) -> hashlib.blake2b:

@@ -113,7 +113,7 @@ def _onion(data: bytes) -> object:
             continue
         try:
             parcel = parcels.open_parcel(layer, _SEALED_TO[relay], NETWORK.id, relay, EPOCH)
-            memory.note(layer, EPOCH)
+            memory.note(layer, EPOCH, True)
             examples.carry_out(examples.lease_book(relay), parcel.instruction, NOW)
         except (PeerError, Refusal):
             continue

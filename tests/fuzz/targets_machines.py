@@ -97,13 +97,16 @@ def _check_book(book: LeaseBook, held: dict[bytes, Lease]) -> None:
     for lease in held.values():
         table = book.table(lease.day)
         assert table is not None
-        assert table.elements(lease.hop) <= routing.CAPACITY
+        assert table.elements(lease.hop) == sum(
+            len(one.elements) for one in held.values() if (one.day, one.hop) == (lease.day, lease.hop)
+        )
         for one in lease.elements:
             assert lease.hop in table.lookup(one), "an element that is installed is not found"
     for day, table in book._tables.items():
         columns = {lease.hop for lease in held.values() if lease.day == day}
         assert set(table._columns) == columns, "a next hop without a lease, or a lease without a next hop"
         assert bool(table._rows) == bool(columns)
+        assert all(0 < column.elements <= routing.CAPACITY for column in table._by_bit if column is not None)
         assert len(table._by_bit) <= leases.MAX_LEASES + 1
 
 
@@ -118,7 +121,7 @@ def _move_book(script: Script, book: LeaseBook, held: dict[bytes, Lease], now: f
         return now
     instruction = _instruction(script, now, profile)
     try:
-        done = examples.carry_out(book, instruction, now)
+        done = examples.carry_out(book, instruction, now, script.number() % 2 == 0)
     except (PeerError, Refusal):
         return now
     if isinstance(done, Lease):
@@ -233,7 +236,7 @@ def _parcel_memory(data: bytes) -> None:
                 continue
             sealed = script.take(1)
             try:
-                memory.note(sealed, epoch)
+                memory.note(sealed, epoch, True)
             except Refusal:
                 assert len(memory) == 6
                 continue

@@ -108,12 +108,12 @@ def lease_book(relay: bytes, key: bytes = FILTER_KEY) -> leases.LeaseBook:
 
 
 def carry_out(
-    book: leases.LeaseBook, instruction: leases.Instruction, now: float = NOW
+    book: leases.LeaseBook, instruction: leases.Instruction, now: float = NOW, paid: bool = True
 ) -> leases.Lease | tuple[bytes, int]:
     """Do with an instruction what a daemon does."""
     if isinstance(instruction, leases.Withdraw):
-        return book.withdraw(instruction, now)
-    return book.install(instruction, now)
+        return book.withdraw(instruction, now, paid)
+    return book.install(instruction, now, paid)
 
 
 def parcel_to(
@@ -258,7 +258,12 @@ open_parcels = st.builds(
     epoch=st.just(EPOCH),
     instruction=instructions,
     patience=st.integers(0, parcels.MAX_PATIENCE),
-    onward=st.lists(st.builds(parcels.Onward, bytes32, st.binary(max_size=40)), max_size=3).map(tuple),
+    onward=st.lists(
+        st.builds(parcels.Onward, bytes32.filter(lambda relay: relay != relay_id(0)), st.binary(max_size=40)),
+        max_size=3,
+        unique_by=lambda onward: onward.relay,
+    ).map(tuple),
+    stamp=st.none() | made_stamps,
 )
 packed = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats() | st.text() | st.binary(),

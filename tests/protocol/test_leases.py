@@ -1,5 +1,6 @@
 """Leases: consent, replacement, withdrawal, tombstones, lapse, quotas, and the table in step."""
 
+import msgspec
 import pytest
 from core_examples import (
     BYPASS,
@@ -39,6 +40,7 @@ from hushcast_protocol.leases import (
     check_consent,
     give_consent,
     lease_id,
+    lease_mark,
     lease_word,
 )
 from hushcast_protocol.signatures import Purpose, Signed, sign
@@ -326,17 +328,87 @@ def test_a_full_book_takes_no_new_lease_but_replaces(monkeypatch):
     assert routes(held, 3) == [TO_OTHER]
 
 
-def test_a_full_filter_refuses_and_keeps_the_lease_replaced():
+def test_nobody_fills_a_next_hop_for_others():
+    """Two leases of the largest size fill its filter; another comes beside it."""
     held = book()
+    carry_out(held, to_relay(1))
     for number in range(CAPACITY // MAX_ELEMENTS):
         first = 10_000 * (number + 1)
         carry_out(held, to_relay(*range(first, first + MAX_ELEMENTS), word=bytes([number]) * 16))
-    carry_out(held, to_relay(1, hop=THIRD))
+    carry_out(held, to_relay(1, 2))
+    carry_out(held, to_relay(3, word=b"x" * 16))
+    assert [routes(held, number) for number in (1, 2, 3, 10_000, 20_000)] == [[TO_OTHER]] * 5
+    assert held.table(DAY).elements(TO_OTHER) == CAPACITY + 3
+    for number in range(CAPACITY // MAX_ELEMENTS):
+        carry_out(held, Withdraw(bytes([number]) * 16))
+    carry_out(held, Withdraw(WORD))
+    carry_out(held, Withdraw(b"x" * 16))
+    assert len(held.table(DAY)) == 0
+
+
+@pytest.mark.parametrize("scarce", ["MAX_LEASES", "MAX_ELEMENTS_HELD"])
+def test_half_of_what_is_scarce_is_for_those_who_paid(monkeypatch, scarce):
+    monkeypatch.setattr(leases, scarce, 4)
+    held = book()
+    carry_out(held, to_relay(1), paid=False)
+    carry_out(held, to_relay(2, word=b"x" * 16), paid=False)
     before = state(held)
-    for refused in (to_relay(1), to_relay(2, word=b"x" * 16)):
-        with pytest.raises(Refusal, match="quota"):
-            carry_out(held, refused)
-        assert state(held) == before
+    assert held.fullness() == 0.5
+    with pytest.raises(Refusal, match="quota"):
+        carry_out(held, to_relay(3, word=b"y" * 16), paid=False)
+    assert state(held) == before
+    carry_out(held, to_relay(3, word=b"y" * 16), paid=True)
+    carry_out(held, to_relay(4, hop=THIRD, word=b"x" * 16), paid=False)  # takes no room that it did not have
+    carry_out(held, to_relay(5, word=b"z" * 16), paid=True)
+    assert held.fullness() == 1
+    with pytest.raises(Refusal, match="quota"):
+        carry_out(held, to_relay(6, word=b"u" * 16), paid=True)
+
+
+def test_a_lease_grows_by_a_child_unpaid_and_to_the_size_of_many_if_paid(monkeypatch):
+    monkeypatch.setattr(leases, "MAX_LEASES", 4)
+    monkeypatch.setattr(leases, "MAX_ELEMENTS_HELD", 4 * leases.ELEMENTS_A_LEASE)
+    held = book()
+    for number in range(2):
+        carry_out(held, to_relay(*range(20), word=bytes([number]) * 16), paid=False)
+    carry_out(held, to_relay(*range(32), word=bytes(16)), paid=False)
+    with pytest.raises(Refusal, match="quota"):
+        carry_out(held, to_relay(*range(80), word=bytes(16)), paid=False)
+    carry_out(held, to_relay(*range(80), word=bytes(16)), paid=True)
+
+
+def test_half_of_the_tombstones_are_for_words_of_those_who_paid(monkeypatch):
+    monkeypatch.setattr(leases, "MAX_TOMBSTONES", 2)
+    held = book()
+    carry_out(held, to_relay(1))
+    carry_out(held, Withdraw(b"x" * 16), paid=False)
+    with pytest.raises(Refusal, match="quota"):
+        carry_out(held, Withdraw(b"y" * 16), paid=False)
+    carry_out(held, Withdraw(b"y" * 16), paid=True)
+    carry_out(held, Withdraw(WORD), paid=False)  # what is held can always be withdrawn
+
+
+def test_where_leases_moved_is_known_for_as_long_as_they_are_held():
+    held = book()
+    trunk = b"t" * 16
+    mark = lease_mark(trunk, OWN)
+    for word, hop in ((WORD, OTHER), (b"x" * 16, OTHER), (b"y" * 16, THIRD)):
+        carry_out(held, msgspec.structs.replace(to_relay(1, word=word, hop=hop), mark=mark))
+    assert held.moved(DAY, TO_OTHER, trunk) == []
+    for word in (WORD, b"x" * 16):
+        carry_out(held, msgspec.structs.replace(to_relay(1, word=word, hop=THIRD), mark=mark))
+    assert held.moved(DAY, TO_OTHER, trunk) == [TO_THIRD]
+    assert held.moved(DAY + 1, TO_OTHER, trunk) == held.moved(DAY, TO_THIRD, trunk) == []
+    assert held.moved(DAY, TO_OTHER, b"u" * 16) == []
+    carry_out(held, Withdraw(WORD))
+    assert held.moved(DAY, TO_OTHER, trunk) == [TO_THIRD]
+    again = book()
+    for lease in held.leases():
+        again.restore(lease)
+    assert again.moved(DAY, TO_OTHER, trunk) == [TO_THIRD]
+    held.lapse(CALENDAR.lapse(DAY))
+    assert held.moved(DAY, TO_OTHER, trunk) == []
+    assert not held._moved
 
 
 def test_a_withdrawal_that_is_refused_changes_nothing(monkeypatch):

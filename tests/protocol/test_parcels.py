@@ -27,7 +27,9 @@ from hushcast_protocol.parcels import (
     Onward,
     Parcel,
     ParcelMemory,
+    instructed,
     open_parcel,
+    price,
     seal_parcel,
 )
 from hushcast_protocol.wire import encode
@@ -125,10 +127,47 @@ def test_the_largest_parcel_is_taken():
 
 
 def test_the_number_of_parcels_to_pass_on_is_limited():
-    many = [Onward(relay_id(1), b"")] * (MAX_FANOUT + 1)
-    sealed = seal_parcel(parcel_to(0, Withdraw(b"w" * 16), *many), parcel_key(0).public(), stream())
-    with pytest.raises(DecodeError):
+    many = [Onward(number.to_bytes(32, "big"), b"") for number in range(MAX_FANOUT + 1)]
+    for onward in (many, many[1:]):
+        sealed = seal_parcel(parcel_to(0, Withdraw(b"w" * 16), *onward), parcel_key(0).public(), stream())
+        if onward is many:
+            with pytest.raises(DecodeError):
+                opened(sealed)
+        else:
+            assert opened(sealed).onward == tuple(onward)
+
+
+@pytest.mark.parametrize("below", [(1, 1), (1, 2, 1), (0,), (1, 0)])
+def test_a_parcel_passes_on_once_to_each_of_others(below):
+    """No tree has more: it would be work that one frame causes over and over at the same relay."""
+    onward = [Onward(relay_id(number), b"%d" % place) for place, number in enumerate(below)]
+    sealed = seal_parcel(parcel_to(0, Withdraw(b"w" * 16), *onward), parcel_key(0).public(), stream())
+    with pytest.raises(DecodeError, match="twice"):
         opened(sealed)
+
+
+def test_half_of_the_memory_is_for_parcels_with_a_stamp(monkeypatch):
+    monkeypatch.setattr(parcels, "MAX_PARCELS_REMEMBERED", 4)
+    memory = ParcelMemory()
+    for number in range(2):
+        memory.note(b"unpaid %d" % number, EPOCH, False)
+    assert memory.fullness() == 0.5
+    with pytest.raises(Refusal, match="quota"):
+        memory.note(b"unpaid", EPOCH, False)
+    for number in range(2):
+        memory.note(b"paid %d" % number, EPOCH, True)
+    with pytest.raises(Refusal, match="quota"):
+        memory.note(b"paid", EPOCH, True)
+    memory.note(b"later", EPOCH + 3, False)
+
+
+def test_the_price_is_for_the_instruction_and_what_it_takes():
+    one = mailbox_install(relay_id(0), elements=(b"e" * 16,))
+    many = mailbox_install(relay_id(0), elements=tuple(bytes([number]) * 16 for number in range(33)))
+    assert [price(one, bits) for bits in (0, 10, 16, 19)] == [0, 10, 16, 16]
+    assert [price(many, bits) for bits in (0, 10, 16, 19)] == [0, 11, 17, 17]
+    assert price(Withdraw(b"w" * 16), 12) == 12
+    assert len({instructed(one), instructed(many), instructed(Withdraw(b"w" * 16))}) == 3
 
 
 def test_a_low_order_ephemeral_key_opens_nothing():
@@ -139,16 +178,16 @@ def test_a_low_order_ephemeral_key_opens_nothing():
 
 def test_a_parcel_works_once():
     memory = ParcelMemory()
-    memory.note(SEALED, EPOCH)
+    memory.note(SEALED, EPOCH, True)
     with pytest.raises(AuthenticationError, match="before"):
-        memory.note(SEALED, EPOCH)
+        memory.note(SEALED, EPOCH, True)
     assert len(memory) == 1
 
 
 def test_a_parcel_is_remembered_for_as_long_as_it_is_taken():
     for early in (-1, 0, 1):
         memory = ParcelMemory()
-        memory.note(SEALED, EPOCH + early)
+        memory.note(SEALED, EPOCH + early, True)
         for epoch in range(EPOCH + early, EPOCH + 5):
             memory.forget(epoch)
             try:
@@ -156,29 +195,29 @@ def test_a_parcel_is_remembered_for_as_long_as_it_is_taken():
             except Refusal:
                 continue
             with pytest.raises(AuthenticationError):
-                memory.note(SEALED, epoch)
+                memory.note(SEALED, epoch, True)
         assert memory.forget(EPOCH + early + 3) or not len(memory)
         assert len(memory) == 0
 
 
 def test_memory_survives_a_restart():
-    name, last = ParcelMemory().note(SEALED, EPOCH)
+    name, last = ParcelMemory().note(SEALED, EPOCH, True)
     memory = ParcelMemory()
     memory.restore(name, last)
     with pytest.raises(AuthenticationError):
-        memory.note(SEALED, EPOCH)
+        memory.note(SEALED, EPOCH, True)
 
 
 def test_memory_is_bounded_and_never_forgets_early(monkeypatch):
     monkeypatch.setattr(parcels, "MAX_PARCELS_REMEMBERED", 2)
     memory = ParcelMemory()
-    memory.note(b"one", EPOCH)
-    memory.note(b"two", EPOCH + 1)
+    memory.note(b"one", EPOCH, True)
+    memory.note(b"two", EPOCH + 1, True)
     with pytest.raises(Refusal, match="quota"):
-        memory.note(b"three", EPOCH + 2)
+        memory.note(b"three", EPOCH + 2, True)
     with pytest.raises(AuthenticationError):
-        memory.note(b"one", EPOCH + 2)
-    memory.note(b"three", EPOCH + 3)
+        memory.note(b"one", EPOCH + 2, True)
+    memory.note(b"three", EPOCH + 3, True)
     assert len(memory) == 2
 
 
@@ -188,8 +227,8 @@ def test_a_sealed_parcel_does_not_change():
     )
     assert opened(sealed).instruction == Withdraw(b"w" * 16)
     assert sealed.hex() == (
-        "8f40c5adb68f25624ae5b214ea767a6ec94d829d3d7b5e1ad1ba6f3e2138285f2fd1272ce1aa5aad"
-        "5753122ecd83f881c496a73f29b6f237d8e4a459ff9b9a3489a98e5a2670fe8075614be05d3a8e79"
+        "8f40c5adb68f25624ae5b214ea767a6ec94d829d3d7b5e1ad1ba6f3e2138285ffb665c6066c9f564"
+        "baed24ede6cdf58fcb96a73f29b6f237d8e4a459ff9b9a3489a98e5a2670fe8075614be05d3a8e79"
         "b00453e5a8847512702e89eaa2c847ff872947aa8e19d84ef0053983ad43200d0f911c50d006f08e"
-        "25f018e63b2cbf5b59ae9ef6435a723e48de672eff146c118ba8d4f97702b60816cf5e78687320"
+        "25f018e63b2cbf5b59ae9ef6435a723e48de672eff146c118ba8d4f97702b60816cf5e7868732046"
     )

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from pybloom_live import BloomFilter
 
+from hushcast_protocol import routing
 from hushcast_protocol.bloom import CAPACITY, false_positive_rate
 from hushcast_protocol.errors import Refusal
 from hushcast_protocol.hops import Hop, key_of, mailbox_hop, relay_hop
@@ -93,27 +94,39 @@ class TableLife(RuleBasedStateMachine):
         super().__init__()
         self.table = RoutingTable(FILTER_KEY)
         self.model: dict[int, Counter[int]] = {}
+        self.added: list[tuple[int, int, list[int]]] = []  # hop, place, numbers
 
     @rule(hop=hops, numbers=batches)
     def add(self, hop, numbers):
-        self.table.add(hop_of(hop), map(element_of, numbers))
-        if numbers:
-            self.model.setdefault(hop, Counter()).update(numbers)
+        self.put(hop, numbers)
+
+    @rule(hop=hops, first=st.integers(0, 15), count=st.integers(CAPACITY // 2, CAPACITY))
+    def add_many(self, hop, first, count):
+        self.put(hop, list(range(first, first + count)))
+
+    def put(self, hop, numbers):
+        if not numbers:
+            with pytest.raises(Refusal, match="quota"):
+                self.table.add(hop_of(hop), [])
+            return
+        place = self.table.add(hop_of(hop), map(element_of, numbers))
+        self.added.append((hop, place, numbers))
+        self.model.setdefault(hop, Counter()).update(numbers)
 
     @rule(hop=hops, count=st.integers(1, CAPACITY))
     def add_too_many(self, hop, count):
-        room = CAPACITY - self.table.elements(hop_of(hop))
         with pytest.raises(Refusal, match="quota"):
-            self.table.add(hop_of(hop), map(element_of, range(room + count)))
+            self.table.add(hop_of(hop), map(element_of, range(CAPACITY + count)))
 
     @precondition(lambda self: self.model)
     @rule(data=st.data())
     def remove(self, data):
-        hop = data.draw(st.sampled_from(sorted(self.model)))
-        held = sorted(self.model[hop].elements())
-        gone = data.draw(st.lists(st.sampled_from(range(len(held))), unique=True, min_size=1))
-        numbers = [held[index] for index in gone]
-        self.table.remove(hop_of(hop), map(element_of, numbers))
+        hop, place, held = self.added.pop(data.draw(st.integers(0, len(self.added) - 1)))
+        cut = data.draw(st.integers(1, len(held)))
+        numbers, rest = held[:cut], held[cut:]
+        self.table.remove(place, map(element_of, numbers))
+        if rest:
+            self.added.append((hop, place, rest))
         self.model[hop] -= Counter(numbers)
         if not self.model[hop]:
             del self.model[hop]
@@ -121,8 +134,9 @@ class TableLife(RuleBasedStateMachine):
     @precondition(lambda self: self.model)
     @rule()
     def remove_everything(self):
-        for hop, held in self.model.items():
-            self.table.remove(hop_of(hop), map(element_of, held.elements()))
+        for _, place, held in self.added:
+            self.table.remove(place, map(element_of, held))
+        self.added.clear()
         self.model.clear()
         assert not self.table._rows
 
@@ -131,6 +145,8 @@ class TableLife(RuleBasedStateMachine):
         assert len(self.table) == len(self.model)
         for hop in range(6):
             assert self.table.elements(hop_of(hop)) == self.model.get(hop, Counter()).total()
+        for column in filter(None, self.table._by_bit):
+            assert 0 < column.elements <= CAPACITY
         for number in range(16):
             found = self.table.lookup(element_of(number))
             assert sorted(found) == [hop_of(hop) for hop in sorted(self.model) if number in self.model[hop]]
@@ -144,26 +160,44 @@ def test_places_of_next_hops_gone_are_used_again():
     """Otherwise the rows of a relay that lives long would grow without bound."""
     table = RoutingTable(FILTER_KEY)
     for round_number in range(1000):
-        table.add(hop_of(round_number), [element_of(1)])
-        table.add(hop_of(round_number + 1_000_000), [element_of(1)])
-        table.remove(hop_of(round_number), [element_of(1)])
-        table.remove(hop_of(round_number + 1_000_000), [element_of(1)])
+        one = table.add(hop_of(round_number), [element_of(1)])
+        other = table.add(hop_of(round_number + 1_000_000), [element_of(1)])
+        table.remove(one, [element_of(1)])
+        table.remove(other, [element_of(1)])
     table.add(hop_of(0), [element_of(1)])
     assert max(row.bit_length() for row in table._rows.values()) <= 2
 
 
-def test_a_full_filter_takes_no_more_and_keeps_what_it_has():
+def test_a_full_filter_takes_no_more_and_keeps_what_it_has_and_another_comes_beside_it():
     table = RoutingTable(FILTER_KEY)
-    table.add(hop_of(0), map(element_of, range(CAPACITY)))
-    before = contents(table, range(CAPACITY + 10))
-    with pytest.raises(Refusal, match="quota"):
-        table.add(hop_of(0), [element_of(CAPACITY + 1)])
-    assert contents(table, range(CAPACITY + 10)) == before
-    assert table.elements(hop_of(0)) == CAPACITY
+    first = table.add(hop_of(0), map(element_of, range(CAPACITY)))
+    before = contents(table, range(CAPACITY))
+    second = table.add(hop_of(0), [element_of(CAPACITY + 1), element_of(1)])
+    assert second != first
+    assert contents(table, range(CAPACITY)) == before, "once each, though two filters hold one of them"
+    assert table.elements(hop_of(0)) == CAPACITY + 2
+    assert len(table) == 1
     table.add(hop_of(1), [element_of(CAPACITY + 1)])
-    table.remove(hop_of(0), [element_of(0)])
-    table.add(hop_of(0), [element_of(CAPACITY + 1)])
     assert set(table.lookup(element_of(CAPACITY + 1))) == {hop_of(0), hop_of(1)}
+    table.remove(second, [element_of(CAPACITY + 1), element_of(1)])
+    assert table.lookup(element_of(CAPACITY + 1)) == [hop_of(1)]
+    assert table.lookup(element_of(1)) == [hop_of(0)]
+    table.remove(first, [element_of(0)])
+    assert table.add(hop_of(0), [element_of(CAPACITY + 1)]) == first, "what has room again is used again"
+
+
+def test_filters_of_one_next_hop_are_as_many_as_its_elements_need(monkeypatch):
+    """Whoever installs and withdraws at will must not leave a trail of filters that are nearly empty."""
+    monkeypatch.setattr(routing, "CAPACITY", 20)
+    chooser = random.Random(7)
+    table = RoutingTable(FILTER_KEY)
+    held: list[tuple[int, list[bytes]]] = []
+    for _ in range(2000):
+        batch = [element_of(chooser.randrange(1000)) for _ in range(chooser.randint(1, 10))]
+        held.append((table.add(hop_of(0), batch), batch))
+        while sum(len(batch) for _, batch in held) > 200:
+            table.remove(*held.pop(chooser.randrange(len(held))))
+    assert len(table._by_bit) <= 200 / 10 + 1
 
 
 def test_a_refused_next_hop_leaves_no_place():
@@ -172,7 +206,8 @@ def test_a_refused_next_hop_leaves_no_place():
         table.add(hop_of(0), map(element_of, range(CAPACITY + 1)))
     assert len(table) == 0
     assert not table._rows
-    table.add(hop_of(0), [])
+    with pytest.raises(Refusal):
+        table.add(hop_of(0), [])
     assert len(table) == 0
 
 
@@ -180,10 +215,10 @@ def test_a_relay_and_a_mailbox_of_one_key_are_two_next_hops():
     table = RoutingTable(FILTER_KEY)
     relay = hop_of(1)
     mailbox = mailbox_hop(key_of(relay))
-    table.add(relay, [element_of(1)])
+    place = table.add(relay, [element_of(1)])
     table.add(mailbox, [element_of(2)])
     assert [table.lookup(element_of(number)) for number in (1, 2)] == [[relay], [mailbox]]
-    table.remove(relay, [element_of(1)])
+    table.remove(place, [element_of(1)])
     assert [table.lookup(element_of(number)) for number in (1, 2)] == [[], [mailbox]]
 
 

@@ -20,9 +20,14 @@ from hushcast_protocol.stamps import (
     FIRST_DIFFICULTY,
     LOAD_WINDOW,
     MAX_DIFFICULTY,
+    MAX_INSIDE,
+    NEEDED_FROM,
+    PRICED_FROM,
     Load,
     Stamp,
     StampCheck,
+    difficulty_of,
+    inside,
     mint,
     next_difficulty,
 )
@@ -150,3 +155,16 @@ def test_a_burst_is_no_load() -> None:
     for _ in range(1000):
         load.note(50.0)
     assert load.peak(50.0) <= CAPACITY
+
+
+def test_room_that_lasts_has_a_price_before_it_is_needed():
+    shares = [0, 0.24, 0.25, 0.375, 0.499, 0.5, 0.9, 1, 1.5]
+    assert [difficulty_of(share) for share in shares] == [0, 0, 10, 13, 15, 16, 16, 16, 16]
+    assert difficulty_of(PRICED_FROM) == FIRST_DIFFICULTY
+    assert difficulty_of(NEEDED_FROM) == MAX_INSIDE <= MAX_DIFFICULTY
+
+
+def test_the_stamp_inside_pays_for_what_a_lease_takes():
+    assert [inside(12, worth) for worth in (1, 2, 3, 4, 5, 32)] == [12, 13, 14, 14, 15, 17]
+    assert [inside(bits, 1) for bits in (0, 10, 16, 19)] == [0, 10, 16, 16]
+    assert inside(0, 32) == 0

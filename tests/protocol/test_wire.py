@@ -76,6 +76,7 @@ EXAMPLES: list[tuple[str, object]] = [
         ),
     ),
     ("parcel", parcel_to(0, leases.Withdraw(WORD))),
+    ("parcel", msgspec.structs.replace(parcel_to(0, leases.Withdraw(WORD)), stamp=Stamp(1, b"12345678"))),
 ]
 NAMES = [f"{reader}-{type(value).__name__}-{index}" for index, (reader, value) in enumerate(EXAMPLES)]
 each_example = pytest.mark.parametrize(("reader", "value"), EXAMPLES, ids=NAMES)
@@ -119,7 +120,9 @@ def test_more_and_fewer_fields_are_refused(reader, value):
     assert read(reader, encode([*fields, 0])) is None
     assert read(reader, encode([*fields, None])) is None
     if len(fields) > 1:
-        assert read(reader, encode(fields[:-1])) is None
+        fewer = read(reader, encode(fields[:-1]))
+        # A parcel of before stamps went inside has none: it reads as if it said so.
+        assert fewer == (msgspec.structs.replace(value, stamp=None) if reader == "parcel" else None)
 
 
 @each_example
