@@ -20,7 +20,9 @@ from hushcast_runtime.store import Change, Store, record_reader
 MAX_MESSAGES = 100_000  # kept for one subscription, whatever their size; memory holds 100 bytes of each
 MAX_GAPS_TOLD = 256  # gaps that wait for an application that does not read
 MAX_SEEN = 100_000  # message ids remembered for one subscription, against duplicates; 10 MB
+MAX_PASSED = 100_000  # and of those passed over, apart: nobody sees who floods with what is not shown
 
+_DAY, _PASSED_OVER = 8, b"p"  # what is remembered of an id: its day, and perhaps that it was not shown
 _MESSAGE, _SEEN, _PROGRESS = "inbox", "inbox-seen", "inbox-progress"
 _SCAN = 15  # records read at once; the largest have 256 KiB
 
@@ -90,6 +92,7 @@ class Inbox:
         self._held: deque[_Held] = deque()
         self._size = 0
         self._seen: dict[bytes, int] = {}
+        self._passed: dict[bytes, int] = {}
         self._listeners: list[InboxListener] = []
         self._arrival = trio.Event()
         self._closed = False
@@ -100,7 +103,8 @@ class Inbox:
         for _, value in await self._store.scan(_PROGRESS, prefix):
             self.progress = _decode_progress(value)
         for key, value in await self._store.scan(_SEEN, prefix):
-            self._seen[key[len(prefix) :]] = int.from_bytes(value, "big")
+            seen = self._passed if value[_DAY:] == _PASSED_OVER else self._seen
+            seen[key[len(prefix) :]] = int.from_bytes(value[:_DAY], "big")
         after = None
         while batch := await self._store.scan(_MESSAGE, prefix, after, _SCAN):
             for key, value in batch:
@@ -113,7 +117,7 @@ class Inbox:
 
     def knows(self, message_id: bytes) -> bool:
         """Tell whether a message came before."""
-        return message_id in self._seen
+        return message_id in self._seen or message_id in self._passed
 
     def put(self, message_id: bytes, day: int, content: Content) -> bool:
         """Take a message and return whether it was new; listeners hear of it as soon as it is on disk.
@@ -130,7 +134,7 @@ class Inbox:
         self._counters.add("messages_delivered")
         self._store.write_soon(
             Change(_MESSAGE, self._key(self.last), record),
-            Change(_SEEN, self._subscription + message_id, day.to_bytes(8, "big")),
+            Change(_SEEN, self._subscription + message_id, day.to_bytes(_DAY, "big")),
         )
         self._arrival.set()
         self._arrival = trio.Event()
@@ -145,8 +149,9 @@ class Inbox:
         """Remember a message that was not wanted, so that it counts once; return whether it was new."""
         if self._closed or self.knows(message_id):
             return False
-        self._seen[message_id] = day
-        self._store.write_soon(Change(_SEEN, self._subscription + message_id, day.to_bytes(8, "big")))
+        self._passed[message_id] = day
+        record = day.to_bytes(_DAY, "big") + _PASSED_OVER
+        self._store.write_soon(Change(_SEEN, self._subscription + message_id, record))
         self._make_room()
         return True
 
@@ -196,10 +201,11 @@ class Inbox:
 
     def lapse(self, before_day: int) -> None:
         """Forget ids of days gone by, and messages that have grown too old."""
-        gone = [message_id for message_id, day in self._seen.items() if day < before_day]
-        for message_id in gone:
-            del self._seen[message_id]
-        self._store.write_soon(*(Change(_SEEN, self._subscription + name, None) for name in gone))
+        for seen in (self._seen, self._passed):
+            gone = [message_id for message_id, day in seen.items() if day < before_day]
+            for message_id in gone:
+                del seen[message_id]
+            self._store.write_soon(*(Change(_SEEN, self._subscription + name, None) for name in gone))
         self._make_room()
 
     def close(self) -> None:
@@ -240,10 +246,11 @@ class Inbox:
             self.progress.dropped += dropped
             self._counters.add("messages_lost_inbox", dropped)
             self._store.write_soon(*changes, self._progress_record())
-        while len(self._seen) > MAX_SEEN:
-            first = next(iter(self._seen))
-            del self._seen[first]
-            self._store.write_soon(Change(_SEEN, self._subscription + first, None))
+        for seen, most in ((self._seen, MAX_SEEN), (self._passed, MAX_PASSED)):
+            while len(seen) > most:
+                first = next(iter(seen))
+                del seen[first]
+                self._store.write_soon(Change(_SEEN, self._subscription + first, None))
 
     def _delete_first(self) -> Change:
         held = self._held.popleft()
