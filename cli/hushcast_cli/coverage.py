@@ -30,9 +30,9 @@ def coverage(
 ) -> None:
     """Show how much of the network reaches this daemon on TOPIC, a text or a link.
 
-    The daemon drops probes on its own topics at random relays. The share of them that arrive is that of the
-    relays at which a publication would have reached it, with a 95 % interval; suspects are the relays that
-    seem to lose messages. Rates of probes: `coverage.probes_an_epoch`.
+    The daemon drops probes on its own topics at random relays, as publishers do. It tells the share of these
+    relays whose copy arrived, with a 95 % interval; the share of probes of which any copy did, which is what
+    publications meet; and the relays that seem to lose messages. Rates of probes: `coverage.probes_an_epoch`.
 
     \b
     Example:
@@ -57,7 +57,8 @@ def _for_people(covered: dict[str, Any]) -> str:
     where = f"  where {covered['where']}" if covered["where"] else ""
     if not covered["probes"]:
         return f"{covered['topic']}{where}  (no probe has had time to arrive yet)"
-    share = f"{covered['share']:.1%} of {covered['probes']} probes arrived"
+    share = f"{covered['share']:.1%} of {covered['probes']} drops arrived"
     spread = f"95 %: {covered['low']:.1%} to {covered['high']:.1%}"
     suspects = "".join(f"\n  loses messages: {relay}" for relay in covered["suspects"])
-    return f"{covered['topic']}{where}  ({share}; {spread}){suspects}"
+    whole = f"; {covered['delivered']:.1%} of probes by one drop or another" if "delivered" in covered else ""
+    return f"{covered['topic']}{where}  ({share}; {spread}{whole}){suspects}"

@@ -60,6 +60,9 @@ _share = click.FloatRange(0, 0.9)
     help="Relays that confirm and lose messages.",
 )
 @click.option(
+    "--select", is_flag=True, help="The droppers collude: they lose only what they hold all copies of."
+)
+@click.option(
     "--minutes",
     type=click.FloatRange(min=0, min_open=True),
     metavar="M",
@@ -82,6 +85,7 @@ def simulate(
     kill: float,
     churn: float,
     droppers: float,
+    select: bool,
     minutes: float | None,
 ) -> None:
     """Simulate a network in this process, faster than time.
@@ -101,13 +105,15 @@ def simulate(
         )
     if origins > nodes:
         raise UsageError(f"--origins {origins}: there are only {nodes} relays")
+    if select and not droppers:
+        raise UsageError("--select says how --droppers choose: give their share, too")
     from hushcast_cli.output import json_line, text_line, write
     from hushcast_cli.progress import reporting
     from hushcast_testnet.faults import Faults
     from hushcast_testnet.simulation import Scenario
     from hushcast_testnet.simulation import simulate as run
 
-    faults = Faults(kill, churn, droppers)
+    faults = Faults(kill, churn, droppers, select)
     scenario = Scenario(
         nodes,
         subscribers,

@@ -10,6 +10,7 @@ import trio
 from hushcast_directory.client import DirectoryClient
 from hushcast_node.admission import Admission
 from hushcast_node.connector import Connector
+from hushcast_node.dropping import Dropper
 from hushcast_node.identity import Identity
 from hushcast_node.inbox import Gap, InboxListener, Received
 from hushcast_node.outbox import Outbox, Publication
@@ -91,7 +92,8 @@ class Daemon:
             await self.rosters.load()
             connector = Connector(parts.transport, env, self.rosters, self.counters)
             keys = TopicKeys(parts.network.id, env, parts.derive)
-            prober = Prober(self.rosters, connector, keys, env, self.counters, parts.probes_an_epoch)
+            dropper = Dropper(parts.profile, self.rosters, connector, env)
+            prober = Prober(self.rosters, dropper, keys, env, self.counters, parts.probes_an_epoch)
             self.subscriber = Subscriber(
                 self.relay_id,
                 parts.profile,
@@ -108,10 +110,8 @@ class Daemon:
                 nursery,
             )
             self._publisher = Publisher(
-                parts.profile,
+                dropper,
                 self.rosters,
-                connector,
-                self.subscriber.shunned,
                 keys,
                 env,
                 self._outbox,

@@ -27,8 +27,11 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds between attempts to open the a
 
 log = structlog.get_logger("mailbox")
 
-Deliver = Callable[[list[Message]], Awaitable[None]]
-"""Takes messages into the inbox; returns once they are durable. Raises a `PeerError` if one is malformed."""
+Deliver = Callable[[list[Message], RelayId], Awaitable[None]]
+"""Takes messages from a relay into the inbox; returns once they are durable.
+
+Raises a `PeerError` if one is malformed.
+"""
 
 
 class Mailbox:
@@ -80,11 +83,12 @@ class Mailbox:
         return self._buckets[top]
 
     async def _take_all(self, channel: OverlayChannel, bucket: TokenBucket) -> None:
+        assert channel.peer is not None
         taken = 0
         with trio.move_on_after(IDLE) as scope:
             while batch := await channel.receive():
                 if messages := [frame.message for frame in batch if isinstance(frame, Forward)]:
-                    await self._deliver(messages)
+                    await self._deliver(messages, channel.peer)
                 if not all(isinstance(frame, Forward | Ping) for frame in batch):
                     raise DecodeError("a relay sent a mailbox something else than messages")
                 taken += len(messages)

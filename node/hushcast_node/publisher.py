@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
-
 import structlog
 import trio
 
-from hushcast_node.connector import Connector
+from hushcast_node.dropping import Dropper
 from hushcast_node.outbox import Outbox, Publication
 from hushcast_node.rosters import RosterKeeper
 from hushcast_node.topic_keys import TopicKeys
 from hushcast_node.tracing import Tracer
 from hushcast_protocol.bodies import Content, compose
-from hushcast_protocol.errors import PeerError, Refusal
-from hushcast_protocol.frames import Drop, Receipt
-from hushcast_protocol.profile import Profile
-from hushcast_protocol.roster import Relay
+from hushcast_protocol.errors import Refusal
 from hushcast_protocol.secrets import Seed
 from hushcast_protocol.tokens import published_tokens
 from hushcast_protocol.topics import Topic
@@ -24,11 +19,7 @@ from hushcast_protocol.wire import RelayId
 from hushcast_runtime.backoff import Backoff
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
-from hushcast_runtime.transports.base import TransportError
 
-ATTEMPTS = 3  # circuits for one drop: another origin where none answers
-LONGEST_DELAY = 3.0  # seconds at random before the second and the third, so that they do not show as one
-RECEIPT_TIMEOUT = 30.0  # seconds from the drop to its receipt
 MAX_UNDER_WAY = 64  # publications being dropped at once; more wait their turn in the outbox
 FIRST_RETRY, LONGEST_RETRY = 30.0, 600.0  # seconds after which the outbox tries again; doubled each time
 RESUME_WITHIN = 10.0  # seconds after a restart in which what waits is dropped, each at a moment of its own
@@ -45,10 +36,8 @@ class Publisher:
 
     def __init__(
         self,
-        profile: Profile,
+        dropper: Dropper,
         rosters: RosterKeeper,
-        connector: Connector,
-        shunned: Callable[[], Container[RelayId]],
         keys: TopicKeys,
         env: Environment,
         outbox: Outbox,
@@ -56,11 +45,8 @@ class Publisher:
         tracer: Tracer,
         nursery: trio.Nursery,
     ) -> None:
-        """`shunned` are the relays that seem to lose messages."""
-        self._shunned = shunned
-        self._profile = profile
+        self._dropper = dropper
         self._rosters = rosters
-        self._connector = connector
         self._keys = keys
         self._env = env
         self._outbox = outbox
@@ -93,7 +79,7 @@ class Publisher:
         no relay to drop at, for whoever waits is better told than queued.
         """
         if at_once:
-            self._origins()
+            self._dropper.origins()
         day = self._rosters.calendar.day(self._env.now())
         key = await self._keys.get(topic, day)
         tokens = published_tokens(key, topic, content.values, self._env.randomness)
@@ -135,50 +121,28 @@ class Publisher:
                 took=round(self._env.now() - publication.since, 6),
             )
 
-    def _origins(self) -> list[Relay]:
-        """Return the relays to drop at; raise `Refusal` where there is none."""
-        roster = self._rosters.current()
-        if not roster.origins:
-            raise Refusal("no relay takes messages yet: relays are origins from their second epoch on")
-        return [roster.relays[relay] for relay in roster.origins]
-
     async def _drop_all(self, publication: Publication) -> None:
-        """Drop it once for each origin wanted that has given no receipt yet, all at the same time."""
         try:
-            passed_over = self._shunned()
-            origins = [
-                origin
-                for origin in self._origins()
-                if origin.id not in publication.origins and origin.id not in passed_over
-            ]
+            handed = _Handed(publication, self._outbox)
+            await self._dropper.drop(publication.message, handed, publication.origins)
         except Refusal as refusal:
             publication.reason = refusal.reason
-            return
-        # Uniform over all relays, the publisher's own included: to leave it out would name it in time.
-        pool = self._env.sample(origins, len(origins))
-        wanted = self._profile.origins - len(publication.origins)
-        async with trio.open_nursery() as nursery:
-            for _ in range(min(wanted, len(pool))):
-                nursery.start_soon(self._drop, publication, pool)
 
-    async def _drop(self, publication: Publication, pool: list[Relay]) -> None:
-        for attempt in range(ATTEMPTS):
-            if not pool:
-                return
-            origin = pool.pop()
-            if attempt:
-                await trio.sleep(self._env.uniform(0.0, LONGEST_DELAY))
-            publication.attempts += 1
-            try:
-                answer = await self._connector.drop(origin, Drop(publication.message, None), RECEIPT_TIMEOUT)
-            except (TransportError, PeerError) as error:
-                log.info("an origin gave no receipt", reason=str(error))
-                publication.reason = f"no relay gave a receipt: {error}"
-                continue
-            if isinstance(answer, Receipt) and answer.verdict == "accepted":
-                publication.origins.append(origin.id)
-                self._outbox.note(publication)
-                publication.settled.set()
-                return
-            verdict = answer.verdict if isinstance(answer, Receipt) else "form"
-            publication.reason = f"relays refuse the message: {verdict}"
+
+class _Handed:
+    """Notes at a publication how its drops go."""
+
+    def __init__(self, publication: Publication, outbox: Outbox) -> None:
+        self._publication = publication
+        self._outbox = outbox
+
+    def note_try(self, origin: RelayId) -> None:
+        self._publication.attempts += 1
+
+    def note_receipt(self, origin: RelayId) -> None:
+        self._publication.origins.append(origin)
+        self._outbox.note(self._publication)
+        self._publication.settled.set()
+
+    def note_failure(self, reason: str) -> None:
+        self._publication.reason = reason

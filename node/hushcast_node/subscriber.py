@@ -93,11 +93,6 @@ class Subscriber:
         """The subscriptions held, oldest first."""
         return list(self._by_interest.values())
 
-    def shunned(self) -> set[RelayId]:
-        """Return the relays that seem to lose messages, by the probes of all subscriptions."""
-        relays = len(self._rosters.newest.relays) if self._rosters.newest else 0
-        return {relay for held in self.subscriptions for relay in held.coverage.shunned(relays)}
-
     async def load(self) -> None:
         """Take up the subscriptions, and the withdrawals, that a restart interrupted."""
         held: dict[bytes, Subscription] = {}
@@ -202,6 +197,8 @@ class Subscriber:
             return
         for subscription in self.subscriptions:
             if any(held.installation.trunk == message.tokens[0] for held in subscription.on(message.day)):
+                if self._relay is not None:
+                    subscription.coverage.arrived(message.id, self._relay)
                 await self._deliver(subscription, message)
                 await subscription.inbox.durable()
 
@@ -221,9 +218,10 @@ class Subscriber:
                 nursery.start_soon(self._prober.run, subscription)
 
     async def _serve_mailbox(self, subscription: Subscription) -> None:
-        async def deliver(messages: list[Message]) -> None:
+        async def deliver(messages: list[Message], top: RelayId) -> None:
             for message in messages:
                 check_message(message)
+                subscription.coverage.arrived(message.id, top)  # repeats, too: each copy tells of its way
                 await self._deliver(subscription, message)
             await subscription.inbox.durable()  # of repeats, too: they may not be on disk yet
 
@@ -267,11 +265,12 @@ class Subscriber:
         if content.probe:
             self._take_probe(subscription, message, content)
             return
+        # Wanted or not: what is told to others must not show what is wanted.
+        subscription.coverage.received(message.id, self._env.now(), content.values)
         if not subscription.interest.predicate.matches(content.values):
             if subscription.inbox.pass_over(message.id, message.day):
                 self._counters.add("messages_excess")
             return
-        subscription.coverage.received(message.id, self._env.now(), content.values)
         if subscription.inbox.put(message.id, message.day, content):
             self._tracer.tell("delivered", topic=topic.name, message=message.id)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import trio
+
 from hushcast_protocol.secrets import TopicKey
 from hushcast_protocol.tokens import topic_key
 from hushcast_protocol.topics import Topic
@@ -22,13 +24,19 @@ class TopicKeys:
         self._env = env
         self._derive = derive
         self._keys: dict[tuple[Topic, int], TopicKey] = {}
+        # One at a time, each once however many wait for it: each takes 32 MiB.
+        self._deriving = trio.Lock()
 
     async def get(self, topic: Topic, day: int) -> TopicKey:
         """Return the key of a topic for a day."""
         place = (topic, day)
-        if place not in self._keys:
+        if (known := self._keys.get(place)) is not None:
+            return known
+        async with self._deriving:  # if the one that derives is cancelled, the next one does
+            if (known := self._keys.get(place)) is not None:
+                return known
             key = await self._env.compute(self._derive, topic, self._network, day)
             while len(self._keys) >= MAX_KEYS:
                 del self._keys[next(iter(self._keys))]
             self._keys[place] = key
-        return self._keys[place]
+            return key

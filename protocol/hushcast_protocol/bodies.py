@@ -1,4 +1,8 @@
-"""Bodies: what is inside a message's seal: payload, attributes, perhaps an author; padded to five sizes."""
+"""Bodies: what is inside a message's seal: payload, attributes, perhaps an author; padded to five sizes.
+
+A content has one plain text, and one body under a nonce: padding is zero, and no longer than it must be. So
+whoever can open a body can make no other one of it that carries the same signature.
+"""
 
 from __future__ import annotations
 
@@ -65,8 +69,10 @@ def compose(
     """Seal content under the topic's key for `day`, padded, with an empty trail.
 
     Payload and attributes have 256 KiB at most together, else `Refusal`. With the seed of an author the
-    content is signed; without one, nothing in it tells who wrote it.
+    content is signed; without one, nothing in it tells who wrote it. Probes have no author: `ValueError`.
     """
+    if content.probe and author is not None:
+        raise ValueError("a probe is not signed")
     values = encode(dict(content.values)) if content.values else b""
     inner = values + content.payload
     if len(inner) > MAX_PAYLOAD or len(values) > MAX_VALUES:
@@ -78,8 +84,7 @@ def compose(
         proof = author.public() + signature(author, Purpose.AUTHOR, signed)
     kind = _PROBE if content.probe else _MESSAGE
     lengths = bytes([kind]) + len(content.payload).to_bytes(4, "big") + len(values).to_bytes(2, "big")
-    padded = next(size for size in PADDED_SIZES if size >= len(inner))
-    plain = lengths + proof + inner.ljust(padded, b"\x00")
+    plain = lengths + proof + inner.ljust(_padded(len(inner)), b"\x00")
     sealed = nonce + aead_seal(plain, _associated(day), nonce, _body_key(key))
     return Message(message_id(day, sealed), day, tokens, Trail().to_bytes(), sealed)
 
@@ -98,18 +103,29 @@ def open_body(key: TopicKey, message: Message) -> Content:
     end = HEADER + values_size + payload_size
     if end > len(plain):
         raise DecodeError("a message's body states a wrong length")
+    # Else each of its readers could make new bodies of a signed one, with new ids, shown again and again.
+    if len(plain) != HEADER + _padded(end - HEADER) or plain[end:] != bytes(len(plain) - end):
+        raise DecodeError("a message's body is not padded as it must be")
     proof, values = plain[_LENGTHS:HEADER], plain[HEADER : HEADER + values_size]
     payload = plain[HEADER + values_size : end]
     author = None
     if proof != _NOBODY:
+        if plain[0] != _MESSAGE:
+            raise DecodeError("a probe is signed")
         author = proof[:32]
         check(author, Purpose.AUTHOR, _signed(key, message.day, nonce, values, payload), proof[32:])
     return Content(payload, _decode_values(values) if values else {}, author, plain[0] == _PROBE)
 
 
 def _signed(key: TopicKey, day: int, nonce: bytes, values: bytes, payload: bytes) -> bytes:
-    # Bound to topic, day and this one seal: nobody can lift a signature into another message.
+    # Bound to topic, day and this one seal: nobody can lift a signature into another message. All else that
+    # is sealed follows from what is signed (kind, lengths, padding): the same signature means the same id.
     return digest(Domain.AUTHOR, day.to_bytes(8, "big"), nonce, values, payload, key=key.reveal())
+
+
+def _padded(size: int) -> int:
+    """Return the bytes that attributes and payload take when padded; they have 256 KiB at most."""
+    return next(padded for padded in PADDED_SIZES if padded >= size)
 
 
 def _body_key(key: TopicKey) -> bytes:

@@ -84,18 +84,25 @@ def entry_tokens(key: TopicKey, predicate: Predicate) -> tuple[bytes, ...]:
     other conditions would keep out is kept out at the subscriber. Raises `UsageError` if no condition's
     range can be covered.
     """
-    if not predicate.conditions:
+    entry = entry_condition(predicate)
+    if entry is None:
         return (token(key),)
-    rarest = min(
-        (condition for condition in predicate.conditions if len(_cover(condition)) <= MAX_COVER),
-        key=_share,
-        default=None,
-    )
-    if rarest is None:
+    if isinstance(entry, Equals):
+        return (_label(key, entry.attribute, entry.value),)
+    return tuple(_interval(key, entry.attribute, at) for at in _cover(entry))
+
+
+def entry_condition(predicate: Predicate) -> Condition | None:
+    """Return the one condition that relays are told of, as opaque elements; `None` where there is none.
+
+    The one that lets the fewest messages through. Raises `UsageError` as `entry_tokens`.
+    """
+    if not predicate.conditions:
+        return None
+    coverable = [condition for condition in predicate.conditions if len(_cover(condition)) <= MAX_COVER]
+    if not coverable:
         raise UsageError(_advice(predicate.conditions[0]))
-    if isinstance(rarest, Equals):
-        return (_label(key, rarest.attribute, rarest.value),)
-    return tuple(_interval(key, rarest.attribute, at) for at in _cover(rarest))
+    return min(coverable, key=_share)
 
 
 def check_predicate(predicate: Predicate) -> None:

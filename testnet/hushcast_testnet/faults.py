@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import trio
 
 from hushcast_runtime.environment import Environment
+from hushcast_testnet.colluders import Colluders
 from hushcast_testnet.members import Member
 
 SHORTEST_ABSENCE, LONGEST_ABSENCE = 120.0, 900.0  # virtual seconds that a relay of the churn is gone
@@ -20,6 +21,7 @@ class Faults:
     kill: float = 0.0  # killed at once, for good
     churn: float = 0.0  # a minute, killed and back with their disk some minutes later
     droppers: float = 0.0  # confirm messages and lose them, from the first on
+    select: bool = False  # the droppers work together, and lose only messages of which they hold all copies
 
     def __bool__(self) -> bool:
         return bool(self.kill or self.churn or self.droppers)
@@ -30,8 +32,9 @@ NO_FAULTS = Faults()
 
 def make_droppers(faults: Faults, relays: list[Member], env: Environment) -> None:
     """Have a share of the relays lose messages."""
+    together = Colluders() if faults.select else None
     for relay in env.sample(relays, round(faults.droppers * len(relays))):
-        relay.lose_messages()
+        relay.lose_messages(together)
 
 
 def kill_at_once(faults: Faults, relays: list[Member], env: Environment) -> None:

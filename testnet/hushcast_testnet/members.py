@@ -22,6 +22,7 @@ from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment, simulated_environment
 from hushcast_runtime.store import MemoryStore
 from hushcast_runtime.transports.memory import MemoryNetwork
+from hushcast_testnet.colluders import Colluders, Selecting
 
 SHORTEST_WAY, LONGEST_WAY = 0.05, 0.15  # virtual seconds that a stream takes one way; Tor's are of this order
 
@@ -46,6 +47,7 @@ class Member:
         self.name = name
         self.drops = False
         """Whether it silently loses what it should forward."""
+        self._together: Colluders | None = None
         self.counters = Counters()
         self._house = house
         self._env = house.environment(name)
@@ -76,7 +78,7 @@ class Member:
         """Start the daemon on what is on its disk."""
         await nursery.start(self._live)
         if self.drops:
-            self.lose_messages()
+            self.lose_messages(self._together)
 
     def kill(self) -> None:
         """End the daemon without a word to anybody."""
@@ -84,11 +86,12 @@ class Member:
         self._scope.cancel()
         self._scope = None
 
-    def lose_messages(self) -> None:
-        """Confirm and lose all messages from now on."""
-        self.drops = True
-        assert self.daemon.relay is not None
-        self.daemon.relay._router = _Loss()
+    def lose_messages(self, together: Colluders | None = None) -> None:
+        """Confirm and lose all messages from now on, or those that it chooses `together` with others."""
+        self.drops, self._together = True, together
+        relay = self.daemon.relay
+        assert relay is not None
+        relay._router = Selecting(relay, together) if together is not None else _Loss()
 
     async def _live(self, *, task_status: trio.TaskStatus[None]) -> None:
         house = self._house

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import trio
@@ -78,6 +79,12 @@ class Result:
     gaps_reported: int
     repaired: dict[str, int]
     """`pairs` and those `delivered` of publications two epochs after the fault and later."""
+    told: dict[str, Any]
+    """Where relays lose messages: what coverage tells the subscribers in the end, in the mean.
+
+    The `share` of origins that reach them, the share `delivered` of probes, how many of the `bad` relays each
+    has `found`, and how many `honest` ones each suspects.
+    """
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields for JSON."""
@@ -223,7 +230,7 @@ class _Simulation:
                     nursery.start_soon(keep_churning, faults, self._relays, self._env, nursery)
                 sent = _Sent(topics[number % len(topics)], trio.current_time())
                 self._sent.append(sent)
-                up = [member for member in self._publishers() if member.is_up]
+                up = [member for member in self._relays + self._clients if member.is_up]
                 publishing.start_soon(self._publish_one, up[self._env.below(len(up))], sent)
 
     def _due(self, number: int) -> float:
@@ -235,11 +242,6 @@ class _Simulation:
         if scenario.faults and number >= scenario.publications // 2:
             due += REPAIRED_AFTER * EPOCH_SECONDS
         return due
-
-    def _publishers(self) -> list[Member]:
-        """Return who publishes: anybody, but where relays lose messages those who probe and so know them."""
-        knowing = self._clients if self._scenario.faults.droppers else []
-        return knowing or self._relays + self._clients
 
     async def _publish_one(self, member: Member, sent: _Sent) -> None:
         with suppress(Refusal):
@@ -276,7 +278,22 @@ class _Simulation:
                 "pairs": len(repaired) * subscribers,
                 "delivered": sum(shown[publication.message.id] for publication in repaired),
             },
+            told=self._told([held for some in subscriptions.values() for held in some]),
         )
+
+    def _told(self, subscriptions: list[Subscription]) -> dict[str, Any]:
+        bad = {relay.key for relay in self._relays if relay.drops}
+        told = [held.coverage.describe() for held in subscriptions]
+        if not bad or not all(coverage["probes"] for coverage in told):
+            return {}
+        suspected = [{bytes.fromhex(relay) for relay in coverage["suspects"]} for coverage in told]
+        return {
+            "share": round(fmean(coverage["share"] for coverage in told), 4),
+            "delivered": round(fmean(coverage["delivered"] for coverage in told), 4),
+            "bad": len(bad),
+            "found": round(fmean(len(named & bad) for named in suspected), 2),
+            "honest": round(fmean(len(named - bad) for named in suspected), 2),
+        }
 
 
 def _ideal(publication: Publication, subscriptions: list[Subscription]) -> int:

@@ -76,7 +76,7 @@ async def test_a_flooded_relay_asks_a_price_and_honest_publications_pass() -> No
         assert await ask(net, relay, Drop(a_message(net), None)) == Receipt("stamp")
         assert relay.count("refused_stamp") == 1
         assert relay.count("messages_dropped_here") == before
-        connector = net.clients[1].daemon._publisher._connector  # type: ignore[union-attr]
+        connector = net.clients[1].daemon._publisher._dropper._connector  # type: ignore[union-attr]
         entry = relay.daemon.rosters.relay(relay.id)
         assert entry is not None
         message = a_message(net, b"paid")

@@ -8,7 +8,7 @@ import pytest
 import trio
 from small_network import DAY_SECONDS, ONE, Node, SmallNetwork, small_network, until
 
-from hushcast_node import outbox, publisher
+from hushcast_node import dropping, outbox, publisher
 from hushcast_node.outbox import NotYetTaken, Outbox
 from hushcast_protocol.bodies import Content
 from hushcast_protocol.errors import Refusal
@@ -83,7 +83,7 @@ async def test_tries_become_rarer_and_each_has_three_circuits_an_origin() -> Non
     async with small_network(relays=8) as net:
         await stop_relays(net)
         await publish_in_vain(net.clients[1], b"x")
-        assert listed(net.clients[1])[0]["attempts"] == 2 * publisher.ATTEMPTS
+        assert listed(net.clients[1])[0]["attempts"] == 2 * dropping.ATTEMPTS
         began = net.now
         await until(lambda: listed(net.clients[1])[0]["attempts"] == 12, 60)
         await until(lambda: listed(net.clients[1])[0]["state"] == "waiting", 60)

@@ -7,7 +7,7 @@ import trio
 from small_network import EPOCH_SECONDS, ONE, SmallNetwork, small_network, until
 
 from hushcast_node import outbox, spool, subscriber
-from hushcast_node.publisher import ATTEMPTS, LONGEST_DELAY, RECEIPT_TIMEOUT
+from hushcast_node.dropping import ATTEMPTS, LONGEST_DELAY, RECEIPT_TIMEOUT
 from hushcast_protocol.bodies import Content
 from hushcast_protocol.errors import Refusal
 from hushcast_protocol.messages import MAX_PAYLOAD

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushcast_protocol.attributes import parse_attribute
-from hushcast_protocol.coverage import Probe, interval, suspects
+from hushcast_protocol.coverage import Probe, Way, interval, judged, share, suspects, ways, weight
 from hushcast_protocol.errors import DecodeError
 from hushcast_protocol.messages import PADDED_SIZES
 from hushcast_protocol.predicates import parse_where
@@ -23,7 +23,7 @@ from hushcast_protocol.reports import (
     missed,
     write_report,
 )
-from hushcast_protocol.tree import plan
+from hushcast_protocol.tree import Tree, plan
 
 
 @pytest.mark.parametrize(
@@ -80,12 +80,131 @@ def test_bad_luck_names_nobody():
 
 
 def test_a_relay_that_loses_a_little_is_no_suspect():
+    """Less than what messages with two origins hardly notice; more is named, though most of it passes."""
     way = (b"a" * 32,)
-    assert suspects([Probe(way, number % 3 != 0, 0.0) for number in range(30)]) == []
+    assert suspects([Probe(way, number % 20 != 0, 0.0) for number in range(300)]) == []
+    assert suspects([Probe(way, number % 3 != 0, 0.0) for number in range(30)]) == [way[0]]
 
 
 def test_one_lost_probe_names_nobody():
     assert suspects([Probe((b"a" * 32,), False, 0.0)]) == []
+
+
+NAMES = [number.to_bytes(32, "big") for number in range(1, 201)]
+
+
+def sent_in_pairs(bad: set[bytes], pairs: int, seed: int, select: bool) -> tuple[list[Probe], float]:
+    """Probe with two origins each; return the outcomes, and the share of probes that came at all.
+
+    Those that are bad lose everything, or where they `select` only what they hold both copies of.
+    """
+    rng = random.Random(seed)
+    all_ways = ways([plan(NAMES, 2, seed.to_bytes(16, "big"))], NAMES)
+    outcomes, came = [], 0
+    for _ in range(pairs):
+        origins = rng.sample(NAMES, 2)
+        held = [not bad.isdisjoint(all_ways[origin].relays) for origin in origins]
+        lost = [all(held)] * 2 if select else held
+        came_by = {
+            all_ways[origin].relays[-1] for origin, gone in zip(origins, lost, strict=True) if not gone
+        }
+        came += bool(came_by)
+        copies = {origin: all_ways[origin] for origin in origins}
+        for origin, arrived in judged(copies, origins, came_by).items():
+            outcomes.append(Probe(copies[origin].relays, arrived, 0.0, weight(origin, all_ways, 2)))
+    return outcomes, came / pairs
+
+
+@pytest.mark.parametrize("select", [False, True])
+@pytest.mark.parametrize("part", [0.1, 0.2])
+def test_relays_that_lose_only_what_they_hold_twice_are_found_as_well(part, select):
+    """They lose a fifth to a third of what passes them: those above others, which do the harm, are named."""
+    at_the_top, named_there, honest = 0, 0, 0
+    for seed in range(5):
+        bad = set(random.Random(seed).sample(NAMES, round(part * len(NAMES))))
+        outcomes, _ = sent_in_pairs(bad, 1000, seed, select)
+        named = set(suspects(outcomes))
+        tops = bad & {probe.way[-1] for probe in outcomes}
+        at_the_top, named_there = at_the_top + len(tops), named_there + len(tops & named)
+        honest += len(named - bad)
+    assert named_there >= 0.9 * at_the_top > 0
+    assert honest <= 0.01 * 5 * len(NAMES)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_the_share_is_that_of_all_origins_whatever_the_tree(depth):
+    """Under a top with many relays copies join more often and tell less: the weights make up for it."""
+    rng = random.Random(depth)
+    names = NAMES[:40]
+    parents = dict(plan(names, depth, bytes(16)).parents)
+    if depth > 1:  # one top gets half of all leaves of the others
+        big = next(relay for relay, above in parents.items() if above is None)
+        leaves = [relay for relay in parents if relay not in parents.values() and parents[relay] != big]
+        parents |= dict.fromkeys(leaves[::2], big)
+    all_ways = ways([Tree(parents)], names)
+    bad = set(names[::9])
+    true = sum(bad.isdisjoint(way.relays) for way in all_ways.values()) / len(names)
+    outcomes = []
+    for _ in range(20_000):
+        copies = {origin: all_ways[origin] for origin in rng.sample(names, 2)}
+        came_by = {way.relays[-1] for way in copies.values() if bad.isdisjoint(way.relays)}
+        for origin, arrived in judged(copies, list(copies), came_by).items():
+            outcomes.append(Probe(copies[origin].relays, arrived, 0.0, weight(origin, all_ways, 2)))
+    assert share(outcomes)[0] == pytest.approx(true, abs=0.012)
+
+
+A, B, C, D = (letter * 32 for letter in (b"a", b"b", b"c", b"d"))
+ON_A, ON_B, UNDER_A, OTHER_UNDER_A = (
+    Way((A,), frozenset([A])),
+    Way((B,), frozenset([B])),
+    Way((C, A), frozenset([A])),
+    Way((D, A), frozenset([A])),
+)
+
+
+@pytest.mark.parametrize(
+    ("copies", "taken", "came_by", "known"),
+    [
+        # Ways with nothing in common: each by its top.
+        ({A: ON_A, B: ON_B}, [A, B], {A, B}, {A: True, B: True}),
+        ({A: ON_A, B: ON_B}, [A, B], {B}, {A: False, B: True}),
+        ({C: UNDER_A, B: ON_B}, [C, B], set(), {C: False, B: False}),
+        # Ways that join: one copy arrives, and it could be either.
+        ({C: UNDER_A, D: OTHER_UNDER_A}, [C, D], {A}, {}),
+        ({C: UNDER_A, D: OTHER_UNDER_A}, [C, D], set(), {}),
+        # One way is part of the other: what arrives passed it, whoever brought it there.
+        ({A: ON_A, C: UNDER_A}, [A, C], {A}, {A: True}),
+        ({A: ON_A, C: UNDER_A}, [A, C], set(), {A: False}),
+        # An origin that gave no receipt proves nothing, and may have brought the copy that came.
+        ({C: UNDER_A, D: OTHER_UNDER_A}, [D], {A}, {}),
+        ({A: ON_A, B: ON_B}, [B], {A}, {B: False}),
+        # A copy went around a lost relay, and came by a top of neither way.
+        ({A: ON_A, B: ON_B}, [A, B], {B, C}, {A: True, B: True}),
+        ({A: ON_A, B: ON_B}, [A, B], {C}, {A: False, B: False}),
+        ({A: ON_A, B: ON_B}, [A, B], {C, D}, {A: True, B: True}),
+        # A single origin, as before.
+        ({C: UNDER_A}, [C], {A}, {C: True}),
+        ({C: UNDER_A}, [C], {B}, {C: True}),
+        ({C: UNDER_A}, [C], set(), {C: False}),
+    ],
+)
+def test_only_what_is_certain_is_judged(copies, taken, came_by, known):
+    assert judged(copies, taken, came_by) == known
+
+
+def test_with_several_trees_a_copy_may_come_by_any():
+    trees = [Tree({A: None, B: None, C: A, D: B}), Tree({A: C, B: D, C: None, D: None})]
+    found = ways(trees, [A, B, C, D, b"e" * 32])
+    assert found[C] == Way((C,), frozenset([A, C]))
+    assert set(found) == {A, B, C, D}  # the last has no seat yet
+    assert judged({C: found[C], D: found[D]}, [C, D], {C}) == {C: True, D: False}
+    assert judged({A: found[A], C: found[C]}, [A, C], {C}) == {}
+
+
+def test_a_listed_root_hears_one_copy_whoever_brings_it():
+    found = ways([Tree({A: None, B: None})], [A, B], top=C)
+    assert judged({A: found[A], B: found[B]}, [A, B], {C}) == {}
+    assert judged({A: found[A]}, [A], {C}) == {A: True}
 
 
 def test_a_report_is_as_small_as_the_smallest_message():

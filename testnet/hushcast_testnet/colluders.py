@@ -1,0 +1,73 @@
+"""Colluders that lose what only publications have: each holds a message until the others had time to see it.
+
+Two origins get each publication. Where colluders hold two copies that entered apart they lose both, and
+everything else they pass on: a subscriber that probed with a single copy would never miss one of them.
+"""
+
+from __future__ import annotations
+
+import trio
+
+from hushcast_node.relay import Relay
+from hushcast_protocol.forwarding import Decision, Outcome, Router
+from hushcast_protocol.hops import Hop
+from hushcast_protocol.messages import Message
+
+HOLD = 5.0  # virtual seconds: both copies of a publication are dropped at once
+
+
+class Colluders:
+    """What they tell each other."""
+
+    def __init__(self) -> None:
+        self._copies: dict[bytes, set[tuple[bytes, bytes]]] = {}
+        self._passed: set[bytes] = set()
+
+    def is_passed(self, message: bytes) -> bool:
+        """Tell whether they let a message through."""
+        return message in self._passed
+
+    def see(self, message: bytes, relay: bytes, previous: bytes) -> bool:
+        """Note a copy at one of them; return whether it is new."""
+        copies = self._copies.setdefault(message, set())
+        is_new = (relay, previous) not in copies
+        copies.add((relay, previous))
+        return is_new
+
+    def let_through(self, message: bytes) -> bool:
+        """Decide on a message that was held: it passes if they have but one copy."""
+        if len(self._copies[message]) > 1:
+            return False
+        self._passed.add(message)
+        return True
+
+
+class Selecting(Router):
+    """One colluder's decisions: it confirms everything, and asks the others before it sends anything on."""
+
+    def __init__(self, relay: Relay, together: Colluders) -> None:
+        """Take the place of the router of a relay."""
+        self._of = relay
+        self._honest = relay._router
+        self._together = together
+
+    def use_label(self, label: bytes) -> None:
+        """Do as an honest one does."""
+        self._honest.use_label(label)
+
+    def moved(self, message: Message, before: Hop, now: float) -> list[Hop]:
+        """Do as an honest one does."""
+        return self._honest.moved(message, before, now)
+
+    def route(self, message: Message, previous: bytes, now: float) -> Decision:
+        """Confirm a message; what becomes of it is decided when the others have had time to see it."""
+        if self._together.is_passed(message.id):
+            return self._honest.route(message, previous, now)
+        if self._together.see(message.id, self._of.id, previous):
+            self._of._nursery.start_soon(self._hold, message, previous)
+        return Decision(Outcome.DUPLICATE)
+
+    async def _hold(self, message: Message, previous: bytes) -> None:
+        await trio.sleep(HOLD)
+        if self._together.let_through(message.id):
+            await self._of._route([message], previous)

@@ -1,0 +1,73 @@
+"""Many applications ask for one new topic at a time, to have its key derived as often, 32 MiB each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import trio
+import trio.testing
+
+from hushcast_node.topic_keys import TopicKeys
+from hushcast_protocol.secrets import TopicKey
+from hushcast_protocol.topics import Topic, parse_topic
+from hushcast_runtime.environment import Environment
+
+NEWS, SPORT = parse_topic("news"), parse_topic("sport")
+COSTS = 1.0  # virtual seconds
+
+
+class Counted:
+    """Derives slowly, and counts how many keys, and how many at once."""
+
+    def __init__(self) -> None:
+        self.begun: list[Topic] = []
+        self.now = self.most = 0
+
+    async def compute(self, function: Any, topic: Topic, *_: Any) -> Any:
+        self.begun.append(topic)
+        self.now += 1
+        self.most = max(self.most, self.now)
+        try:
+            await trio.sleep(COSTS)
+        finally:
+            self.now -= 1
+        return TopicKey(topic.schema.ljust(32, b"\x00"))
+
+    def keys(self) -> TopicKeys:
+        return TopicKeys(bytes(32), Environment(trio.current_time, bytes, self.compute))
+
+
+async def test_a_hundred_that_wait_for_one_key_derive_it_once() -> None:
+    counted = Counted()
+    keys = counted.keys()
+    got: list[TopicKey] = []
+
+    async def ask(topic: Topic) -> None:
+        got.append(await keys.get(topic, 1))
+
+    async with trio.open_nursery() as nursery:
+        for number in range(100):
+            nursery.start_soon(ask, SPORT if number % 2 else NEWS)
+    assert len(got) == 100
+    assert sorted(topic.name for topic in counted.begun) == ["news", "sport"]
+    assert counted.most == 1
+
+
+async def test_who_waits_for_one_that_is_cancelled_is_served() -> None:
+    counted = Counted()
+    keys = counted.keys()
+    async with trio.open_nursery() as nursery:
+        first = trio.CancelScope()
+
+        async def ask_and_leave() -> None:
+            with first:
+                await keys.get(NEWS, 1)
+
+        nursery.start_soon(ask_and_leave)
+        await trio.sleep(COSTS / 2)
+        for _ in range(3):
+            nursery.start_soon(keys.get, NEWS, 1)
+        await trio.testing.wait_all_tasks_blocked()
+        first.cancel()
+    assert counted.begun == [NEWS, NEWS]
+    assert (await keys.get(NEWS, 1)).reveal().startswith(b"news")
