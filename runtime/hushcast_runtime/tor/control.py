@@ -98,10 +98,13 @@ class ControlClient:
         """Ask for these kinds of events and no others."""
         await self.command(" ".join(("SETEVENTS", *kinds)))
 
-    async def add_onion(self, key: str, virtual_port: int, target: Endpoint, defended: bool = False) -> str:
+    async def add_onion(
+        self, key: str, virtual_port: int, target: Endpoint | str, defended: bool = False
+    ) -> str:
         """Add an onion service with the expanded `key` (base64) and return its name without `.onion`.
 
-        It lives until `del_onion` or until this connection ends, and leads from `virtual_port` to `target`.
+        It lives until `del_onion` or until this connection ends, and leads from `virtual_port` to `target`,
+        which in a text is as tor writes it.
         `defended` asks for tor's proof-of-work defence; a tor that has none adds the service without.
         """
         line = f"ADD_ONION ED25519-V3:{key} Flags=DiscardPK Port={virtual_port},{target}"
