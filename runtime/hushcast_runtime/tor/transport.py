@@ -150,7 +150,7 @@ class TorTransport:
         assert wanted is not None  # the settings have one or the other
         socks_door = await isolating_socks(control, wanted)
         if self._settings.sockets is None:
-            self._user_of_tor = await _user_of(control)
+            self._user_of_tor = await _user_of(control, self._user_of_tor)
         self._control = control
         for service in list(self._services.values()):
             if service.service in self._services:  # not closed while the others were added
@@ -292,12 +292,18 @@ class TorTransport:
         return stream
 
 
-async def _user_of(control: ControlClient) -> int:
-    """Return the number of the user that tor runs as; raise `UsageError` where its sockets cannot be told."""
+async def _user_of(control: ControlClient, before: int | None) -> int:
+    """Return the number of the user that tor runs as, `before` at an earlier connection.
+
+    Raises `UsageError` where tor's sockets cannot be told from others', and where whoever holds the control
+    port is another user: keys of onion services must not go there.
+    """
     reply = await control.ask("GETINFO process/uid")
     uid = "".join(line.removeprefix("process/uid=") for _, _, line in reply.content()[:1])
     if status(reply) == "250" and uid.isascii() and uid.isdecimal() and callers.tells_apart(int(uid)):
-        return int(uid)
+        if before in (None, int(uid)) and await control.is_held_by(int(uid)):
+            return int(uid)
+        raise UsageError("another user than tor's holds tor's control port: name a Unix socket, unix:/PATH")
     raise UsageError(
         "the daemon cannot tell tor from other users of this machine, who could learn its onion services at "
         "loopback ports: set tor.services"
