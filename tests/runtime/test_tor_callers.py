@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 
 import pytest
 import trio
@@ -83,3 +84,33 @@ async def test_where_the_table_cannot_be_read_nobody_is_let_in(monkeypatch: pyte
         assert not await callers.is_of(accepted, os.getuid())
     assert not callers.tells_apart(os.getuid())
     await listener.aclose()
+
+
+async def test_who_asks_meanwhile_shares_the_next_reading(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    readings: list[int] = []
+
+    class Slow:
+        def read_text(self) -> str:
+            readings.append(asked)
+            time.sleep(0.05)
+            return f"{len(readings)}"
+
+    monkeypatch.setattr(callers, "_SOCKETS", Slow())
+    table, got, asked = callers.Table(), [], 0
+
+    async def ask() -> None:
+        nonlocal asked
+        asked += 1
+        number = asked
+        text = int(await table.read())
+        got.append(text)
+        assert readings[text - 1] >= number, "it was read before this one asked"
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(50):
+            nursery.start_soon(ask)
+            await trio.sleep(0.002)
+    assert len(got) == 50
+    assert len(readings) <= 8

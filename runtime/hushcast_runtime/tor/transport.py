@@ -79,6 +79,7 @@ class TorTransport:
         self._control: ControlClient | None = None
         self._socks: Endpoint | None = None
         self._user_of_tor: int | None = None
+        self._sockets_here = callers.Table()
         self._services: dict[str, TorListener] = {}
         self._door = _Door(settings.control)
         self._adopted = trio.Event()
@@ -252,7 +253,9 @@ class TorTransport:
         """Tell whether tor is at the other end of a stream that came for one of our services."""
         if self._settings.sockets is not None:
             return True  # nobody else gets to the socket
-        return self._user_of_tor is not None and await callers.is_of(stream, self._user_of_tor)
+        return self._user_of_tor is not None and await callers.is_of(
+            stream, self._user_of_tor, self._sockets_here
+        )
 
     async def getinfo(self, key: str) -> str:
         """Return what tor says to a GETINFO key; raises `TransportError`."""
