@@ -20,8 +20,6 @@ from hushcast_runtime.tor.settings import TorSettings
 from hushcast_runtime.transports.streams import LOOPBACK
 
 MAX_CONFIG = 64 * 1024  # bytes
-SERVICE_NAME = 21  # bytes of the name of a Unix socket in the directory of services
-MAX_SERVICES = MAX_PATH - 1 - SERVICE_NAME  # bytes of the path of that directory
 MAX_INBOX_DAYS = 365  # days that a message may be kept: what is kept can be seized
 MAX_PROBES_AN_EPOCH = 3600  # for a subscription: one a second of an hour
 MIN_INBOX, MAX_INBOX = 1024**2, 1024**3  # bytes: room for a few of the largest messages, and a small disk's
@@ -67,7 +65,8 @@ class TorSection(_Section, frozen=True, kw_only=True):
     socks: str = "127.0.0.1:9050"
     """SOCKS port of the system's tor."""
     services: _PathText | None = None
-    """A directory for Unix sockets by which the system's tor reaches onion services; otherwise ports."""
+    """A directory for Unix sockets by which the system's tor reaches onion services; otherwise ports, which
+    nobody but tor gets through."""
     torrc: _PathText | None = None
     """A file of extra torrc lines for a tor of our own."""
     pow: Literal["auto", "off"] = "auto"
@@ -78,17 +77,13 @@ class TorSection(_Section, frozen=True, kw_only=True):
         defended = self.pow == "auto"
         if self.mode == "own":
             if self.services:
-                raise UsageError("services is for the system's tor: one of our own reaches loopback ports")
+                raise UsageError("services is for the system's tor: one of our own has sockets of its own")
             include = Path(self.torrc) if self.torrc else None
             return TorSettings(state_directory=state / "tor", torrc_include=include, defended=defended)
         if self.torrc:
             raise UsageError("torrc is for a tor of our own: set mode to own, or leave it out")
         control, socks = parse_endpoint(self.control), parse_endpoint(self.socks)
         services = Path(self.services) if self.services else None
-        if services is not None and len(bytes(services)) > MAX_SERVICES:
-            raise UsageError(
-                f"services: the path has over {MAX_SERVICES} bytes, which leaves no room for names"
-            )
         return TorSettings(control=control, socks=socks, services=services, defended=defended)
 
 
@@ -234,11 +229,6 @@ def check_settings(settings: NodeSettings | DirectorySettings) -> None:
     """Raise `UsageError` if these settings could reach anything outside Tor, or contradict each other."""
     if not Path(settings.state).is_absolute():
         raise UsageError("state: give an absolute path, so that it does not depend on where you start")
-    if settings.transport == "tor":
-        try:
-            settings.tor.settings(Path(settings.state))
-        except UsageError as error:
-            raise UsageError(f"tor: {error}") from None
     metrics = settings.metrics_endpoint()
     if metrics is not None and metrics.path:
         _check_path("metrics", Path(metrics.path))
@@ -246,6 +236,11 @@ def check_settings(settings: NodeSettings | DirectorySettings) -> None:
         directory_address(settings)
         _check_testnet(settings)
         _check_path("socket", settings.socket_path())
+    if settings.transport == "tor":
+        try:
+            settings.tor.settings(Path(settings.state))
+        except UsageError as error:
+            raise UsageError(f"tor: {error}") from None
 
 
 def _check_path(key: str, path: Path) -> None:

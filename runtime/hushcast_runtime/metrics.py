@@ -76,6 +76,7 @@ class MetricsServer:
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(_Collected(counters, readings))
         self._scrapers = trio.CapacityLimiter(MAX_SCRAPERS)
+        self._names: frozenset[bytes] | None = None  # at a Unix socket, which no browser reaches, any will do
 
     async def run(
         self,
@@ -92,6 +93,9 @@ class MetricsServer:
                 listener = await listen_on_loopback(endpoint.port, endpoint.host)
             except TransportError as error:
                 raise UsageError(f"metrics: {error}") from None
+            self._names = frozenset(
+                f"{name}:{endpoint.port}".encode() for name in (endpoint.host, "localhost")
+            )
         task_status.started()
         try:
             await serve_streams(listener, self._serve)
@@ -109,6 +113,9 @@ class MetricsServer:
         words = request.partition(b"\r\n")[0].split(b" ")
         if len(words) != 3 or words[0] != b"GET":
             return _response("400 Bad Request", b"GET /metrics is all there is\n")
+        # A name that leads here but is not ours is another site's, whose pages would read what we say.
+        if self._names is not None and _host(request) not in self._names:
+            return _response("421 Misdirected Request", b"these metrics have another name\n")
         if words[1].partition(b"?")[0] != b"/metrics":
             return _response("404 Not Found", b"metrics are at /metrics\n")
         return _response("200 OK", generate_latest(self._registry), CONTENT_TYPE_LATEST)
@@ -123,6 +130,13 @@ async def _request(stream: trio.abc.Stream) -> bytes:
             break
         head += part
     return head
+
+
+def _host(request: bytes) -> bytes | None:
+    """Return what the one `Host` line of a request's head names, `None` if there is none or more of them."""
+    lines = (line.partition(b":") for line in request.partition(b"\r\n\r\n")[0].split(b"\r\n")[1:])
+    hosts = [value.strip().lower() for name, _, value in lines if name.strip().lower() == b"host"]
+    return hosts[0] if len(hosts) == 1 else None
 
 
 def _response(status: str, body: bytes, content: str = "text/plain; charset=utf-8") -> bytes:

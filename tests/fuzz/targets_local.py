@@ -161,7 +161,7 @@ async def _conversation(data: bytes) -> None:
             lambda: watcher.begin(client),
             lambda: client.add_onion("k", 7411, control.Endpoint(host="127.0.0.1", port=9)),
             lambda: client.del_onion("x"),
-            lambda: isolation.isolating_socks(client, None),
+            lambda: isolation.isolating_socks(client, control.Endpoint(path="/tor/socks")),
         )[script.number() % 5 :]:
             try:
                 await step()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socketserver
 import stat
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -116,7 +117,38 @@ async def test_loopback(tmp_path: Path) -> None:
         await listeners[0].aclose()
         await nursery.start(server.run, Endpoint(host="127.0.0.1", port=port), None)
         async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
-            await stream.send_all(b"GET /metrics HTTP/1.1\r\n\r\n")
+            await stream.send_all(b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n" % port)
             answer = b"".join([bytes(part) async for part in stream])
         assert b"\nhushcast_ready 1.0\n" in answer
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (b"Host: 127.0.0.1:PORT\r\n", b"200"),
+        (b"host:\tLOCALHOST:PORT \r\nAccept: */*\r\n", b"200"),
+        (b"Host: pages.example:PORT\r\n", b"421"),
+        (b"Host: pages.example\r\n", b"421"),
+        (b"Host: 127.0.0.1\r\n", b"421"),
+        (b"Host: 127.0.0.1:PORT.pages.example\r\n", b"421"),
+        (b"Host: 127.0.0.1:PORT\r\nHost: pages.example:PORT\r\n", b"421"),
+        (b"X-Host: 127.0.0.1:PORT\r\n", b"421"),
+        (b"Host\r\n", b"421"),
+        (b"", b"421"),
+    ],
+)
+async def test_a_page_of_another_name_reads_nothing_at_a_port(head: bytes, status: bytes) -> None:
+    """Its name may lead to 127.0.0.1 by now (DNS rebinding); what the browser calls us stays its name."""
+    async with trio.open_nursery() as nursery:
+        with socketserver.TCPServer(("127.0.0.1", 0), socketserver.BaseRequestHandler) as free:
+            port = free.server_address[1]
+        server = MetricsServer(None, lambda: {"ready": 1.0})
+        await nursery.start(server.run, Endpoint(host="127.0.0.1", port=port), None)
+        async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
+            request = b"GET /metrics HTTP/1.1\r\n" + head.replace(b"PORT", b"%d" % port) + b"\r\n"
+            await stream.send_all(request)
+            answer = b"".join([bytes(part) async for part in stream])
+        assert answer.split(b" ")[1] == status
+        assert (b"hushcast_ready" in answer) == (status == b"200")
         nursery.cancel_scope.cancel()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import AsyncIterator
+import tempfile
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -33,6 +34,13 @@ from hushcast_testnet.private_tor import TorNetwork
 DEADLINE = 60.0
 ONION = onion_address(Seed(bytes(32)).public())
 LOOPBACK = Endpoint(host="127.0.0.1", port=9)
+
+
+@pytest.fixture
+def short_path() -> Iterator[Path]:
+    """A directory whose path leaves room for Unix sockets."""
+    with tempfile.TemporaryDirectory(prefix="hush-") as directory:
+        yield Path(directory)
 
 
 @asynccontextmanager
@@ -88,6 +96,8 @@ def test_settings_are_of_one_mode(tmp_path: Path) -> None:
         {"state_directory": tmp_path, "socks": LOOPBACK},
         {"control": LOOPBACK, "socks": LOOPBACK, "torrc_include": tmp_path},
         {"state_directory": tmp_path, "ready_within": 0.0},
+        {"state_directory": tmp_path / ("x" * 85)},
+        {"control": LOOPBACK, "socks": LOOPBACK, "services": tmp_path / ("x" * 85)},
     ):
         with pytest.raises(UsageError):
             TorSettings(**wrong)
@@ -338,30 +348,42 @@ async def test_a_lost_control_connection_shows_and_services_come_back(tor_networ
         await second.aclose()
 
 
+async def say_hello(stream: trio.abc.Stream) -> None:
+    await stream.send_all(b"hello")
+
+
 @pytest.mark.tor
 async def test_a_tor_of_our_own_joins_serves_and_ends_with_us(
-    tor_network: TorNetwork, tmp_path: Path
+    tor_network: TorNetwork, short_path: Path
 ) -> None:
-    state = tmp_path / "tor"
+    state = short_path / "a tor"
     settings = TorSettings(state_directory=state, torrc_include=Path(tor_network.snippet))
     async with running(settings) as transport:
         assert transport.state.percent == 100
         assert state.stat().st_mode & 0o777 == 0o700
         listener = await transport.listen(Seed.draw(os.urandom))
-        with trio.fail_after(DEADLINE):
-            await listener.published()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(listener.serve, say_hello)
+            with trio.fail_after(DEADLINE):
+                await listener.published()
+                stream = await transport.connect(listener.address, "a")
+                assert await stream.receive_some(5) == b"hello"
+                await stream.aclose()
+            nursery.cancel_scope.cancel()
         await listener.aclose()
-        port = int((state / "control-port").read_text().rpartition(":")[2])
+        door = Endpoint(path=str(state / "control"))
+        async with open_control(door):
+            pass
     with pytest.raises(TransportError):
-        async with open_control(Endpoint(host="127.0.0.1", port=port)):
+        async with open_control(door):
             pass
 
 
 @pytest.mark.tor
 async def test_a_tor_of_our_own_that_was_killed_is_started_again(
-    tor_network: TorNetwork, tmp_path: Path
+    tor_network: TorNetwork, short_path: Path
 ) -> None:
-    settings = TorSettings(state_directory=tmp_path / "tor", torrc_include=Path(tor_network.snippet))
+    settings = TorSettings(state_directory=short_path / "tor", torrc_include=Path(tor_network.snippet))
     async with running(settings) as transport, running(shared(tor_network)) as other:
         listener = await transport.listen(Seed.draw(os.urandom))
         with trio.fail_after(DEADLINE):
@@ -378,24 +400,24 @@ async def test_a_tor_of_our_own_that_was_killed_is_started_again(
             stream = await other.connect(listener.address, "after")
             await stream.aclose()
         assert int(await transport._control.getinfo("process/pid")) != pid
-        assert (tmp_path / "tor" / "tor.log.1").exists()
+        assert (short_path / "tor" / "tor.log.1").exists()
         await listener.aclose()
 
 
 @pytest.mark.tor
-async def test_a_tor_whose_socks_port_may_not_isolate_is_refused_at_the_start(tmp_path: Path) -> None:
-    include = tmp_path / "include"
+async def test_a_tor_whose_socks_port_may_not_isolate_is_refused_at_the_start(short_path: Path) -> None:
+    include = short_path / "include"
     include.write_text("SocksPort 127.0.0.1:auto NoIsolateSOCKSAuth\n")
-    transport = TorTransport(TorSettings(state_directory=tmp_path / "tor", torrc_include=include))
+    transport = TorTransport(TorSettings(state_directory=short_path / "tor", torrc_include=include))
     with trio.fail_after(DEADLINE), pytest.raises(UsageError, match="does not isolate"):
         await transport.run()
 
 
 @pytest.mark.tor
-async def test_a_tor_that_cannot_start_is_an_error(tmp_path: Path) -> None:
-    include = tmp_path / "include"
+async def test_a_tor_that_cannot_start_is_an_error(short_path: Path) -> None:
+    include = short_path / "include"
     include.write_text("NoSuchOption 1\n")
-    transport = TorTransport(TorSettings(state_directory=tmp_path / "tor", torrc_include=include))
+    transport = TorTransport(TorSettings(state_directory=short_path / "tor", torrc_include=include))
     with pytest.raises(TransportError, match="our tor ended with status 1"):
         await transport.run()
 

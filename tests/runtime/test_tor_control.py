@@ -14,15 +14,18 @@ import trio.testing
 from hushcast_protocol.errors import UsageError
 from hushcast_protocol.secrets import Seed
 from hushcast_runtime.backoff import Backoff
+from hushcast_runtime.tor import callers
+from hushcast_runtime.tor.authentication import authenticate
 from hushcast_runtime.tor.control import ControlClient
 from hushcast_runtime.tor.endpoints import Endpoint, parse_endpoint
 from hushcast_runtime.tor.isolation import isolating_socks
 from hushcast_runtime.tor.onions import expanded_key, service_id
 from hushcast_runtime.tor.replies import ReplySplitter, convert
 from hushcast_runtime.tor.settings import TorSettings
-from hushcast_runtime.tor.transport import TorTransport
+from hushcast_runtime.tor.transport import TorTransport, _user_of
 from hushcast_runtime.tor.watch import TorState, TorWatch
 from hushcast_runtime.transports.base import TransportError
+from hushcast_runtime.transports.streams import listen_on_loopback, port_of
 
 WANTED = parse_endpoint("127.0.0.1:9050")
 TARGET = Endpoint(host="127.0.0.1", port=9)
@@ -111,12 +114,17 @@ async def test_a_port_of_something_else_is_refused() -> None:
             await isolating_socks(control, WANTED)
 
 
-async def test_our_own_tor_tells_its_port() -> None:
-    async with scripted(socks_of('"127.0.0.1:4444"', "127.0.0.1:auto ExtendedErrors")) as control:
-        assert str(await isolating_socks(control, None)) == "127.0.0.1:4444"
+async def test_the_unix_port_of_our_own_tor_is_looked_at_wherever_it_is() -> None:
+    wanted = Endpoint(path="/home/a user/tor/socks")
+    own = f'unix:"{wanted.path}" ExtendedErrors'
+    async with scripted(socks_of(f'"{wanted}"', own)) as control:
+        assert await isolating_socks(control, wanted) == wanted
+    async with scripted(socks_of(f'"{wanted}"', f"{own} NoIsolateSOCKSAuth")) as control:
+        with pytest.raises(UsageError, match="take NoIsolateSOCKSAuth out"):
+            await isolating_socks(control, wanted)
     async with scripted(socks_of("")) as control:
-        with pytest.raises(TransportError, match="no SOCKS port"):
-            await isolating_socks(control, None)
+        with pytest.raises(UsageError, match="not a SOCKS port"):
+            await isolating_socks(control, wanted)
 
 
 async def test_where_tor_does_not_tell_a_warning_is_logged() -> None:
@@ -124,8 +132,6 @@ async def test_where_tor_does_not_tell_a_warning_is_logged() -> None:
         with structlog.testing.capture_logs() as logs:
             assert await isolating_socks(control, WANTED) == WANTED
         assert [line["log_level"] for line in logs] == ["warning"]
-        with pytest.raises(TransportError):
-            await isolating_socks(control, None)
 
 
 def added(knows_defence: bool) -> Answer:
@@ -231,3 +237,52 @@ def test_pauses_grow_to_the_longest_and_are_never_the_whole_of_it() -> None:
         assert whole / 2 <= pause < whole
     backoff.reset()
     assert backoff.next() < 1
+
+
+async def test_tor_says_who_it_runs_as() -> None:
+    async with scripted(lambda command: f"250-process/uid={os.getuid()}\n250 OK") as control:
+        assert await _user_of(control, None) == await _user_of(control, os.getuid()) == os.getuid()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "510 Command filtered",
+        "250-process/uid=-1\n250 OK",
+        "250-process/uid=\n250 OK",
+        f"250-process/uid={callers.OVERFLOW}\n250 OK",
+        "250 OK",
+    ],
+)
+async def test_a_tor_that_cannot_be_told_from_others_is_not_used_by_ports(answer: str) -> None:
+    async with scripted(lambda command: answer) as control:
+        with pytest.raises(UsageError, match=r"set tor\.services"):
+            await _user_of(control, None)
+
+
+async def test_a_control_port_that_another_user_took_is_not_tors() -> None:
+    """Ports are anybody's to take while tor is away, and whoever has this one is told keys."""
+    async with scripted(lambda command: f"250-process/uid={os.getuid()}\n250 OK") as control:
+        with pytest.raises(UsageError, match="another user"):
+            await _user_of(control, os.getuid() + 1)
+    listener = await listen_on_loopback()
+    stream = await trio.open_tcp_stream("127.0.0.1", port_of(listener))
+    async with stream, await listener.accept():
+        control = ControlClient(stream, lambda event: None)
+        assert await control.is_held_by(os.getuid())
+        assert not await control.is_held_by(os.getuid() + 1)
+    await listener.aclose()
+
+
+@pytest.mark.parametrize("at_port", [False, True])
+async def test_a_tor_that_asks_for_nothing_is_used_at_a_unix_socket_only(at_port: bool) -> None:
+    asked: list[str] = []
+    offer = '250-PROTOCOLINFO 1\n250-AUTH METHODS=NULL\n250-VERSION Tor="0.4.9.11"\n250 OK'
+    answer = lambda command: offer if command.startswith("PROTOCOLINFO") else "250 OK"  # noqa: E731
+    async with scripted(answer, asked) as control:
+        if at_port:
+            with pytest.raises(TransportError, match="open to all"):
+                await authenticate(control.ask, at_port)
+        else:
+            await authenticate(control.ask, at_port)
+    assert ("AUTHENTICATE" in asked) is not at_port

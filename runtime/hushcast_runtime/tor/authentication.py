@@ -24,11 +24,16 @@ _SERVER_KEY = b"Tor safe cookie authentication server-to-controller hash"
 _CLIENT_KEY = b"Tor safe cookie authentication controller-to-server hash"
 
 
-async def authenticate(ask: Ask) -> None:
-    """Authenticate a fresh control connection. Raises `TransportError` when that is not possible."""
+async def authenticate(ask: Ask, at_port: bool = False) -> None:
+    """Authenticate a fresh control connection. Raises `TransportError` when that is not possible.
+
+    A tor that asks for nothing `at_port` shows its onion services to every user of the machine: refused.
+    """
     offer = await ask("PROTOCOLINFO 1")
     convert("PROTOCOLINFO", offer)
     if AuthMethod.NONE in offer.auth_methods:
+        if at_port:
+            raise TransportError("tor's control port is open to all: set CookieAuthentication 1 in its torrc")
         proof = ""
     elif AuthMethod.SAFECOOKIE in offer.auth_methods and offer.cookie_path:
         proof = await _prove(ask, await _read_cookie(offer.cookie_path))

@@ -13,6 +13,7 @@ from typing import Any
 import stem.response
 import trio
 
+from hushcast_runtime.tor import callers
 from hushcast_runtime.tor.authentication import authenticate
 from hushcast_runtime.tor.endpoints import Endpoint, open_endpoint
 from hushcast_runtime.tor.replies import EVENT, ReplySplitter, convert, status
@@ -98,10 +99,13 @@ class ControlClient:
         """Ask for these kinds of events and no others."""
         await self.command(" ".join(("SETEVENTS", *kinds)))
 
-    async def add_onion(self, key: str, virtual_port: int, target: Endpoint, defended: bool = False) -> str:
+    async def add_onion(
+        self, key: str, virtual_port: int, target: Endpoint | str, defended: bool = False
+    ) -> str:
         """Add an onion service with the expanded `key` (base64) and return its name without `.onion`.
 
-        It lives until `del_onion` or until this connection ends, and leads from `virtual_port` to `target`.
+        It lives until `del_onion` or until this connection ends, and leads from `virtual_port` to `target`,
+        which in a text is as tor writes it.
         `defended` asks for tor's proof-of-work defence; a tor that has none adds the service without.
         """
         line = f"ADD_ONION ED25519-V3:{key} Flags=DiscardPK Port={virtual_port},{target}"
@@ -120,6 +124,13 @@ class ControlClient:
         reply = await self.ask(f"DEL_ONION {service}")
         if (code := status(reply)) not in (_OK, "552"):
             raise TransportError(f"tor refused DEL_ONION (status {code})")
+
+    async def is_held_by(self, user: int) -> bool:
+        """Tell whether a user's process holds the control port; a Unix socket's directory says who may."""
+        stream = self._stream
+        if isinstance(stream, trio.SocketStream) and stream.socket.family == trio.socket.AF_INET:
+            return await callers.is_of(stream, user)
+        return True
 
     async def read(self) -> None:
         """Take replies and events from the connection until it ends; never raises but when cancelled."""
@@ -170,7 +181,7 @@ async def open_control(endpoint: Endpoint, on_event: EventHandler = _ignore) -> 
         control = ControlClient(stream, on_event)
         nursery.start_soon(control.read)
         try:
-            await authenticate(control.ask)
+            await authenticate(control.ask, at_port=bool(endpoint.port))
             yield control
         except Exception as error:  # kept, so that the nursery does not wrap it into a group
             failure = error

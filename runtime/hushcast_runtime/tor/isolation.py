@@ -6,22 +6,25 @@ tor can be told to go without (`NoIsolateSOCKSAuth`). So: what is known not to i
 
 from __future__ import annotations
 
+import re
+
 import structlog
 
 from hushcast_protocol.errors import UsageError
 from hushcast_runtime.tor.control import ControlClient
-from hushcast_runtime.tor.endpoints import Endpoint, parse_endpoint
+from hushcast_runtime.tor.endpoints import Endpoint
 from hushcast_runtime.tor.replies import status
-from hushcast_runtime.transports.base import TransportError
 
 _EVERYWHERE = "0.0.0.0"  # noqa: S104 - where a listener of tor may be, never one of ours
 _WITHOUT = "noisolatesocksauth"
+_LISTENER = re.compile(r'"([^"]*)"|(\S+)')  # paths may hold spaces
+_WORD = re.compile(r'(unix:)"([^"]*)"|(\S+)')
 
 log = structlog.get_logger("tor")
 
 
-async def isolating_socks(control: ControlClient, wanted: Endpoint | None) -> Endpoint:
-    """Return the SOCKS port to use: `wanted`, or the first of a tor of our own.
+async def isolating_socks(control: ControlClient, wanted: Endpoint) -> Endpoint:
+    """Return the SOCKS port `wanted` once it is known to be one that may be used.
 
     Raises `UsageError` if it is not a port of the tor behind `control` or does not isolate, `TransportError`
     when the connection is lost. Where tor keeps its configuration to itself it warns, and trusts `wanted`.
@@ -29,24 +32,23 @@ async def isolating_socks(control: ControlClient, wanted: Endpoint | None) -> En
     listeners = await _answers(control, "GETINFO net/listeners/socks", "net/listeners/socks=")
     options = await _answers(control, "GETCONF SocksPort", "SocksPort=")
     if listeners is None or options is None:
-        if wanted is None:
-            raise TransportError("our tor does not tell its SOCKS port")
         log.warning("tor does not let us see whether its SOCKS port isolates")
         return wanted
-    opened = " ".join(listeners).split()
-    if wanted is None:
-        if not opened:
-            raise TransportError("our tor has no SOCKS port")
-        wanted = parse_endpoint(opened[0])
-    elif not any(_is(listener, wanted) for listener in opened):
+    opened = [quoted or plain for quoted, plain in _LISTENER.findall(" ".join(listeners))]
+    if not any(_is(listener, wanted) for listener in opened):
         raise UsageError("tor.socks is not a SOCKS port of the tor behind tor.control: name both of one tor")
     for option in options:
-        port, *flags = option.split() or [""]
+        port, *flags = _words(option) or [""]
         if _may_open(port, wanted) and _WITHOUT in (flag.lower() for flag in flags):
             raise UsageError(
                 "tor's SOCKS port does not isolate: take NoIsolateSOCKSAuth out of its SocksPort line"
             )
     return wanted
+
+
+def _words(option: str) -> list[str]:
+    """Return the words of a SocksPort line; a path in quotes is one, `unix:` before it."""
+    return [(unix + quoted) or plain for unix, quoted, plain in _WORD.findall(option)]
 
 
 def _is(listener: str, wanted: Endpoint) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import structlog
 import trio
 
 from hushcast_protocol.addresses import Address, onion_address
@@ -18,6 +19,10 @@ from hushcast_runtime.transports.streams import serve_streams
 _SLOW = 10.0  # seconds; a directory that takes longer to answer an upload is not waited for
 
 Withdraw = Callable[["TorListener"], Awaitable[None]]
+Admits = Callable[[trio.SocketStream], Awaitable[bool]]
+"""Tells whether a stream came from tor."""
+
+log = structlog.get_logger("tor")
 
 
 class TorListener:
@@ -30,6 +35,7 @@ class TorListener:
         target: Endpoint,
         withdraw: Withdraw,
         published_within: float,
+        admits: Admits,
     ) -> None:
         self._seed = seed
         self._listener = listener
@@ -37,10 +43,12 @@ class TorListener:
         """The loopback port or Unix socket that tor passes incoming streams to."""
         self._withdraw = withdraw
         self._published_within = published_within
+        self._admits = admits
         self._address = onion_address(seed.public())
         self.publication = Publication()
         """Where the transport reports the events about this service."""
         self._closed = False
+        self._refused = False
 
     @property
     def address(self) -> Address:
@@ -59,7 +67,16 @@ class TorListener:
 
     async def serve(self, handler: StreamHandler) -> None:
         """Run `handler` for every incoming stream until cancelled, see `Listener.serve`."""
-        await serve_streams(self._listener, handler)
+
+        async def admitted(stream: trio.abc.Stream) -> None:
+            assert isinstance(stream, trio.SocketStream)
+            if await self._admits(stream):
+                await handler(stream)
+            elif not self._refused:  # once: whoever wants could fill the log
+                self._refused = True
+                log.warning("a stream for an onion service did not come from tor: refused")
+
+        await serve_streams(self._listener, admitted)
 
     async def published(self) -> None:
         """Return once directories hold the service's descriptors: all of them, or some and the rest are slow.

@@ -22,6 +22,7 @@ _LOOK_EVERY = 0.02  # seconds; tor offers no event for "the control port file is
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0  # seconds between the end of one and the start of the next
 _LOG, _LAST_LOG = "tor.log", "tor.log.1"
 _PORT_FILE = "control-port"
+_SOCKS, _CONTROL = "socks", "control"
 
 # No circuit of ours is used again: each has an isolation of its own. tor keeps such for ten minutes, and
 # looks at each of them for every new one: after 400 drops a tor was busy with little else.
@@ -36,14 +37,14 @@ Opened = Callable[[Endpoint], None]
 def torrc(state: Path, include: Path | None) -> str:
     """Return the configuration of a client tor that keeps its state in the directory `state`.
 
-    Both doors are loopback ports of the kernel's choice. `include` names a file of further lines. Raises
-    `UsageError` when a path holds what a torrc line cannot.
+    Both doors are Unix sockets in that directory, which nobody else may enter. `include` names a file of
+    further lines. Raises `UsageError` when a path holds what a torrc line cannot.
     """
     lines = [
         "ClientOnly 1",
         f'DataDirectory "{_quotable(state / "data")}"',
-        "SocksPort 127.0.0.1:auto ExtendedErrors",
-        "ControlPort 127.0.0.1:auto",
+        f'SocksPort unix:"{_quotable(socks_of(state).path)}" ExtendedErrors',
+        f'ControlPort unix:"{_quotable(state / _CONTROL)}"',
         f'ControlPortWriteToFile "{_quotable(state / _PORT_FILE)}"',
         "CookieAuthentication 1",
         DIRTINESS,
@@ -56,7 +57,12 @@ def torrc(state: Path, include: Path | None) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _quotable(path: Path) -> str:
+def socks_of(state: Path) -> Endpoint:
+    """Return where the SOCKS port is of a tor that keeps its state in the directory `state`."""
+    return Endpoint(path=str(state.absolute() / _SOCKS))
+
+
+def _quotable(path: Path | str) -> str:
     text = str(path)
     if any(character in text for character in '"\\\n\r*?['):  # tor expands patterns in %include
         raise UsageError(f"tor cannot use a path with quotes, backslashes, *, ? or [: {text}")
@@ -149,7 +155,7 @@ async def _start(program: str, state: Path) -> trio.Process:
 async def _tell_when_open(file: Path, opened: Opened) -> None:
     while not (text := _text_of(file)).endswith("\n"):  # noqa: ASYNC110 - tor sets no event
         await trio.sleep(_LOOK_EVERY)
-    opened(parse_endpoint(text.removeprefix("PORT=")))
+    opened(parse_endpoint(text.replace("UNIX_PORT=", "unix:", 1)))
 
 
 def _text_of(file: Path) -> str:

@@ -10,6 +10,7 @@ import os
 import re
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NoReturn
 
 import structlog
@@ -19,12 +20,13 @@ from hushcast_protocol.addresses import ONION_PORT, Address, is_onion
 from hushcast_protocol.errors import UsageError
 from hushcast_protocol.secrets import Randomness, Seed
 from hushcast_runtime.backoff import Backoff
-from hushcast_runtime.tor import publication, socks, watch
+from hushcast_runtime.tor import callers, publication, socks, watch
 from hushcast_runtime.tor.control import ControlClient, open_control
 from hushcast_runtime.tor.endpoints import Endpoint, open_endpoint
 from hushcast_runtime.tor.isolation import isolating_socks
 from hushcast_runtime.tor.listener import TorListener
-from hushcast_runtime.tor.process import keep_tor
+from hushcast_runtime.tor.process import keep_tor, socks_of
+from hushcast_runtime.tor.replies import status
 from hushcast_runtime.tor.settings import TorSettings
 from hushcast_runtime.tor.watch import Progress, TorState, TorWatch
 from hushcast_runtime.transports.base import Listener, TransportError
@@ -76,6 +78,8 @@ class TorTransport:
         self._user = base64.urlsafe_b64encode(randomness(18)).decode()
         self._control: ControlClient | None = None
         self._socks: Endpoint | None = None
+        self._user_of_tor: int | None = None
+        self._sockets_here = callers.Table()
         self._services: dict[str, TorListener] = {}
         self._door = _Door(settings.control)
         self._adopted = trio.Event()
@@ -98,6 +102,7 @@ class TorTransport:
         when tor cannot be started, or its SOCKS port was found not to isolate at the first look.
         """
         failure: Exception | None = None
+        self._look_at_sockets()
         try:
             async with trio.open_nursery() as nursery:
                 with trio.CancelScope() as starting:
@@ -141,7 +146,12 @@ class TorTransport:
 
     async def _adopt(self, control: ControlClient) -> None:
         await control.set_events(*publication.EVENTS, *watch.EVENTS)
-        socks_door = await isolating_socks(control, self._settings.socks)
+        own = self._settings.state_directory
+        wanted = self._settings.socks if own is None else socks_of(own)
+        assert wanted is not None  # the settings have one or the other
+        socks_door = await isolating_socks(control, wanted)
+        if self._settings.sockets is None:
+            self._user_of_tor = await _user_of(control, self._user_of_tor)
         self._control = control
         for service in list(self._services.values()):
             if service.service in self._services:  # not closed while the others were added
@@ -179,10 +189,16 @@ class TorTransport:
             self._services[event.address].publication.handle(event)
 
     async def _add(self, control: ControlClient, service: TorListener) -> None:
-        name = await control.add_onion(service.key, ONION_PORT, service.target, self._settings.defended)
+        name = await control.add_onion(
+            service.key, ONION_PORT, self._for_tor(service.target), self._settings.defended
+        )
         if name != service.service:
             raise TransportError("tor derived another address from the key")
         self._pow = ("on" if control.defends else "not in this tor") if self._settings.defended else "off"
+
+    def _for_tor(self, target: Endpoint) -> Endpoint | str:
+        # ADD_ONION takes no path with spaces; a tor of our own runs in the directory of these sockets.
+        return target if self._settings.state_directory is None else f"unix:{Path(target.path).name}"
 
     async def listen(self, seed: Seed, previous: Address | None = None) -> Listener:
         """Open an onion service whose address is the public key of `seed`; `previous` has no part in it.
@@ -191,7 +207,9 @@ class TorTransport:
         when tor refuses it or has a service of that key already.
         """
         door, target = await self._open_door()
-        service = TorListener(seed, door, target, self._withdraw, self._settings.published_within)
+        service = TorListener(
+            seed, door, target, self._withdraw, self._settings.published_within, self._admits
+        )
         if service.service in self._services:
             await service.aclose()
             raise TransportError("this onion service is open already")
@@ -211,11 +229,33 @@ class TorTransport:
         return service
 
     async def _open_door(self) -> tuple[trio.SocketListener, Endpoint]:
-        if (directory := self._settings.services) is None:
+        if (directory := self._settings.sockets) is None:
             listener = await listen_on_loopback()
             return listener, Endpoint(host=LOOPBACK, port=port_of(listener))
         path = directory / f"{self._randomness(8).hex()}.sock"
-        return await listen_on_socket(path), Endpoint(path=str(path))
+        shared = self._settings.state_directory is None  # with the group of the system's tor
+        return await listen_on_socket(path, shared), Endpoint(path=str(path))
+
+    def _look_at_sockets(self) -> None:
+        """Make sure that nobody but tor gets to the Unix sockets of onion services; raise `UsageError`."""
+        if (own := self._settings.state_directory) is not None:
+            for left in own.glob("*.sock"):  # by a daemon that was killed
+                left.unlink()
+        elif (shared := self._settings.services) is not None:
+            try:
+                mode = shared.stat().st_mode
+            except OSError as error:
+                raise UsageError(f"tor.services: {shared} cannot be used: {error.strerror}") from None
+            if mode & 0o007:
+                raise UsageError(f"tor.services: {shared} is open to other users: chmod o= it")
+
+    async def _admits(self, stream: trio.SocketStream) -> bool:
+        """Tell whether tor is at the other end of a stream that came for one of our services."""
+        if self._settings.sockets is not None:
+            return True  # nobody else gets to the socket
+        return self._user_of_tor is not None and await callers.is_of(
+            stream, self._user_of_tor, self._sockets_here
+        )
 
     async def getinfo(self, key: str) -> str:
         """Return what tor says to a GETINFO key; raises `TransportError`."""
@@ -253,6 +293,24 @@ class TorTransport:
             await trio.aclose_forcefully(stream)
             raise
         return stream
+
+
+async def _user_of(control: ControlClient, before: int | None) -> int:
+    """Return the number of the user that tor runs as, `before` at an earlier connection.
+
+    Raises `UsageError` where tor's sockets cannot be told from others', and where whoever holds the control
+    port is another user: keys of onion services must not go there.
+    """
+    reply = await control.ask("GETINFO process/uid")
+    uid = "".join(line.removeprefix("process/uid=") for _, _, line in reply.content()[:1])
+    if status(reply) == "250" and uid.isascii() and uid.isdecimal() and callers.tells_apart(int(uid)):
+        if before in (None, int(uid)) and await control.is_held_by(int(uid)):
+            return int(uid)
+        raise UsageError("another user than tor's holds tor's control port: name a Unix socket, unix:/PATH")
+    raise UsageError(
+        "the daemon cannot tell tor from other users of this machine, who could learn its onion services at "
+        "loopback ports: set tor.services"
+    )
 
 
 def _first(group: BaseExceptionGroup[Any]) -> Exception:

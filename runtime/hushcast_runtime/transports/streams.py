@@ -27,12 +27,17 @@ async def listen_on_loopback(port: int = 0, host: str = LOOPBACK) -> trio.Socket
     return listeners[0]
 
 
-async def listen_on_socket(path: Path) -> trio.SocketListener:
-    """Listen on a Unix socket that is not there yet; raise `TransportError` when that cannot be."""
+async def listen_on_socket(path: Path, shared: bool = False) -> trio.SocketListener:
+    """Listen on a Unix socket that is not there yet; raise `TransportError` when that cannot be.
+
+    Its owner alone may connect or, where it is `shared`, its group, which is the directory's if that has the
+    set-group-ID bit.
+    """
     socket = trio.socket.socket(trio.socket.AF_UNIX, trio.socket.SOCK_STREAM)
     try:
         await socket.bind(str(path))
-        socket.listen()
+        path.chmod(0o660 if shared else 0o600)
+        socket.listen()  # until now nobody could connect, whatever the mode was
     except OSError as error:
         socket.close()
         raise TransportError(f"a Unix socket cannot be opened ({error.strerror})") from None

@@ -12,8 +12,8 @@ from pathlib import Path
 import msgspec
 
 from hushcast_protocol.errors import UsageError
-from hushcast_runtime.config import SERVICE_NAME
 from hushcast_runtime.files import private_directory, write_private
+from hushcast_runtime.tor.settings import SERVICE_NAME
 from hushcast_runtime.transports.base import TransportError
 from hushcast_testnet import private_tor, processes, tor_network
 from hushcast_testnet.builder import Keep, Progress, last_line, quoted

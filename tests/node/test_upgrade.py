@@ -1,0 +1,131 @@
+"""An upgrade: daemons of today take up the state directories that older code left, and nothing is lost."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import trio
+from small_network import EPOCH_SECONDS, ONE, Node, SmallNetwork, until
+
+from hushcast_node.identity import load_identity
+from hushcast_protocol.bodies import Content
+from hushcast_protocol.epochs import EPOCHS_A_DAY
+from hushcast_protocol.secrets import Seed, TopicSecret
+from hushcast_protocol.topics import make_topic
+from hushcast_runtime.environment import Environment, simulated_environment
+from hushcast_runtime.store import MemoryStore
+
+KEPT = sorted((Path(__file__).parents[1] / "data").glob("state-*"))
+RELAYS, CLIENTS = 3, 2
+PLACES = make_topic("places", ["kind", "a:0..65535"], TopicSecret(bytes(range(32))))
+WHERE = 'a in [10, 20], kind = "depot"'
+UNREAD = [b"in the inbox 2", b"in the inbox 3"]
+WAITED = [b"in a spool %d" % number for number in range(4)]
+WAITED += [b"taken in", b"in the outbox 0", b"in the outbox 1"]
+AUTHOR = Seed(bytes(range(32))).public()
+
+
+def no_randomness(count: int) -> bytes:
+    raise AssertionError("a key is missing")
+
+
+def store_of(home: Path) -> MemoryStore:
+    """Read a database into memory: threads do not go with virtual time."""
+    store = MemoryStore()
+    database = sqlite3.connect(f"file:{home / 'state.db'}?mode=ro&immutable=1", uri=True)
+    for kind, key, value in database.execute("SELECT kind, key, value FROM records"):
+        store._records.setdefault(kind, {})[key] = value
+    database.close()
+    return store
+
+
+class _Upgraded(SmallNetwork):
+    """A small network whose daemons have kept keys and disks; its clock goes on where theirs stopped."""
+
+    def __init__(self, nursery: trio.Nursery, kept: Path) -> None:
+        self._began = float((kept / "now").read_text())
+        super().__init__(nursery, RELAYS, CLIENTS, seed=2)
+        self.directory.store = store_of(kept / "directory")
+        self.directory.seed = Seed((kept / "directory" / "directory.key").read_bytes())
+        for node in self.nodes:
+            node.store = store_of(kept / node.name)
+            if node.identity is not None:
+                node.identity = load_identity(kept / node.name, no_randomness)
+
+    def environment(self, name: str) -> Environment:
+        return simulated_environment(f"{self.seed} {name}", self._began)
+
+
+@asynccontextmanager
+async def upgraded(kept: Path) -> AsyncIterator[SmallNetwork]:
+    async with trio.open_nursery() as nursery:
+        network = _Upgraded(nursery, kept)
+        await network.up()
+        yield network
+        assert network.count("internal_errors") == 0
+        assert network.count("roster_mismatches") == 0
+        nursery.cancel_scope.cancel()
+
+
+@pytest.fixture(params=KEPT, ids=lambda kept: kept.name)
+def kept(request: pytest.FixtureRequest) -> Path:
+    path: Path = request.param
+    return path
+
+
+async def test_there_is_a_state_to_take_up() -> None:
+    assert [kept.name for kept in KEPT] == ["state-1"]
+
+
+async def test_subscriptions_are_still_there_and_what_was_not_read(kept: Path) -> None:
+    async with upgraded(kept) as net:
+        reader = net.clients[0]
+        held = [(each["topic"], each["where"], each["shown"]) for each in reader.daemon.subscriptions()]
+        assert sorted(held) == [("places", WHERE, 0), (ONE.name, "", 2)]
+        before = {key for key, _ in await reader.store.scan("subscription")}
+        assert before == {key for key, _ in await store_of(kept / reader.name).scan("subscription")}
+        places = await reader.listen(PLACES, WHERE)
+        assert await places.hears(2) == [b"at 0", b"at 2"]
+        assert [received.values for received in places.heard] == [{"a": 15, "kind": "depot"}] * 2
+        assert {received.author for received in places.heard} == {AUTHOR}
+        one = await reader.listen(ONE)
+        assert (await one.hears(2))[:2] == UNREAD
+        assert len(reader.daemon.subscriptions()) == 2
+
+
+async def test_whatever_waited_somewhere_arrives_once(kept: Path) -> None:
+    async with upgraded(kept) as net:
+        one = await net.clients[0].listen(ONE)
+        await one.hears(len(UNREAD + WAITED))
+        await trio.sleep(2 * EPOCH_SECONDS)
+        assert sorted(one.payloads) == sorted(UNREAD + WAITED)
+        for node, kind in [(relay, kind) for relay in net.relays for kind in ("spool", "intake")]:
+            assert await node.store.scan(kind) == []
+        assert await net.clients[1].store.scan("outbox") == []
+
+
+async def test_trees_go_on_and_withdrawals_are_finished(kept: Path) -> None:
+    async with upgraded(kept) as net:
+        listed = {node.id for node in net.relays}
+        assert all(set(roster_of(node)) == listed for node in net.nodes)
+        one, places = await net.clients[0].listen(ONE), await net.clients[0].listen(PLACES, WHERE)
+        for days in (0, 1):
+            await trio.sleep(days * EPOCHS_A_DAY * EPOCH_SECONDS)
+            for origin in net.relays:
+                await net.drop_at(origin, ONE, Content(b"%s %d" % (origin.name.encode(), days)))
+            await net.drop_at(net.relays[0], PLACES, Content(b"%d" % days, {"a": 15, "kind": "depot"}))
+            expected = {b"%s %d" % (relay.name.encode(), days) for relay in net.relays}
+            await until(lambda expected=expected: expected <= set(one.payloads))
+            await places.hears(3 + days)
+        await until(lambda: set(net.leases().values()) == {2}, EPOCHS_A_DAY * EPOCH_SECONDS)
+        assert len(await net.clients[0].store.scan("subscription")) == 2
+
+
+def roster_of(node: Node) -> dict:
+    newest = node.daemon.rosters.newest
+    assert newest is not None
+    return dict(newest.relays)
