@@ -9,7 +9,7 @@ import trio
 from directory_bench import BEGIN, CALENDAR, DIRECTORY, EPOCH, NETWORK, Bench, bench, relay_seed
 
 from hushcast_directory.registry import CATCH_UP, ROSTERS_KEPT, Registry
-from hushcast_node.rosters import MAX_ABSENCE, RosterKeeper
+from hushcast_node.rosters import MAX_ABSENCE, ROSTERS_HELD, RosterKeeper
 from hushcast_protocol.errors import AuthenticationError, DecodeError, Refusal
 from hushcast_protocol.frames import Rosters
 from hushcast_protocol.roster import (
@@ -248,7 +248,7 @@ async def test_a_daemon_that_restarts_holds_what_it_held() -> None:
         assert keeper.newest is not None
         assert again.newest.digest == keeper.newest.digest
         assert again.current().digest == keeper.current().digest
-        assert len(await store.scan("roster")) == 3
+        assert len(await store.scan("roster")) == ROSTERS_HELD
 
 
 async def test_a_daemon_without_a_directory_keeps_its_last_roster() -> None:
@@ -374,6 +374,9 @@ async def test_views_are_compared_where_they_can_be() -> None:
         assert keeper.view() is None
         keeper.compare(View(epoch, bytes(32)))  # who holds none has nothing to compare
         await keeper._catch_up(LyingDirectory(first, second))  # type: ignore[arg-type]
+        assert keeper.view() == View(epoch, first.digest), "the coming one would tell when it was fetched"
+        keeper.compare(View(epoch + 1, bytes(32)))  # nor does a lie about it
+        await made.sleep_until_epoch(epoch + 1)
         assert keeper.view() == View(epoch + 1, second.digest)
         for harmless in (None, View(epoch, first.digest), keeper.view(), View(epoch + 9, bytes(32))):
             keeper.compare(harmless)
