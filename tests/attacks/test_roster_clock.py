@@ -16,7 +16,7 @@ from small_network import Node, SmallNetwork, small_network
 
 from hushcast_node.subscriber import Subscriber
 from hushcast_protocol.epochs import MENDING
-from hushcast_protocol.leases import Install, lease_id, lease_word
+from hushcast_protocol.leases import lease_id, lease_word
 from hushcast_protocol.standing import UNSEAT_AFTER
 from hushcast_protocol.topics import parse_topic
 
@@ -65,8 +65,8 @@ async def watch(net: SmallNetwork, relay: Node, rounds: int) -> Seated:
     book = relay.daemon.relay.leasing.book
     install = book.install
 
-    def note(instruction: Install, now: float):  # type: ignore[no-untyped-def]
-        lease = install(instruction, now)
+    def note(*args, **options):  # type: ignore[no-untyped-def]
+        lease = install(*args, **options)
         noted.append((net.now, lease.id, lease.day))
         return lease
 
