@@ -338,7 +338,8 @@ class Subscriber:
     def _until_next_look(self, subscription: Subscription, mending: float) -> float:
         now = self._env.now()
         renewal = self._renews_at(subscription, self._calendar.day(now))
-        return min(moment for moment in (mending, renewal) if moment > now) - now
+        # Telling relays may have taken until after the moment to mend.
+        return max(0.0, (min(mending, renewal) if renewal > now else mending) - now)
 
     async def _plan(self, subscription: Subscription, day: int, number: int) -> None:
         planned = await self._trees.plan(subscription, day, number)
