@@ -36,7 +36,8 @@ def kept(asked: Asked, topic: int, subscriber: int) -> Iterator[Hops]:
         elif (rosters[:, epoch, None] != rosters[:, max(0, epoch - UNSEAT_AFTER) : epoch]).any():
             members: Marks = rosters[:, max(0, epoch + 1 - UNSEAT_AFTER) : epoch + 1].max(axis=1)
             mends, grafts = (_places(asked, use, topic, subscriber, epoch) for use in ("mends", "grafts"))
-            hops = mended(hops, root, rosters[:, epoch], members, asked.behaviour.depth, mends, grafts)
+            after = mended(hops, root, rosters[:, epoch], members, asked.behaviour.depth, mends, grafts)
+            hops = after if (after != hops).any() else hops
         yield hops
 
 
