@@ -126,7 +126,7 @@ class Daemon:
                 nursery.start_soon(self._trace_rosters)
             await self._publisher.load()
             await self.subscriber.load()
-            nursery.start_soon(self.subscriber.keep_withdrawing)
+            nursery.start_soon(self.subscriber.forget_days)
             role = "relay" if parts.identity else "client"
             tracer.tell("started", role=role, profile=parts.profile.name)
             task_status.started()
@@ -277,7 +277,6 @@ class Daemon:
 
     def status(self) -> dict[str, Any]:
         """Describe the daemon."""
-        newest = self.rosters.newest
         subscriber, relay = self.subscriber, self.relay
         return {
             "ready": self.ready,
@@ -286,7 +285,7 @@ class Daemon:
             "network": self._parts.network.name,
             "profile": self._parts.profile.name,
             "epoch": self.rosters.calendar.epoch(self._parts.env.now()),
-            "roster": {"epoch": newest.epoch, "relays": len(newest.relays)} if newest else None,
+            "roster": self._describe_roster(),
             "registration": self._registration.problem,
             "links": relay.peers.open_links() if relay else 0,
             "difficulty": self.rosters.least_difficulty(relay.id) if relay else 0,
@@ -295,6 +294,12 @@ class Daemon:
             "outbox": len(self._outbox),
             "counters": self.counters.as_dict(),
         }
+
+    def _describe_roster(self) -> dict[str, int] | None:
+        newest = self.rosters.newest
+        if newest is None:
+            return None
+        return {"epoch": newest.epoch, "relays": len(newest.relays), "held": self.rosters.held}
 
     def _nodes(self, subscription: Subscription) -> int:
         today = subscription.on(self.rosters.calendar.day(self._parts.env.now()))

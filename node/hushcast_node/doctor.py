@@ -105,6 +105,12 @@ class Doctor:
                 f"{age} epochs old, {len(newest.relays)} relays",
                 "the directory is away or not reached: the daemon works on; ask its operator",
             )
+        if self.daemon.rosters.held:
+            return _bad(
+                "roster",
+                f"lists {len(newest.relays)} relays, too few of those before: not acted on for now",
+                "ask other operators whether so many relays are gone; else the directory lies, or is cut off",
+            )
         if self.daemon.relay_id is not None and self.daemon.relay_id not in newest.relays:
             return Finding(
                 "roster", "warning", "fresh, this relay not in it yet", "wait an epoch; the clock may be off"

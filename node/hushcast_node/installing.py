@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import structlog
 import trio
@@ -45,8 +46,10 @@ class Installer:
 
         Relays that no roster lists any more are left out.
         """
-        roster = self._rosters.newest
-        waiting = [relay for relay in relays if roster is not None and relay in roster.relays]
+        newest = self._rosters.newest
+        listed = {relay: found for relay in relays if (found := self._rosters.relay(relay)) is not None}
+        waiting = list(listed)
+        roster = replace(newest, relays=listed) if newest is not None else None
         done: set[RelayId] = set()
 
         def note(confirmed: set[RelayId]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
 import structlog
 import trio
 
@@ -11,19 +12,28 @@ from hushcast_directory.client import DirectoryClient
 from hushcast_protocol.errors import AuthenticationError, PeerError, Refusal
 from hushcast_protocol.roster import Network, Relay, Roster, View, check_roster, check_successor
 from hushcast_protocol.signatures import Signed
+from hushcast_protocol.standing import UNSEAT_AFTER, Seating, Standing, follow, restored, seating
 from hushcast_protocol.wire import PublicKey, RelayId, encode
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.store import Change, Store, record_reader
 from hushcast_runtime.transports.base import TransportError
 
-ROSTERS_HELD = 3  # the last, the running and the coming epoch's: links of the old one live on
+ROSTERS_HELD = UNSEAT_AFTER + 2  # the coming one, the running one, and those by which seats are kept before
 DIGESTS_HELD = 48  # epochs for which a peer's view can be compared: two days
 MAX_ABSENCE = 40  # epochs away after which the chain is not followed link by link any more
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds between attempts to get a roster that should be there
 
-_KIND = "roster"
+_KIND, _STANDING = "roster", "roster-standing"
 _decode_signed = record_reader(Signed, "roster")
+
+
+class _StoredStanding(msgspec.Struct, frozen=True, array_like=True):
+    acted: int  # epoch of the roster acted on
+    held: int
+
+
+_decode_standing = record_reader(_StoredStanding, "standing")
 log = structlog.get_logger("rosters")
 
 CheckRoster = Callable[[Signed, PublicKey, Network], Roster]
@@ -48,33 +58,56 @@ class RosterKeeper:
         self._store = store
         self._counters = counters
         self._check = check
-        self._held: list[Roster] = []
+        self._standings: list[Standing] = []
         self._digests: dict[int, bytes] = {}
         self._changed = trio.Event()
+        self._began = env.now()
+        self._asked = trio.Event()
 
     async def load(self) -> None:
         """Read back the rosters held before a restart."""
-        for _, value in await self._store.scan(_KIND):
-            self._hold(self._check(_decode_signed(value), self._directory, self.network))
+        noted = {key: _decode_standing(value) for key, value in await self._store.scan(_STANDING)}
+        rosters: dict[int, Roster] = {}
+        for key, value in await self._store.scan(_KIND):
+            roster = self._check(_decode_signed(value), self._directory, self.network)
+            rosters[roster.epoch] = roster
+            note = noted.get(key, _StoredStanding(roster.epoch, 0))
+            self._hold(restored(roster, rosters.get(note.acted, roster), note.held))
 
     @property
     def newest(self) -> Roster | None:
         """The roster with the highest epoch."""
-        return self._held[-1] if self._held else None
+        return self._standings[-1].roster if self._standings else None
+
+    @property
+    def held(self) -> int:
+        """How many rosters in a row, up to the newest, are not acted on: they lack too many relays."""
+        return self._standings[-1].held if self._standings else 0
 
     def current(self) -> Roster:
-        """Return the roster in force; raise `Refusal` if there is none or it lists nobody."""
-        epoch = self.calendar.epoch(self._env.now())
-        roster = next((held for held in reversed(self._held) if held.epoch <= epoch), self.newest)
-        if roster is None:
+        """Return the roster to act on; raise `Refusal` if there is none or it lists nobody."""
+        standing = self._in_force()
+        if standing is None:
             raise Refusal("no roster yet: the directory was not reached, or waits for relays to register")
-        if not roster.relays:
+        if not standing.acted.relays:
             raise Refusal("the roster lists no relay: wait until relays have registered")
-        return roster
+        return standing.acted
+
+    def seating(self) -> Seating:
+        """Return who has a seat in trees now, as subscriptions see it. There is a roster."""
+        settled = self.calendar.settled(self._env.now())
+        past = [standing for standing in self._standings if standing.roster.epoch <= settled]
+        return seating(past or self._standings[:1])
 
     def relay(self, relay: RelayId) -> Relay | None:
-        """Return what the newest roster that lists a relay says of it."""
-        return next((held.relays[relay] for held in reversed(self._held) if relay in held.relays), None)
+        """Return what the newest roster that lists a relay says of it, one in force before the coming one.
+
+        What is used of the coming one early would show when this daemon fetched it.
+        """
+        epoch = self.calendar.epoch(self._env.now())
+        listing = [standing.roster for standing in self._standings if relay in standing.roster.relays]
+        best = max(listing, key=lambda roster: (roster.epoch <= epoch, roster.epoch), default=None)
+        return best.relays[relay] if best is not None else None
 
     def least_difficulty(self, relay: RelayId) -> int:
         """Return the lowest difficulty (bits) that whoever holds the last roster or a later one knows of."""
@@ -86,20 +119,33 @@ class RosterKeeper:
 
     def _difficulties(self, relay: RelayId) -> list[int]:
         epoch = self.calendar.epoch(self._env.now())
-        known = [held for held in self._held if held.epoch >= epoch - 1] or self._held[-1:]
+        rosters = [standing.roster for standing in self._standings]
+        known = [held for held in rosters if held.epoch >= epoch - 1] or rosters[-1:]
         return [held.relays[relay].difficulty for held in known if relay in held.relays]
 
     def view(self) -> View | None:
-        """Return what this daemon, as a relay, tells its peers to hold."""
-        return View(self.newest.epoch, self.newest.digest) if self.newest else None
+        """Return what this daemon, as a relay, tells its peers to hold: the roster of an epoch that began.
+
+        The coming one would show when this daemon fetched it.
+        """
+        epoch = self.calendar.epoch(self._env.now())
+        begun = [standing.roster for standing in self._standings if standing.roster.epoch <= epoch]
+        return View(begun[-1].epoch, begun[-1].digest) if begun else None
 
     def compare(self, view: View | None) -> None:
-        """Raise `AuthenticationError` if a peer holds another roster than we for the same epoch."""
-        if view is None or self._digests.get(view.epoch, view.digest) == view.digest:
+        """Raise `AuthenticationError` if a peer holds another roster than we for an epoch that has begun."""
+        if view is None or view.epoch > self.calendar.epoch(self._env.now()):
+            return
+        if self._digests.get(view.epoch, view.digest) == view.digest:
             return
         self._counters.add("roster_mismatches")
         log.error("a peer holds another roster for the same epoch: the directory may lie", epoch=view.epoch)
         raise AuthenticationError("a peer holds another roster for the same epoch")
+
+    async def fresh(self) -> None:
+        """Wait for the roster of this epoch, or until the directory was asked for it in vain."""
+        if self.newest is None or self.newest.epoch < self.calendar.epoch(self._env.now()):
+            await self._asked.wait()
 
     async def changed(self) -> None:
         """Wait for the next roster."""
@@ -114,6 +160,7 @@ class RosterKeeper:
                 await self._catch_up(directory)
             except (TransportError, PeerError, Refusal) as error:
                 log.warning("no roster from the directory", reason=str(error), again_in=round(pause))
+            self._asked.set()
             pause = FIRST_PAUSE if self.newest is not before else min(2 * pause, self._longest_pause())
             await trio.sleep(max(self._until_next(), pause * self._env.uniform(0.5, 1.0)))
 
@@ -136,21 +183,64 @@ class RosterKeeper:
             if roster.epoch <= self.newest.epoch:
                 raise AuthenticationError("the directory gave an older roster than the one held")
             log.warning("away for too long to follow the chain of rosters: starting with the newest")
-            self._held.clear()
+            self._standings.clear()
             self._digests.clear()
-        changes = [Change(_KIND, key, None) for key, _ in await self._store.scan(_KIND)][: 1 - ROSTERS_HELD]
-        await self._store.write(*changes, Change(_KIND, roster.epoch.to_bytes(8, "big"), encode(signed)))
-        self._hold(roster)
+        standing = follow(self._standings[-1] if self._standings else None, roster)
+        await self._keep(standing)
+        self._hold(standing)
         self._counters.add("rosters_taken")
         log.info("roster taken", epoch=roster.epoch, relays=len(roster.relays))
+        self._tell(standing)
         self._changed.set()
         self._changed = trio.Event()
 
-    def _hold(self, roster: Roster) -> None:
-        self._held = [*self._held, roster][-ROSTERS_HELD:]
-        self._digests[roster.epoch] = roster.digest
-        for epoch in [epoch for epoch in self._digests if epoch <= roster.epoch - DIGESTS_HELD]:
+    async def _keep(self, standing: Standing) -> None:
+        roster = standing.roster
+        key, note = _key(roster.epoch), _StoredStanding(standing.acted.epoch, standing.held)
+        staying = {_key(epoch) for kept in self._staying(standing) for epoch in _epochs_of(kept)}
+        stored = {(kind, key) for kind in (_KIND, _STANDING) for key, _ in await self._store.scan(kind)}
+        await self._store.write(
+            *(Change(kind, old, None) for kind, old in sorted(stored) if old not in staying),
+            Change(_KIND, key, encode(roster.signed)),
+            Change(_STANDING, key, encode(note)),
+        )
+
+    def _hold(self, standing: Standing) -> None:
+        self._standings = self._staying(standing)
+        self._digests[standing.roster.epoch] = standing.roster.digest
+        for epoch in [epoch for epoch in self._digests if epoch <= standing.roster.epoch - DIGESTS_HELD]:
             del self._digests[epoch]
+
+    def _staying(self, newest: Standing) -> list[Standing]:
+        """Return the last rosters, and whatever earlier one is acted on instead of one of them."""
+        all_held = [*self._standings, newest]
+        last = all_held[-ROSTERS_HELD:]
+        acted = {standing.acted.epoch for standing in last}
+        return [standing for standing in all_held[:-ROSTERS_HELD] if standing.roster.epoch in acted] + last
+
+    def _tell(self, standing: Standing) -> None:
+        roster = standing.roster
+        if standing.held:
+            self._counters.add("rosters_held")
+        if standing.held == 1:
+            log.error(
+                "a roster lacks too many relays and is held: many are gone, or the directory lies",
+                epoch=roster.epoch,
+                relays=len(roster.relays),
+                before=len(standing.acted.relays),
+            )
+        published = self.calendar.epoch_start(roster.epoch) - self.calendar.lead
+        settled = self.calendar.settled(self._env.now())
+        if roster.epoch == settled and self._began < published:
+            self._counters.add("rosters_late")
+            log.warning(
+                "a roster came after its time: the directory was away, or kept it back", epoch=roster.epoch
+            )
+
+    def _in_force(self) -> Standing | None:
+        epoch = self.calendar.epoch(self._env.now())
+        begun = (standing for standing in reversed(self._standings) if standing.roster.epoch <= epoch)
+        return next(begun, self._standings[-1] if self._standings else None)
 
     def _is_far_behind(self) -> bool:
         if self.newest is None:
@@ -166,3 +256,11 @@ class RosterKeeper:
 
     def _longest_pause(self) -> float:
         return min(LONGEST_PAUSE, self.calendar.lead) if self.newest else 4 * FIRST_PAUSE
+
+
+def _key(epoch: int) -> bytes:
+    return epoch.to_bytes(8, "big")
+
+
+def _epochs_of(standing: Standing) -> set[int]:
+    return {standing.roster.epoch, standing.acted.epoch}

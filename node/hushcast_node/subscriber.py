@@ -24,6 +24,7 @@ from hushcast_node.subscription import (
 from hushcast_node.topic_keys import TopicKeys
 from hushcast_node.tracing import Tracer
 from hushcast_node.trees import Trees
+from hushcast_node.withdrawals import Withdrawals
 from hushcast_protocol.addresses import Address
 from hushcast_protocol.bodies import Content, open_body
 from hushcast_protocol.errors import AuthenticationError, DecodeError, Refusal
@@ -34,6 +35,7 @@ from hushcast_protocol.secrets import Seed
 from hushcast_protocol.tokens import check_predicate
 from hushcast_protocol.topics import Interest, Topic, check_values
 from hushcast_protocol.wire import RelayId
+from hushcast_runtime.backoff import Backoff
 from hushcast_runtime.config import InboxSection
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
@@ -43,7 +45,9 @@ from hushcast_runtime.transports.base import Transport, TransportError
 MAX_SUBSCRIPTIONS = 256  # of one daemon: each needs an onion service, and a parcel for every relay a day
 EARLIEST_RENEWAL, LATEST_RENEWAL = 0.5, 0.25  # shares of a day before its end
 WITHDRAW_WITHIN = 30.0  # seconds that unsubscribing waits for relays; what is left is done afterwards
-FIRST_PAUSE = 2.0  # seconds before the next attempt where no relay confirmed
+FIRST_PAUSE, LONGEST_PAUSE = 2.0, 60.0  # seconds before the next attempt where no relay confirmed
+ASK_WITHIN = 30.0  # seconds after a restart that old trees wait for the rosters missed
+RESUME_WITHIN = 10.0  # seconds after a restart in which relays are told what is missing, each at its moment
 
 log = structlog.get_logger("subscriber")
 
@@ -83,10 +87,10 @@ class Subscriber:
         self._records = SubscriptionRecords(store)
         self._installer = Installer(rosters, connector, env)
         self._trees = Trees(relay, profile, rosters, keys, env)
+        self._withdrawals = Withdrawals(self._installer, self._records, self._calendar, env, nursery)
         self._prober = prober
         self._retention = retention
         self._by_interest: dict[Interest, Subscription] = {}
-        self._withdrawing: list[Planned] = []
 
     @property
     def subscriptions(self) -> list[Subscription]:
@@ -115,10 +119,9 @@ class Subscriber:
             if owner is not None and not planned.withdrawing:
                 owner.planned[planned.key] = planned
             else:
-                planned.withdrawing = True
-                self._withdrawing.append(planned)
+                self._withdrawals.begin(planned)
         for subscription in held.values():
-            self._start(subscription)
+            self._start(subscription, resumed=True)
 
     async def subscribe(self, interest: Interest) -> Subscription:
         """Return the subscription for an interest, new or held; its `ready` tells when messages reach it.
@@ -165,7 +168,7 @@ class Subscriber:
         with trio.move_on_after(WITHDRAW_WITHIN):
             async with trio.open_nursery() as nursery:
                 for planned in ended:
-                    nursery.start_soon(self._withdraw, planned)
+                    nursery.start_soon(self._withdrawals.withdraw, planned)
         return bool(ending)
 
     async def _end(self, subscription: Subscription) -> list[Planned]:
@@ -179,14 +182,13 @@ class Subscriber:
         topic = subscription.interest.topic.name
         self._tracer.tell("unsubscribed", topic=topic, mailbox=subscription.seed.public())
         ended = list(subscription.planned.values())
-        self._withdrawing += ended
+        for planned in ended:
+            self._withdrawals.begin(planned)
         return ended
 
-    async def keep_withdrawing(self) -> None:
-        """Repeat withdrawals until confirmed or lapsed, and forget days gone by, until cancelled."""
+    async def forget_days(self) -> None:
+        """Forget in inboxes the ids of days gone by, until cancelled."""
         while True:
-            for planned in list(self._withdrawing):
-                await self._withdraw(planned)
             for subscription in self.subscriptions:
                 subscription.inbox.lapse(self._calendar.day(self._env.now() - self._calendar.grace))
             await trio.sleep(self._calendar.lead * self._env.uniform(0.5, 1.0))
@@ -202,11 +204,11 @@ class Subscriber:
                 await self._deliver(subscription, message)
                 await subscription.inbox.durable()
 
-    def _start(self, subscription: Subscription) -> None:
+    def _start(self, subscription: Subscription, resumed: bool = False) -> None:
         self._by_interest[subscription.interest] = subscription
-        self._nursery.start_soon(self._keep, subscription)
+        self._nursery.start_soon(self._keep, subscription, resumed)
 
-    async def _keep(self, subscription: Subscription) -> None:
+    async def _keep(self, subscription: Subscription, resumed: bool) -> None:
         with subscription.scope:
             async with trio.open_nursery() as nursery:
                 if self._profile.root is Root.MAILBOX:
@@ -214,7 +216,7 @@ class Subscriber:
                 else:
                     subscription.opened.set()
                     subscription.published.set()
-                nursery.start_soon(self._install_in_time, subscription)
+                nursery.start_soon(self._install_in_time, subscription, resumed)
                 nursery.start_soon(self._prober.run, subscription)
 
     async def _serve_mailbox(self, subscription: Subscription) -> None:
@@ -281,28 +283,49 @@ class Subscriber:
             subscription.inbox.note_gap(gap)
             self._tracer.tell("gap", topic=subscription.interest.topic.name, message=gap)
 
-    async def _install_in_time(self, subscription: Subscription) -> None:
+    async def _install_in_time(self, subscription: Subscription, resumed: bool) -> None:
+        """Plan, tell, mend and renew at moments of this subscription's own, never because a roster came."""
         await subscription.opened.wait()
         # A relay that dialled earlier would not find the mailbox, and wait before it dials again.
         await subscription.published.wait()
+        if resumed:
+            await self._resume(subscription)
         while self._rosters.newest is None:
             await self._rosters.changed()
+        mending = self._next_mending()
+        longest = min(LONGEST_PAUSE, self._calendar.lead)
+        backoff = Backoff(min(FIRST_PAUSE, longest), longest, self._env.randomness)
         while True:
+            mends = self._env.now() >= mending
+            if mends:
+                mending = self._next_mending()
             for day in self._days_wanted(subscription):
                 for number in range(self._profile.trees):
                     if (day, number) not in subscription.planned:
                         await self._plan(subscription, day, number)
-                    await self._complete(subscription, subscription.planned[day, number])
+                    await self._complete(subscription, subscription.planned[day, number], mends)
             self._forget_lapsed(subscription)
-            today = subscription.on(self._calendar.day(self._env.now()))
-            if not any(planned.nodes for planned in today):
-                await trio.sleep(FIRST_PAUSE)
+            if not self._is_told(subscription):
+                await trio.sleep(backoff.next())
                 continue
+            backoff.reset()
             subscription.ready.set()
-            with trio.move_on_after(self._until_next_look(subscription)):
-                await self._rosters.changed()
-                # Everybody hears of newcomers at once; each subscription sees to them at a time of its own.
-                await trio.sleep(self._calendar.epoch_seconds * self._env.uniform(0.0, 0.25))
+            await trio.sleep(self._until_next_look(subscription, mending))
+
+    async def _resume(self, subscription: Subscription) -> None:
+        """Take up what a restart interrupted, with rosters of now if the directory has any."""
+        if self._is_told(subscription):
+            subscription.ready.set()
+        with trio.move_on_after(ASK_WITHIN):
+            await self._rosters.fresh()
+        await trio.sleep(self._env.uniform(0.0, RESUME_WITHIN))
+
+    def _is_told(self, subscription: Subscription) -> bool:
+        today = subscription.on(self._calendar.day(self._env.now()))
+        return any(planned.nodes for planned in today)
+
+    def _next_mending(self) -> float:
+        return self._calendar.next_mending(self._env.now(), self._env.uniform(0.0, 1.0))
 
     def _days_wanted(self, subscription: Subscription) -> Iterable[int]:
         today = self._calendar.day(self._env.now())
@@ -311,12 +334,11 @@ class Subscriber:
     def _renews_at(self, subscription: Subscription, day: int) -> float:
         return self._calendar.day_start(day + 1) - subscription.renewal * self._calendar.day_seconds
 
-    def _until_next_look(self, subscription: Subscription) -> float:
+    def _until_next_look(self, subscription: Subscription, mending: float) -> float:
         now = self._env.now()
-        today = self._calendar.day(now)
-        moments = [self._renews_at(subscription, today), self._calendar.day_start(today + 1)]
-        moments.append(now + self._calendar.epoch_seconds)  # relays that were away are told again
-        return min(moment for moment in moments if moment > now) - now
+        renewal = self._renews_at(subscription, self._calendar.day(now))
+        # Telling relays may have taken until after the moment to mend.
+        return max(0.0, (min(mending, renewal) if renewal > now else mending) - now)
 
     async def _plan(self, subscription: Subscription, day: int, number: int) -> None:
         planned = await self._trees.plan(subscription, day, number)
@@ -337,9 +359,10 @@ class Subscriber:
             tokens=(installation.trunk, *installation.entries),
         )
 
-    async def _complete(self, subscription: Subscription, planned: Planned) -> None:
+    async def _complete(self, subscription: Subscription, planned: Planned, mends: bool) -> None:
         """Tell all whose seat changed, and all others that have not confirmed."""
-        if await self._trees.mend(subscription, planned):
+        # A tree that nobody knows of may change at any moment.
+        if (mends or not planned.nodes) and await self._trees.mend(subscription, planned):
             await self._records.keep_installation(planned)
             self._tell_installed(subscription, planned)
         if not planned.missing:
@@ -358,28 +381,6 @@ class Subscriber:
         )
         if not planned.withdrawing:
             await self._records.keep_installation(planned)
-
-    async def _withdraw(self, planned: Planned) -> None:
-        installation = planned.installation
-        if planned.withdrawal_under_way:
-            return
-        if self._calendar.lapse(installation.day) > self._env.now():
-            planned.withdrawal_under_way = True
-            try:
-                await self._installer.deliver(
-                    installation.tree,
-                    sorted(planned.missing),
-                    installation.withdraw,
-                    planned.missing.difference_update,
-                )
-            finally:
-                planned.withdrawal_under_way = False
-            if planned.missing:
-                await self._records.keep_installation(planned)
-                return
-        self._records.forget_installation(planned)
-        if planned in self._withdrawing:
-            self._withdrawing.remove(planned)
 
     def _forget_lapsed(self, subscription: Subscription) -> None:
         for key in list(subscription.planned):

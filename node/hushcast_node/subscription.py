@@ -32,6 +32,7 @@ class Planned:
     missing: set[RelayId]
     withdrawing: bool = False
     withdrawal_under_way: bool = False
+    withdrawn: bool = False
 
     @property
     def key(self) -> tuple[int, int]:

@@ -1,13 +1,13 @@
 """Trees: plans a subscription's tree, then keeps it over epochs and days, mended on the roster's schedule.
 
 A tree is never mended in answer to an outage: who watches a relay go would else see which trees react. What
-is lost meanwhile goes around (`detours`).
+is lost meanwhile goes around (`detours`). Nor does it follow a roster when it comes, but when all do.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Set
 
 from hushcast_node.rosters import RosterKeeper
 from hushcast_node.subscription import Planned, Subscription
@@ -15,8 +15,9 @@ from hushcast_node.topic_keys import TopicKeys
 from hushcast_protocol.installations import Installation, ListedRoot, MailboxRoot
 from hushcast_protocol.profile import Profile, Root
 from hushcast_protocol.secrets import LeaseSecret
+from hushcast_protocol.standing import Seating
 from hushcast_protocol.tokens import entry_tokens, token
-from hushcast_protocol.tree import Tree, graft, mend, plan
+from hushcast_protocol.tree import BROKEN, STRAINED, Tree, graft, leaving, mend, plan, strain
 from hushcast_protocol.wire import RelayId
 from hushcast_runtime.environment import Environment
 
@@ -44,16 +45,15 @@ class Trees:
 
         There is a roster. As published, every day has a new tree.
         """
-        roster = self._rosters.newest
-        assert roster is not None
-        listed = self._profile.root is Root.LISTED
-        relays = [relay for relay in roster.relays if not listed or relay != self._relay]
+        seating = self._rosters.seating()
         before = [planned for planned in subscription.planned.values() if planned.number == number]
-        if listed or not before:
-            tree = await self._env.compute(plan, relays, self._profile.depth, self._env.randomness(32))
+        if self._profile.root is Root.LISTED or not before:
+            own = self._relay if self._profile.root is Root.LISTED else None
+            tree = await self._drawn(relay for relay in seating.listed if relay != own)
         else:
             last = max(before, key=lambda planned: planned.key).installation.tree
-            tree = await self._mended(last, relays, relays, subscription.coverage.shunned(len(relays)))
+            suspects = subscription.coverage.shunned(len(seating.listed))
+            tree = await self._mended(last, seating, seating.listed.keys(), suspects, STRAINED)
         key = await self._keys.get(subscription.interest.topic, day)
         entries = entry_tokens(key, subscription.interest.predicate)
         secret = LeaseSecret.draw(self._env.randomness)
@@ -65,14 +65,20 @@ class Trees:
 
         Whose seat changed is `missing` from now on. Returns whether any did.
         """
-        roster, tree, root = self._rosters.newest, planned.installation.tree, planned.installation.root
-        if roster is None or isinstance(root, ListedRoot):
+        tree, root = planned.installation.tree, planned.installation.root
+        if isinstance(root, ListedRoot):
             return False
-        suspects = subscription.coverage.shunned(len(roster.relays))
-        if roster.relays.keys() == tree.parents.keys() and not any(map(tree.children.get, suspects)):
+        seating = self._rosters.seating()
+        suspects = subscription.coverage.shunned(len(seating.listed))
+        in_step = seating.listed.keys() <= tree.parents.keys() <= seating.kept
+        if (
+            in_step
+            and not any(map(tree.children.get, suspects))
+            and strain(tree, self._profile.depth) < BROKEN
+        ):
             return False
-        hosts = [relay for relay in tree.parents if relay in roster.relays and relay not in planned.missing]
-        mended = await self._mended(tree, list(roster.relays), hosts, suspects)
+        confirmed = seating.listed.keys() & tree.parents.keys() - planned.missing
+        mended = await self._mended(tree, seating, confirmed, suspects, BROKEN)
         changed = {relay for relay in mended.parents if not _same_seat(relay, tree, mended)}
         planned.installation = dataclasses.replace(planned.installation, tree=mended)
         planned.missing = (planned.missing & mended.parents.keys()) | changed
@@ -80,13 +86,27 @@ class Trees:
         return bool(changed)
 
     async def _mended(
-        self, tree: Tree, relays: list[RelayId], hosts: list[RelayId], suspects: Collection[RelayId]
+        self,
+        tree: Tree,
+        seating: Seating,
+        confirmed: Set[RelayId],
+        suspects: Collection[RelayId],
+        bearable: float,
     ) -> Tree:
-        mended = await self._env.compute(mend, tree, relays, suspects, self._env.randomness(32))
-        newcomers = [relay for relay in relays if relay not in tree.parents]
-        firm = [relay for relay in hosts if relay in mended.parents and relay not in suspects]
+        """Return a tree in step with the rosters; one drawn anew where its strain is `bearable` no more."""
+        gone = leaving(tree, seating.kept, self._env.randomness(32))
+        staying = [relay for relay in tree.parents if relay not in gone]
+        mended = await self._env.compute(mend, tree, staying, suspects, self._env.randomness(32))
+        newcomers = [relay for relay in seating.listed if relay not in tree.parents]
+        firm = [relay for relay in mended.parents if relay in confirmed and relay not in suspects]
+        spare = [relay for relay in mended.parents if relay not in confirmed and relay not in suspects]
         seed = self._env.randomness(32)
-        return await self._env.compute(graft, mended, newcomers, firm, self._profile.depth, seed)
+        depth = self._profile.depth
+        grown = await self._env.compute(graft, mended, newcomers, firm, depth, seed, spare)
+        return await self._drawn(seating.listed) if strain(grown, depth) >= bearable else grown
+
+    async def _drawn(self, relays: Iterable[RelayId]) -> Tree:
+        return await self._env.compute(plan, relays, self._profile.depth, self._env.randomness(32))
 
     def _root(self, subscription: Subscription) -> MailboxRoot | ListedRoot:
         if self._profile.root is Root.LISTED:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 EPOCHS_A_DAY = 24
 MIN_EPOCH, MAX_EPOCH = 5, 24 * 3600  # seconds: below, a roster cannot be spread; above, a lease lasts weeks
+SETTLED = 0.65  # share of an epoch gone from which on subscriptions act on its roster, late as it may be
+MENDING = 0.7, 0.9  # shares of an epoch between which they do: newcomers have a seat when they become origins
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,22 @@ class Calendar:
     def epoch_start(self, epoch: int) -> float:
         """Return the first moment of an epoch."""
         return float(epoch * self.epoch_seconds)
+
+    def settled(self, now: float) -> int:
+        """Return the epoch whose roster subscriptions act on at a moment; it began long enough ago.
+
+        Whoever got that roster late, by less than this, acts no later than the others.
+        """
+        return self.epoch(now - SETTLED * self.epoch_seconds)
+
+    def next_mending(self, now: float, chance: float) -> float:
+        """Return when a subscription mends its trees next; `chance` in [0, 1) draws the moment.
+
+        It is in this epoch where its time has not begun yet, else in the next.
+        """
+        first, last = MENDING
+        epoch = self.epoch(now - first * self.epoch_seconds) + 1
+        return self.epoch_start(epoch) + (first + (last - first) * chance) * self.epoch_seconds
 
     def day(self, now: float) -> int:
         """Return the day of a moment."""

@@ -6,12 +6,21 @@ Needs the standard library alone, so that analyses can plan trees without the da
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+import heapq
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 Relay = bytes
 _PERSON = b"hc.tree"
+
+MOST_LEAVING = 4  # one in so many relays of a tree may be taken out of it at once; the others wait an epoch
+LEAST_LEAVING = 4  # relays that may in any case
+STRAINED = 2.0  # strain from which on a tree is drawn anew for the next day
+BROKEN = 4.0  # strain from which on it is drawn anew at once
+
+_HOST, _ROOT, _NEWCOMER, _SPARE = range(4)  # where newcomers are seated first
 
 
 @dataclass(frozen=True)
@@ -27,6 +36,17 @@ class Tree:
         for relay, parent in self.parents.items():
             below.setdefault(parent, []).append(relay)
         return below
+
+    @cached_property
+    def levels(self) -> Mapping[Relay, int]:
+        """The number of transmissions from each relay to the root."""
+        found: dict[Relay, int] = dict.fromkeys(self.children.get(None, ()), 1)
+        reached = list(found)
+        for relay in reached:
+            for child in self.children.get(relay, ()):
+                found[child] = found[relay] + 1
+                reached.append(child)
+        return found
 
     def path_length(self, relay: Relay) -> int:
         """Return the number of transmissions from `relay` to the root."""
@@ -147,17 +167,59 @@ def _exchange(relay: Relay, leaf: Relay, parents: _Parents, below: _Below) -> No
     below[host].add(relay)
 
 
-def graft(tree: Tree, newcomers: Iterable[Relay], hosts: Iterable[Relay], depth: int, seed: bytes) -> Tree:
+def leaving(tree: Tree, kept: Collection[Relay], seed: bytes) -> set[Relay]:
+    """Return the relays of a tree to take out now: those that are not `kept`, but not too many at once."""
+    gone = [relay for relay in shuffled(tree.parents, seed) if relay not in kept]
+    return set(gone[: max(LEAST_LEAVING, len(tree.parents) // MOST_LEAVING)])
+
+
+def graft(
+    tree: Tree,
+    newcomers: Iterable[Relay],
+    hosts: Iterable[Relay],
+    depth: int,
+    seed: bytes,
+    spare: Iterable[Relay] = (),
+) -> Tree:
     """Seat newcomers as leaves of a tree, under those `hosts` above the last level with the fewest children.
 
-    Where no host is left, a newcomer comes directly under the root.
+    Nobody gets more children than `plan` would give for as many relays. When the hosts have so many,
+    newcomers come under the root, which takes no more either, then under other newcomers, then under the
+    `spare` relays of the tree. Who finds no room gets no seat.
     """
+    late = shuffled(newcomers, seed)
     parents = dict(tree.parents)
-    load = {relay: len(tree.children.get(relay, ())) for relay in shuffled(hosts, seed)}
-    for newcomer in shuffled(newcomers, seed):
-        open_hosts = [relay for relay in load if tree.path_length(relay) < depth]
-        host = min(open_hosts, key=load.__getitem__, default=None)
-        if host is not None:
-            load[host] += 1
+    width = branching(len(parents) + len(late), depth)
+    levels = tree.levels
+    rooms: list[tuple[int, int, int, int, Relay | None]] = [
+        (tier, len(tree.children.get(relay, ())), place, levels[relay], relay)
+        for tier, relays in ((_HOST, hosts), (_SPARE, spare))
+        for place, relay in enumerate(shuffled(relays, seed))
+        if levels[relay] < depth
+    ]
+    rooms.append((_ROOT, len(tree.children.get(None, ())), 0, 0, None))
+    heapq.heapify(rooms)
+    for place, newcomer in enumerate(late):
+        while rooms and rooms[0][1] >= width:
+            heapq.heappop(rooms)
+        if not rooms:
+            break
+        tier, load, order, level, host = rooms[0]
+        heapq.heapreplace(rooms, (tier, load + 1, order, level, host))
         parents[newcomer] = host
+        if level + 1 < depth:
+            heapq.heappush(rooms, (_NEWCOMER, 0, place, level + 1, newcomer))
     return Tree(parents)
+
+
+def strain(tree: Tree, depth: int) -> float:
+    """Return how far a tree is from what `plan` makes of as many relays: 1 as planned, infinite if too deep.
+
+    Else n where the root has a share 1/n of the children that it should have, or somebody n times as many.
+    """
+    if not tree.parents:
+        return 1.0
+    if max(tree.levels.values()) > depth:
+        return math.inf
+    width = branching(len(tree.parents), depth)
+    return max(width / len(tree.children[None]), max(map(len, tree.children.values())) / width)

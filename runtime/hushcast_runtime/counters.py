@@ -34,6 +34,9 @@ COUNTERS = {
     "links_failed": "links that could not be opened or broke",
     "rosters_taken": "rosters fetched and found to follow the chain",
     "roster_mismatches": "links whose other end holds another roster for the same epoch",
+    "views_passed_over": "rosters shown by peers that no roster lists, which prove nothing",
+    "rosters_held": "rosters not acted on because they lack too many relays at once",
+    "rosters_late": "rosters that came when others had acted on them for long",
     "internal_errors": "errors of this program that cost one connection; please report them",
 }
 

@@ -11,7 +11,7 @@ from hushcast_analytics.generator import draws
 from hushcast_analytics.generator.asked import EPOCH_SECONDS, Asked
 from hushcast_analytics.generator.edges import find_edges
 from hushcast_analytics.generator.generate import generate, observations, truths
-from hushcast_analytics.generator.keeping import forest, kept, tellings
+from hushcast_analytics.generator.keeping import MENDING, UNSEAT_AFTER, forest, kept, tellings
 from hushcast_analytics.generator.mending import NONE, levels
 from hushcast_analytics.generator.presence import LISTED_FOR, listed, presence, returns
 from hushcast_analytics.generator.publications import numbers, publish
@@ -19,7 +19,7 @@ from hushcast_analytics.generator.routes import DUPLICATE, FORWARDED, route
 from hushcast_analytics.generator.seats import drawn, root_of, shape, subscribers
 from hushcast_analytics.tables import EPOCHS_A_DAY, OBSERVATIONS, TRUTHS
 from hushcast_node import registration
-from hushcast_protocol import epochs, tree
+from hushcast_protocol import epochs, standing, tree
 from hushcast_protocol.trail import ERROR_RATE, MAX_BITS_SET, MAX_HOPS, Trail
 
 SMALL = Asked(nodes=40, subscribers=3, topics=2, publications=60, epochs=3)
@@ -71,18 +71,19 @@ def test_rosters_list_who_was_there_before():
 
 
 def test_trees_are_kept_and_mended_by_the_roster():
+    assert (MENDING, UNSEAT_AFTER) == (epochs.MENDING, standing.UNSEAT_AFTER)
     for subscriber in range(CHURNING.subscribers):
         before = None
         for epoch, hops in enumerate(kept(CHURNING, 1, subscriber)):
-            roster = listed(CHURNING)[:, epoch]
             root = root_of(CHURNING, 1, subscriber)
-            assert ((hops != NONE) == roster).all()
-            assert (levels(hops, root) > 0).tolist() == roster.tolist()
+            lately = listed(CHURNING)[:, max(0, epoch + 1 - UNSEAT_AFTER) : epoch + 1].any(axis=1)
+            assert ((hops != NONE) == lately).all()
+            assert (levels(hops, root) > 0).tolist() == lately.tolist()
             assert levels(hops, root).max() <= CHURNING.behaviour.depth
             assert (forest(CHURNING, 1, epoch)[:, subscriber] == hops).all()
             if before is not None:
-                changed = (listed(CHURNING)[:, epoch - 1] != roster).sum()
-                stayed = roster & listed(CHURNING)[:, epoch - 1]
+                changed = ((before != NONE) != lately).sum()
+                stayed = lately & (before != NONE)
                 moved = before[stayed] != hops[stayed]
                 # A leaf that takes a seat moves, and those under that seat: b of them at depth 2.
                 assert moved.sum() <= changed * 9

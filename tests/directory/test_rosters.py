@@ -9,7 +9,7 @@ import trio
 from directory_bench import BEGIN, CALENDAR, DIRECTORY, EPOCH, NETWORK, Bench, bench, relay_seed
 
 from hushcast_directory.registry import CATCH_UP, ROSTERS_KEPT, Registry
-from hushcast_node.rosters import MAX_ABSENCE, RosterKeeper
+from hushcast_node.rosters import MAX_ABSENCE, ROSTERS_HELD, RosterKeeper
 from hushcast_protocol.errors import AuthenticationError, DecodeError, Refusal
 from hushcast_protocol.frames import Rosters
 from hushcast_protocol.roster import (
@@ -23,7 +23,7 @@ from hushcast_protocol.roster import (
     sign_roster,
 )
 from hushcast_protocol.secrets import Seed
-from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.store import Change, MemoryStore
 from hushcast_runtime.transports.base import TransportError
 
 
@@ -248,7 +248,42 @@ async def test_a_daemon_that_restarts_holds_what_it_held() -> None:
         assert keeper.newest is not None
         assert again.newest.digest == keeper.newest.digest
         assert again.current().digest == keeper.current().digest
-        assert len(await store.scan("roster")) == 3
+        assert len(await store.scan("roster")) == ROSTERS_HELD
+
+
+async def test_rosters_that_a_daemon_of_before_kept_are_taken_up() -> None:
+    """It kept three, and not which were acted on."""
+    async with bench(2) as made:
+        store = MemoryStore()
+        keeper = made.keeper(store=store)
+        with trio.move_on_after(4 * EPOCH):
+            await follow(made, keeper)
+        await store.write(*(Change("roster-standing", key, None) for key, _ in await store.scan("roster")))
+        await store.write(*(Change("roster", key, None) for key, _ in (await store.scan("roster"))[:-3]))
+        again = made.keeper(store=store)
+        await again.load()
+        assert again.newest is not None
+        assert keeper.newest is not None
+        assert again.newest.digest == keeper.newest.digest
+        assert again.held == 0
+        assert again.seating().kept == again.newest.relays.keys()
+
+
+async def test_a_roster_that_comes_when_others_acted_on_it_is_counted() -> None:
+    async with bench(2) as made:
+        keeper = made.keeper()
+        made.nursery.start_soon(follow, made, keeper)
+        await trio.sleep(2 * EPOCH)
+        assert keeper._counters["rosters_late"] == 0
+        late = made.epoch + 1
+        await made.sleep_until_epoch(late, before=CALENDAR.lead + 1)
+        await made.stop()
+        await made.sleep_until_epoch(late, before=-0.8 * EPOCH)
+        await made.start()
+        await made.sleep_until_epoch(late + 1, before=1.0)
+        assert keeper.newest is not None
+        assert keeper.newest.epoch > late - 1
+        assert keeper._counters["rosters_late"] == 1
 
 
 async def test_a_daemon_without_a_directory_keeps_its_last_roster() -> None:
@@ -374,6 +409,9 @@ async def test_views_are_compared_where_they_can_be() -> None:
         assert keeper.view() is None
         keeper.compare(View(epoch, bytes(32)))  # who holds none has nothing to compare
         await keeper._catch_up(LyingDirectory(first, second))  # type: ignore[arg-type]
+        assert keeper.view() == View(epoch, first.digest), "the coming one would tell when it was fetched"
+        keeper.compare(View(epoch + 1, bytes(32)))  # nor does a lie about it
+        await made.sleep_until_epoch(epoch + 1)
         assert keeper.view() == View(epoch + 1, second.digest)
         for harmless in (None, View(epoch, first.digest), keeper.view(), View(epoch + 9, bytes(32))):
             keeper.compare(harmless)

@@ -8,6 +8,7 @@ from small_network import EPOCH_SECONDS, ONE, Node, SmallNetwork, small_network,
 from hushcast_node.registration import VALIDITY
 from hushcast_protocol.bodies import Content
 from hushcast_protocol.leases import Withdraw, lease_word
+from hushcast_protocol.standing import UNSEAT_AFTER
 from hushcast_protocol.topics import Interest
 from hushcast_protocol.tree import Tree
 
@@ -48,7 +49,7 @@ async def test_a_relay_gone_for_good_is_replaced_and_all_ways_lead_home_again() 
         await gone.stop()
         await until(
             lambda: gone.id not in trees_of(net.clients[0])[0].parents,
-            (VALIDITY + 2) * EPOCH_SECONDS,
+            (VALIDITY + UNSEAT_AFTER + 2) * EPOCH_SECONDS,
             "mended",
         )
         await trio.sleep(EPOCH_SECONDS / 2)
@@ -110,7 +111,7 @@ async def test_what_waits_for_a_mailbox_follows_when_the_tree_is_mended() -> Non
         await top.stop()
         await subscriber.start()
         ear = await subscriber.listen()
-        gone = (VALIDITY + 2) * EPOCH_SECONDS
+        gone = (VALIDITY + UNSEAT_AFTER + 2) * EPOCH_SECONDS
         await until(lambda: top.id not in trees_of(subscriber)[0].parents, gone, "mended without it")
         await top.start()
         await until(lambda: top.id in trees_of(subscriber)[0].parents, gone, "mended with it")

@@ -1,13 +1,25 @@
 """The tree planner: spans, depth, balance, chance and grafts."""
 
 import itertools
+import math
 
 import pytest
 from core_examples import properties
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushcast_protocol.tree import Tree, branching, graft, mend, plan, shuffled
+from hushcast_protocol.tree import (
+    LEAST_LEAVING,
+    MOST_LEAVING,
+    Tree,
+    branching,
+    graft,
+    leaving,
+    mend,
+    plan,
+    shuffled,
+    strain,
+)
 
 RELAYS = [number.to_bytes(32, "big") for number in range(600)]
 seeds = st.binary(min_size=16, max_size=64)
@@ -133,8 +145,14 @@ def test_grafts_keep_seats_and_depth(count, newcomers, depth, seed):
     assert set(grown.parents) == set(RELAYS[: count + newcomers])
     assert all(grown.parents[relay] == parent for relay, parent in tree.parents.items())
     assert all(1 <= grown.path_length(relay) <= depth for relay in grown.parents)
-    for newcomer in RELAYS[count : count + newcomers]:
-        assert newcomer not in grown.children
+    width = branching(count + newcomers, depth)
+    assert all(len(below) <= width for below in grown.children.values())
+    late = set(RELAYS[count : count + newcomers])
+    if any(newcomer in grown.children for newcomer in late):  # nowhere else was room
+        full = {relay for relay in tree.parents if tree.path_length(relay) < depth}
+        assert all(len(grown.children.get(relay, ())) == width for relay in [None, *full])
+    for newcomer in late:
+        assert set(grown.children.get(newcomer, ())) <= late
     assert tree.parents == plan(RELAYS[:count], depth, seed).parents
 
 
@@ -146,7 +164,8 @@ def test_grafts_go_where_there_is_most_room(count, newcomers, depth, seed):
     grown = graft(tree, RELAYS[count : count + newcomers], hosts, depth, seed)
     before, after = ([len(which.children.get(host, ())) for host in hosts] for which in (tree, grown))
     gaining = [now for was, now in zip(before, after, strict=True) if now > was]
-    assert max(gaining) <= min(after) + 1
+    full = min(after) == branching(count + newcomers, depth)
+    assert full or max(gaining) <= min(after) + 1
 
 
 @properties(50)
@@ -166,8 +185,72 @@ def test_grafts_go_under_hosts_or_the_root(count, newcomers, depth, seed, data):
     tree = plan(RELAYS[:count], depth, seed)
     hosts = set(data.draw(st.lists(st.sampled_from(RELAYS[:count]))))
     grown = graft(tree, RELAYS[count : count + newcomers], hosts, depth, seed)
-    possible = {host for host in hosts if tree.path_length(host) < depth} or {None}
-    assert {grown.parents[newcomer] for newcomer in RELAYS[count : count + newcomers]} <= possible
+    possible = {host for host in hosts if tree.path_length(host) < depth}
+    width = branching(count + newcomers, depth)
+    late = set(RELAYS[count : count + newcomers])
+    elsewhere = {grown.parents[newcomer] for newcomer in late & grown.parents.keys()} - possible
+    full = width <= min((len(grown.children.get(host, ())) for host in possible), default=width)
+    assert elsewhere <= late | {None}
+    assert full or not elsewhere
+    assert len(grown.children.get(None, ())) <= width
+    assert late <= grown.parents.keys() or full
+
+
+@properties(100)
+@given(st.integers(1, 60), st.integers(1, 60), st.integers(2, 4), seeds, st.data())
+def test_nobody_gets_more_children_than_planned(count, newcomers, depth, seed, data):
+    """Of a tree in any state: all under one relay, or under the root."""
+    present = data.draw(st.sets(st.sampled_from(RELAYS[:count]), min_size=1))
+    tree = mend(plan(RELAYS[:count], depth, seed), present, (), seed)
+    grown = graft(tree, RELAYS[count : count + newcomers], present, depth, seed)
+    width = branching(len(tree.parents) + newcomers, depth)
+    for host, below in grown.children.items():
+        assert len(below) <= max(width, len(tree.children.get(host, ())))
+    assert all(grown.path_length(relay) <= depth for relay in grown.parents)
+
+
+def test_one_relay_that_stayed_does_not_carry_all_who_return():
+    tree = Tree({RELAYS[0]: None})
+    back = set(RELAYS[1:24])
+    for epoch in range(2):
+        newcomers = back - tree.parents.keys()
+        tree = graft(tree, newcomers, list(tree.parents), 2, bytes([epoch] * 16))
+    assert tree.parents.keys() == back | {RELAYS[0]}
+    assert strain(tree, 2) == 1
+    assert len(tree.children[None]) >= 4
+
+
+def test_newcomers_use_spare_relays_last():
+    tree = Tree({b"host": None, b"spare": None})
+    grown = graft(tree, [b"1", b"2", b"3", b"4"], [b"host"], 2, bytes(16), [b"spare"])
+    assert len(grown.children[b"host"]) == 2
+    assert len(grown.children[b"spare"]) == 2
+    assert set(grown.parents) == {b"host", b"spare", b"1", b"2", b"3", b"4"}
+
+
+@properties(100)
+@given(st.integers(0, 200), depths, seeds)
+def test_a_planned_tree_has_no_strain(count, depth, seed):
+    assert strain(plan(RELAYS[:count], depth, seed), depth) == 1
+
+
+def test_strain_tells_trees_that_are_narrow_wide_or_too_deep():
+    several = RELAYS[1:24]
+    under_one = Tree({RELAYS[0]: None} | dict.fromkeys(several, RELAYS[0]))
+    assert strain(under_one, 2) == 5  # of five tops it has one
+    assert strain(Tree(dict.fromkeys(several)), 2) == len(several) / 5
+    assert strain(Tree({b"a": None, b"b": b"a", b"c": b"b"}), 2) == math.inf
+
+
+@properties(100)
+@given(st.integers(0, 120), depths, seeds, st.data())
+def test_only_some_leave_at_once_and_in_the_end_all(count, depth, seed, data):
+    tree = plan(RELAYS[:count], depth, seed)
+    kept = data.draw(st.sets(st.sampled_from(RELAYS[: count or 1])))
+    gone = tree.parents.keys() - kept
+    now = leaving(tree, kept, seed)
+    assert now <= gone
+    assert len(now) == min(len(gone), max(LEAST_LEAVING, count // MOST_LEAVING))
 
 
 @properties(100)

@@ -21,7 +21,8 @@ from hushcast_analytics.generator.seats import drawn, root_of
 from hushcast_analytics.tables import EPOCHS_A_DAY
 
 DAY_SECONDS = EPOCHS_A_DAY * EPOCH_SECONDS
-MENDED_WITHIN = EPOCH_SECONDS / 12  # seconds into an epoch: a quarter of one after its roster came
+MENDING = 0.7, 0.9  # shares of an epoch between which trees are mended; a test compares
+UNSEAT_AFTER = 3  # rosters in a row that lack a relay before it loses its seat; a test compares
 
 
 def kept(asked: Asked, topic: int, subscriber: int) -> Iterator[Hops]:
@@ -32,9 +33,11 @@ def kept(asked: Asked, topic: int, subscriber: int) -> Iterator[Hops]:
         if asked.listed:
             if epoch and epoch % EPOCHS_A_DAY == 0:
                 hops = _new(asked, topic, epoch // EPOCHS_A_DAY, subscriber)
-        elif epoch and (rosters[:, epoch] != rosters[:, epoch - 1]).any():
+        elif (rosters[:, epoch, None] != rosters[:, max(0, epoch - UNSEAT_AFTER) : epoch]).any():
+            members: Marks = rosters[:, max(0, epoch + 1 - UNSEAT_AFTER) : epoch + 1].max(axis=1)
             mends, grafts = (_places(asked, use, topic, subscriber, epoch) for use in ("mends", "grafts"))
-            hops = mended(hops, root, rosters[:, epoch], asked.behaviour.depth, mends, grafts)
+            after = mended(hops, root, rosters[:, epoch], members, asked.behaviour.depth, mends, grafts)
+            hops = after if (after != hops).any() else hops
         yield hops
 
 
@@ -120,7 +123,8 @@ def tellings(asked: Asked, topic: int, day: int, subscriber: int) -> Iterator[Te
         missing &= ~told
         if epoch > first:
             chance = float(uniform(asked.seed, "tells", topic, day, subscriber, epoch))
-            moment = epoch * EPOCH_SECONDS + MENDED_WITHIN * chance
+            earliest, latest = MENDING
+            moment = (epoch + earliest + (latest - earliest) * chance) * EPOCH_SECONDS
         if changed or told.any():
             yield Telling(moment, hops, changed, told)
         before = hops

@@ -11,6 +11,8 @@ import heapq
 import numpy as np
 import numpy.typing as npt
 
+from hushcast_protocol.tree import branching
+
 Numbers = npt.NDArray[np.int64]
 Hops = npt.NDArray[np.int32]
 Marks = npt.NDArray[np.bool_]
@@ -32,8 +34,10 @@ def levels(hops: Hops, root: int) -> Numbers:
     return found
 
 
-def mended(hops: Hops, root: int, listed: Marks, depth: int, places: Numbers, graft_places: Numbers) -> Hops:
-    """Return each relay's next hop once those not `listed` are out of a tree, and those new to it are in.
+def mended(
+    hops: Hops, root: int, listed: Marks, kept: Marks, depth: int, places: Numbers, graft_places: Numbers
+) -> Hops:
+    """Return each relay's next hop once those not `kept` are out of a tree, and those `listed` are in.
 
     `root` is the next hop of the top relays. `places` and `graft_places` are two random orders of the relays,
     each relay's place: who takes a seat that is free, and who a newcomer.
@@ -41,12 +45,12 @@ def mended(hops: Hops, root: int, listed: Marks, depth: int, places: Numbers, gr
     hops = hops.copy()
     level = levels(hops, root)
     seated = level > 0
-    gone = np.flatnonzero(seated & ~listed)
+    gone = np.flatnonzero(seated & ~kept)
     gone = gone[np.argsort(places[gone], kind="stable")]
     for relay in gone[np.argsort(-level[gone], kind="stable")]:
         if not (hops == relay).any():
             hops[relay] = NONE
-    leaves = np.flatnonzero(seated & listed & (loads(hops) == 0))
+    leaves = np.flatnonzero(seated & kept & (loads(hops) == 0))
     spare = leaves[np.argsort(places[leaves], kind="stable")].tolist()
     for relay in gone[np.argsort(level[gone], kind="stable")]:
         below = np.flatnonzero(hops == relay)
@@ -58,21 +62,28 @@ def mended(hops: Hops, root: int, listed: Marks, depth: int, places: Numbers, gr
             hops[leaf], above = above, leaf
         hops[below[below != above]] = above
         hops[relay] = NONE
-    return _grafted(hops, root, np.flatnonzero(listed & ~seated), depth, graft_places)
+    return _grafted(hops, root, listed, np.flatnonzero(listed & ~seated), depth, graft_places)
 
 
-def _grafted(hops: Hops, root: int, newcomers: Numbers, depth: int, places: Numbers) -> Hops:
-    """Seat newcomers as leaves, under those above the last level with the fewest children."""
+def _grafted(hops: Hops, root: int, listed: Marks, newcomers: Numbers, depth: int, places: Numbers) -> Hops:
+    """Seat newcomers as leaves, as `hushcast_protocol.tree.graft` does; relays not `listed` are spare."""
     level, load = levels(hops, root), loads(hops)
     hosts = np.flatnonzero((level > 0) & (level < depth))
-    waiting = list(zip(load[hosts].tolist(), places[hosts].tolist(), hosts.tolist(), strict=True))
-    heapq.heapify(waiting)
+    width = branching(int((level > 0).sum()) + len(newcomers), depth)
+    rooms = [(0 if listed[host] else 3, int(load[host]), int(places[host]), int(host)) for host in hosts]
+    rooms.append((1, int((hops == root).sum()), 0, root))
+    heapq.heapify(rooms)
     for newcomer in newcomers[np.argsort(places[newcomers], kind="stable")]:
-        hops[newcomer] = root
-        if waiting:
-            fewest, place, host = waiting[0]
-            hops[newcomer] = host
-            heapq.heapreplace(waiting, (fewest + 1, place, host))
+        while rooms and rooms[0][1] >= width:
+            heapq.heappop(rooms)
+        if not rooms:
+            break
+        tier, children, place, host = rooms[0]
+        heapq.heapreplace(rooms, (tier, children + 1, place, host))
+        hops[newcomer] = host
+        level[newcomer] = 1 if host == root else level[host] + 1
+        if level[newcomer] < depth:
+            heapq.heappush(rooms, (2, 0, int(places[newcomer]), int(newcomer)))
     return hops
 
 

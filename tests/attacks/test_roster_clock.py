@@ -1,0 +1,140 @@
+"""A directory that delays rosters, with a relay that it lists now and then, wants to link one daemon's trees.
+
+It gives a roster at once to who asks in the first part of the time for asking; the others get it most of an
+epoch later: a bit of each daemon. The relay notes when each of the trees gives it a seat again.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+import trio
+from small_network import Node, SmallNetwork, small_network
+
+from hushcast_node.subscriber import Subscriber
+from hushcast_protocol.epochs import MENDING
+from hushcast_protocol.leases import lease_id, lease_word
+from hushcast_protocol.standing import UNSEAT_AFTER
+from hushcast_protocol.topics import parse_topic
+
+EPOCH = 3600
+PERIOD = UNSEAT_AFTER + 1  # epochs: listed in one, then gone for long enough to lose its seats
+KEPT_BACK = 0.6  # epochs that the directory lets the unlucky wait
+
+Seated = dict[tuple[int, str], dict[int, float]]
+"""When each subscription (daemon, topic) seated the relay in each round, in epochs after the roster."""
+
+
+@contextmanager
+def bribed(net: SmallNetwork, relay: Node) -> Iterator[None]:
+    """Have the directory list a relay in one roster of a period, and give those rosters late to some."""
+    registry = net.directory.registry
+    assert registry is not None
+    honest_list, honest_after = registry._listed, registry.after
+
+    def listed(epoch, last):  # type: ignore[no-untyped-def]
+        everybody = honest_list(epoch, last)
+        if epoch % PERIOD == 0:
+            return everybody
+        return {key: value for key, value in everybody.items() if key != relay.id}
+
+    def after(epoch):  # type: ignore[no-untyped-def]
+        roster, more = honest_after(epoch)
+        if roster is None:
+            return roster, more
+        since = net.now - (net.calendar.epoch_start(roster.epoch) - net.calendar.lead)
+        is_early = since < net.calendar.lead / 4
+        return (roster, more) if is_early or since > KEPT_BACK * EPOCH else (None, False)
+
+    registry._listed, registry.after = listed, after  # type: ignore[method-assign]
+    yield
+    registry._listed, registry.after = honest_list, honest_after  # type: ignore[method-assign]
+
+
+def subscribers(net: SmallNetwork) -> list[Subscriber]:
+    return [client.daemon.subscriber for client in net.clients if client.daemon.subscriber is not None]
+
+
+async def watch(net: SmallNetwork, relay: Node, rounds: int) -> Seated:
+    """Let a relay note its leases; the truth is used to name them only."""
+    noted: list[tuple[float, bytes, int]] = []
+    assert relay.daemon.relay is not None
+    book = relay.daemon.relay.leasing.book
+    install = book.install
+
+    def note(*args, **options):  # type: ignore[no-untyped-def]
+        lease = install(*args, **options)
+        noted.append((net.now, lease.id, lease.day))
+        return lease
+
+    book.install = note  # type: ignore[method-assign]
+    owners: dict[bytes, tuple[int, str]] = {}
+    found: Seated = defaultdict(dict)
+    first = net.calendar.epoch(net.now) // PERIOD + 1
+    for number in range(rounds):
+        epoch = (first + number) * PERIOD
+        published = net.calendar.epoch_start(epoch) - net.calendar.lead
+        await net.sleep_until(published)
+        noted.clear()
+        await trio.sleep(1.2 * EPOCH)
+        for daemon, subscriber in enumerate(subscribers(net)):
+            for held in subscriber.subscriptions:
+                for planned in held.planned.values():
+                    word = lease_word(planned.installation.secret, relay.id)
+                    owners[lease_id(word)] = daemon, held.interest.topic.name
+        today = net.calendar.day(net.calendar.epoch_start(epoch) + 0.8 * EPOCH)
+        for moment, lease, day in noted:
+            if lease in owners and day == today:
+                found[owners[lease]].setdefault(number, (moment - published) / EPOCH)
+    return found
+
+
+def companions_named(seated: Seated) -> float:
+    """Return the share of subscriptions whose companion is the one that acted most like them."""
+
+    def apart(one: tuple[int, str], other: tuple[int, str]) -> tuple[float, float]:
+        both = [(seated[one][at], seated[other][at]) for at in seated[one].keys() & seated[other].keys()]
+        if not both:
+            return 1.0, 1.0
+        # The bit that the directory wrote, then what is left of the moment.
+        bits = [(mine > KEPT_BACK / 2) != (its > KEPT_BACK / 2) for mine, its in both]
+        return sum(bits) / len(both), sum(abs(mine - its) for mine, its in both) / len(both)
+
+    hits = 0
+    for one in seated:
+        nearest = min((apart(one, other), other) for other in seated if other != one)[1]
+        hits += nearest[0] == one[0]
+    return hits / len(seated)
+
+
+async def played(clients: int, rounds: int) -> Seated:
+    async with small_network(relays=3, clients=clients, epoch=EPOCH) as net:
+        for number, client in enumerate(net.clients):
+            for topic in "ab":
+                await client.listen(parse_topic(f"{number} {topic}"))
+        relay = net.relays[2]
+        with bribed(net, relay):
+            return await watch(net, relay, rounds)
+
+
+async def test_trees_of_one_daemon_do_not_change_together() -> None:
+    seated = await played(clients=4, rounds=5)
+    assert len(seated) == 8
+    lead, (first, last) = 1 / 6, MENDING
+    moments = [moment for one in seated.values() for moment in one.values()]
+    assert len(moments) > 30
+    # Whoever got the roster late acts when the others do.
+    assert all(lead + first <= moment <= lead + last + 0.05 for moment in moments)
+    assert companions_named(seated) <= 0.5
+
+
+@pytest.mark.network
+async def test_companions_are_named_no_better_than_by_chance() -> None:
+    """Ten subscriptions of five daemons over 24 rounds; by chance one in nine is named."""
+    seated = await played(clients=5, rounds=24)
+    share = companions_named(seated)
+    print(f"companions named: {share:.0%} of {len(seated)}, by chance {1 / (len(seated) - 1):.0%}")
+    assert share <= 0.4

@@ -1,0 +1,143 @@
+"""A directory that lists one colluding relay, for an epoch or for some, wants it at the top of all trees."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import trio
+from small_network import EPOCH_SECONDS, Node, SmallNetwork, small_network, until
+
+from hushcast_protocol.bodies import Content
+from hushcast_protocol.hops import is_mailbox
+from hushcast_protocol.standing import MAX_HELD, UNSEAT_AFTER
+from hushcast_protocol.topics import parse_topic
+from hushcast_protocol.tree import (
+    BROKEN,
+    LEAST_LEAVING,
+    MOST_LEAVING,
+    STRAINED,
+    Tree,
+    branching,
+    strain,
+)
+
+RELAYS = 24
+TOPICS = [parse_topic(f"topic {number}") for number in range(3)]
+
+
+class Directory:
+    """The network's directory, bribed by a relay: for some rosters it lists that one and no other."""
+
+    def __init__(self, net: SmallNetwork, mole: Node) -> None:
+        self.short = 0
+        registry = net.directory.registry
+        assert registry is not None
+        honest = registry._listed
+
+        def listed(epoch, last):  # type: ignore[no-untyped-def]
+            everybody = honest(epoch, last)
+            self.short -= 1
+            return {mole.id: everybody[mole.id]} if self.short >= 0 else everybody
+
+        registry._listed = listed  # type: ignore[method-assign]
+
+
+def trees(net: SmallNetwork) -> list[Tree]:
+    held = [client.subscription(topic) for client, topic in zip(net.clients, TOPICS, strict=True)]
+    today = net.calendar.day(net.now)
+    return [planned.installation.tree for one in held for planned in one.on(today)]
+
+
+def mailboxes(mole: Node) -> int:
+    assert mole.daemon.relay is not None
+    return sum(map(is_mailbox, mole.daemon.relay.leasing.book.next_hops()))
+
+
+async def subscribed(net: SmallNetwork) -> list[Tree]:
+    for client, topic in zip(net.clients, TOPICS, strict=True):
+        await client.listen(topic)
+    return trees(net)
+
+
+async def test_one_short_roster_changes_no_tree() -> None:
+    async with small_network(relays=RELAYS, clients=3) as net:
+        mole = net.relays[5]
+        directory = Directory(net, mole)
+        before = await subscribed(net)
+        known = mailboxes(mole)
+        directory.short = 1
+        rosters = net.clients[0].daemon.rosters
+        await until(lambda: rosters.newest and len(rosters.newest.relays) == 1, 2 * EPOCH_SECONDS)
+        assert len(rosters.seating().listed) == RELAYS
+        assert rosters.held == 1
+        assert net.clients[0].daemon.status()["roster"]["held"] == 1
+        await trio.sleep(EPOCH_SECONDS / 3)
+        assert len(rosters.current().relays) == RELAYS, "publications do not all go to it either"
+        await trio.sleep(4 * EPOCH_SECONDS)
+        assert trees(net) == before
+        assert mailboxes(mole) == known
+        assert rosters.held == 0
+        assert net.clients[0].count("rosters_held") == 1
+        assert net.count("roster_mismatches") == 0
+
+
+async def test_a_restart_forgets_no_roster_that_is_held() -> None:
+    async with small_network(relays=RELAYS, clients=3) as net:
+        directory = Directory(net, net.relays[5])
+        before = await subscribed(net)
+        directory.short = 2
+        await trio.sleep(2 * EPOCH_SECONDS)
+        for client in net.clients:
+            await client.restart()
+        rosters = net.clients[0].daemon.rosters
+        assert rosters.held > 0 or len(rosters.current().relays) == RELAYS
+        assert rosters.seating().kept == {relay.id for relay in net.relays}
+        await trio.sleep(3 * EPOCH_SECONDS)
+        assert trees(net) == before
+
+
+async def test_short_rosters_for_long_take_hold_slowly_and_heal_by_themselves() -> None:
+    """What the directory says for long is believed; when it is honest again, trees become as planned."""
+    async with small_network(relays=RELAYS, clients=3) as net:
+        mole = net.relays[5]
+        directory = Directory(net, mole)
+        before = await subscribed(net)
+        # The mole serves its own descriptor to the end; the others go on registering and are not listed.
+        directory.short = MAX_HELD + UNSEAT_AFTER + 8
+        await trio.sleep((MAX_HELD + 1) * EPOCH_SECONDS)
+        assert trees(net) == before
+        sizes = []
+        while directory.short > 0:
+            await trio.sleep(EPOCH_SECONDS)
+            sizes.append(max(len(tree.parents) for tree in trees(net)))
+        assert min(sizes) == 1
+        for large, small in pairwise(sizes):
+            assert small >= large - max(LEAST_LEAVING, large // MOST_LEAVING)
+        await trio.sleep(4 * EPOCH_SECONDS)
+        for tree in trees(net):
+            assert len(tree.parents) == RELAYS
+            assert strain(tree, net.profile.depth) < STRAINED
+            tops = tree.children[None]
+            assert 3 <= len(tops) <= branching(RELAYS, net.profile.depth)
+        ears = [await client.listen(topic) for client, topic in zip(net.clients, TOPICS, strict=True)]
+        await trio.sleep(2 * EPOCH_SECONDS)
+        for topic, ear in zip(TOPICS, ears, strict=True):
+            await net.clients[0].daemon.publish(topic, Content(b"x"))
+            assert await ear.hears(1) == [b"x"]
+
+
+async def test_a_tree_broken_before_is_drawn_anew() -> None:
+    """As a daemon of before finds its trees that were all put under one relay."""
+    async with small_network(relays=RELAYS, clients=1) as net:
+        mole = net.relays[5]
+        await net.clients[0].listen()
+        (planned,) = net.clients[0].subscription().planned.values()
+        everybody = {relay.id for relay in net.relays}
+        broken = Tree({relay: None if relay == mole.id else mole.id for relay in everybody})
+        object.__setattr__(planned.installation, "tree", broken)
+        assert BROKEN <= strain(broken, net.profile.depth) < math.inf
+        await trio.sleep(EPOCH_SECONDS)
+        mended = next(iter(net.clients[0].subscription().planned.values())).installation.tree
+        assert strain(mended, net.profile.depth) == 1
+        assert net.leases() == dict.fromkeys((relay.name for relay in net.relays), 1)
