@@ -8,12 +8,14 @@ import structlog
 import trio
 
 from hushcast_directory.client import DirectoryClient
+from hushcast_protocol.clocks import published
 from hushcast_protocol.errors import AuthenticationError, PeerError, Refusal
 from hushcast_protocol.roster import Network, Relay, Roster, View, check_roster, check_successor
 from hushcast_protocol.signatures import Signed
 from hushcast_protocol.wire import PublicKey, RelayId, encode
+from hushcast_runtime.clock import DaemonClock
 from hushcast_runtime.counters import Counters
-from hushcast_runtime.environment import Environment
+from hushcast_runtime.environment import LOOK_EVERY, Environment
 from hushcast_runtime.store import Change, Store, record_reader
 from hushcast_runtime.transports.base import TransportError
 
@@ -40,7 +42,9 @@ class RosterKeeper:
         store: Store,
         counters: Counters,
         check: CheckRoster = check_roster,
+        clock: DaemonClock | None = None,
     ) -> None:
+        """`clock` hears of the rosters: they are witnesses of the time."""
         self.network = network
         self.calendar = network.calendar
         self._directory = directory
@@ -48,14 +52,20 @@ class RosterKeeper:
         self._store = store
         self._counters = counters
         self._check = check
+        self._clock = clock or DaemonClock(env, network.calendar)
         self._held: list[Roster] = []
         self._digests: dict[int, bytes] = {}
+        self._begin: int | None = None
+        """Where to begin without a chain: after this epoch; `None`: with the newest."""
         self._changed = trio.Event()
 
     async def load(self) -> None:
         """Read back the rosters held before a restart."""
         for _, value in await self._store.scan(_KIND):
             self._hold(self._check(_decode_signed(value), self._directory, self.network))
+        self._pass_over_ahead()
+        if self.newest is not None:
+            self._clock.witness_roster(self.newest.epoch)
 
     @property
     def newest(self) -> Roster | None:
@@ -109,37 +119,51 @@ class RosterKeeper:
         """Fetch rosters as they are published, until cancelled."""
         pause = FIRST_PAUSE
         while True:
-            before = self.newest
+            before, asked = self.newest, False
             try:
                 await self._catch_up(directory)
+                asked = bool(self._clock.jump())
             except (TransportError, PeerError, Refusal) as error:
                 log.warning("no roster from the directory", reason=str(error), again_in=round(pause))
             pause = FIRST_PAUSE if self.newest is not before else min(2 * pause, self._longest_pause())
-            await trio.sleep(max(self._until_next(), pause * self._env.uniform(0.5, 1.0)))
+            await trio.sleep(pause * self._env.uniform(0.5, 1.0))
+            moment = self._next_moment()
+            # After a jump of the clock the directory is asked at once: it tells which time is right.
+            while self._env.now() < moment and (asked or not self._clock.jump()):  # noqa: ASYNC110
+                await trio.sleep(min(max(0.0, moment - self._env.now()), LOOK_EVERY))
 
     async def _catch_up(self, directory: DirectoryClient) -> None:
+        self._pass_over_ahead()
         more = True
         while more:
-            after = None if self._is_far_behind() or not self.newest else self.newest.epoch
+            chained = self.newest is not None and not self._is_far_behind()
+            after = self.newest.epoch if self.newest is not None and chained else self._begin
             answer = await directory.roster(after)
             if answer.roster is None or (self.newest and answer.roster == self.newest.signed):
-                return
-            await self._take(answer.roster, chained=after is not None)
+                break
+            await self._take(answer.roster, chained)
             more = answer.more
+        if self.newest is not None:
+            self._clock.witness_roster(self.newest.epoch)
 
     async def _take(self, signed: Signed, chained: bool) -> None:
         # A signature for each relay: in a big network too long for the scheduler to wait.
         roster = await self._env.compute(self._check, signed, self._directory, self.network)
         if chained:
             check_successor(roster, self.newest)
-        elif self.newest is not None:
-            if roster.epoch <= self.newest.epoch:
-                raise AuthenticationError("the directory gave an older roster than the one held")
+        elif self.newest is not None and roster.epoch <= self.newest.epoch:
+            raise AuthenticationError("the directory gave an older roster than the one held")
+        if self._clock.is_ahead(roster.epoch):
+            self._clock.witness_roster(roster.epoch)
+            self._begin = self.calendar.epoch(self._env.now()) - 2
+            raise Refusal("the directory's roster is for a time to come: its clock or this one is wrong")
+        if not chained and self.newest is not None:
             log.warning("away for too long to follow the chain of rosters: starting with the newest")
             self._held.clear()
             self._digests.clear()
-        changes = [Change(_KIND, key, None) for key, _ in await self._store.scan(_KIND)][: 1 - ROSTERS_HELD]
-        await self._store.write(*changes, Change(_KIND, roster.epoch.to_bytes(8, "big"), encode(signed)))
+        kept = {_key(held.epoch) for held in self._held[1 - ROSTERS_HELD :]}
+        gone = [Change(_KIND, key, None) for key, _ in await self._store.scan(_KIND) if key not in kept]
+        await self._store.write(*gone, Change(_KIND, _key(roster.epoch), encode(signed)))
         self._hold(roster)
         self._counters.add("rosters_taken")
         log.info("roster taken", epoch=roster.epoch, relays=len(roster.relays))
@@ -152,17 +176,30 @@ class RosterKeeper:
         for epoch in [epoch for epoch in self._digests if epoch <= roster.epoch - DIGESTS_HELD]:
             del self._digests[epoch]
 
+    def _pass_over_ahead(self) -> None:
+        """Act as if rosters for a time to come were not held: they were taken while the clock was wrong."""
+        ahead = [roster for roster in self._held if self._clock.is_ahead(roster.epoch)]
+        for roster in ahead:
+            log.warning("a roster for a time to come is passed over", epoch=roster.epoch)
+            self._held.remove(roster)
+            del self._digests[roster.epoch]
+
     def _is_far_behind(self) -> bool:
         if self.newest is None:
             return False
         return self.calendar.epoch(self._env.now()) - self.newest.epoch > MAX_ABSENCE
 
-    def _until_next(self) -> float:
-        """Seconds until the next roster can be there; each daemon asks at a moment of its own."""
+    def _next_moment(self) -> float:
+        """Unix time at which the next roster can be there; each daemon asks at a moment of its own."""
         if self.newest is None:
             return 0.0
-        published = self.calendar.epoch_start(self.newest.epoch + 1) - self.calendar.lead
-        return published + self._env.uniform(0.0, 0.5) * self.calendar.lead - self._env.now()
+        return published(self.calendar, self.newest.epoch + 1) + (
+            self._env.uniform(0.0, 0.5) * self.calendar.lead
+        )
 
     def _longest_pause(self) -> float:
         return min(LONGEST_PAUSE, self.calendar.lead) if self.newest else 4 * FIRST_PAUSE
+
+
+def _key(epoch: int) -> bytes:
+    return epoch.to_bytes(8, "big")

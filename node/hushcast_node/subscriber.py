@@ -377,11 +377,15 @@ class Subscriber:
             if planned.missing:
                 await self._records.keep_installation(planned)
                 return
+        elif not self._env.is_certain():
+            return
         self._records.forget_installation(planned)
         if planned in self._withdrawing:
             self._withdrawing.remove(planned)
 
     def _forget_lapsed(self, subscription: Subscription) -> None:
+        if not self._env.is_certain():
+            return
         for key in list(subscription.planned):
             if self._calendar.lapse(key[0]) <= self._env.now():
                 self._records.forget_installation(subscription.planned.pop(key))
