@@ -8,6 +8,7 @@ import structlog
 import trio
 
 from hushcast_directory.registry import Registry
+from hushcast_protocol.clocks import SETTLED
 from hushcast_runtime.clock import DaemonClock
 from hushcast_runtime.environment import LOOK_EVERY
 
@@ -39,7 +40,7 @@ class Publishing:
         self._begin()
         while True:
             now = self._clock.now()
-            if self._clock.is_certain() and (ahead := await self._registry.take_back(now)):
+            if self._is_certain(now) and (ahead := await self._registry.take_back(now)):
                 log.error("rosters for a time to come are taken back", epoch=min(ahead), count=len(ahead))
             due = self._registry.due(now)
             is_due = due is not None and due <= now
@@ -60,6 +61,14 @@ class Publishing:
             self._clock.witness_roster(newest.epoch)
         elif not self._clock.is_disputed:  # a network begins with the time that is shown
             self._clock.witness(_ANY_TIME)
+
+    def _is_certain(self, now: float) -> bool:
+        """Tell whether rosters for a time to come were signed by a wrong clock: this one is right."""
+        if self._clock.is_certain():
+            return True
+        # A clock that is wrong now would hardly show a time for which none was signed.
+        settled = SETTLED * self._clock.calendar.epoch_seconds
+        return self._registry.has_leapt(now) and self._clock.steady_for() >= settled
 
     def _doubt(self, is_due: bool) -> str | None:
         """Return why no roster is signed at this time, though one may be due."""

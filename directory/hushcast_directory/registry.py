@@ -126,6 +126,12 @@ class Registry:
         self._forget_expired(now)
         return roster
 
+    def has_leapt(self, now: float) -> bool:
+        """Tell whether no roster is held for about now, though for times before and to come."""
+        epoch = self._calendar.epoch(now + self._calendar.lead)
+        held = self._rosters
+        return any(known < epoch for known in held) and {epoch, epoch + 1}.isdisjoint(held)
+
     async def take_back(self, now: float) -> list[int]:
         """Forget rosters for a time to come, signed while the clock was wrong; return their epochs.
 

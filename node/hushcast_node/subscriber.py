@@ -342,6 +342,7 @@ class Subscriber:
         if await self._trees.mend(subscription, planned):
             await self._records.keep_installation(planned)
             self._tell_installed(subscription, planned)
+        planned.tell_again(subscription.coverage.shunned(len(planned.installation.tree.parents)))
         if not planned.missing:
             return
         installation = planned.installation
@@ -363,7 +364,7 @@ class Subscriber:
         installation = planned.installation
         if planned.withdrawal_under_way:
             return
-        if self._calendar.lapse(installation.day) > self._env.now():
+        if self._calendar.lapse(installation.day) > self._env.now() or not self._env.is_certain():
             planned.withdrawal_under_way = True
             try:
                 await self._installer.deliver(
@@ -377,16 +378,12 @@ class Subscriber:
             if planned.missing:
                 await self._records.keep_installation(planned)
                 return
-        elif not self._env.is_certain():
-            return
         self._records.forget_installation(planned)
         if planned in self._withdrawing:
             self._withdrawing.remove(planned)
 
     def _forget_lapsed(self, subscription: Subscription) -> None:
-        if not self._env.is_certain():
-            return
-        for key in list(subscription.planned):
+        for key in list(subscription.planned) if self._env.is_certain() else ():
             if self._calendar.lapse(key[0]) <= self._env.now():
                 self._records.forget_installation(subscription.planned.pop(key))
 

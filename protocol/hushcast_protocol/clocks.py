@@ -1,9 +1,9 @@
 """Clocks: which time to act on, where the machine's clock jumps, and when it may delete what is too old.
 
 The time that the clock shows, less the time that has passed by a clock that nobody sets, is a constant: the
-offset. While it changes little the clock is followed. When it jumps, the time acted on runs on as before
-until a witness vouches for the new one, or until it has stayed for long and no witness spoke against it. A
-witness is somebody else who knows the time: the directory by its newest roster, Tor by its consensus.
+offset. While it changes little the clock is followed. When it jumps, a time that a witness vouched for runs
+on as before until one vouches for the new time, or until that has stayed for long and none spoke against it.
+A witness is somebody else who knows the time: the directory by its newest roster, Tor by its consensus.
 """
 
 from __future__ import annotations
@@ -49,6 +49,10 @@ class TrustedClock:
     def look(self, wall: float, elapsed: float) -> float:
         """Return the Unix time to act on."""
         shown = wall - elapsed
+        if self._is_jump(shown) and not self.is_certain(elapsed):
+            # The time acted on has no better claim than the one shown now.
+            self._take(shown, elapsed)
+            self._steady_since = elapsed
         if abs(shown - self._shown) > self._steady:
             self._shown, self._shown_since = shown, elapsed
         elif elapsed - self._shown_since >= self._settled:
