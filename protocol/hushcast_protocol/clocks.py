@@ -61,6 +61,11 @@ class TrustedClock:
             self._take(shown, elapsed)
         return wall if not self._is_jump(shown) else elapsed + self._offset
 
+    def quiet(self) -> tuple[float, float, float]:
+        """Return between which offsets, and until when by `elapsed`, `look` returns the time as shown."""
+        low, high = sorted((self._offset, self._shown))
+        return high - self._steady, low + self._steady, self._shown_since + self._settled
+
     def jump(self, wall: float, elapsed: float) -> float:
         """Return the seconds by which the clock is ahead of the time acted on (below 0: behind); 0: none."""
         shown = wall - elapsed

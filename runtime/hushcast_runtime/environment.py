@@ -18,6 +18,8 @@ LOOK_EVERY = 60.0  # seconds between looks at the clock of who sleeps until a mo
 
 T = TypeVar("T")
 
+_BOOTED = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
 
 class Compute(Protocol):
     """Runs a function that takes long, without stalling the scheduler."""
@@ -89,7 +91,7 @@ def system_environment(skew: Path | None = None) -> Environment:
 
 def _since_boot() -> float:
     """Return the seconds since the machine started, those in which it slept included where that is known."""
-    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+    return time.clock_gettime(_BOOTED)
 
 
 def _seconds_in(file: Path) -> float:
