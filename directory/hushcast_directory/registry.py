@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hushcast_protocol.epochs import Calendar
 from hushcast_protocol.errors import Refusal
 from hushcast_protocol.roster import (
     GENESIS,
@@ -13,6 +14,7 @@ from hushcast_protocol.roster import (
     RosterBody,
     check_descriptor,
     check_roster,
+    listed_descriptors,
     sign_roster,
 )
 from hushcast_protocol.secrets import Seed
@@ -51,6 +53,11 @@ class Registry:
         for _, value in await self._store.scan(_ROSTER):
             roster = check_roster(_decode_signed(value), self._seed.public(), self._network)
             self._rosters[roster.epoch] = roster
+
+    @property
+    def calendar(self) -> Calendar:
+        """The network's epochs."""
+        return self._calendar
 
     @property
     def newest(self) -> Roster | None:
@@ -108,7 +115,8 @@ class Registry:
         body = RosterBody(self._network, epoch, last.digest if last else GENESIS, entries)
         signed = sign_roster(self._seed, body)
         roster = check_roster(signed, self._seed.public(), self._network)
-        old = [known for known in self._rosters if known <= epoch - ROSTERS_KEPT]
+        # By number, not by age: should this one be for a time to come, what it follows must still be there.
+        old = sorted(self._rosters)[: max(0, len(self._rosters) + 1 - ROSTERS_KEPT)]
         await self._store.write(
             Change(_ROSTER, _key(epoch), encode(signed)), *(Change(_ROSTER, _key(e), None) for e in old)
         )
@@ -117,6 +125,33 @@ class Registry:
             del self._rosters[known]
         self._forget_expired(now)
         return roster
+
+    def has_leapt(self, now: float) -> bool:
+        """Tell whether no roster is held for about now, though for times before and to come."""
+        epoch = self._calendar.epoch(now + self._calendar.lead)
+        held = self._rosters
+        return any(known < epoch for known in held) and {epoch, epoch + 1}.isdisjoint(held)
+
+    async def take_back(self, now: float) -> list[int]:
+        """Forget rosters for a time to come, signed while the clock was wrong; return their epochs.
+
+        Nobody whose clock is right has taken one. The chain goes on behind the last that is none of them,
+        with the relays of that one. Call it only where `now` is certain: else it is the chain that forks.
+        """
+        latest = self._calendar.epoch(now + self._calendar.lead) + 1
+        ahead = [epoch for epoch in self._rosters if epoch > latest]
+        if not ahead:
+            return []
+        for epoch in ahead:
+            del self._rosters[epoch]
+        changes = [Change(_ROSTER, _key(epoch), None) for epoch in ahead]
+        for signed in listed_descriptors(self.newest) if self.newest is not None else ():
+            descriptor = check_descriptor(signed, self._network)
+            if descriptor.relay not in self._descriptors:
+                self._descriptors[descriptor.relay] = (descriptor, signed)
+                changes.append(Change(_DESCRIPTOR, descriptor.relay, encode(signed)))
+        await self._store.write(*changes)
+        return ahead
 
     @staticmethod
     def _since(relay: RelayId, epoch: int, last: Roster | None) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 import structlog
 import trio
 
+from hushcast_directory.publishing import Publishing
 from hushcast_directory.registry import Registry
 from hushcast_directory.server import DirectoryServer
 from hushcast_protocol.addresses import Address, parse_address
@@ -21,6 +22,7 @@ from hushcast_runtime.metrics import MetricsServer, readings
 from hushcast_runtime.process import Load, open_transport, run_until_signal
 from hushcast_runtime.readiness import Health
 from hushcast_runtime.store import Change, SqliteStore, Store
+from hushcast_runtime.tor.consensus import compare_clock
 from hushcast_runtime.tor.transport import TorTransport
 from hushcast_runtime.transports.base import Listener, Transport, TransportError
 
@@ -46,6 +48,7 @@ class _Directory:
         self._env = system_environment()
         self._tor: TorTransport | None = None
         self._registry: Registry | None = None
+        self._publishing: Publishing | None = None
         self._published = False
 
     async def live(self, nursery: trio.Nursery) -> None:
@@ -68,6 +71,9 @@ class _Directory:
                 service = load_seed(state / "service.key", env.randomness)
                 listener = await _open_address(service, transport, store)
                 server = DirectoryServer(env, transport, network.id, seed, registry)
+                self._publishing = server.publishing
+                if self._tor is not None:
+                    await living.start(compare_clock, server.clock, self._tor)
                 living.start_soon(server.run, listener)
                 await _until_published(listener)
                 _write_network_file(state / NETWORK_FILE, settings, listener.address, seed)
@@ -81,6 +87,8 @@ class _Directory:
         if self._published:
             if self._tor is not None and not self._tor.state.connected:
                 return Health(True, "the control connection to tor is lost, trying again")
+            if self._publishing is not None and (problem := self._publishing.problem) is not None:
+                return Health(True, problem)
             relays = self._status().get("roster", {}).get("relays", 0)
             return Health(True, f"working, {relays} relays in the roster")
         if self._tor is not None and self._tor.state.percent < 100:

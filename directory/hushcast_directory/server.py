@@ -5,6 +5,7 @@ from __future__ import annotations
 import structlog
 import trio
 
+from hushcast_directory.publishing import Publishing
 from hushcast_directory.registry import Registry
 from hushcast_protocol.addresses import parse_address
 from hushcast_protocol.errors import PeerError, Refusal
@@ -25,13 +26,13 @@ from hushcast_protocol.roster import Descriptor
 from hushcast_protocol.secrets import Seed
 from hushcast_protocol.signatures import Signed
 from hushcast_runtime.channel import accept_channel, open_channel
+from hushcast_runtime.clock import DaemonClock
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.transports.base import Listener, Transport, TransportError
 
 MAX_CONNECTIONS = 256  # answered at once; more wait, so that a flood costs memory for these only
 MAX_CHECKS = 8  # relays reached at once: each takes a Tor circuit
 REQUEST_TIMEOUT = 60.0  # seconds in which a connection must ask
-_NO_HURRY = 3600.0  # seconds between looks at the clock where nothing is due
 
 log = structlog.get_logger("directory")
 
@@ -42,32 +43,21 @@ class DirectoryServer:
     def __init__(
         self, env: Environment, transport: Transport, network: bytes, seed: Seed, registry: Registry
     ) -> None:
-        self._env = env
+        self.clock = DaemonClock(env, registry.calendar)
+        self.publishing = Publishing(self.clock, registry)
+        self._env = self.clock.environment()
         self._transport = transport
         self._network = network
         self._seed = seed
         self._registry = registry
         self._connections = trio.CapacityLimiter(MAX_CONNECTIONS)
         self._checks = trio.CapacityLimiter(MAX_CHECKS)
-        self._registered = trio.Event()
 
     async def run(self, listener: Listener) -> None:
         """Serve and publish until cancelled."""
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._publish)
+            nursery.start_soon(self.publishing.run)
             await listener.serve(self._answer)
-
-    async def _publish(self) -> None:
-        while True:
-            now = self._env.now()
-            due = self._registry.due(now)
-            if due is not None and due <= now:
-                roster = await self._registry.publish(now)
-                log.info("roster published", epoch=roster.epoch, relays=len(roster.relays))
-                continue
-            self._registered = trio.Event()
-            with trio.move_on_after(_NO_HURRY if due is None else due - now):
-                await self._registered.wait()
 
     async def _answer(self, stream: trio.abc.Stream) -> None:
         async with self._connections:
@@ -100,7 +90,7 @@ class DirectoryServer:
             await self._reach(descriptor)
         await self._registry.admit(descriptor, signed)
         log.info("relay registered")
-        self._registered.set()
+        self.publishing.note_registered()
         return Registered()
 
     async def _reach(self, descriptor: Descriptor) -> None:

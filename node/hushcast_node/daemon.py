@@ -34,6 +34,7 @@ from hushcast_protocol.secrets import Seed
 from hushcast_protocol.tokens import topic_key
 from hushcast_protocol.topics import Interest, Topic
 from hushcast_protocol.wire import PublicKey, RelayId
+from hushcast_runtime.clock import DaemonClock
 from hushcast_runtime.config import InboxSection
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
@@ -67,10 +68,12 @@ class Daemon:
     def __init__(self, parts: Parts, counters: Counters | None = None) -> None:
         """Wire the parts; `counters` may be shared with what is around the daemon."""
         self._parts = parts
-        env, store = parts.env, parts.store
+        self.clock = DaemonClock(parts.env, parts.network.calendar)
+        self._env = self.clock.environment()
+        env, store = self._env, parts.store
         self.counters = counters if counters is not None else Counters()
         self.rosters = RosterKeeper(
-            parts.network, parts.directory_key, env, store, self.counters, parts.check_roster
+            parts.network, parts.directory_key, env, store, self.counters, parts.check_roster, self.clock
         )
         self.relay: Relay | None = None
         self.subscriber: Subscriber | None = None
@@ -86,7 +89,7 @@ class Daemon:
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Live until cancelled. Reports started when applications can be served."""
         parts = self._parts
-        env, store, tracer = parts.env, parts.store, parts.tracer
+        env, store, tracer = self._env, parts.store, parts.tracer
         async with trio.open_nursery() as nursery:
             nursery.start_soon(store.run)
             await self.rosters.load()
@@ -141,7 +144,7 @@ class Daemon:
             self.rosters,
             connector,
             subscriber.take_listed,
-            parts.env,
+            self._env,
             parts.store,
             self.counters,
             parts.tracer,
@@ -159,7 +162,7 @@ class Daemon:
             listener,
             parts.network,
             self._directory,
-            parts.env,
+            self._env,
             self._registration,
             self.relay.intake.difficulty,
         )
@@ -284,7 +287,8 @@ class Daemon:
             "address": self.listener.address if self.listener else None,
             "network": self._parts.network.name,
             "profile": self._parts.profile.name,
-            "epoch": self.rosters.calendar.epoch(self._parts.env.now()),
+            "epoch": self.rosters.calendar.epoch(self._env.now()),
+            "clock": self.clock.describe(),
             "roster": self._describe_roster(),
             "registration": self._registration.problem,
             "links": relay.peers.open_links() if relay else 0,
@@ -302,7 +306,7 @@ class Daemon:
         return {"epoch": newest.epoch, "relays": len(newest.relays), "held": self.rosters.held}
 
     def _nodes(self, subscription: Subscription) -> int:
-        today = subscription.on(self.rosters.calendar.day(self._parts.env.now()))
+        today = subscription.on(self.rosters.calendar.day(self._env.now()))
         return min((planned.nodes for planned in today), default=0)
 
 

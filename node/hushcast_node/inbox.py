@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -201,7 +202,9 @@ class Inbox:
         }
 
     def lapse(self, before_day: int) -> None:
-        """Forget ids of days gone by, and messages that have grown too old."""
+        """Forget ids of days gone by, and messages that have grown too old, where the time is certain."""
+        if not self._env.is_certain():
+            return
         for memory in (self._seen, self._passed_over):
             gone = [message_id for message_id, day in memory.items() if day < before_day]
             for message_id in gone:
@@ -238,7 +241,7 @@ class Inbox:
     def _make_room(self) -> None:
         if self._closed:
             return
-        oldest = self._env.now() - self.retention.max_age
+        oldest = self._env.now() - self.retention.max_age if self._env.is_certain() else -math.inf
         changes, dropped = [], 0
         while self._is_too_much(oldest):
             dropped += self._held[0].number > self.progress.acknowledged

@@ -98,8 +98,10 @@ class Leasing:
         return max(self.book.fullness(), self._seen.fullness())
 
     def lapse(self) -> None:
-        """Forget what belongs to days and epochs gone by."""
+        """Forget what belongs to days and epochs gone by, where it is certain that they are."""
         now = self._env.now()
+        if not self._env.is_certain():
+            return
         changes = []
         for lease in self.book.lapse(now):
             changes += [Change(_LEASE, lease, None), Change(_TOMBSTONE, lease, None)]

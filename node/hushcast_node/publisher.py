@@ -103,13 +103,16 @@ class Publisher:
                 if publication.origins:
                     self._outbox.leave(publication)
                     break
-                if self._env.now() >= lapse:
+                if self._env.now() >= lapse and self._env.is_certain():
                     log.warning("no relay took a message before its day was over")
                     self._counters.add("publications_given_up")
                     self._outbox.give_up(publication)
                     publication.settled.set()
                     break
-                publication.next_attempt = min(lapse, self._env.now() + backoff.next())
+                now = self._env.now()
+                publication.next_attempt = now + backoff.next()
+                if now < lapse:
+                    publication.next_attempt = min(lapse, publication.next_attempt)
                 self._outbox.note(publication)
                 publication.settled.set()
         if publication.attempts:

@@ -9,13 +9,15 @@ import structlog
 import trio
 
 from hushcast_directory.client import DirectoryClient
+from hushcast_protocol.clocks import published
 from hushcast_protocol.errors import AuthenticationError, PeerError, Refusal
 from hushcast_protocol.roster import Network, Relay, Roster, View, check_roster, check_successor
 from hushcast_protocol.signatures import Signed
 from hushcast_protocol.standing import UNSEAT_AFTER, Seating, Standing, follow, restored, seating
 from hushcast_protocol.wire import PublicKey, RelayId, encode
+from hushcast_runtime.clock import DaemonClock
 from hushcast_runtime.counters import Counters
-from hushcast_runtime.environment import Environment
+from hushcast_runtime.environment import LOOK_EVERY, Environment
 from hushcast_runtime.store import Change, Store, record_reader
 from hushcast_runtime.transports.base import TransportError
 
@@ -50,7 +52,9 @@ class RosterKeeper:
         store: Store,
         counters: Counters,
         check: CheckRoster = check_roster,
+        clock: DaemonClock | None = None,
     ) -> None:
+        """`clock` hears of the rosters: they are witnesses of the time."""
         self.network = network
         self.calendar = network.calendar
         self._directory = directory
@@ -58,8 +62,11 @@ class RosterKeeper:
         self._store = store
         self._counters = counters
         self._check = check
+        self._clock = clock or DaemonClock(env, network.calendar)
         self._standings: list[Standing] = []
         self._digests: dict[int, bytes] = {}
+        self._begin: int | None = None
+        """Where to begin without a chain: after this epoch; `None`: with the newest."""
         self._changed = trio.Event()
         self._began = env.now()
         self._asked = trio.Event()
@@ -73,6 +80,9 @@ class RosterKeeper:
             rosters[roster.epoch] = roster
             note = noted.get(key, _StoredStanding(roster.epoch, 0))
             self._hold(restored(roster, rosters.get(note.acted, roster), note.held))
+        self._pass_over_ahead()
+        if self.newest is not None:
+            self._clock.witness_roster(self.newest.epoch)
 
     @property
     def newest(self) -> Roster | None:
@@ -155,33 +165,46 @@ class RosterKeeper:
         """Fetch rosters as they are published, until cancelled."""
         pause = FIRST_PAUSE
         while True:
-            before = self.newest
+            before, asked = self.newest, False
             try:
                 await self._catch_up(directory)
+                asked = bool(self._clock.jump())
             except (TransportError, PeerError, Refusal) as error:
                 log.warning("no roster from the directory", reason=str(error), again_in=round(pause))
             self._asked.set()
             pause = FIRST_PAUSE if self.newest is not before else min(2 * pause, self._longest_pause())
-            await trio.sleep(max(self._until_next(), pause * self._env.uniform(0.5, 1.0)))
+            await trio.sleep(pause * self._env.uniform(0.5, 1.0))
+            moment = self._next_moment()
+            # After a jump of the clock the directory is asked at once: it tells which time is right.
+            while self._env.now() < moment and (asked or not self._clock.jump()):  # noqa: ASYNC110
+                await trio.sleep(min(max(0.0, moment - self._env.now()), LOOK_EVERY))
 
     async def _catch_up(self, directory: DirectoryClient) -> None:
+        self._pass_over_ahead()
         more = True
         while more:
-            after = None if self._is_far_behind() or not self.newest else self.newest.epoch
+            chained = self.newest is not None and not self._is_far_behind()
+            after = self.newest.epoch if self.newest is not None and chained else self._begin
             answer = await directory.roster(after)
             if answer.roster is None or (self.newest and answer.roster == self.newest.signed):
-                return
-            await self._take(answer.roster, chained=after is not None)
+                break
+            await self._take(answer.roster, chained)
             more = answer.more
+        if self.newest is not None:
+            self._clock.witness_roster(self.newest.epoch)
 
     async def _take(self, signed: Signed, chained: bool) -> None:
         # A signature for each relay: in a big network too long for the scheduler to wait.
         roster = await self._env.compute(self._check, signed, self._directory, self.network)
         if chained:
             check_successor(roster, self.newest)
-        elif self.newest is not None:
-            if roster.epoch <= self.newest.epoch:
-                raise AuthenticationError("the directory gave an older roster than the one held")
+        elif self.newest is not None and roster.epoch <= self.newest.epoch:
+            raise AuthenticationError("the directory gave an older roster than the one held")
+        if self._clock.is_ahead(roster.epoch):
+            self._clock.witness_roster(roster.epoch)
+            self._begin = self.calendar.epoch(self._env.now()) - 2
+            raise Refusal("the directory's roster is for a time to come: its clock or this one is wrong")
+        if not chained and self.newest is not None:
             log.warning("away for too long to follow the chain of rosters: starting with the newest")
             self._standings.clear()
             self._digests.clear()
@@ -242,17 +265,26 @@ class RosterKeeper:
         begun = (standing for standing in reversed(self._standings) if standing.roster.epoch <= epoch)
         return next(begun, self._standings[-1] if self._standings else None)
 
+    def _pass_over_ahead(self) -> None:
+        """Act as if rosters for a time to come were not held: they were taken while the clock was wrong."""
+        ahead = [held for held in self._standings if self._clock.is_ahead(held.roster.epoch)]
+        for held in ahead:
+            log.warning("a roster for a time to come is passed over", epoch=held.roster.epoch)
+            self._standings.remove(held)
+            del self._digests[held.roster.epoch]
+
     def _is_far_behind(self) -> bool:
         if self.newest is None:
             return False
         return self.calendar.epoch(self._env.now()) - self.newest.epoch > MAX_ABSENCE
 
-    def _until_next(self) -> float:
-        """Seconds until the next roster can be there; each daemon asks at a moment of its own."""
+    def _next_moment(self) -> float:
+        """Unix time at which the next roster can be there; each daemon asks at a moment of its own."""
         if self.newest is None:
             return 0.0
-        published = self.calendar.epoch_start(self.newest.epoch + 1) - self.calendar.lead
-        return published + self._env.uniform(0.0, 0.5) * self.calendar.lead - self._env.now()
+        return published(self.calendar, self.newest.epoch + 1) + (
+            self._env.uniform(0.0, 0.5) * self.calendar.lead
+        )
 
     def _longest_pause(self) -> float:
         return min(LONGEST_PAUSE, self.calendar.lead) if self.newest else 4 * FIRST_PAUSE

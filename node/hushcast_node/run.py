@@ -21,6 +21,7 @@ from hushcast_runtime.metrics import MetricsServer, readings
 from hushcast_runtime.process import Load, open_transport, run_until_signal
 from hushcast_runtime.readiness import Health
 from hushcast_runtime.store import SqliteStore
+from hushcast_runtime.tor.consensus import compare_clock
 from hushcast_runtime.tor.transport import TorTransport
 
 log = structlog.get_logger("node")
@@ -79,6 +80,8 @@ class _Node:
                 self._counters,
             )
             async with trio.open_nursery() as living:
+                if self._tor is not None:
+                    living.start_soon(compare_clock, self._daemon.clock, self._tor)
                 await living.start(self._daemon.run)
                 control.open(self._daemon)
                 self._serves = True
@@ -100,6 +103,8 @@ class _Node:
             return Health(False, "waiting for the directory to reach the onion service")
         if tor is not None and not tor.state.connected:
             return Health(True, f"{settings.role}: the control connection to tor is lost, trying again")
+        if (problem := daemon.clock.problem()) is not None:
+            return Health(True, f"{settings.role}: {problem}")
         relays = len(daemon.rosters.newest.relays)
         return Health(True, f"{settings.role}: working, {relays} relays in the roster")
 

@@ -365,6 +365,7 @@ class Subscriber:
         if (mends or not planned.nodes) and await self._trees.mend(subscription, planned):
             await self._records.keep_installation(planned)
             self._tell_installed(subscription, planned)
+        planned.tell_again(subscription.coverage.shunned(len(planned.installation.tree.parents)))
         if not planned.missing:
             return
         installation = planned.installation
@@ -383,7 +384,7 @@ class Subscriber:
             await self._records.keep_installation(planned)
 
     def _forget_lapsed(self, subscription: Subscription) -> None:
-        for key in list(subscription.planned):
+        for key in list(subscription.planned) if self._env.is_certain() else ():
             if self._calendar.lapse(key[0]) <= self._env.now():
                 self._records.forget_installation(subscription.planned.pop(key))
 

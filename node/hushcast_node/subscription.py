@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import msgspec
@@ -33,6 +34,8 @@ class Planned:
     withdrawing: bool = False
     withdrawal_under_way: bool = False
     withdrawn: bool = False
+    told_again: set[RelayId] = field(default_factory=set)
+    """Relays that were told once more because probes are lost there: they may have lost their lease."""
 
     @property
     def key(self) -> tuple[int, int]:
@@ -43,6 +46,12 @@ class Planned:
     def nodes(self) -> int:
         """The number of relays that confirmed."""
         return len(self.installation.tree.parents) - len(self.missing)
+
+    def tell_again(self, suspects: Iterable[RelayId]) -> None:
+        """Count relays that lose probes among those that have not confirmed, each once."""
+        new = self.installation.tree.parents.keys() & set(suspects) - self.told_again
+        self.told_again |= new
+        self.missing |= new
 
 
 @dataclass(eq=False)

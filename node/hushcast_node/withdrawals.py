@@ -45,7 +45,7 @@ class Withdrawals:
         installation = planned.installation
         if planned.withdrawal_under_way or planned.withdrawn:
             return
-        if self._calendar.lapse(installation.day) > self._env.now():
+        if self._calendar.lapse(installation.day) > self._env.now() or not self._env.is_certain():
             planned.withdrawal_under_way = True
             try:
                 await self._installer.deliver(

@@ -169,6 +169,11 @@ def check_roster(signed: Signed, directory: PublicKey, network: Network) -> Rost
     return Roster(signed, body.network, body.epoch, body.previous, relays)
 
 
+def listed_descriptors(roster: Roster) -> list[Signed]:
+    """Return the descriptors of the relays of a checked roster, as they signed them."""
+    return [entry.descriptor for entry in _decode_roster(roster.signed.body).entries]
+
+
 def check_successor(roster: Roster, last: Roster | None) -> None:
     """Raise `AuthenticationError` unless `roster` follows `last` in the chain (anything follows none)."""
     if last is None:

@@ -14,7 +14,11 @@ import trio
 
 from hushcast_protocol.secrets import Randomness
 
+LOOK_EVERY = 60.0  # seconds between looks at the clock of who sleeps until a moment
+
 T = TypeVar("T")
+
+_BOOTED = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class Compute(Protocol):
@@ -24,6 +28,10 @@ class Compute(Protocol):
         """Return what `function(*args)` returns."""
 
 
+def _always() -> bool:
+    return True
+
+
 @dataclass(frozen=True)
 class Environment:
     """Unix time in seconds, random bytes, and worker threads."""
@@ -31,6 +39,15 @@ class Environment:
     now: Callable[[], float]
     randomness: Randomness
     compute: Compute
+    elapsed: Callable[[], float] = trio.current_time
+    """Seconds of a clock that nobody sets, from any beginning."""
+    is_certain: Callable[[], bool] = _always
+    """Whether `now` may be trusted so far that what is too old is deleted (`DaemonClock`)."""
+
+    async def sleep_until(self, moment: float) -> None:
+        """Sleep until Unix time has come to `moment`, also where the clock is set or the machine sleeps."""
+        while (left := moment - self.now()) > 0:  # noqa: ASYNC110 - no event tells of a clock being set
+            await trio.sleep(min(left, LOOK_EVERY))
 
     def uniform(self, low: float, high: float) -> float:
         """Draw a number between `low` and `high`."""
@@ -68,8 +85,13 @@ def system_environment(skew: Path | None = None) -> Environment:
     at the clock, so that whoever writes it sets the clock of a daemon that runs.
     """
     if skew is None:
-        return Environment(time.time, os.urandom, _in_thread)
-    return Environment(lambda: time.time() + _seconds_in(skew), os.urandom, _in_thread)
+        return Environment(time.time, os.urandom, _in_thread, _since_boot)
+    return Environment(lambda: time.time() + _seconds_in(skew), os.urandom, _in_thread, _since_boot)
+
+
+def _since_boot() -> float:
+    """Return the seconds since the machine started, those in which it slept included where that is known."""
+    return time.clock_gettime(_BOOTED)
 
 
 def _seconds_in(file: Path) -> float:

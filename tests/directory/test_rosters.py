@@ -359,7 +359,7 @@ def made_roster(
 
 async def test_a_fork_is_refused() -> None:
     async with bench(first_roster=1) as made:
-        epoch = made.epoch
+        epoch = made.epoch - 1  # so that none is for a time to come
         first = made_roster(epoch)
         second = made_roster(epoch + 1, first.digest)
         wrong = {

@@ -153,6 +153,7 @@ class _Process:
         self.name = name
         self.gate = Gate()
         self.lives = 0
+        self.env: Environment | None = None
         self._scope = trio.CancelScope()
         self._ended = trio.Event()
         self._ended.set()
@@ -168,6 +169,11 @@ class _Process:
         self._ended = trio.Event()
         await self.network.nursery.start(self._live)
 
+    def set_clock(self, ahead: float) -> None:
+        """Set the clock of its machine: so many seconds ahead of everybody's."""
+        assert self.env is not None
+        object.__setattr__(self.env, "now", lambda: self.network.now + ahead)
+
     async def stop(self) -> None:
         self._scope.cancel()
         await self._ended.wait()
@@ -178,7 +184,7 @@ class _Process:
 
     async def _live(self, task_status: trio.TaskStatus[None]) -> None:
         transport = ProcessTransport(self.network.wires, self.gate)
-        env = self.network.environment(f"{self.name} {self.lives}")
+        env = self.env = self.network.environment(f"{self.name} {self.lives}")
         try:
             with self._scope:
                 await self._run(transport, env, task_status)

@@ -1,0 +1,85 @@
+"""Publishing: signs rosters in time, where the clock can be trusted, and takes back a wrong clock's."""
+
+from __future__ import annotations
+
+import math
+
+import structlog
+import trio
+
+from hushcast_directory.registry import Registry
+from hushcast_protocol.clocks import SETTLED
+from hushcast_runtime.clock import DaemonClock
+from hushcast_runtime.environment import LOOK_EVERY
+
+_ANY_TIME = -math.inf, math.inf
+
+log = structlog.get_logger("directory")
+
+
+class Publishing:
+    """Publishes the rosters of one registry."""
+
+    def __init__(self, clock: DaemonClock, registry: Registry) -> None:
+        self._clock = clock
+        self._registry = registry
+        self._registered = trio.Event()
+        self._waits: str | None = None
+
+    @property
+    def problem(self) -> str | None:
+        """One line for the operator of what is wrong with the clock; `None`: nothing."""
+        return self._waits or self._clock.problem()
+
+    def note_registered(self) -> None:
+        """Look at once whether enough relays have registered for the first roster."""
+        self._registered.set()
+
+    async def run(self) -> None:
+        """Publish until cancelled."""
+        self._begin()
+        while True:
+            now = self._clock.now()
+            if self._is_certain(now) and (ahead := await self._registry.take_back(now)):
+                log.error("rosters for a time to come are taken back", epoch=min(ahead), count=len(ahead))
+            due = self._registry.due(now)
+            is_due = due is not None and due <= now
+            self._wait_because(self._doubt(is_due))
+            if is_due and self._waits is None:
+                roster = await self._registry.publish(now)
+                log.info("roster published", epoch=roster.epoch, relays=len(roster.relays))
+                continue
+            self._registered = trio.Event()
+            pause = min(LOOK_EVERY, self._registry.calendar.lead)
+            with trio.move_on_after(pause if due is None or is_due else min(pause, due - now)):
+                await self._registered.wait()
+
+    def _begin(self) -> None:
+        """Compare with the newest roster: it tells until when this directory was at work."""
+        newest = self._registry.newest
+        if newest is not None:
+            self._clock.witness_roster(newest.epoch)
+        elif not self._clock.is_disputed:  # a network begins with the time that is shown
+            self._clock.witness(_ANY_TIME)
+
+    def _is_certain(self, now: float) -> bool:
+        """Tell whether rosters for a time to come were signed by a wrong clock: this one is right."""
+        if self._clock.is_certain():
+            return True
+        # A clock that is wrong now would hardly show a time for which none was signed.
+        settled = SETTLED * self._clock.calendar.epoch_seconds
+        return self._registry.has_leapt(now) and self._clock.steady_for() >= settled
+
+    def _doubt(self, is_due: bool) -> str | None:
+        """Return why no roster is signed at this time, though one may be due."""
+        newest = self._registry.newest
+        if newest is not None and self._clock.is_ahead(newest.epoch):
+            return "no roster is signed: the newest is for a time to come, check the clock"
+        if is_due and self._clock.steady_for() < self._registry.calendar.lead:
+            return "no roster is signed yet: the clock has moved far since the last one, check it"
+        return None
+
+    def _wait_because(self, doubt: str | None) -> None:
+        if doubt is not None and doubt != self._waits:
+            log.warning("no roster is signed", reason=doubt)
+        self._waits = doubt

@@ -1,0 +1,106 @@
+"""A daemon whose clock is wrong for a while, by accident or a forged time service: it loses nothing by it."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+from small_network import DAY_SECONDS, EPOCH_SECONDS, ONE, Node, small_network, until
+
+from hushcast_protocol.bodies import Content
+
+MONTH = 30 * 86_400.0
+
+
+@pytest.mark.parametrize("ahead", [2.0 * DAY_SECONDS, MONTH, -2.0 * DAY_SECONDS])
+@pytest.mark.parametrize("epochs", [1, 5])
+async def test_a_relay_with_a_wrong_clock_keeps_its_leases_and_works_on(ahead: float, epochs: int) -> None:
+    async with small_network(relays=4, epoch=EPOCH_SECONDS, origins=1) as net:
+        ear = await net.clients[0].listen()
+        relay = net.relays[0]
+        relay.set_clock(ahead)
+        for number in range(epochs):
+            await net.drop_at(relay, ONE, Content(b"%d" % number))
+            await trio.sleep(EPOCH_SECONDS)
+        assert net.leases()["relay-0"] == 1
+        relay.set_clock(0.0)
+        await trio.sleep(EPOCH_SECONDS)
+        await net.drop_at(relay, ONE, Content(b"after"))
+        assert await ear.hears(epochs + 1) == [*(b"%d" % number for number in range(epochs)), b"after"]
+        assert net.leases()["relay-0"] == 1
+        assert relay.count("refused_day") == relay.count("messages_expired") == 0
+
+
+async def test_a_client_with_a_wrong_clock_keeps_its_unread_messages() -> None:
+    async with small_network(relays=3, epoch=600) as net:
+        client = net.clients[0]
+        ear = await client.listen()
+        ear.close()
+        for number in range(5):
+            await net.clients[1].daemon.publish(ONE, Content(b"%d" % number))
+        await until(lambda: client.count("messages_delivered") == 5)
+        await net.directory.stop()  # nobody is there who could tell
+        client.set_clock(22 * 86_400.0)
+        await trio.sleep(2 * 600 + 120)  # so long that the time is taken
+        assert client.daemon.status()["clock"] == {"certain": False, "disputed": False, "jump": 0}
+        client.set_clock(0.0)
+        await net.directory.start()
+        await trio.sleep(3 * 600)
+        assert client.daemon.status()["clock"] == {"certain": True, "disputed": False, "jump": 0}
+        assert await read_again(client, 5) == [b"%d" % number for number in range(5)]
+        await net.clients[1].daemon.publish(ONE, Content(b"after"))
+        await until(lambda: client.count("messages_delivered") == 6)
+
+
+async def test_a_client_that_starts_with_a_wrong_clock_keeps_its_unread_messages() -> None:
+    async with small_network(relays=3, epoch=600) as net:
+        client = net.clients[0]
+        ear = await client.listen()
+        ear.close()
+        await net.clients[1].daemon.publish(ONE, Content(b"x"))
+        await until(lambda: client.count("messages_delivered") == 1)
+        await client.stop()
+        net.skews = {client.name: 22 * 86_400.0}
+        await client.start()
+        await trio.sleep(600)
+        assert client.daemon.status()["clock"]["disputed"]
+        client.set_clock(0.0)
+        await trio.sleep(2 * 600)
+        assert client.daemon.status()["clock"] == {"certain": True, "disputed": False, "jump": 0}
+        assert await read_again(client, 1) == [b"x"]
+
+
+async def read_again(client: Node, count: int) -> list[bytes]:
+    ear = await client.listen()
+    heard = await ear.hears(count)
+    ear.close()
+    return heard
+
+
+async def test_a_message_published_by_a_wrong_clock_arrives() -> None:
+    async with small_network(relays=4) as net:
+        ear = await net.clients[0].listen()
+        for ahead in (2.0 * DAY_SECONDS, -2.0 * DAY_SECONDS):
+            net.clients[1].set_clock(ahead)
+            await net.clients[1].daemon.publish(ONE, Content(b"x"))
+            net.clients[1].set_clock(0.0)
+        await ear.hears(2)
+
+
+async def test_a_relay_that_lost_its_leases_is_told_again() -> None:
+    """Nothing that it answers shows that it lost them: probes that enter there do."""
+    async with small_network(relays=6, clients=1, epoch=3600, origins=1, probes_an_epoch=60.0) as net:
+        ear = await net.clients[0].listen()
+        subscription = net.clients[0].subscription()
+        tree = next(iter(subscription.planned.values())).installation.tree
+        leaf = next(net.relay(relay) for relay in tree.parents if not tree.children.get(relay))
+        assert leaf.daemon.relay is not None
+        book = leaf.daemon.relay.leasing.book
+        book.lapse(net.now + 10 * 24 * 3600)
+        await net.drop_at(leaf, ONE, Content(b"lost"))
+        assert len(book) == 0
+        told = net.count("parcels_opened")
+        await until(lambda: len(book), 4 * 3600, "the relay is told again")
+        await net.drop_at(leaf, ONE, Content(b"x"))
+        assert await ear.hears(1) == [b"x"]
+        await trio.sleep(5 * 3600)
+        assert net.count("parcels_opened") - told <= 2  # each time it is told: once, not each epoch
