@@ -18,6 +18,7 @@ from hushcast_analytics.lab.drawing import Run
 from hushcast_analytics.lab.networks import Lab
 from hushcast_analytics.lab.seating import Seating
 from hushcast_analytics.summary import summarised
+from hushcast_protocol.leases import lease_mark
 from hushcast_protocol.tree import plan
 
 
@@ -43,7 +44,19 @@ def test_full_places_fill_from_the_left() -> None:
 def test_rows_agree_with_each_other(spark: SparkSession) -> None:
     lab = Lab(runs=2, topics=2, relays=13, depth=2, listed=False, messages=3, clients=2, seed=4)
     rows = lab.observations(spark).collect()
-    seats = {(r["run"], r["tokens"][0], r["node"]): r["next"] for r in rows if r["kind"] == "installed"}
+    told = lab.truths(spark).collect()
+    # By the daemons' own hash: who knows a topic finds its leases.
+    marked = {
+        (r["run"], lease_mark(bytes.fromhex(r["tokens"][0]), bytes.fromhex(node)).hex()): r["tokens"][0]
+        for r in told
+        if r["kind"] == "installed"
+        for node in {r["node"] for r in rows}
+    }
+    seats = {
+        (r["run"], marked[r["run"], r["mark"]], r["node"]): r["next"]
+        for r in rows
+        if r["kind"] == "installed"
+    }
     assert len(seats) == 2 * 2 * 13
     leases = {(r["run"], r["lease"], r["node"]): r for r in rows if r["kind"] == "installed"}
     passed = Counter((r["run"], r["lease"], r["node"]) for r in rows if r["kind"] == "passed")
@@ -59,7 +72,6 @@ def test_rows_agree_with_each_other(spark: SparkSession) -> None:
         (r["run"], r["message"]) for r in rows if r["kind"] == "sent" and r["next"].startswith("mailbox")
     }
     assert reached == {(r["run"], r["message"]) for r in rows if r["kind"] == "drop"}
-    told = lab.truths(spark).collect()
     assert len(reached) == sum(row["kind"] == "published" for row in told) == 12
     names = sorted({row["node"] for row in rows})[:5]
     pairs = [(run, name) for run in ("4.0", "4.1") for name in names]
