@@ -1,4 +1,4 @@
-"""What an adversary has of topics that it knows, whether messages pass or not, and of those that it does not."""
+"""What an adversary has of topics that it knows, whether messages pass or not, and of others."""
 
 import random
 from collections.abc import Iterable
