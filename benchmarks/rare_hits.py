@@ -113,13 +113,12 @@ def traffic_share(asked: Asked, number: int, colluding: Numbers) -> Iterator[Tri
         ratios = np.zeros(asked.relays)
         ratios[topic.below] = -2 * np.log(asked.relays)
         known = np.unique(np.concatenate([way["number"] for way in topic.seen]))
-        if len(known):
-            total = len(known) / (1 - (1 - len(colluding) / asked.relays) ** asked.depth)
-            passed = np.zeros(asked.relays)
-            for way in topic.seen:
-                np.add.at(passed, way["node"], way["forwarded"])
-            under = topic.ours[node] & (above != ROOT)
-            np.add.at(ratios, above[under], _ratio(asked, passed[node[under]], total))
+        total = len(known) / (1 - (1 - len(colluding) / asked.relays) ** asked.depth)
+        passed = np.zeros(asked.relays)
+        for way in topic.seen:
+            np.add.at(passed, way["node"], way["forwarded"])
+        under = topic.ours[node] & (above != ROOT)
+        np.add.at(ratios, above[under], _ratio(asked, passed[node[under]], total))
         ratios[topic.ours] = -np.inf
         yield topic.trial(np.exp(ratios - ratios.max()))
 

@@ -20,6 +20,12 @@ def _shares(context: click.Context, parameter: click.Parameter, text: str) -> tu
     return shares
 
 
+def _known(context: click.Context, parameter: click.Parameter, share: float) -> float:
+    if not 0 <= share <= 1:
+        raise click.BadParameter("a share lies between 0 and 1")
+    return share
+
+
 @click.command()
 @click.argument("traces")
 @click.option(
@@ -40,6 +46,15 @@ def _shares(context: click.Context, parameter: click.Parameter, text: str) -> tu
 @click.option(
     "--attack", "attacks", multiple=True, metavar="NAME", help="An attack, several times; else all."
 )
+@click.option(
+    "--topics-known",
+    type=float,
+    default=1.0,
+    show_default=True,
+    callback=_known,
+    metavar="F",
+    help="Share of the topics whose names or links they know.",
+)
 @click.option("--baseline", metavar="OTHER", help="Other traces, put beside these.")
 @click.option("--master", metavar="URL", help="Spark's master; all cores of this machine unless given.")
 @click.option("--seed", type=int, default=1, show_default=True, metavar="S", help="Of who colludes.")
@@ -51,6 +66,7 @@ def analyze(
     out: Path,
     colluding: tuple[float, ...],
     attacks: tuple[str, ...],
+    topics_known: float,
     baseline: str | None,
     master: str | None,
     seed: int,
@@ -73,7 +89,7 @@ def analyze(
     from hushcast_analytics.analyze import analyze as run
 
     try:
-        wanted = Wanted(colluding, chosen(attacks), seed)
+        wanted = Wanted(colluding, chosen(attacks), seed, topics_known)
     except KeyError as error:
         raise UsageError(f"--attack {error.args[0]}: the attacks are {', '.join(chosen(()))}") from None
     with reporting() as progress, spark_session(master) as spark:

@@ -188,6 +188,7 @@ class Leasing:
         self._tracer.observe(
             "installed",
             lease=lease.id,
+            mark=lease.mark,
             day=lease.day,
             next=key_of(lease.hop),
             previous=None if previous == ORIGIN else previous,

@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass
 from typing import Literal
 
-SCHEMA = 3
+SCHEMA = 4
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,7 @@ class Observation:
     popcount: int | None = None  # bits set in the trail as received
     size: int | None = None  # bytes of the body or parcel
     lease: str | None = None  # id
+    mark: str | None = None  # of the lease, by which it can be tested for a topic whose trunk is known
     day: int | None = None  # for which the lease is
     elements: int | None = None  # route elements in the lease
     children: int | None = None  # parcels passed on

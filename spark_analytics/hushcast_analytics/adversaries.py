@@ -23,6 +23,10 @@ class Adversary:
     `clients` may be the adversary's, too. An `active` adversary knows what it published itself, and at which
     relays: so it can drop messages at all of them and watch. One that has the `directory` knows all rosters;
     one without it, those of epochs in which one of its own daemons took a roster.
+
+    It knows a share `topics_known` of the topics, from 0 to 1: an open one by its name, which can be guessed,
+    a private one by its link. Of a topic that it knows it computes the tokens of every day, finds the
+    messages, and tests its own leases; of another it recognises nothing.
     """
 
     shares: tuple[float, ...]
@@ -31,10 +35,13 @@ class Adversary:
     directory: bool = True
     clients: tuple[str, ...] = ()
     seed: int = 1
+    topics_known: float = 1.0
 
     def __post_init__(self) -> None:
         if not self.shares or not all(0 <= share < 1 for share in self.shares):
             raise ValueError(f"shares of colluding relays lie from 0 to below 1: {self.shares}")
+        if not 0 <= self.topics_known <= 1:
+            raise ValueError(f"the share of topics known lies from 0 to 1: {self.topics_known}")
 
 
 def colluders(adversary: Adversary, relays: DataFrame, observations: DataFrame) -> DataFrame:
@@ -79,7 +86,7 @@ class View:
     | `observations` | those of its own daemons, as in `tables.OBSERVATIONS` |
     | `members` | (run, node): its relays |
     | `rosters` | (run, epoch, relay): public |
-    | `questions` | (run, trial, token): what it is asked about; what `token` is, the attack says |
+    | `questions` | (run, trial, token): what it is asked about and knows; `token` is what the attack says |
     | `candidates` | (run, candidate): whom it may name, all of them honest |
     | `own` | (run, topic, message, origin): what it published itself; empty unless it is active |
 
@@ -112,6 +119,19 @@ def published_by(truths: DataFrame, members: DataFrame) -> DataFrame:
     """Return (run, topic, message, origin) of what the adversary's own daemons published: it knows that."""
     own = truths.where("kind = 'published'").join(F.broadcast(members), ["run", "node"], "left_semi")
     return own.select("run", "topic", "message", F.explode("origins").alias("origin"))
+
+
+def known_to(adversary: Adversary, topics: DataFrame, name: str) -> DataFrame:
+    """Return the rows of topics that the adversary knows, of a table with `run` and a topic's `name`.
+
+    Drawn by the seed and the topic; a larger share has the topics of a smaller one and more.
+    """
+    if adversary.topics_known == 1:
+        return topics
+    # All copies of a run, `run@share`, are of one network.
+    run = F.regexp_replace("run", "@[^@]*$", "")
+    chance = F.pmod(F.xxhash64(F.lit(adversary.seed), F.lit("topic"), run, name), F.lit(1 << 40))
+    return topics.where(chance < F.lit(int(adversary.topics_known * (1 << 40))))
 
 
 def rosters_of(observations: DataFrame, adversary: Adversary, members: DataFrame) -> DataFrame:

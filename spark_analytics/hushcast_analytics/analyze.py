@@ -46,11 +46,15 @@ LOAD_BINS = 20
 
 @dataclass(frozen=True)
 class Wanted:
-    """What to analyse: shares of colluding relays, names of attacks, the seed of who colludes."""
+    """What to analyse: shares of colluding relays, names of attacks, the seed of who colludes.
+
+    `topics_known` is the share of the topics that they know, as `Adversary` has it.
+    """
 
     colluding: tuple[float, ...]
     attacks: tuple[str, ...]
     seed: int = 1
+    topics_known: float = 1.0
 
 
 def analyze(
@@ -101,7 +105,10 @@ def _analysed(
     for profile, runs in _by_profile(traces).items():
         case = case_of(_of_runs(traces.observations, runs), _of_runs(traces.truths, runs))
         progress(f"{profile}: what colluding relays saw")
-        examination = Examination(case, Adversary(wanted.colluding, active=True, seed=wanted.seed))
+        adversary = Adversary(
+            wanted.colluding, active=True, seed=wanted.seed, topics_known=wanted.topics_known
+        )
+        examination = Examination(case, adversary)
         for subject in dict.fromkeys(ATTACKS[name].subject for name in wanted.attacks):
             attacks = [ATTACKS[name] for name in wanted.attacks if ATTACKS[name].subject == subject]
             progress(f"{profile}: {', '.join(attack.name for attack in attacks)}")

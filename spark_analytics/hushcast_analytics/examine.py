@@ -9,9 +9,17 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from hushcast_analytics.adversaries import Adversary, View, colluders, published_by, rosters_of
+from hushcast_analytics.adversaries import (
+    Adversary,
+    View,
+    colluders,
+    known_to,
+    published_by,
+    rosters_of,
+)
 from hushcast_analytics.attacks.catalogue import Attack, Subject
 from hushcast_analytics.attacks.trained import Learning, learn, trained
+from hushcast_analytics.errors import TracesError
 from hushcast_analytics.keeping import kept
 from hushcast_analytics.measures import measured
 from hushcast_analytics.trials import Trials, participants, trials_of
@@ -34,7 +42,16 @@ class Case:
 
 
 def case_of(observations: DataFrame, truths: DataFrame) -> Case:
-    """Return traces with the two public facts read from them: most relays in a run, most levels."""
+    """Return traces with the two public facts read from them: most relays in a run, most levels.
+
+    Raises `TracesError` if leases have no marks, as in tables kept by an earlier version: no attack would
+    find a topic's leases, and all would seem well.
+    """
+    unmarked = observations.where("kind = 'installed' and mark is null").select("run").first()
+    if unmarked is not None:
+        raise TracesError(
+            f"run {unmarked['run']}: leases without marks, from an earlier version; make it anew"
+        )
     listed = participants(truths).where("role = 'relay'").groupBy("run").count()
     relays = listed.agg(F.max("count")).first()
     depth = truths.agg(F.max("depth")).first()
@@ -54,6 +71,7 @@ class Examination:
         """`learning` is what the trained attack looks at."""
         self._learning = learning
         self._case = case
+        self._adversary = adversary
         people = participants(case.truths)
         shares = F.explode(F.array(*(F.lit(share) for share in adversary.shares)))
         clients = people.where(F.col("node").isin(*adversary.clients)).select(
@@ -90,11 +108,13 @@ class Examination:
 
     def _view(self, subject: Subject, until: int | None) -> View:
         asked = self.trials(subject)
+        # A message's id is plain to whoever has the message.
+        known = subject == "message"
         return View(
             self._seen if until is None else self._seen.where(F.col("epoch") <= until),
             self._members,
             self._rosters if until is None else self._rosters.where(F.col("epoch") <= until),
-            asked.questions,
+            asked.questions if known else known_to(self._adversary, asked.questions, "trial"),
             asked.candidates,
             self._own,
             self._case.relays,
@@ -106,7 +126,8 @@ class Examination:
         view = self.view(attack.subject, until)
         if attack.rule is not None:
             return attack.rule(view)
-        targets = self.trials(attack.subject).targets
+        # It learns from subscriptions of its own, so from topics that it knows.
+        targets = known_to(self._adversary, self.trials(attack.subject).targets, "trial")
         first, second = (
             _in_half(
                 trained(view, learn(view, _in_half(targets, other), self._learning), self._learning), half

@@ -4,7 +4,7 @@ import json
 import math
 from collections import Counter, defaultdict
 
-SCHEMA = 3
+SCHEMA = 4
 
 
 def lines(directory, kind):

@@ -12,6 +12,7 @@ from hushcast_analytics.analyze import SUMMARY_KEYS, Wanted, analyze, chosen
 from hushcast_analytics.attacks.catalogue import ATTACKS
 from hushcast_analytics.examine import Examination, case_of
 from hushcast_analytics.reading import open_traces
+from hushcast_protocol.leases import lease_mark
 from hushcast_testnet.simulation import Scenario, simulate
 
 pytestmark = pytest.mark.spark
@@ -74,15 +75,11 @@ def test_parent_of_interior_recounted_in_plain_python(
     planned = [line for line in lines(simulated / profile, "truth") if line["kind"] == "installed"]
     expected = {}
     for topic, token in {(line["topic"], line["tokens"][0]) for line in planned}:
-        sent = {
-            (line["node"], line["next"])
-            for line in seen
-            if line["kind"] == "sent" and line["tokens"][0] == token
-        }
+        marks = {node: lease_mark(bytes.fromhex(token), bytes.fromhex(node)).hex() for node in bad}
         leases = {
             (line["node"], line["lease"]): line
             for line in seen
-            if line["kind"] == "installed" and (line["node"], line["next"]) in sent
+            if line["kind"] == "installed" and line["mark"] == marks[line["node"]]
         }
         below = {
             (line["node"], line["next"])

@@ -11,16 +11,23 @@ from hushcast_analytics.attacks.catalogue import ATTACKS
 from hushcast_analytics.attacks.traffic import levels
 from hushcast_analytics.attacks.trained import Learning, learn, sightings, trained
 from hushcast_analytics.tables import OBSERVATIONS
+from hushcast_protocol.leases import lease_mark
 
 pytestmark = pytest.mark.spark
 
 Posterior = dict[str, dict[str, float]]
 
 
-def seat(node: str, upper: str, children: int = 0, lease: str = "l", **more: Any) -> dict[str, Any]:
-    """An instruction that a relay took, for topic `t` unless said."""
+T, U, V = "aa", "bb", "cc"  # trunks of topics
+
+
+def seat(
+    node: str, upper: str, children: int = 0, lease: str = "l", trunk: str = T, **more: Any
+) -> dict[str, Any]:
+    """An instruction that a relay took, for topic `T` unless said."""
+    mark = lease_mark(bytes.fromhex(trunk), bytes.fromhex(node)).hex()
     return {"kind": "installed", "node": node, "next": upper, "children": children, "lease": lease} | {
-        "tokens": ["t"],
+        "mark": mark,
         "previous": upper,
         **more,
     }
@@ -29,7 +36,7 @@ def seat(node: str, upper: str, children: int = 0, lease: str = "l", **more: Any
 def view(
     spark: SparkSession, rows: list[dict[str, Any]], candidates: str, depth: int = 3, **tables: Any
 ) -> View:
-    """The view of an adversary who runs `c1`, `c2` and `c3` and is asked about topics `t` and `u`."""
+    """The view of an adversary who runs `c1`, `c2` and `c3` and is asked about topics `T` and `U`."""
     blank = dict.fromkeys(OBSERVATIONS.names) | {"run": "r", "time": 0.0, "epoch": 0}
     members = ["c1", "c2", "c3"]
     rosters = tables.get("rosters", [("r", 0, name) for name in [*members, *candidates.split()]])
@@ -39,7 +46,7 @@ def view(
         spark.createDataFrame([("r", name) for name in members], "run string, node string"),
         spark.createDataFrame(rosters, "run string, epoch long, relay string"),
         spark.createDataFrame(
-            tables.get("questions", [("r", "T", "t"), ("r", "U", "u")]),
+            tables.get("questions", [("r", "T", T), ("r", "U", U)]),
             "run string, trial string, token string",
         ),
         spark.createDataFrame([("r", name) for name in candidates.split()], "run string, candidate string"),
@@ -78,7 +85,7 @@ def test_interior_colluders_vote_for_their_next_hops(spark: SparkSession) -> Non
 
 def test_who_hands_on_to_a_colluder_is_no_root(spark: SparkSession) -> None:
     below = {"kind": "passed", "node": "c3", "next": "x", "lease": "l"}
-    sent = {"kind": "received", "node": "c3", "previous": "x", "tokens": ["t"], "message": "m"}
+    sent = {"kind": "received", "node": "c3", "previous": "x", "tokens": [T], "message": "m"}
     for evidence in (below, sent):
         assert believed("parent-of-interior", view(spark, [*SHAPE, evidence], "x y z w"))["T"] == {"y": 1.0}
     other = {"kind": "passed", "node": "c3", "next": "x", "lease": "of another topic"}
@@ -92,13 +99,19 @@ def test_leaves_and_mailboxes_and_colluders_get_no_vote(spark: SparkSession) -> 
     assert believed("parent-of-interior", view(spark, rows, "x y")) == {}
 
 
-def test_a_lease_is_known_by_the_messages_that_it_sends(spark: SparkSession) -> None:
+def test_a_lease_is_known_by_its_mark_and_nothing_has_to_pass(spark: SparkSession) -> None:
     rows = [
-        seat("c1", "x", 2, tokens=None),
-        seat("c2", "y", 2, tokens=None),
-        {"kind": "sent", "node": "c1", "next": "x", "tokens": ["u"], "message": "m"},
+        seat("c1", "x", 2, trunk=U),
+        seat("c2", "y", 2, trunk=V),
+        # Hashed for another relay, and no mark at all: of no topic that is known.
+        {**seat("c3", "z", 2), "mark": seat("c1", "z")["mark"]},
+        {**seat("c3", "w", 2), "mark": "no hex"},
+        # What passes makes no lease another topic's.
+        {"kind": "sent", "node": "c2", "next": "y", "tokens": [T], "message": "m"},
     ]
-    assert believed("parent-of-interior", view(spark, rows, "x y")) == {"U": {"x": 1.0}}
+    for name in ("parent-of-interior", "install-depth"):
+        rows[0]["previous"] = None if name == "install-depth" else "x"
+        assert believed(name, view(spark, rows, "x y z w")) == {"U": {"x": 1.0}}
 
 
 def test_an_instruction_from_outside_tells_the_top(spark: SparkSession) -> None:
@@ -133,9 +146,7 @@ def test_the_share_of_messages_is_a_depth(spark: SparkSession) -> None:
         for i in range(9)
         for kind in ("received", "sent")
     ]
-    rows = [seat("c1", "x", 9), seat("c2", "y", 9)] + [
-        {**m, "tokens": ["t"], "popcount": 14} for m in messages
-    ]
+    rows = [seat("c1", "x", 9), seat("c2", "y", 9)] + [{**m, "tokens": [T], "popcount": 14} for m in messages]
     seen = view(spark, rows, "x y z w o", relays=25, depth=2)
     found = believed("traffic-share", seen)["T"]
     assert found["x"] > 0.9
@@ -146,7 +157,7 @@ def test_the_share_of_messages_is_a_depth(spark: SparkSession) -> None:
 def test_a_scan_weighs_what_passes(spark: SparkSession) -> None:
     own = [("r", "T", f"s{i}", f"n{i}") for i in range(20)]
     passing = [
-        {"kind": kind, "node": "c1", "tokens": ["t"], "message": f"s{i}", "popcount": 14}
+        {"kind": kind, "node": "c1", "tokens": [T], "message": f"s{i}", "popcount": 14}
         | ({"next": "x"} if kind == "sent" else {"previous": f"n{i}"})
         for i in range(5)
         for kind in ("received", "sent")
@@ -177,8 +188,9 @@ def test_the_first_spy_names_the_previous_hop(spark: SparkSession) -> None:
 def test_an_author_who_spares_its_own_relay(spark: SparkSession) -> None:
     """c1 hears of all that enters at x and y; of the author's messages some entered at x, none at y."""
     rows = [
-        seat("c1", "z", 2, tokens=None),
-        {"kind": "sent", "node": "c1", "next": "z", "tokens": ["t"], "message": "0"},
+        seat("c1", "z", 2),
+        {"kind": "installed", "node": "c3", "next": "z", "lease": "of another topic", "mark": "00"},
+        {"kind": "passed", "node": "c3", "next": "z", "lease": "of another topic"},
     ]
     rows += [{"kind": "passed", "node": "c1", "next": name, "lease": "l"} for name in "xy"]
     rows += [
@@ -187,12 +199,12 @@ def test_an_author_who_spares_its_own_relay(spark: SparkSession) -> None:
             "node": "c1",
             "previous": "x",
             "message": f"{i}",
-            "tokens": ["t"],
+            "tokens": [T],
             "popcount": 14,
         }
         for i in range(4)
     ]
-    rows += [{"kind": "drop", "node": "c2", "message": f"d{i}", "tokens": ["t"]} for i in range(9)]
+    rows += [{"kind": "drop", "node": "c2", "message": f"d{i}", "tokens": [T]} for i in range(9)]
     found = believed("origin-choice", view(spark, rows, "x y z"))["T"]
     assert found["y"] == pytest.approx(math.e**3 / (math.e**3 + 1), abs=1e-6)
     assert found["x"] < 1e-9
@@ -204,38 +216,44 @@ def test_presence_leaves_who_was_away(spark: SparkSession) -> None:
         row for row in rosters if row not in {("r", 2, "x"), ("r", 3, "x"), ("r", 1, "y"), ("r", 4, "y")}
     ]
     rows = [
-        {"kind": "sent", "node": "c1", "next": "box", "tokens": ["t"], "message": f"{e}", "epoch": e}
+        {"kind": "sent", "node": "c1", "next": "box", "tokens": [T], "message": f"{e}", "epoch": e}
         for e in (0, 1, 4, 5)
     ]
+    rows += [seat("c1", "box", previous=None), seat("c2", "box", trunk=U)]
     rows += [{"kind": "unreached", "node": "c1", "next": "box", "epoch": e} for e in (2, 3)]
     found = believed("presence", view(spark, rows, "x y client", rosters=rosters))["T"]
     assert found["x"] > 0.9
     assert found["y"] < 0.01
+    # It need not be a message of the topic that finds the mailbox there, or away.
+    others = [{**row, "tokens": [V]} if row["kind"] == "sent" else row for row in rows]
+    assert believed("presence", view(spark, others, "x y client", rosters=rosters))["T"] == pytest.approx(
+        found
+    )
     listed = [{**row, "next": "x"} for row in rows]
     assert believed("presence", view(spark, listed, "x y", rosters=rosters)) == {}
 
 
 def test_topics_are_linked_by_moments_and_by_mailboxes(spark: SparkSession) -> None:
-    questions = [("r", name, name) for name in ("t", "u", "v")]
+    questions = [("r", name, name) for name in (T, U, V)]
     rows = [
-        seat("c1", "box", tokens=["t"], lease="1", time=1000.0),
-        seat("c1", "box", tokens=["u"], lease="2", time=1060.0),
-        seat("c1", "other", tokens=["v"], lease="3", time=9000.0),
+        seat("c1", "box", lease="1", time=1000.0),
+        seat("c1", "box", trunk=U, lease="2", time=1060.0),
+        seat("c1", "other", trunk=V, lease="3", time=9000.0),
     ]
-    seen = view(spark, rows, "t u v", questions=questions, rosters=[("r", 0, "x")])
+    seen = view(spark, rows, f"{T} {U} {V}", questions=questions, rosters=[("r", 0, "x")])
     moments = believed("renewal-times", seen)
-    assert moments["t"]["u"] > 0.99
-    assert moments["u"]["t"] > 0.99
-    assert believed("shared-mailbox", seen) == {"t": {"u": 1.0}, "u": {"t": 1.0}}
+    assert moments[T][U] > 0.99
+    assert moments[U][T] > 0.99
+    assert believed("shared-mailbox", seen) == {T: {U: 1.0}, U: {T: 1.0}}
 
 
 def test_subscriptions_of_a_known_participant(spark: SparkSession) -> None:
-    rows = [seat("c1", "x", 3), seat("c2", "y", 2, tokens=["u"], lease="k")]
+    rows = [seat("c1", "x", 3), seat("c2", "y", 2, trunk=U, lease="k")]
     seen = view(spark, rows, "T U private")
     assert believed("dictionary", seen) == {"x": {"T": 1.0}, "y": {"U": 1.0}}
     flows = [
         {"kind": "sent", "node": "c1", "next": name, "tokens": [token], "message": f"{token}{name}{i}"}
-        for token, name, count in (("t", "x", 6), ("t", "y", 2), ("u", "y", 8))
+        for token, name, count in ((T, "x", 6), (T, "y", 2), (U, "y", 8))
         for i in range(count)
     ]
     found = believed("statistical-disclosure", view(spark, rows + flows, "T U private", relays=20))
@@ -245,10 +263,10 @@ def test_subscriptions_of_a_known_participant(spark: SparkSession) -> None:
 
 def test_training_finds_the_sign_of_a_root(spark: SparkSession) -> None:
     """In training the root is above a colluder with four children, others above one with a single one."""
-    trials = [f"t{i}" for i in range(8)]
+    trials = [f"a{i}" for i in range(8)]
     questions = [("r", name, name) for name in trials]
     rows = [
-        seat(node, upper, children, tokens=[name], lease=f"{name}{node}")
+        seat(node, upper, children, trunk=name, lease=f"{name}{node}")
         for index, name in enumerate(trials)
         for node, upper, children in (("c1", f"n{index}", 4), ("c2", f"n{(index + 1) % 8}", 1))
     ]
@@ -265,7 +283,7 @@ def test_training_finds_the_sign_of_a_root(spark: SparkSession) -> None:
     # Eight subscribers and 56 others: 8.5/8.5 against 0.5/56.5, and 0.5/8.5 against 8.5/56.5.
     assert good == pytest.approx(math.log(56.5 / 0.5))
     assert bad == pytest.approx(math.log(0.5 / 8.5 / (8.5 / 56.5)))
-    attacked = view(spark, [seat("c1", "n5", 4, tokens=["t"]), seat("c2", "n6", 1, tokens=["t"])], names)
+    attacked = view(spark, [seat("c1", "n5", 4), seat("c2", "n6", 1)], names)
     found = collected(trained(attacked, model, Learning()).collect())["T"]
     whole = math.exp(good) + math.exp(bad) + 6
     assert found == pytest.approx({"n5": math.exp(good) / whole, "n6": math.exp(bad) / whole})

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from overlay import exposed
 from pyspark.sql import SparkSession
 
 from hushcast_analytics.adversaries import Adversary
@@ -18,6 +19,7 @@ from hushcast_analytics.lab.drawing import Run
 from hushcast_analytics.lab.networks import Lab
 from hushcast_analytics.lab.seating import Seating
 from hushcast_analytics.summary import summarised
+from hushcast_protocol.leases import lease_mark
 from hushcast_protocol.tree import plan
 
 
@@ -43,7 +45,19 @@ def test_full_places_fill_from_the_left() -> None:
 def test_rows_agree_with_each_other(spark: SparkSession) -> None:
     lab = Lab(runs=2, topics=2, relays=13, depth=2, listed=False, messages=3, clients=2, seed=4)
     rows = lab.observations(spark).collect()
-    seats = {(r["run"], r["tokens"][0], r["node"]): r["next"] for r in rows if r["kind"] == "installed"}
+    told = lab.truths(spark).collect()
+    # By the daemons' own hash: who knows a topic finds its leases.
+    marked = {
+        (r["run"], lease_mark(bytes.fromhex(r["tokens"][0]), bytes.fromhex(node)).hex()): r["tokens"][0]
+        for r in told
+        if r["kind"] == "installed"
+        for node in {r["node"] for r in rows}
+    }
+    seats = {
+        (r["run"], marked[r["run"], r["mark"]], r["node"]): r["next"]
+        for r in rows
+        if r["kind"] == "installed"
+    }
     assert len(seats) == 2 * 2 * 13
     leases = {(r["run"], r["lease"], r["node"]): r for r in rows if r["kind"] == "installed"}
     passed = Counter((r["run"], r["lease"], r["node"]) for r in rows if r["kind"] == "passed")
@@ -59,7 +73,6 @@ def test_rows_agree_with_each_other(spark: SparkSession) -> None:
         (r["run"], r["message"]) for r in rows if r["kind"] == "sent" and r["next"].startswith("mailbox")
     }
     assert reached == {(r["run"], r["message"]) for r in rows if r["kind"] == "drop"}
-    told = lab.truths(spark).collect()
     assert len(reached) == sum(row["kind"] == "published" for row in told) == 12
     names = sorted({row["node"] for row in rows})[:5]
     pairs = [(run, name) for run in ("4.0", "4.1") for name in names]
@@ -115,36 +128,6 @@ def test_what_droppers_see(dropping: Dropping) -> None:
     unseen = 3 * 60 * 2 - len(ways)
     # 30 of 40 origins, 30 of 40 relays above them at each level but the top's.
     assert 0.3 < unseen / (3 * 60 * 2) < 0.65
-
-
-# An oracle of its own: the rules in plain Python on trees of its own, as of the figures in design §3.
-
-
-def exposed(n: int, depth: int, share: float, trials: int, leak: bool, rng: random.Random) -> float:
-    """How often the weakest rule names the root of a tree that fills up from the left."""
-    hits = 0.0
-    for _ in range(trials):
-        order = rng.sample(range(1, n), n - 1)  # 0 is the root
-        bad = set(rng.sample(range(1, n), int(share * n)))
-        width = next(b for b in range(1, n) if sum(b**i for i in range(1, depth + 1)) >= n - 1)
-        parent, top = {}, set(order[:width])
-        free = [node for node in [0, *order] for _ in range(width)]
-        for child, above in zip(order, free, strict=False):
-            parent[child] = above
-        inner = set(parent.values())
-        votes = Counter(parent[c] for c in bad if c in inner and parent[c] not in bad)
-        for node in list(votes):
-            if node in parent and parent[node] in bad:
-                del votes[node]
-        if leak and bad & top:
-            hits += 1
-        elif votes:
-            best = max(votes.values())
-            first = [node for node in votes if votes[node] == best]
-            hits += (0 in first) / len(first)
-        else:
-            hits += 1 / (n - len(bad))
-    return hits / trials
 
 
 Figures = dict[tuple[str, float], dict[str, Any]]

@@ -19,6 +19,12 @@ def test_shares_make_sense(shares, tmp_path, capsys):
     assert "--colluding" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("share", ["-0.1", "1.5", "most"])
+def test_a_share_of_topics_makes_sense(share, tmp_path, capsys):
+    assert run(["analyze", "traces", "--out", str(tmp_path), "--topics-known", share]) == 2
+    assert "--topics-known" in capsys.readouterr().err
+
+
 def test_without_java_one_line_says_what_to_install(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)

@@ -109,6 +109,7 @@ def _trace(data: bytes) -> None:
     text = data.decode(errors="replace")
     for record in (
         Observation(text, 1.0, 2, "received", message=text, tokens=(text, text), size=len(data)),
+        Observation(text, 1.0, 2, "installed", lease=text, mark=text, next=text),
         Truth(text, 1.0, 2, "subscribed", topic=text, tree={text: None, "x": text}),
     ):
         line = to_line(record)

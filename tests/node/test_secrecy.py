@@ -149,7 +149,7 @@ async def test_traces_of_what_relays_saw_do_not_tie_a_mailbox_to_its_owner(tmp_p
                         assert file.name.endswith(".observations.jsonl")
                         assert set(record) <= {
                             *("schema", "node", "time", "epoch", "kind", "message", "tokens"),
-                            *("next", "lease", "elements", "children", "day"),
+                            *("next", "lease", "mark", "elements", "children", "day"),
                         }
                         assert record["next"] == mailbox
                         assert name not in line

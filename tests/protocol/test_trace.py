@@ -51,5 +51,5 @@ def test_the_root_of_a_tree_is_null():
 def test_a_line_does_not_change():
     line = to_line(Observation("n", 1.5, 2, "sent", message="ab", tokens=("cd",), next="ef"))
     assert line == (
-        '{"schema":3,"node":"n","time":1.5,"epoch":2,"kind":"sent","message":"ab","tokens":["cd"],"next":"ef"}'
+        '{"schema":4,"node":"n","time":1.5,"epoch":2,"kind":"sent","message":"ab","tokens":["cd"],"next":"ef"}'
     )

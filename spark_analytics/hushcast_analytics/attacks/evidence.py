@@ -1,7 +1,8 @@
 """Evidence: what colluders' observations say about the trees of the topics they are asked about.
 
-A question names a topic by its tokens, one a day: an adversary can compute them of any topic it knows or
-guesses.
+A question names a topic by its trunk tokens, one a day: an adversary can compute them of any topic it knows
+or guesses. With them it finds the topic's messages, and among its own leases the topic's, by their marks: no
+message has to pass for that.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from hushcast_analytics.adversaries import View
+from hushcast_analytics.marks import marks
 
 TRUNK = "tokens[0]"
 """The token by which a message climbs a tree; with it colluders recognise a topic."""
@@ -25,24 +27,18 @@ def seats(view: View) -> DataFrame:
 
     (run, trial, epoch, node, next, lease, top, children): a colluder, its next hop, whether the instruction
     came from outside the overlay, and to how many relays it passed parcels on. A lease belongs to a topic if
-    it says so, or if the colluder sent messages of the topic to the lease's next hop.
+    its mark is that of the topic's trunk at this colluder.
     """
     return view.once("seats", lambda: _seats(view))
 
 
 def _seats(view: View) -> DataFrame:
     installed = view.observations.where("kind = 'installed'")
-    columns = ["run", "trial", "epoch", "node", "next", "lease", "previous", "children"]
-    named = about(view, installed.where("tokens is not null")).select(columns)
-    sent = (
-        about(view, view.observations.where("kind = 'sent'"))
-        .select("run", "trial", "node", "next")
-        .distinct()
-    )
-    known = installed.where("tokens is null").join(sent, ["run", "node", "next"]).select(columns)
+    holders = installed.select("run", "node").distinct()
+    tested = view.questions.join(holders, "run").withColumn("mark", marks("token", "node"))
     # An instruction may come again, one by one, to a relay that confirmed too late: the first tells most.
     return (
-        named.unionByName(known)
+        installed.join(tested.select("run", "trial", "node", "mark"), ["run", "node", "mark"])
         .groupBy("run", "trial", "epoch", "node", "next", "lease")
         .agg((F.count("previous") == 0).alias("top"), F.max("children").alias("children"))
     )
@@ -51,22 +47,29 @@ def _seats(view: View) -> DataFrame:
 def handed_on(view: View) -> DataFrame:
     """Return (run, trial, node, child): relays that colluders know to stand below their `seats`.
 
-    Those that they passed parcels to, and those that sent them messages of the topic.
+    Those that they `instructed`, and those that sent them messages of the topic.
     """
     return view.once("handed on", lambda: _handed_on(view))
 
 
-def _handed_on(view: View) -> DataFrame:
+def instructed(view: View) -> DataFrame:
+    """Return (run, trial, node, child): relays that colluders passed parcels to, by their `seats`."""
     leases = seats(view).select("run", "trial", "node", "lease").distinct()
-    passed = (
+    return (
         view.observations.where("kind = 'passed'")
         .join(leases, ["run", "node", "lease"])
         .select("run", "trial", "node", F.col("next").alias("child"))
+        .distinct()
     )
+
+
+def _handed_on(view: View) -> DataFrame:
     received = about(view, view.observations.where("kind = 'received' and previous is not null"))
-    return passed.unionByName(
-        received.select("run", "trial", "node", F.col("previous").alias("child"))
-    ).distinct()
+    return (
+        instructed(view)
+        .unionByName(received.select("run", "trial", "node", F.col("previous").alias("child")))
+        .distinct()
+    )
 
 
 def counts(view: View, messages: DataFrame) -> DataFrame:

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from hushcast_analytics.adversaries import View
-from hushcast_analytics.attacks.evidence import about
+from hushcast_analytics.attacks.evidence import seats
 from hushcast_analytics.posteriors import weighed_by
 
 SLACK = 0.02  # share of epochs in which a roster and a machine disagree: it lists who was there before it
@@ -17,12 +17,13 @@ SLACK = 0.02  # share of epochs in which a roster and a machine disagree: it lis
 def presence(view: View) -> DataFrame:
     """Compare a mailbox's comings and goings with the rosters (design §3, row 3).
 
-    Colluders at the top of a tree send to the mailbox, or do not reach it. A mailbox is a next hop that no
-    roster lists. Where both happened in an epoch, it was there for a part of it, and the epoch counts as up.
+    Colluders at the top of a tree send to the mailbox, or do not reach it, whatever for. A mailbox is a next
+    hop that no roster lists. Where both happened in an epoch, it was there for a part of it, and the epoch
+    counts as up.
     """
     relays = view.rosters.select("run", F.col("relay").alias("next")).distinct()
     mailboxes = (
-        about(view, view.observations.where("kind = 'sent'"))
+        seats(view)
         .select("run", "trial", "node", "next")
         .distinct()
         .join(relays, ["run", "next"], "left_anti")

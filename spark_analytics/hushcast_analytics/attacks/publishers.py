@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from hushcast_analytics.adversaries import View
-from hushcast_analytics.attacks.evidence import about
+from hushcast_analytics.attacks.evidence import about, instructed
 from hushcast_analytics.attacks.presence import present
 from hushcast_analytics.posteriors import shared_by, weighed_by
 
@@ -53,21 +53,7 @@ def origin_choice(view: View) -> DataFrame:
         .select("run", "trial", (F.col("drops") / F.col("colluding")).alias("expected"))
     )
     # A colluder hears of each message of the relays directly below it.
-    handed = view.observations.where("kind = 'passed'").select(
-        "run", "node", "lease", F.col("next").alias("candidate")
-    )
-    leases = (
-        about(view, view.observations.where("kind = 'sent'"))
-        .select("run", "trial", "node", "next")
-        .distinct()
-    )
-    installed = view.observations.where("kind = 'installed'").select("run", "node", "next", "lease")
-    watched = (
-        leases.join(installed, ["run", "node", "next"])
-        .join(handed, ["run", "node", "lease"])
-        .select("run", "trial", "candidate")
-        .distinct()
-    )
+    watched = instructed(view).select("run", "trial", F.col("child").alias("candidate")).distinct()
     known = watched.join(entered, ["run", "trial", "candidate"], "left").join(expected, ["run", "trial"])
     ratio = F.when(F.col("messages").isNull(), F.col("expected")).otherwise(F.lit(NEVER))
     return weighed_by(known.select("run", "trial", "candidate", ratio.alias("ratio")), view)

@@ -53,7 +53,8 @@ def _never_roots(view: View) -> DataFrame:
 def traffic_share(view: View) -> DataFrame:
     """Weigh each colluder's next hop by the share of the topic's messages that the colluder passed on.
 
-    The whole is estimated: a message meets a colluder with probability 1 − (1 − f)^depth on its way.
+    The whole is estimated: a message meets a colluder with probability 1 − (1 − f)^depth on its way. Where
+    none was seen, all next hops of colluders weigh the same.
     """
     taken = seats(view)
     total = _total(view)
@@ -61,8 +62,8 @@ def traffic_share(view: View) -> DataFrame:
         taken.select("run", "trial", "node", "next")
         .distinct()
         .join(counts(view, view.observations), ["run", "trial", "node", "next"], "left")
-        .join(total, ["run", "trial"])
-        .fillna(0, ["messages"])
+        .join(total, ["run", "trial"], "left")
+        .fillna(0, ["messages", "total"])
     )
     ratios = passed.select(
         "run",
@@ -121,11 +122,11 @@ def trail_popcount(view: View) -> DataFrame:
 
     The trail of a message holds a label for each relay passed (VB §4.2): the more bits, the longer the way
     that lies behind, and the nearer the root is. All colluders with the fullest trail vote for their next
-    hops.
+    hops, whether they sent the message on or not.
     """
     seen = about(view, view.observations.where("kind = 'received' and previous is not null"))
     fullest = seen.groupBy("run", "trial", "node").agg(F.max("popcount").alias("bits"))
-    reached = counts(view, view.observations).join(fullest, ["run", "trial", "node"])
+    reached = seats(view).join(fullest, ["run", "trial", "node"])
     best = reached.groupBy("run", "trial").agg(F.max("bits").alias("best"))
     votes = (
         reached.join(best, ["run", "trial"])

@@ -21,6 +21,7 @@ from hushcast_analytics.generator.presence import listed, presence
 from hushcast_analytics.generator.publications import Publications, publish
 from hushcast_analytics.generator.routes import OUTCOMES, Routes, route
 from hushcast_analytics.generator.seats import subscribers
+from hushcast_analytics.marks import lease_mark
 from hushcast_analytics.tables import EPOCHS_A_DAY, OBSERVATIONS, TRUTHS
 
 BODY = 1167  # bytes of a sealed body with up to 1 KiB in it
@@ -89,6 +90,7 @@ class Rows:
                 seats.relay,
                 seats.moment,
                 lease=leases.take(pa.array(seats.relay)),
+                mark=_marks(asked, topic, day).take(pa.array(seats.relay)),
                 day=np.full(len(seats.relay), day),
                 previous=names.take(pa.array(np.where(below, seats.above, 0), mask=~below)),
                 next=names.take(pa.array(seats.hop)),
@@ -222,7 +224,7 @@ class Rows:
         return pa.concat_arrays([relays, self._mailboxes(topic)])
 
     def _trunk(self, topic: int, day: int, count: int) -> pa.Array:
-        return hexes(self._asked.seed, "token", 16, topic, np.full(count, day))
+        return _trunk(self._asked, topic, day, count)
 
     def _tokens(self, topic: int, epoch: int, count: int) -> pa.Array:
         """The trunk alone, as messages carry it in a tree."""
@@ -256,6 +258,19 @@ def _names(asked: Asked) -> pa.Array:
     keys = hexes(asked.seed, "relay", 32, np.arange(asked.nodes))
     clients = pa.array([f"client-{number}" for number in range(asked.client_count)], pa.string())
     return pa.concat_arrays([keys, clients])
+
+
+def _trunk(asked: Asked, topic: int, day: int, count: int) -> pa.Array:
+    """A topic's trunk token for a day, so many times."""
+    return hexes(asked.seed, "token", 16, topic, np.full(count, day))
+
+
+@lru_cache(maxsize=2)
+def _marks(asked: Asked, topic: int, day: int) -> pa.Array:
+    """The mark that leases of a topic and day have at each relay, whoever's subscription they are of."""
+    trunk = bytes.fromhex(_trunk(asked, topic, day, 1)[0].as_py())
+    relays = _names(asked).slice(0, asked.nodes).to_pylist()
+    return pa.array([lease_mark(trunk, bytes.fromhex(relay)).hex() for relay in relays], pa.string())
 
 
 def _label(topic: int) -> str:

@@ -1,8 +1,7 @@
 """Small networks: observations and truths of many independent runs, each with a few topics.
 
 Each run is drawn from its own number, so partitions do not matter. The colluders' lines are those that
-`hushcast testnet simulate` would write, but `installed` has the topic's token: an adversary that asks about
-a topic it knows tests all leases for it (design §3, row 4).
+`hushcast testnet simulate` would write.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from pyspark.sql.types import ArrayType, StructType
 
 from hushcast_analytics.lab.asked import Asked
 from hushcast_analytics.lab.drawing import Columns, Numbers, Run
+from hushcast_analytics.marks import marks
 from hushcast_analytics.tables import OBSERVATIONS, TRUTHS
 
 EPOCH = 3600.0  # seconds
@@ -97,7 +97,7 @@ class Lab(Asked):
         if "owner" in rows.columns:
             box = F.floor(F.col("topic") / self.topics_each) if self.shared else F.col("topic")
             root = _name("owner") if self.listed else F.concat(F.lit("mailbox "), box)
-            rows = rows.withColumn("root", root).withColumn("token", F.concat(F.lit("t"), "topic"))
+            rows = rows.withColumn("root", root).withColumn("token", _token("topic"))
         return rows
 
     def _share(self, purpose: str, *names: str) -> Column:
@@ -120,7 +120,7 @@ class Lab(Asked):
             node=F.when(taken, _name("node")).otherwise(F.col("handed")),
             time=moment + reached,
             kind="kind",
-            tokens=F.when(taken, F.array("token")),
+            mark=F.when(taken, marks("token", _name("node"))),
             previous=F.when(taken, F.col("handed")),
             next=F.when(taken, F.coalesce("handed", "root")).otherwise(_name("node")),
             lease=F.concat_ws("-", "topic", "epoch", "tree"),
@@ -223,6 +223,11 @@ def _name(index: Column | str) -> Column:
     number = F.col(index) if isinstance(index, str) else index
     mixed = F.pmod(number.cast("long") * F.lit(_MIX), F.lit(1 << 32))
     return F.when(number >= 0, F.lower(F.lpad(F.hex(mixed), 8, "0")))
+
+
+def _token(topic: str) -> Column:
+    """Return a topic's trunk token: its number, as opaque to the attacks as any other."""
+    return F.lower(F.lpad(F.hex(F.col(topic).cast("long")), 32, "0"))
 
 
 def _message(scan: bool) -> Column:

@@ -1,0 +1,120 @@
+"""What an adversary has of topics that it knows, whether messages pass or not, and of others."""
+
+import random
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from overlay import exposed
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from hushcast_analytics.adversaries import Adversary
+from hushcast_analytics.attacks.catalogue import ATTACKS
+from hushcast_analytics.errors import TracesError
+from hushcast_analytics.examine import Case, Examination, case_of
+from hushcast_analytics.generator.asked import Asked
+from hushcast_analytics.generator.generate import observations, truths
+from hushcast_analytics.keeping import kept
+from hushcast_analytics.lab.networks import Lab
+from hushcast_analytics.marks import lease_mark, marks
+from hushcast_analytics.summary import summarised
+from hushcast_protocol import leases
+
+pytestmark = pytest.mark.spark
+
+SHARE = 0.1
+TOPICS = 150
+LARGE = Asked(nodes=300, subscribers=1, topics=TOPICS, profile="paper", depth=3, authors=1)
+
+
+def figures(case: Case, adversary: Adversary, names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    examination = Examination(case, adversary)
+    return {name: row for name in names for row in summarised(kept(examination.measured([ATTACKS[name]])))}
+
+
+def generated(spark: SparkSession, asked: Asked) -> Case:
+    seen = observations(spark, asked).where("kind in ('installed', 'passed', 'received', 'sent', 'roster')")
+    return case_of(kept(seen), kept(truths(spark, asked)))
+
+
+def test_marks_are_the_daemons(spark: SparkSession) -> None:
+    rng = random.Random(1)
+    pairs = [(rng.randbytes(16), rng.randbytes(32)) for _ in range(20)]
+    for trunk, relay in pairs:
+        assert lease_mark(trunk, relay) == leases.lease_mark(trunk, relay)
+    rows = [(trunk.hex(), relay.hex()) for trunk, relay in pairs] + [("no hex", "aa"), ("aa", "client-1")]
+    table = spark.createDataFrame(rows, "token string, node string")
+    found = [row["mark"] for row in table.select("token", marks("token", "node").alias("mark")).collect()]
+    assert found == [leases.lease_mark(*pair).hex() for pair in pairs] + [None, None]
+
+
+def test_generated_leases_have_the_marks_of_their_topics(spark: SparkSession) -> None:
+    asked = Asked(nodes=12, subscribers=2, topics=3, epochs=25)
+    told = truths(spark, asked).where("kind = 'installed'").collect()
+    trunks = {(row["topic"], row["day"]): bytes.fromhex(row["tokens"][0]) for row in told}
+    assert len(trunks) == 3 * 2
+    seen = observations(spark, asked).where("kind = 'installed'").collect()
+    expected = {
+        (row["node"], row["day"], leases.lease_mark(trunk, bytes.fromhex(row["node"])).hex())
+        for row in seen
+        for (_, day), trunk in trunks.items()
+        if day == row["day"]
+    }
+    assert {(row["node"], row["day"], row["mark"]) for row in seen} == expected
+    assert len(seen) == len(expected) * 2 == 12 * 3 * 2 * 2
+
+
+def test_what_passes_is_not_needed_to_find_a_topics_leases(spark: SparkSession) -> None:
+    """`install-depth` with no message, two and forty a topic, and by a model without any code of ours."""
+    expected = exposed(300, 3, SHARE, 2000, True, random.Random(1))
+    found = {}
+    for messages in (0, 2, 40):
+        case = generated(spark, replace(LARGE, publications=messages * TOPICS))
+        found[messages] = figures(case, Adversary((SHARE,)), ["install-depth"])["install-depth"]
+    for row in found.values():
+        assert row["trials"] > 0.8 * TOPICS
+        assert row["accuracy_low"] < expected < row["accuracy_high"]
+    for row in found.values():
+        assert found[40]["accuracy_low"] < row["accuracy"] < found[40]["accuracy_high"]
+
+
+LAB = Lab(runs=4, topics=10, relays=60, depth=2, listed=True, messages=10, seed=3)
+
+
+def test_of_topics_that_it_does_not_know_it_recognises_nothing(spark: SparkSession) -> None:
+    case = Case(LAB.observations(spark), LAB.truths(spark), LAB.rosters(spark), LAB.relays, LAB.depth)
+    case = replace(case, observations=kept(case.observations), truths=kept(case.truths))
+    names = ("install-depth", "trained", "traffic-share", "dictionary", "first-spy")
+    none, half, all_of_them = (
+        figures(case, Adversary((0.2,), topics_known=share), names) for share in (0.0, 0.5, 1.0)
+    )
+    for name in ("install-depth", "trained", "traffic-share", "dictionary"):
+        assert none[name]["accuracy"] == pytest.approx(none[name]["bound"], rel=1e-6), name
+        assert none[name]["accuracy"] < half[name]["accuracy"] < all_of_them[name]["accuracy"], name
+    # Whoever has a message needs no topic to see from where it came.
+    assert none["first-spy"] == all_of_them["first-spy"]
+    half_known = Examination(case, Adversary((0.2, 0.3), topics_known=0.5)).view("topic").questions
+    known: dict[str, set[tuple[str, str]]] = {}
+    for row in half_known.collect():
+        run, _, share = row["run"].rpartition("@")
+        known.setdefault(share, set()).add((run, row["trial"]))
+    assert known["0.2"] == known["0.3"]
+    assert 8 < len(known["0.2"]) < 32
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.1])
+def test_a_share_of_topics_is_one(share: float) -> None:
+    with pytest.raises(ValueError, match="topics known"):
+        Adversary((0.1,), topics_known=share)
+
+
+def test_leases_without_marks_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    """Tables of an earlier version have none: no lease would be found, and all would seem well."""
+    seen, told = LAB.observations(spark), LAB.truths(spark)
+    old = seen.drop("mark").withColumn("mark", F.lit(None).cast("string")).select(seen.columns)
+    with pytest.raises(TracesError, match="without marks"):
+        case_of(old, told)
+    assert case_of(seen, told).relays == LAB.relays
