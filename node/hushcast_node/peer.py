@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import trio
 
 from hushcast_node.session import Session
@@ -81,6 +83,16 @@ class Peer:
         """Stop dialling if nothing waits for a link any more."""
         if self.dialling is not None and not self.wanted():
             self.dialling.cancel()
+
+    def hold(self, item: Spooled) -> None:
+        """Queue a message."""
+        self.queue.append(item)
+        self.queued += len(item.message.body)
+
+    def keep(self, holds: Callable[[Spooled], bool]) -> None:
+        """Take what the spool does not hold any more out of the queue."""
+        self.queue = [item for item in self.queue if holds(item)]
+        self.queued = sum(len(item.message.body) for item in self.queue)
 
     def leave_to_spool(self) -> None:
         """Forget what is queued: all of it is in the spool, from where it is read back in order."""

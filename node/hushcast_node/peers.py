@@ -113,7 +113,7 @@ class Peers:
                 peer.behind = True  # it is in the spool and will be read back in its turn
                 peer.passed_over += 1
             else:
-                self._queue(peer, item)
+                peer.hold(item)
         for peer in touched.values():
             self._advance(peer)
 
@@ -129,8 +129,7 @@ class Peers:
 
     def is_linked(self, hop: Hop) -> bool:
         """Tell whether there is a link to `hop`."""
-        peer = self._peers.get(hop)
-        return peer is not None and bool(peer.sessions)
+        return bool((peer := self._peers.get(hop)) and peer.sessions)
 
     def ping(self, hop: Hop) -> None:
         """Show a sign of life on the link to `hop`, if there is one."""
@@ -306,10 +305,6 @@ class Peers:
             del self._peers[peer.hop]
             self._away.discard(peer.hop)
 
-    def _queue(self, peer: Peer, item: Spooled) -> None:
-        peer.queue.append(item)
-        peer.queued += len(item.message.body)
-
     def _advance(self, peer: Peer) -> None:
         """Do whatever can be done now: send, read back from the spool, dial."""
         if peer.sessions:
@@ -349,7 +344,7 @@ class Peers:
             items = await self._spool.waiting(peer.hop)
             peer.behind = bool(items) or peer.passed_over != before
             for item in items:
-                self._queue(peer, item)
+                peer.hold(item)
         finally:
             peer.refilling = False
         self._advance(peer)
@@ -380,7 +375,7 @@ class Peers:
                 log.debug("a next hop was not reached", reason=str(error))
                 peer.backoff = peer.backoff or self._backoff()
                 self._handlers.note_unreached(peer.hop)
-                self._forget_expired(peer)
+                peer.keep(self._spool.holds)
                 self._note_away(peer)
                 self._advance(peer)
                 continue
@@ -402,7 +397,3 @@ class Peers:
         if address is None:
             raise TransportError("a next hop is in no roster any more")
         return await self._connector.named(self._us, key_of(hop), address)
-
-    def _forget_expired(self, peer: Peer) -> None:
-        peer.queue = [item for item in peer.queue if self._spool.holds(item)]
-        peer.queued = sum(len(item.message.body) for item in peer.queue)
