@@ -8,7 +8,7 @@ lease whose next hop keeps saying that it knows nothing of it is pruned (row 7).
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 
 import structlog
 
@@ -16,9 +16,10 @@ from hushcast_node.leasing import Leasing
 from hushcast_node.rosters import RosterKeeper
 from hushcast_node.spool import Move, Spool, Spooled
 from hushcast_protocol.errors import Refusal
-from hushcast_protocol.forwarding import Router
+from hushcast_protocol.forwarding import Router, Send
 from hushcast_protocol.hops import Hop, relay_hop
 from hushcast_protocol.messages import MAX_TOKENS, Message
+from hushcast_protocol.trail import BITS_A_LABEL, Trail
 from hushcast_protocol.wire import RelayId
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
@@ -26,6 +27,7 @@ from hushcast_runtime.environment import Environment
 PRUNE_AFTER = 8  # messages in a row that a next hop did not know; a tree being repaired causes a few at most
 MAX_STRANGERS = 4096  # (day, next hop, trunk) with such messages that are remembered; 0.5 MB
 MAX_DETOURS = 12  # relays that may in turn not know a message's tree: 1 in 10,000 if half of them do not
+MAX_WALK = 8  # relays that a message has passed at most that still goes around a full share
 MAX_TRIED = 4096  # detours whose failures are remembered; 0.5 MB
 
 log = structlog.get_logger("detours")
@@ -81,6 +83,28 @@ class Detours:
         self._spool.done(ended)
         return await self._spool.move(detours + mended)
 
+    def with_room(self, size: int, away: Container[Hop]) -> list[Hop]:
+        """Return the relays that are not `away` and whose share of the spool takes `size` bytes more."""
+        return [hop for hop in self._others(None, away) if self._spool.has_share(hop, size)]
+
+    def aside(self, send: Send, others: Sequence[Hop]) -> Send | None:
+        """Return a message on a way around its next hop, whose share is full, by one of `others`.
+
+        None where there is no way around, or the message has gone around so often that all are full.
+        """
+        if Trail(send.message.trail).popcount() > MAX_WALK * BITS_A_LABEL:
+            return None
+        message = self._detour(send.hop, send.message)
+        if message is None or not others:
+            return None
+        place = self._env.below(len(others))
+        if others[place] == send.hop:
+            place = (place + 1) % len(others)
+        if others[place] == send.hop:
+            return None
+        self._counters.add("messages_detoured")
+        return Send(others[place], message)
+
     async def unrouted(
         self, hop: Hop, items: Iterable[Spooled], away: Container[Hop]
     ) -> list[tuple[Hop, Spooled]]:
@@ -114,7 +138,7 @@ class Detours:
         tokens = (message.tokens[0], *bypasses)[:MAX_TOKENS]
         return Message(message.id, message.day, tokens, message.trail, message.body)
 
-    def _others(self, lost: Hop, away: Container[Hop]) -> list[Hop]:
+    def _others(self, lost: Hop | None, away: Container[Hop]) -> list[Hop]:
         try:
             relays = self._rosters.current().relays
         except Refusal:

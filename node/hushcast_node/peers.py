@@ -82,7 +82,8 @@ class Peers:
         self._counters = counters
         self._spawn = nursery.start_soon
         self._peers: dict[Hop, Peer] = {}
-        self._away: set[Hop] = set()
+        self.away: set[Hop] = set()
+        """The next hops that messages go around."""
         self._dials = Dials()
 
     def open_links(self) -> int:
@@ -244,7 +245,7 @@ class Peers:
         """See whether a peer has been silent for so long that its messages must go around it."""
         if self._until_away(peer) <= 0:
             peer.away = True
-            self._away.add(peer.hop)
+            self.away.add(peer.hop)
             self._counters.add("next_hops_away")
             peer.leave_to_spool()
 
@@ -261,7 +262,7 @@ class Peers:
     def _note_back(self, peer: Peer) -> None:
         if peer.away:
             peer.away = False
-            self._away.discard(peer.hop)
+            self.away.discard(peer.hop)
             peer.waiting_since = self._env.now() if peer.behind else None
 
     async def _divert(self, detours: Detours, peer: Peer) -> None:
@@ -271,7 +272,7 @@ class Peers:
             while peer.away and peer.behind:
                 before = peer.passed_over
                 items = await self._spool.waiting(peer.hop)
-                placed = await detours.around(peer.hop, items, self._away)
+                placed = await detours.around(peer.hop, items, self.away)
                 self.enqueue(placed)
                 peer.behind = bool(items) or peer.passed_over != before
                 if items and not placed:
@@ -284,7 +285,7 @@ class Peers:
         self._drop_if_unused(peer)
 
     async def _reroute(self, detours: Detours, hop: Hop, items: list[Spooled]) -> None:
-        placed = await detours.unrouted(hop, items, self._away)
+        placed = await detours.unrouted(hop, items, self.away)
         self.enqueue(placed)
         left = [item for item in items if self._spool.holds(item)]
         if left:  # there is no other relay: it is tried again, but not at once
@@ -303,7 +304,7 @@ class Peers:
             return
         if self._peers.get(peer.hop) is peer:
             del self._peers[peer.hop]
-            self._away.discard(peer.hop)
+            self.away.discard(peer.hop)
 
     def _advance(self, peer: Peer) -> None:
         """Do whatever can be done now: send, read back from the spool, dial."""

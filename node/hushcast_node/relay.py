@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 import trio
 
+from hushcast_node.accepted import Accepted
 from hushcast_node.connector import Connector, OverlayChannel
 from hushcast_node.detours import Detours
 from hushcast_node.flows import Flows
@@ -15,19 +17,20 @@ from hushcast_node.intake import Intake
 from hushcast_node.keeping import KeptLinks
 from hushcast_node.leasing import Leasing
 from hushcast_node.peers import Peers
+from hushcast_node.placing import Placing
 from hushcast_node.rosters import RosterKeeper
-from hushcast_node.spool import Spool
+from hushcast_node.spool import Spool, Spooled
 from hushcast_node.tracing import Tracer
 from hushcast_protocol.addresses import Address
 from hushcast_protocol.errors import AuthenticationError, DecodeError, PeerError
-from hushcast_protocol.forwarding import Decision, Outcome, RecentIds, Router, Send
+from hushcast_protocol.forwarding import Decision, Outcome, RecentIds, Router
 from hushcast_protocol.frames import Drop, OverlayFrame, ParcelAnswer, ParcelFrame, Receipt
 from hushcast_protocol.hops import Hop, is_mailbox, key_of
 from hushcast_protocol.messages import Message, check_message
 from hushcast_protocol.profile import Profile
 from hushcast_protocol.tokens import ORIGIN
 from hushcast_protocol.trail import LABEL_SIZE, TRAIL_SIZE
-from hushcast_protocol.wire import RelayId, Wire, decoder, encode
+from hushcast_protocol.wire import RelayId, Wire
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.store import Change, Store
@@ -36,10 +39,12 @@ from hushcast_runtime.transports.base import TransportError
 MAX_CONNECTIONS = 4096  # inbound at once; the roster is capped at half of it, the rest is for drops
 ANONYMOUS_TIMEOUT = 60.0  # seconds in which an unnamed connection hands in its one frame
 
-FULL_PAUSE = 5.0  # seconds before a link ends that brings more than fits: the other end is back at once
+FULL_PAUSE = (
+    5.0  # seconds before a link ends that brings more than fits, and what was accepted is tried again
+)
+TRIED_AT_ONCE = 16  # accepted messages for which there is still no room until the others wait, too
 
-_INTAKE, _LABEL = "intake", "label"
-_decode_message: Callable[[bytes], Message] = decoder(Message, "message", 512 * 1024)
+_LABEL = "label"
 
 TakeListed = Callable[[Message], Awaitable[None]]
 """Where the subscriber is a listed root: takes every new message that passes its relay."""
@@ -92,18 +97,19 @@ class Relay:
         self.peers = Peers(
             identity.seed, connector, self._spool, detours, self._locate, self, env, counters, nursery
         )
+        self._placing = Placing(self._spool, detours, self._router, env, counters)
         self._flows = Flows(env)
         self.kept_links = KeptLinks(self.leasing, self.peers, env, nursery)
-        self._intakes = 0
         self.intake = Intake(self.id, rosters, env, self.leasing.fullness)
+        self._accepted = Accepted(store, self._spool)
+        self._waiting: deque[bytes] = deque()  # of these, what there was no room for
 
     async def load(self) -> None:
         """Read back leases, and take up the messages that a restart interrupted."""
         await self.leasing.load()
         await self._load_label()
         hops = await self._spool.load()
-        for key, value in await self._store.scan(_INTAKE):
-            await self._route([_decode_message(value)], ORIGIN, Change(_INTAKE, key, None))
+        self._wait_for_room(*await self._accepted.load(), pause=0.0)
         for hop in hops:
             self.peers.resume(hop)
 
@@ -149,8 +155,9 @@ class Relay:
             self._counters.add("refused_quota")
             await trio.sleep(FULL_PAUSE)
             raise TransportError("the spool is full")
+        good = []
+        is_held = False
         try:
-            good = []
             open_days = self._open_days()
             for message in messages:
                 self._counters.add("messages_received")
@@ -160,7 +167,11 @@ class Relay:
                 else:
                     good.append(message)
         finally:
-            unrouted = await self._route(good, previous)
+            unrouted, is_held = await self._route(good, previous)
+        if is_held:
+            self._counters.add("refused_quota")
+            await trio.sleep(FULL_PAUSE)
+            raise TransportError("the spool has no room for a next hop")
         if not unrouted:
             return []
         strange = {message.id for message in unrouted}
@@ -217,37 +228,70 @@ class Relay:
             return Receipt("quota")
         self._counters.add("messages_dropped_here")
         self._tracer.observe("drop", message=message.id, tokens=message.tokens, size=len(message.body))
-        self._intakes += 1
-        key = message.id + self._intakes.to_bytes(8, "big")
-        await self._store.write(Change(_INTAKE, key, encode(message)))
-        self._nursery.start_soon(self._route, [message], ORIGIN, Change(_INTAKE, key, None))
+        key = await self._accepted.take(message)
+        self._nursery.start_soon(self._route_accepted, key, message)
         return Receipt("accepted")
 
-    async def _route(self, messages: list[Message], previous: bytes, *settled: Change) -> list[Message]:
-        """Decide on checked messages, send and spool what has a route; return the others once it is durable.
+    async def _route_accepted(self, key: bytes, message: Message) -> bool:
+        """Route what was dropped here; return whether it has left, and keep it for later if not."""
+        _, is_held = await self._route([message], ORIGIN, key)
+        if is_held:
+            self._wait_for_room(key)
+        return not is_held
 
-        The next hop need not wait for this relay's disk: should the relay die before it has written, it has
-        acknowledged nothing, gets the messages again, and the next hop knows their ids.
+    def _wait_for_room(self, *keys: bytes, pause: float = FULL_PAUSE) -> None:
+        if keys and not self._waiting:
+            self._nursery.start_soon(self._try_again, pause)
+        self._waiting.extend(keys)
+
+    async def _try_again(self, pause: float) -> None:
+        """Route what there was no room for, in order of arrival, until all is gone."""
+        while self._waiting:
+            await trio.sleep(pause)
+            tries = TRIED_AT_ONCE
+            for _ in range(len(self._waiting)):
+                key = self._waiting[0]
+                message = await self._accepted.read(key)
+                if not self._is_open(message.day):
+                    self._counters.add("messages_expired")
+                    self._store.write_soon(self._accepted.settle(key))
+                elif not await self._route_accepted(key, message):
+                    tries -= 1
+                self._waiting.popleft()
+                if not tries:
+                    break
+            pause = FULL_PAUSE
+
+    async def _route(
+        self, messages: list[Message], previous: bytes, accepted: bytes | None = None
+    ) -> tuple[list[Message], bool]:
+        """Decide on checked messages, send and spool what has a route, settle what was `accepted`.
+
+        Returns, once it is durable, the messages that have no route here, and whether there is no room for
+        some: these must be brought again. The next hop need not wait for this relay's disk: should the relay
+        die before it has written, it has acknowledged nothing, gets the messages again, and the next hop
+        knows their ids.
         """
-        sends: list[Send] = []
+        placed: list[tuple[Hop, Spooled]] = []
         unrouted: list[Message] = []
+        is_held = False
         for message in messages:
             decision = await self._decide(message, previous)
-            sends += decision.sends
+            spare = 0 if accepted is None else len(message.body)
+            ways, more = self._placing.place(decision.sends, self.peers.away, spare)
+            is_held |= more
+            settled = () if accepted is None or more else (self._accepted.settle(accepted),)
+            if ways or settled:
+                placed += self._spool.put(ways, *settled)
             if decision.outcome is Outcome.UNROUTED:
                 unrouted.append(message)
-        self.peers.enqueue(self._spool.put(self._within_shares(sends), *settled))
-        if sends or settled:
+        self.peers.enqueue(placed)
+        if placed or accepted is not None:
             await self._spool.durable()
-        if previous != ORIGIN and (debt := self._flows.debt(previous, (send.hop for send in sends))):
+        if previous != ORIGIN and (debt := self._flows.debt(previous, (hop for hop, _ in placed))):
             self._counters.add("links_slowed")
             await trio.sleep(debt)
-        return unrouted
-
-    def _within_shares(self, sends: list[Send]) -> list[Send]:
-        fit = [send for send in sends if self._spool.has_share(send.hop, len(send.message.body))]
-        self._counters.add("messages_over_share", len(sends) - len(fit))
-        return fit
+        return unrouted, is_held
 
     async def _decide(self, message: Message, previous: bytes) -> Decision:
         try:

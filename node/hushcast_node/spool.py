@@ -1,23 +1,55 @@
-"""The spool: messages this relay took over and has not yet seen acknowledged by their next hop."""
+"""The spool: messages this relay took over and has not yet seen acknowledged by their next hop.
+
+A message for one next hop is one record. One for several is a body, stored and held once, and for each next
+hop a small reference to it; the body goes with the last of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import Annotated
+from weakref import ref
 
 import msgspec
 
 from hushcast_protocol.forwarding import Send
 from hushcast_protocol.hops import HOP_SIZE, Hop
-from hushcast_protocol.messages import Message
-from hushcast_protocol.wire import decoder, encode
-from hushcast_runtime.store import Change, Store
+from hushcast_protocol.messages import MAX_BODY, MAX_TOKENS, Message
+from hushcast_protocol.trail import TRAIL_SIZE
+from hushcast_protocol.wire import Bytes16, Bytes32, Wire, decoder, encode
+from hushcast_protocol.wire import Counter as Count
+from hushcast_runtime.store import Change, Store, StoreError
 
 MAX_SPOOL = 256 * 1024 * 1024  # bytes of bodies; a thousand of the largest, 250,000 of the smallest
 MAX_SHARE = MAX_SPOOL // 8  # bytes for one next hop: a mailbox that stays away must not stop all the others
+REFERENCE = 640  # bytes that a reference counts: record, index and what memory knows of it
 _SCAN = 15  # records read at once: so many of the largest fit into a queue (`peers.MAX_QUEUE`)
 
-_KIND = "spool"
-_decode: Callable[[bytes], Message] = decoder(Message, "message", 512 * 1024)
+_KIND, _BODY = "spool", "spool-body"
+
+
+class _Reference(Wire, frozen=True, tag="reference"):
+    """A message whose body lies elsewhere, under a number; `size` is the body's, in bytes."""
+
+    number: Count
+    size: Annotated[int, msgspec.Meta(ge=0, le=MAX_BODY)]
+    id: Bytes32
+    day: Count
+    tokens: Annotated[tuple[Bytes16, ...], msgspec.Meta(min_length=1, max_length=MAX_TOKENS)]
+    trail: Annotated[bytes, msgspec.Meta(min_length=TRAIL_SIZE, max_length=TRAIL_SIZE)]
+
+
+_decode: Callable[[bytes], Message | _Reference] = decoder(Message | _Reference, "message", 512 * 1024)
+
+
+class _Shared:
+    """A body in memory: all messages that hold it at a time hold this one."""
+
+    __slots__ = ("__weakref__", "data")
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
 
 
 class Spooled(msgspec.Struct, frozen=True, gc=False):
@@ -25,6 +57,8 @@ class Spooled(msgspec.Struct, frozen=True, gc=False):
 
     key: bytes
     message: Message
+    shared: _Shared | None = None
+    """The body, where it is one of several that wait with it."""
 
 
 class Move(msgspec.Struct, frozen=True, gc=False):
@@ -35,19 +69,48 @@ class Move(msgspec.Struct, frozen=True, gc=False):
     message: Message
 
 
+class _Body:
+    """A body in the store, and how many next hops it waits for."""
+
+    __slots__ = ("_shared", "day", "number", "size", "waiting")
+
+    def __init__(self, size: int, day: int, number: int | None) -> None:
+        self.size = size
+        self.day = day
+        self.number = number  # where it lies; none where it is in the one record of its message
+        self.waiting = 0
+        self._shared: ref[_Shared] | None = None
+
+    def in_memory(self) -> _Shared | None:
+        """Return the body if a message holds it."""
+        return self._shared() if self._shared is not None else None
+
+    def share(self, data: bytes) -> _Shared:
+        """Return the body as it is held in memory, by now."""
+        if (shared := self.in_memory()) is None:
+            shared = _Shared(data)
+            self._shared = ref(shared)
+        return shared
+
+    @property
+    def each(self) -> int:
+        """Bytes that a next hop adds."""
+        return 0 if self.number is None else REFERENCE
+
+
 class Spool:
     """Messages by next hop, in order of arrival."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._held: dict[bytes, tuple[int, int]] = {}  # by key: size in bytes, day
+        self._held: dict[bytes, _Body] = {}  # by key
         self._size = 0
         self._shares: dict[Hop, int] = {}  # bytes by next hop
         self._next = 0
 
     @property
     def size(self) -> int:
-        """Bytes of the bodies held."""
+        """Bytes held: bodies, references to them, and what is reserved."""
         return self._size
 
     def is_full(self, more: int) -> bool:
@@ -58,17 +121,33 @@ class Spool:
         """Tell whether `more` bytes for one next hop leave the others their part."""
         return self._shares.get(hop, 0) + more <= MAX_SHARE
 
+    def takes(self, size: int, hops: int) -> int:
+        """Return for how many of `hops` next hops there is room for a message of `size` bytes."""
+        room = MAX_SPOOL - self._size - size
+        if room < 0:
+            return 0
+        return hops if hops == 1 else min(hops, max(1, room // REFERENCE))
+
+    def reserve(self, size: int) -> None:
+        """Keep bytes free for a message that is to come; negative, if it came."""
+        self._size += size
+
     async def load(self) -> list[Hop]:
         """Count what was held before a restart; return the next hops that something waits for."""
         hops: dict[Hop, None] = {}
-        after: bytes | None = None
-        while batch := await self._store.scan(_KIND, after=after, limit=_SCAN):
-            for key, value in batch:
-                hop, message = Hop(key[:HOP_SIZE]), _decode(value)
-                hops[hop] = None
-                self._hold(hop, key, (len(message.body), message.day))
-                self._next = max(self._next, int.from_bytes(key[HOP_SIZE:], "big") + 1)
-            after = batch[-1][0]
+        bodies: dict[int, _Body] = {}
+        async for key, value in self._all(_KIND):
+            hop, kept = Hop(key[:HOP_SIZE]), _decode(value)
+            if isinstance(kept, Message):
+                body = _Body(len(kept.body), kept.day, None)
+            else:
+                body = bodies.setdefault(kept.number, _Body(kept.size, kept.day, kept.number))
+            hops[hop] = None
+            self._hold(hop, key, body)
+            self._next = max(self._next, int.from_bytes(key[HOP_SIZE:], "big") + 1)
+        async for key, _ in self._all(_BODY):
+            if int.from_bytes(key, "big") not in bodies:
+                self._store.write_soon(Change(_BODY, key, None))
         return list(hops)
 
     def put(self, sends: Iterable[Send], *settled: Change) -> list[tuple[Hop, Spooled]]:
@@ -77,16 +156,26 @@ class Spool:
         They may be sent at once, and are taken over, which is what an acknowledgement says, once `durable`.
         """
         placed, changes = [], list(settled)
+        sends = list(sends)
+        copies = Counter([send.message.id for send in sends]) if len(sends) > 1 else {}
+        bodies: dict[bytes, _Body] = {}
         last: Message | None = None
-        packed, held = b"", (0, 0)
+        shared: _Shared | None = None
+        packed, body = b"", _Body(0, 0, None)
         for send in sends:
-            hop, message = send.hop, send.message
+            message = send.message
             if message is not last:  # a message for several hops is encoded once
-                last, packed, held = message, encode(message), (len(message.body), message.day)
-            key = hop + self._next.to_bytes(8, "big")
-            self._next += 1
-            self._hold(hop, key, held)
-            placed.append((hop, Spooled(key, message)))
+                last = message
+                if copies.get(message.id, 1) == 1:
+                    packed, body = encode(message), _Body(len(message.body), message.day, None)
+                else:
+                    if message.id not in bodies:
+                        bodies[message.id] = self._keep_body(message, changes)
+                    body = bodies[message.id]
+                    shared = body.share(message.body)
+                    packed = _pack(message, body)
+            key = self._place(send.hop, body)
+            placed.append((send.hop, Spooled(key, message, shared if body.number is not None else None)))
             changes.append(Change(_KIND, key, packed))
         self._store.write_soon(*changes)
         return placed
@@ -96,21 +185,30 @@ class Spool:
         await self._store.write()
 
     async def move(self, moves: Iterable[Move]) -> list[tuple[Hop, Spooled]]:
-        """Let messages wait for other next hops, each in one commit; return them as `put` does."""
+        """Let messages wait for other next hops, all in one commit; return them as `put` does."""
         moves = [move for move in moves if self.holds(move.item)]
-        sends = [Send(move.hop, move.message) for move in moves]
+        sends: list[Send] = []
+        placed: list[tuple[Hop, Spooled]] = []
+        changes: list[Change] = []
         for move in moves:
-            self._release(move.item.key)
-        placed = self.put(sends, *(Change(_KIND, move.item.key, None) for move in moves))
+            body = self._held[move.item.key]
+            if body.number is None:
+                sends.append(Send(move.hop, move.message))
+            else:  # its body stays where it is
+                key = self._place(move.hop, body)
+                placed.append((move.hop, Spooled(key, move.message, move.item.shared)))
+                changes.append(Change(_KIND, key, _pack(move.message, body)))
+        for move in moves:
+            changes += self._release(move.item.key)
+        placed += self.put(sends, *changes)
         await self.durable()
         return placed
 
     def done(self, spooled: Iterable[Spooled]) -> None:
         """Forget messages that were acknowledged, or given up."""
-        changes = []
+        changes: list[Change] = []
         for item in spooled:
-            self._release(item.key)
-            changes.append(Change(_KIND, item.key, None))
+            changes += self._release(item.key)
         self._store.write_soon(*changes)
 
     def holds(self, item: Spooled) -> bool:
@@ -119,28 +217,90 @@ class Spool:
 
     def expire(self, is_open: Callable[[int], bool]) -> int:
         """Forget messages of days that are over; return how many."""
-        expired = [key for key, (_, day) in self._held.items() if not is_open(day)]
+        expired = [key for key, body in self._held.items() if not is_open(body.day)]
         for key in expired:
-            self._release(key)
-        self._store.write_soon(*(Change(_KIND, key, None) for key in expired))
+            self._store.write_soon(*self._release(key))  # one by one: no commit need take all of them
         return len(expired)
 
     async def waiting(self, hop: Hop) -> list[Spooled]:
         """Return the first messages for `hop`, at most 15."""
         await self.durable()  # what was acknowledged is gone only once that is committed
-        records = await self._store.scan(_KIND, hop, limit=_SCAN)
-        return [Spooled(key, _decode(value)) for key, value in records if key in self._held]
+        found = []
+        for key, value in await self._store.scan(_KIND, hop, limit=_SCAN):
+            kept = _decode(value)
+            if isinstance(kept, _Reference):
+                shared = await self._shared(key, kept.number)
+                if shared is not None:
+                    message = Message(kept.id, kept.day, kept.tokens, kept.trail, shared.data)
+                    found.append(Spooled(key, message, shared))
+            elif key in self._held:
+                found.append(Spooled(key, kept))
+        return found
 
-    def _hold(self, hop: Hop, key: bytes, held: tuple[int, int]) -> None:
-        self._held[key] = held
-        size = held[0]
-        self._size += size
-        self._shares[hop] = self._shares.get(hop, 0) + size
+    async def _shared(self, key: bytes, number: int) -> _Shared | None:
+        """Return the body that a reference is for; none if that is settled."""
+        body = self._held.get(key)
+        if body is None:
+            return None
+        if (shared := body.in_memory()) is not None:
+            return shared
+        records = await self._store.scan(_BODY, _key(number), limit=1)
+        if key not in self._held:
+            return None
+        if not records:
+            raise StoreError(
+                "a record in the database is missing (spool): restore the state directory from a backup"
+            )
+        return body.share(records[0][1])
 
-    def _release(self, key: bytes) -> None:
-        size, hop = self._held.pop(key, (0, 0))[0], Hop(key[:HOP_SIZE])
-        self._size -= size
-        if (left := self._shares.get(hop, 0) - size) > 0:
+    async def _all(self, kind: str) -> AsyncIterator[tuple[bytes, bytes]]:
+        after: bytes | None = None
+        while batch := await self._store.scan(kind, after=after, limit=_SCAN):
+            for record in batch:
+                yield record
+            after = batch[-1][0]
+
+    def _keep_body(self, message: Message, changes: list[Change]) -> _Body:
+        body = _Body(len(message.body), message.day, self._next)
+        changes.append(Change(_BODY, _key(self._next), message.body))
+        return body
+
+    def _place(self, hop: Hop, body: _Body) -> bytes:
+        key = hop + _key(self._next)
+        self._next += 1
+        self._hold(hop, key, body)
+        return key
+
+    def _hold(self, hop: Hop, key: bytes, body: _Body) -> None:
+        self._held[key] = body
+        self._size += body.each if body.waiting else body.each + body.size
+        body.waiting += 1
+        self._shares[hop] = self._shares.get(hop, 0) + body.size
+
+    def _release(self, key: bytes) -> list[Change]:
+        """Let go of a place; return what this changes in the store."""
+        body = self._held.pop(key, None)
+        if body is None:
+            return [Change(_KIND, key, None)]
+        hop = Hop(key[:HOP_SIZE])
+        if (left := self._shares.get(hop, 0) - body.size) > 0:
             self._shares[hop] = left
         else:
             self._shares.pop(hop, None)
+        body.waiting -= 1
+        self._size -= body.each if body.waiting else body.each + body.size
+        if body.number is None:
+            return [Change(_KIND, key, None, body.size)]
+        changes = [Change(_KIND, key, None)]
+        if not body.waiting:
+            changes.append(Change(_BODY, _key(body.number), None, body.size))
+        return changes
+
+
+def _key(number: int) -> bytes:
+    return number.to_bytes(8, "big")
+
+
+def _pack(message: Message, body: _Body) -> bytes:
+    assert body.number is not None
+    return encode(_Reference(body.number, body.size, message.id, message.day, message.tokens, message.trail))

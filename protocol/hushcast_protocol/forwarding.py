@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Collection, Iterable
 from enum import Enum
-from itertools import chain
 
 import msgspec
 
@@ -19,8 +18,7 @@ from hushcast_protocol.trail import MAX_BITS_SET, Trail
 from hushcast_protocol.wire import RelayId
 
 MAX_IDS = 32_768  # messages remembered; about 10 MB, and five minutes at 100 messages a second
-MAX_SENDS = 500_000  # (token, next hop) pairs of all of them; 50 MB, however few the messages
-MAX_TOKENS_SHARED = 4096  # tokens held once for all ids; beyond, some are held twice for a while
+MAX_SENDS = 500_000  # next hops of all of them; 4 MB more, however few the messages
 CIRCULATION = 600.0  # seconds within which a message can come back to a relay: links retry, relays restart
 
 
@@ -49,79 +47,102 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
 
 
 class _Known(msgspec.Struct, frozen=True, gc=False):
-    """What is remembered of one id: since when, and sent where: token, next hop, token, next hop, …
+    """What is remembered of one id under one trunk: since when, by whom, and where it was sent.
 
-    One flat tuple: a set for each of many thousand ids takes three times the memory.
+    A tuple: a set for each of many thousand takes three times the memory.
     """
 
     since: float
-    sent: tuple[bytes, ...] = ()
+    link: bytes  # the previous hop that brought it first
+    sent: tuple[Hop, ...]
+    is_owed: bool = False  # to a next hop that there was no room for
 
 
 class RecentIds:
-    """Exact memory of what was sent where.
+    """Exact memory of what was sent where: for each id and trunk the next hops.
 
-    When it is full, the oldest id is forgotten of the previous hop that brought the most: whoever floods
-    pushes out nothing but its own.
+    An honest message has one trunk all its way. A true body under another trunk is another message here: it
+    can neither suppress the true one nor make what is known of it grow, and is paid for as one more.
+
+    When it is full, the oldest is forgotten of the previous hop that brought the most messages, or messages
+    for the most next hops, whichever fills it: whoever floods pushes out nothing but its own.
     """
 
     def __init__(self, now: float, capacity: int = MAX_IDS) -> None:
         self._capacity = capacity
         self._complete_since = now
-        self._sent: dict[bytes, _Known] = {}
-        self._by_link: dict[bytes, deque[bytes]] = {}  # ids by the previous hop that brought them first
-        self._tokens: dict[bytes, bytes] = {}  # each once, however many ids were sent by it
+        self._sent: dict[bytes, _Known] = {}  # by id and trunk
+        self._by_link: dict[bytes, deque[bytes]] = {}  # these by the previous hop that brought them first
         self._pairs = 0
+        self._pairs_by_link: Counter[bytes] = Counter()
 
     def __len__(self) -> int:
-        """Return the number of ids remembered."""
+        """Return the number of messages remembered."""
         return len(self._sent)
 
-    def __contains__(self, message_id: bytes) -> bool:
-        return message_id in self._sent
+    def knows(self, message_id: bytes, trunk: bytes) -> bool:
+        """Tell whether an id is remembered under this trunk."""
+        return message_id + trunk in self._sent
 
     def may_have_forgotten(self, now: float) -> bool:
         """Tell whether an unknown id may yet have been here: after a restart, or when memory is full."""
         return now - self._complete_since < CIRCULATION
 
-    def sent(self, message_id: bytes) -> Collection[tuple[bytes, bytes]]:
-        """Return the (token, next hop) pairs that an id was sent to."""
-        known = self._sent.get(message_id)
-        return set(zip(known.sent[::2], known.sent[1::2], strict=True)) if known is not None else frozenset()
+    def sent(self, message_id: bytes, trunk: bytes) -> Collection[Hop]:
+        """Return the next hops that an id was sent to under a trunk."""
+        known = self._sent.get(message_id + trunk)
+        return frozenset(known.sent) if known is not None else frozenset()
+
+    def is_owed(self, message_id: bytes, trunk: bytes) -> bool:
+        """Tell whether `unsent` was the last that was heard of an id under a trunk."""
+        known = self._sent.get(message_id + trunk)
+        return known is not None and known.is_owed
 
     def note(self, message_id: bytes, link: bytes, now: float, pairs: Iterable[tuple[bytes, Hop]]) -> None:
-        """Remember that an id, brought by the previous hop `link`, was sent to (token, next hop) pairs."""
-        known = self._sent.get(message_id)
+        """Remember that an id, brought by the previous hop `link`, was sent to (trunk, next hop) pairs."""
+        by_trunk: dict[bytes, dict[Hop, None]] = {}
+        for trunk, hop in pairs:
+            by_trunk.setdefault(trunk, {})[hop] = None
+        for trunk, hops in by_trunk.items():
+            self._note(message_id + trunk, link, now, hops)
+
+    def unsent(self, message_id: bytes, trunk: bytes, hop: Hop) -> None:
+        """Take back that an id was sent to a next hop: it has still to get there."""
+        known = self._sent.get(message_id + trunk)
+        if known is not None and hop in known.sent:
+            # The id stays known, so that its trail is not taken for a loop's when it comes back.
+            left = tuple([other for other in known.sent if other != hop])
+            self._sent[message_id + trunk] = _Known(known.since, known.link, left, is_owed=True)
+            self._count(known.link, -1)
+
+    def _note(self, name: bytes, link: bytes, now: float, hops: dict[Hop, None]) -> None:
+        known = self._sent.get(name)
         if known is None:
-            known = _Known(now)
-            self._by_link.setdefault(link, deque()).append(message_id)
-        new: dict[tuple[bytes, bytes], None] = dict.fromkeys(
-            [(self._same(token), hop) for token, hop in pairs]
-        )
-        for pair in self.sent(message_id):
-            new.pop(pair, None)
-        self._sent[message_id] = _Known(known.since, (*known.sent, *chain.from_iterable(new)))
-        self._pairs += len(new)
+            self._by_link.setdefault(link, deque()).append(name)
+            self._sent[name] = known = _Known(now, link, tuple(hops))
+        else:
+            for hop in known.sent:
+                hops.pop(hop, None)
+            self._sent[name] = _Known(known.since, known.link, (*known.sent, *hops))
+        self._count(known.link, len(hops))
         while len(self._sent) > self._capacity or self._pairs > MAX_SENDS:
             self._forget_one(link)
 
-    def _same(self, token: bytes) -> bytes:
-        if len(self._tokens) >= MAX_TOKENS_SHARED:
-            self._tokens.clear()
-        return self._tokens.setdefault(token, token)
+    def _count(self, link: bytes, more: int) -> None:
+        self._pairs += more
+        self._pairs_by_link[link] += more
 
     def _forget_one(self, link: bytes) -> None:
-        held = self._by_link.get(link, ())
-        if len(held) * len(self._by_link) <= self._capacity and self._pairs <= MAX_SENDS:
+        if self._pairs > MAX_SENDS:
+            link = max(self._pairs_by_link, key=self._pairs_by_link.__getitem__)
+        elif len(self._by_link.get(link, ())) * len(self._by_link) <= self._capacity:
             # It has no more than its share.
             link = max(self._by_link, key=lambda other: len(self._by_link[other]))
-        elif not held:
-            link = next(iter(self._by_link))
         oldest = self._by_link[link].popleft()
-        if not self._by_link[link]:
-            del self._by_link[link]
         gone = self._sent.pop(oldest)
-        self._pairs -= len(gone.sent) // 2
+        self._count(link, -len(gone.sent))
+        if not self._by_link[link]:
+            del self._by_link[link], self._pairs_by_link[link]
         self._complete_since = max(self._complete_since, gone.since)
 
 
@@ -151,18 +172,18 @@ class Router:
         """
         trail = Trail(message.trail)
         popcount = trail.popcount()
-        known = message.id in self._memory
+        trunk = message.tokens[0]
+        known = self._memory.knows(message.id, trunk)
         if any(map(trail.__contains__, self._labels)) and self._is_loop(known, now):
             return Decision(Outcome.LOOP, popcount=popcount)
-        if known and not self._profile.edge_elements:
+        if known and not self._profile.edge_elements and not self._memory.is_owed(message.id, trunk):
             # As published a relay sends to all its next hops at once, so a second copy brings nothing new.
             return Decision(Outcome.DUPLICATE, popcount=popcount)
-        trunk = message.tokens[0]
         found = self._next_hops(message, previous)
         if not found:
             return Decision(Outcome.UNROUTED, popcount=popcount)
-        sent = self._memory.sent(message.id)
-        hops = [hop for hop in found if (trunk, hop) not in sent] if sent else found
+        sent = self._memory.sent(message.id, trunk) if known else ()
+        hops = [hop for hop in found if hop not in sent] if sent else found
         if not hops:
             # A detour that comes back to a relay it left must go on elsewhere: this one's way was tried.
             outcome = Outcome.UNROUTED if _is_detour(message, previous) else Outcome.DUPLICATE
@@ -182,11 +203,15 @@ class Router:
         Nothing goes where it was sent before; that it is sent there now is remembered.
         """
         trunk = message.tokens[0]
-        sent = self._memory.sent(message.id)
-        hops = [hop for hop in self._leases.moved(message.day, before, trunk) if (trunk, hop) not in sent]
+        sent = self._memory.sent(message.id, trunk)
+        hops = [hop for hop in self._leases.moved(message.day, before, trunk) if hop not in sent]
         if hops:  # as in `route`: what goes nowhere must not push out others
             self._memory.note(message.id, ORIGIN, now, [(trunk, hop) for hop in hops])
         return hops
+
+    def unsent(self, send: Send) -> None:
+        """Hear that a message is not sent to a next hop after all: it comes again, or another way."""
+        self._memory.unsent(send.message.id, send.message.tokens[0], send.hop)
 
     def _is_loop(self, known: bool, now: float) -> bool:
         if self._profile.trail_alone_drops:

@@ -13,9 +13,8 @@ ERROR_RATE = 1e-4  # at MAX_HOPS labels; a hit costs a look into exact memory
 
 _template = BloomFilter(MAX_HOPS, ERROR_RATE)
 TRAIL_SIZE = (_template.num_bits + 7) // 8  # bytes
-MAX_BITS_SET = (
-    MAX_HOPS * _template.num_slices
-)  # a fuller trail is forged: a filter of ones stops every message
+BITS_A_LABEL: int = _template.num_slices  # at most: some may be set already
+MAX_BITS_SET = MAX_HOPS * BITS_A_LABEL  # a fuller trail is forged: a filter of ones stops every message
 
 LABEL_SIZE = 16  # bytes; random, anew each epoch
 

@@ -7,7 +7,9 @@ all who ask while one commit is on its way share the next.
 from __future__ import annotations
 
 import sqlite3
+from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -23,6 +25,12 @@ _FAILURES = (sqlite3.Error, UnicodeDecodeError)
 T = TypeVar("T")
 
 SOON = 0.2  # seconds that a change waits for company before it is committed alone
+MAX_COMMIT = 8 * 1024 * 1024  # bytes after which what else waits is left to the next commit; some 0.2 s
+MAX_WRITE_AHEAD = 16 * 1024 * 1024  # bytes that the write-ahead log keeps on disk when it is not used
+MAX_FREE = 16 * 1024 * 1024  # bytes of free pages that the file keeps for new records
+MAX_CONVERTED = 64 * 1024 * 1024  # bytes in use of a file of before that is rewritten at the start; a second
+_SHRINK_STEP = 1024  # pages given back at once; commits wait meanwhile
+_CHANGE = 100  # bytes that a change counts beside its value
 
 
 class StoreError(HushcastError):
@@ -45,11 +53,15 @@ def record_reader(kind: type[T], name: str) -> Callable[[bytes], T]:
 
 
 class Change(msgspec.Struct, frozen=True, gc=False):
-    """A record to put, or to delete where `value` is `None`."""
+    """A record to put, or to delete where `value` is `None`.
+
+    `frees` are the bytes of a large record that is deleted: they are overwritten, at the cost of a write.
+    """
 
     kind: str
     key: bytes
     value: bytes | None
+    frees: int = 0
 
 
 class Store(Protocol):
@@ -59,10 +71,10 @@ class Store(Protocol):
         """Commit what is written until cancelled; one task of the daemon."""
 
     async def write(self, *changes: Change) -> None:
-        """Make changes and return once they are durable."""
+        """Make changes and return once they, and all that were made before, are durable."""
 
     def write_soon(self, *changes: Change) -> None:
-        """Make changes that may be lost if the process dies within the next moments."""
+        """Make changes that may be lost if the process dies within the next moments: all of them, or none."""
 
     async def scan(
         self, kind: str, prefix: bytes = b"", after: bytes | None = None, limit: int = -1
@@ -122,6 +134,7 @@ class _Batch:
     """Changes that go into one commit, and who waits for it."""
 
     changes: list[Change] = field(default_factory=list)
+    size: int = 0  # bytes, about
     done: trio.Event = field(default_factory=trio.Event)
 
 
@@ -133,44 +146,59 @@ class SqliteStore:
         try:
             path.touch(mode=0o600, exist_ok=True)
             self._connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+            # Before the first page is written: later it takes `_convert`.
+            self._connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
             # One connection: several of them under WAL can corrupt before SQLite 3.51.3.
             self._connection.execute("PRAGMA journal_mode=WAL")
+            self._connection.execute(f"PRAGMA journal_size_limit={MAX_WRITE_AHEAD}")
             self._connection.execute("PRAGMA synchronous=FULL")
             self._connection.execute("PRAGMA secure_delete=ON")
             self._connection.execute(
                 "CREATE TABLE IF NOT EXISTS records"
                 " (kind TEXT NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL, PRIMARY KEY (kind, key))"
             )
+            self._page = self._ask("page_size")
+            self._convert()
         except (*_FAILURES, OSError) as error:
             raise StoreError(f"the database {path} cannot be opened: {error}") from error
         self._threads = trio.CapacityLimiter(1)  # the connection is used by one thread at a time
-        self._pending = _Batch()
+        self._batches = deque([_Batch()])  # the first is committed next, the last takes what comes
         self._arrival = trio.Event()
         self._urgent = trio.Event()
 
     async def run(self) -> None:
-        """Commit batches one after the other until cancelled."""
+        """Commit batches one after the other until cancelled; between them give back what is free."""
+        has_free = True  # perhaps, of before
         while True:
+            if has_free:
+                has_free = await self._in_thread(self._shrink)
+                if has_free and not self._arrival.is_set():
+                    continue
             await self._arrival.wait()
             # What nobody waits for travels with what somebody does, or goes alone a moment later.
             with trio.move_on_after(SOON):
                 await self._urgent.wait()
-            self._arrival, self._urgent = trio.Event(), trio.Event()
-            batch, self._pending = self._pending, _Batch()
-            with trio.CancelScope(shield=True):  # a batch that was taken is committed, even while stopping
-                await trio.to_thread.run_sync(self._commit, batch.changes, limiter=self._threads)
+            batch = self._take()
+            has_free = await self._in_thread(self._commit_and_look, batch.changes)
             batch.done.set()
 
     async def write(self, *changes: Change) -> None:
-        """Make changes and return once they are committed."""
-        batch = self._pending
+        """Make changes and return once they are committed, and all before them."""
         self.write_soon(*changes)
+        batch = self._batches[-1]
         self._urgent.set()
         await batch.done.wait()
 
     def write_soon(self, *changes: Change) -> None:
-        """Make changes with the next commit."""
-        self._pending.changes.extend(changes)
+        """Make changes, all of them with one of the next commits."""
+        batch = self._batches[-1]
+        if batch.size >= MAX_COMMIT:
+            batch = _Batch()
+            self._batches.append(batch)
+            self._urgent.set()
+        batch.changes.extend(changes)
+        for change in changes:
+            batch.size += _CHANGE + (change.frees if change.value is None else len(change.value))
         self._arrival.set()
 
     async def scan(
@@ -181,9 +209,51 @@ class SqliteStore:
 
     def close(self) -> None:
         """Commit what is waiting, and close. Call it when `run` has ended."""
-        self._commit(self._pending.changes)
-        self._pending.done.set()
+        for batch in self._batches:
+            self._commit(batch.changes)
+            batch.done.set()
         self._connection.close()
+
+    def _take(self) -> _Batch:
+        batch = self._batches.popleft()
+        if not self._batches:
+            self._batches.append(_Batch())
+            self._arrival, self._urgent = trio.Event(), trio.Event()
+        return batch
+
+    async def _in_thread(self, work: Callable[..., T], *args: object) -> T:
+        results: list[T] = []
+        with trio.CancelScope(shield=True):  # a batch that was taken is committed, even while stopping
+            results.append(await trio.to_thread.run_sync(work, *args, limiter=self._threads))
+        return results[0]
+
+    def _ask(self, pragma: str) -> int:
+        return int(self._connection.execute(f"PRAGMA {pragma}").fetchone()[0])
+
+    def _convert(self) -> None:
+        """Have a file that was made without it give back its free pages from now on."""
+        used = (self._ask("page_count") - self._ask("freelist_count")) * self._page
+        if self._ask("auto_vacuum") == 0 and used <= MAX_CONVERTED:
+            with suppress(sqlite3.OperationalError):  # no room for a copy: the next start may have it
+                self._connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
+                self._connection.execute("VACUUM")
+
+    def _commit_and_look(self, changes: list[Change]) -> bool:
+        self._commit(changes)
+        return self._ask("freelist_count") * self._page > MAX_FREE
+
+    def _shrink(self) -> bool:
+        """Give back some of the free pages above `MAX_FREE`; return whether there are more."""
+        try:
+            before = self._ask("freelist_count")
+            if before * self._page <= MAX_FREE:
+                return False
+            # Each row that is fetched is a page given back.
+            self._connection.execute(f"PRAGMA incremental_vacuum({_SHRINK_STEP})").fetchall()
+            left = self._ask("freelist_count")
+        except _FAILURES as error:
+            raise StoreError(f"the database cannot be written: {error}") from error
+        return left < before and left * self._page > MAX_FREE
 
     def _select(self, kind: str, prefix: bytes, after: bytes | None, limit: int) -> list[tuple[bytes, bytes]]:
         query = "SELECT key, value FROM records WHERE kind = ? AND key >= ?"

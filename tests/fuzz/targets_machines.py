@@ -173,17 +173,17 @@ def _route(
     script: Script, router: Router, book: LeaseBook, memory: RecentIds, profile: Any, now: float
 ) -> None:
     message, previous = _message(script, CALENDAR.day(now)), script.choose(_PREVIOUS)
-    before = set(memory.sent(message.id))
-    known = message.id in memory
+    trunk = message.tokens[0]
+    before = set(memory.sent(message.id, trunk))
+    known = memory.knows(message.id, trunk)
     try:
         decision = router.route(message, previous, now)
     except DecodeError:
         return
     assert len(memory) <= 6
-    assert sum(len(known.sent) // 2 for known in memory._sent.values()) <= forwarding.MAX_SENDS
-    trunk = message.tokens[0]
+    assert sum(len(known.sent) for known in memory._sent.values()) <= forwarding.MAX_SENDS
     for send in decision.sends:
-        assert (trunk, send.hop) not in before, "sent to one next hop twice"
+        assert send.hop not in before, "sent to one next hop twice"
         assert send.message.tokens == (trunk,)
         assert (send.message.id, send.message.body) == (message.id, message.body)
     assert bool(decision.sends) == (decision.outcome is Outcome.FORWARDED)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import pytest
+
 from hushcast_node import spool as spools
 from hushcast_node.spool import Move, Spool
 from hushcast_protocol.forwarding import Send
 from hushcast_protocol.hops import Hop, mailbox_hop, relay_hop
 from hushcast_protocol.messages import Message
 from hushcast_protocol.trail import TRAIL_SIZE
-from hushcast_runtime.store import MemoryStore
+from hushcast_protocol.wire import encode
+from hushcast_runtime.store import Change, MemoryStore
 
 ONE, OTHER = relay_hop(b"1" * 32), mailbox_hop(b"2" * 32)
 MIB = 1024 * 1024
+LARGE = 200_000
 
 
 def message(number: int, size: int = 1000) -> Message:
@@ -42,6 +46,109 @@ async def test_what_was_settled_meanwhile_is_not_moved() -> None:
     spool.done([item])
     assert await spool.move([Move(item, OTHER, message(1))]) == []
     assert spool.size == 0
+
+
+def hops(count: int) -> list[Hop]:
+    return [relay_hop(number.to_bytes(32, "big")) for number in range(count)]
+
+
+async def test_a_body_for_many_next_hops_is_stored_and_counted_once() -> None:
+    store = MemoryStore()
+    spool = Spool(store)
+    to = hops(50)
+    one, two = message(1, LARGE), message(2, LARGE)
+    placed = spool.put([Send(hop, each) for each in (one, two) for hop in to])
+    assert spool.size == 2 * LARGE + 100 * spools.REFERENCE
+    held = await store.scan("spool") + await store.scan("spool-body")
+    assert sum(len(key) + len(value) for key, value in held) <= spool.size
+    for hop in (to[0], to[-1]):
+        first, second = await spool.waiting(hop)
+        assert (first.message, second.message) == (one, two)
+        assert first.message.body is one.body, "in memory, too, there is one"
+        assert not spool.has_share(hop, spools.MAX_SHARE - 2 * LARGE + 1)
+    spool.done(item for _, item in placed[:-1])
+    assert [key for key, _ in await store.scan("spool-body")] == [(50).to_bytes(8, "big")]
+    assert spool.size == LARGE + spools.REFERENCE
+    assert (await spool.waiting(to[-1]))[0].message == two
+    spool.done([placed[-1][1]])
+    assert spool.size == 0
+    assert await store.scan("spool") == await store.scan("spool-body") == []
+
+
+async def test_references_are_read_back_after_a_restart_and_hold_one_body_in_memory() -> None:
+    store = MemoryStore()
+    spool = Spool(store)
+    to = hops(4)
+    spool.put([Send(hop, message(1)) for hop in to])
+    spool.put([Send(to[0], message(2))])
+    again = Spool(store)
+    assert await again.load() == sorted(to)
+    assert again.size == spool.size == 2000 + 4 * spools.REFERENCE
+    waiting = {hop: await again.waiting(hop) for hop in to}
+    assert [item.message for item in waiting[to[0]]] == [message(1), message(2)]
+    assert len({id(items[0].message.body) for items in waiting.values()}) == 1
+    (_, placed), *_ = again.put([Send(to[1], message(3)), Send(to[2], message(3))])
+    assert [item.message for item in await again.waiting(to[1])] == [message(1), message(3)]
+    assert again.holds(placed)
+    again.done(item for items in waiting.values() for item in items)
+    assert again.size == 1000 + 2 * spools.REFERENCE
+
+
+async def test_a_reference_that_moves_leaves_its_body_where_it_is() -> None:
+    store = MemoryStore()
+    spool = Spool(store)
+    to = hops(6)
+    placed = spool.put([Send(hop, message(1)) for hop in to[:3]])
+    detour = Message(message(1).id, 7, (b"t" * 16, b"b" * 16), bytes(TRAIL_SIZE), message(1).body)
+    moved = await spool.move([Move(placed[0][1], to[3], detour), Move(placed[1][1], to[4], detour)])
+    assert [hop for hop, _ in moved] == to[3:5]
+    assert spool.size == 1000 + 3 * spools.REFERENCE
+    assert len(await store.scan("spool-body")) == 1
+    again = Spool(store)
+    await again.load()
+    assert again.size == spool.size
+    assert [item.message for item in await again.waiting(to[4])] == [detour]
+    spool.done([placed[2][1], *(item for _, item in moved)])
+    assert await store.scan("spool-body") == []
+
+
+async def test_what_an_earlier_version_kept_is_read_and_what_nothing_refers_to_goes() -> None:
+    """Earlier versions kept every copy whole."""
+    store = MemoryStore()
+    for number, hop in enumerate((ONE, OTHER)):
+        key = hop + number.to_bytes(8, "big")
+        store.write_soon(Change("spool", key, encode(message(1))))
+    store.write_soon(Change("spool-body", bytes(8), b"nobody's"))
+    spool = Spool(store)
+    assert sorted(await spool.load()) == sorted([ONE, OTHER])
+    assert spool.size == 2000
+    assert [item.message for item in await spool.waiting(OTHER)] == [message(1)]
+    await spool.durable()
+    assert await store.scan("spool-body") == []
+
+
+async def test_a_days_end_takes_bodies_with_it() -> None:
+    store = MemoryStore()
+    spool = Spool(store)
+    spool.put([Send(hop, message(1)) for hop in hops(3)])
+    spool.put([Send(ONE, message(2))])
+    assert spool.expire(lambda day: day == 7) == 0
+    assert spool.expire(lambda day: False) == 4
+    assert spool.size == 0
+    assert await store.scan("spool") == await store.scan("spool-body") == []
+
+
+async def test_room_is_told_in_next_hops(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spools, "MAX_SPOOL", 10_000)
+    spool = Spool(MemoryStore())
+    assert spool.takes(10_000, 1) == 1
+    assert spool.takes(10_001, 1) == 0
+    assert spool.takes(10_000 - 3 * spools.REFERENCE, 7) == 3
+    spool.put([Send(hop, message(1)) for hop in hops(spool.takes(1000, 100))])
+    assert spool.size <= 10_000
+    assert spool.takes(1000, 100) == 0
+    spool.reserve(-500)
+    assert spool.size <= 9_500
 
 
 async def test_one_next_hop_has_an_eighth_of_the_spool() -> None:

@@ -15,6 +15,7 @@ import pytest
 import trio
 import trio.testing
 
+from hushcast_runtime import store as stores
 from hushcast_runtime.store import Change, MemoryStore, SqliteStore, Store, StoreError
 
 Opened = Callable[[], "AsyncIterator[Store]"]
@@ -190,6 +191,7 @@ async def test_what_is_written_while_it_stops_is_committed_by_closing(kind: Kind
 WRITER = """
 import sys, trio
 from pathlib import Path
+from hushcast_runtime import store as stores
 from hushcast_runtime.store import Change, SqliteStore
 
 async def main():
@@ -327,3 +329,73 @@ async def test_deleted_records_leave_no_trace_in_the_file(tmp_path: Path) -> Non
         await store.write(Change("k", b"key", None))
     store.close()
     assert b"a secret that is gone" not in b"".join(file.read_bytes() for file in tmp_path.iterdir())
+
+
+async def test_a_commit_takes_so_much_and_leaves_the_rest_to_the_next(tmp_path: Path) -> None:
+    store = CountingStore(tmp_path / "state.db")
+    large, count = bytes(stores.MAX_COMMIT // 4), 20
+    for number in range(count):
+        store.write_soon(Change("k", b"%02d" % number, large), Change("of", b"%02d" % number, b"one commit"))
+    async with running(store):
+        await store.write()
+        assert len(store.commits) >= count // 4
+        assert max(store.commits) <= 2 * 5
+        assert all(changes % 2 == 0 for changes in store.commits), "what is written together stays together"
+        assert len(await store.scan("k")) == count
+    store.close()
+
+
+async def test_deleting_counts_what_it_frees(tmp_path: Path) -> None:
+    store = CountingStore(tmp_path / "state.db")
+    for number in range(10):
+        store.write_soon(Change("k", b"%02d" % number, None, stores.MAX_COMMIT))
+    async with running(store):
+        await store.write()
+        assert len(store.commits) >= 10
+    store.close()
+
+
+def size_of(directory: Path) -> int:
+    return sum(file.stat().st_size for file in directory.iterdir())
+
+
+async def test_space_is_given_back(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "state.db")
+    count, large = 200, 262_287
+    async with running(store):
+        for number in range(count):
+            store.write_soon(Change("k", b"%03d" % number, bytes(large)))
+        await store.write()
+        assert size_of(tmp_path) >= count * large
+        for number in range(count):
+            store.write_soon(Change("k", b"%03d" % number, None, large))
+        await store.write()
+        with trio.fail_after(60):
+            while size_of(tmp_path) > stores.MAX_FREE + 2 * stores.MAX_WRITE_AHEAD:  # noqa: ASYNC110
+                await trio.sleep(0.05)
+    store.close()
+    assert size_of(tmp_path) <= stores.MAX_FREE + 1_000_000
+
+
+async def test_a_file_of_before_gives_back_its_space_and_loses_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    old = sqlite3.connect(path)
+    old.execute("PRAGMA journal_mode=WAL")
+    old.execute(
+        "CREATE TABLE records (kind TEXT NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL,"
+        " PRIMARY KEY (kind, key))"
+    )
+    with old:
+        old.executemany(
+            "INSERT INTO records VALUES ('k', ?, ?)", [(b"%03d" % n, bytes(262_287)) for n in range(99)]
+        )
+    with old:
+        old.execute("DELETE FROM records WHERE key > ?", (b"001",))
+    old.close()
+    assert path.stat().st_size > 90 * 262_287
+    store = SqliteStore(path)
+    async with running(store):
+        assert [key for key, _ in await store.scan("k")] == [b"000", b"001"]
+    store.close()
+    assert path.stat().st_size < 4 * 262_287
+    assert sqlite3.connect(path).execute("PRAGMA auto_vacuum").fetchone() == (2,)

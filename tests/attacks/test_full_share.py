@@ -1,0 +1,148 @@
+"""Somebody fills what the spool keeps for one slow next hop, so that what others send that way is lost."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+import trio
+from small_network import ONE, Ear, Node, SmallNetwork, small_network, until
+
+from hushcast_node import spool as spools
+from hushcast_protocol.bodies import Content
+from hushcast_protocol.frames import Drop, ParcelFrame, Receipt
+from hushcast_protocol.leases import Install, ToRelay
+from hushcast_protocol.messages import Message, message_id
+from hushcast_protocol.parcels import Parcel, seal_parcel
+from hushcast_protocol.tokens import ORIGIN, element
+from hushcast_protocol.trail import TRAIL_SIZE
+from hushcast_protocol.tree import Tree
+
+LONG = 4 * 3600  # seconds of an epoch, so long that no tree is mended during a test
+SHARE = 40_000  # bytes, instead of 32 MiB
+SIZES = (16_527, 4_239, 1_167)  # bytes of bodies; together they fill a share to the last kilobyte
+TOKEN = b"a" * 16
+
+
+@pytest.fixture(autouse=True)
+def small_shares(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spools, "MAX_SHARE", SHARE)
+
+
+def tree_of(node: Node) -> Tree:
+    (planned,) = node.subscription().planned.values()
+    return planned.installation.tree
+
+
+async def hand_in(net: SmallNetwork, relay: Node, frame: Drop | ParcelFrame) -> object:
+    channel = await net.knock(relay)
+    await channel.send(frame)
+    answer = await channel.one(300)
+    await channel.aclose()
+    return answer
+
+
+async def fill(net: SmallNetwork, relay: Node, slow: Node) -> None:
+    """Point a token of one's own at a next hop, and drop messages until its share is full."""
+    found = (element(net.profile, TOKEN, relay.id, ORIGIN),)
+    day, epoch = net.calendar.day(net.now), net.calendar.epoch(net.now)
+    install = Install(os.urandom(16), day, ToRelay(slow.id), found, os.urandom(16), os.urandom(16))
+    parcel = Parcel(net.net.id, relay.id, epoch, install, 0, ())
+    assert relay.identity is not None
+    key = relay.identity.parcel_key.public()
+    answer = await hand_in(net, relay, ParcelFrame(0, seal_parcel(parcel, key, os.urandom), None))
+    assert answer.refused is None  # type: ignore[attr-defined]
+    assert relay.daemon.relay is not None
+    spool, hop = relay.daemon.relay._spool, install.next_hop
+    assert isinstance(hop, ToRelay)
+    for size in SIZES:
+        while spool.has_share(b"r" + hop.relay, size):  # type: ignore[arg-type]
+            body = os.urandom(size)
+            message = Message(message_id(day, body), day, (TOKEN,), bytes(TRAIL_SIZE), body)
+            assert await hand_in(net, relay, Drop(message, None)) == Receipt("accepted")
+            await trio.sleep(0.1)
+
+
+async def drop_honest(net: SmallNetwork, relay: Node, count: int = 3) -> list[bytes]:
+    sent = [b"honest %d" % number for number in range(count)]
+    for payload in sent:
+        await net.drop_at(relay, ONE, Content(payload))
+    return sent
+
+
+async def all_arrive(net: SmallNetwork, ear: Ear, sent: list[bytes], within: float) -> None:
+    assert sorted(await ear.hears(len(sent), within)) == sorted(sent)
+    await trio.sleep(60)
+    assert len(ear.heard) == len(sent), "nothing is shown twice"
+    assert net.count("messages_over_share") == net.count("messages_lost_detour") == 0
+
+
+async def test_what_is_accepted_goes_around_a_relay_whose_share_is_full() -> None:
+    async with small_network(relays=5, clients=2, epoch=LONG, origins=1) as net:
+        ear = await net.clients[0].listen()
+        tree = tree_of(net.clients[0])
+        below, top = next((below, top) for below, top in tree.parents.items() if top is not None)
+        relay, slow = net.relay(below), net.relay(top)
+        slow.gate.shut()
+        await fill(net, relay, slow)
+        sent = await drop_honest(net, relay)
+        assert await ear.hears(1), "by way of others, while the next hop is slow"
+        assert relay.count("messages_detoured") >= 3
+        slow.gate.open()
+        await all_arrive(net, ear, sent, 600)
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_where_there_is_no_way_around_it_waits_on_disk(restarts: bool) -> None:
+    async with small_network(relays=2, clients=2, epoch=LONG, origins=1, depth=2) as net:
+        ear = await net.clients[0].listen()
+        tree = tree_of(net.clients[0])
+        below, top = next((below, top) for below, top in tree.parents.items() if top is not None)
+        relay, slow = net.relay(below), net.relay(top)
+        slow.gate.shut()
+        await fill(net, relay, slow)
+        sent = await drop_honest(net, relay)
+        await trio.sleep(3)
+        assert len(await relay.store.scan("intake")) == 3
+        if restarts:
+            await relay.restart()
+            await trio.sleep(3)
+        slow.gate.open()
+        await all_arrive(net, ear, sent, 600)
+        assert await relay.store.scan("intake") == []
+
+
+async def test_what_links_bring_goes_around_a_mailbox_that_is_slow_at_one_top_alone() -> None:
+    """Whoever knows a topic can fill the share of a mailbox at one relay; its other tops still take more."""
+    async with small_network(relays=8, clients=2, epoch=LONG, origins=1) as net:
+        ear = await net.clients[0].listen()
+        tree = tree_of(net.clients[0])
+        tops = tree.children[None]
+        assert len(tops) >= 2
+        net.clients[0].gate.shut()
+        relay = net.relay(tops[0])
+        payloads = [b"%d" % number + bytes(16_000) for number in range(4)]
+        for payload in payloads:  # twice what one share takes
+            await net.drop_at(relay, ONE, Content(payload))
+        await trio.sleep(5)
+        assert relay.count("messages_detoured") > 0
+        net.clients[0].gate.open()
+        await all_arrive(net, ear, payloads, 120)
+
+
+async def test_what_no_top_can_keep_for_a_mailbox_is_lost_and_counted_and_stops_nobody() -> None:
+    async with small_network(relays=3, clients=3, epoch=LONG, origins=1) as net:
+        (await net.clients[0].listen()).close()
+        await net.clients[0].stop()
+        other = await net.clients[1].listen()
+        sent = [b"%d" % number + bytes(16_000) for number in range(24)]
+        for number, payload in enumerate(sent):
+            await net.drop_at(net.relays[number % 3], ONE, Content(payload))
+            await other.hears(number + 1)
+        await until(lambda: net.count("messages_over_share") > 0, what="what is lost is counted")
+        for relay in net.relays:
+            assert relay.daemon.relay is not None
+            assert relay.daemon.relay._spool.size <= 3 * SHARE, "for the mailbox and the other relays"
+            assert await relay.store.scan("intake") == []
+        assert net.count("messages_sent") < 24 * 20, "nothing walks for ever"
+        assert net.count("leases_pruned") == 0
