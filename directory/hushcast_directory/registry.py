@@ -82,10 +82,31 @@ class Registry:
             raise Refusal(f"the network is full: it has {MAX_RELAYS} relays")
         return descriptor
 
+    def lists(self, relay: RelayId) -> bool:
+        """Tell whether the newest roster lists a relay."""
+        return self.newest is not None and relay in self.newest.relays
+
+    def holds(self, relay: RelayId, signed: Signed) -> bool:
+        """Tell whether a descriptor is just the one held of its relay."""
+        return relay in self._descriptors and self._descriptors[relay][1] == signed
+
     async def admit(self, descriptor: Descriptor, signed: Signed) -> None:
-        """Keep a descriptor whose relay was reached; durable on return."""
+        """Keep a descriptor whose relay was reached; durable on return.
+
+        Whoever was at its address before is not there any more: one address is one relay.
+        """
+        gone = [
+            relay
+            for relay, (held, _) in self._descriptors.items()
+            if held.address == descriptor.address and relay != descriptor.relay
+        ]
+        for relay in gone:
+            del self._descriptors[relay]
         self._descriptors[descriptor.relay] = (descriptor, signed)
-        await self._store.write(Change(_DESCRIPTOR, descriptor.relay, encode(signed)))
+        await self._store.write(
+            Change(_DESCRIPTOR, descriptor.relay, encode(signed)),
+            *(Change(_DESCRIPTOR, relay, None) for relay in gone),
+        )
 
     def due(self, now: float) -> float | None:
         """Return when the next roster is to be published (perhaps now), `None` while too few registered."""
