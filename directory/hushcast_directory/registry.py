@@ -41,6 +41,7 @@ class Registry:
         self._first_roster = first_roster
         self._descriptors: dict[RelayId, tuple[Descriptor, Signed]] = {}
         self._rosters: dict[int, Roster] = {}
+        self._answers_until: dict[RelayId, float] = {}
 
     async def load(self) -> None:
         """Read back what was kept before a restart."""
@@ -108,6 +109,29 @@ class Registry:
             *(Change(_DESCRIPTOR, relay, None) for relay in gone),
         )
 
+    @property
+    def lead(self) -> float:
+        """Seconds from a roster to its epoch."""
+        return self._calendar.lead
+
+    def lapsing(self, now: float) -> list[Descriptor]:
+        """Return the descriptors of listed relays that the roster due next would leave out as lapsed."""
+        last = self.newest
+        if last is None:
+            return []
+        live = self._live(self._calendar.epoch_start(self._coming(now, last)))
+        known = self._descriptors
+        return [known[relay][0] for relay in last.relays if relay in known and relay not in live]
+
+    def carry(self, relay: RelayId, now: float) -> None:
+        """List a relay in the roster due next, too: it could not renew, but answers at its address."""
+        assert self.newest is not None
+        self._answers_until[relay] = self._calendar.epoch_start(self._coming(now, self.newest)) + 1
+
+    def _coming(self, now: float, last: Roster) -> int:
+        # After a time away the roster of the running epoch, else of the coming one.
+        return max(last.epoch + 1, self._calendar.epoch(now + self._calendar.lead))
+
     def due(self, now: float) -> float | None:
         """Return when the next roster is to be published (perhaps now), `None` while too few registered."""
         newest = self.newest
@@ -118,10 +142,7 @@ class Registry:
     async def publish(self, now: float) -> Roster:
         """Sign the roster of the epoch that follows, or, the first time, of this one; durable on return."""
         last = self.newest
-        epoch = self._calendar.epoch(now)
-        if last is not None:
-            # After a time away the roster of the running epoch, else of the coming one.
-            epoch = max(last.epoch + 1, self._calendar.epoch(now + self._calendar.lead))
+        epoch = self._calendar.epoch(now) if last is None else self._coming(now, last)
         entries = tuple(
             Entry(signed, self._since(relay, epoch, last))
             for relay, (_, signed) in sorted(self._listed(epoch, last).items())
@@ -167,9 +188,15 @@ class Registry:
         return any(known not in self._rosters for known in range(first, epoch))
 
     def _live(self, now: float) -> dict[RelayId, tuple[Descriptor, Signed]]:
-        return {relay: held for relay, held in self._descriptors.items() if held[0].expires > now}
+        until = self._answers_until
+        return {
+            relay: held
+            for relay, held in self._descriptors.items()
+            if max(held[0].expires, until.get(relay, 0)) > now
+        }
 
     def _forget_expired(self, now: float) -> None:
+        self._answers_until = {relay: end for relay, end in self._answers_until.items() if end > now}
         expired = self._descriptors.keys() - self._live(now).keys()
         if self.newest is not None:  # whom it lists may have to be carried on for a day
             expired -= self._live(now - self._calendar.day_seconds).keys() & self.newest.relays.keys()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import structlog
 import trio
 
@@ -59,10 +61,15 @@ class DirectoryServer:
         self._seed = seed
         self._registry = registry
         self._counters = counters = counters or Counters(DIRECTORY_COUNTERS)
-        self._strangers = Room(MAX_CONNECTIONS, env.below, lambda: counters.add("connections_dropped"))
+        self._strangers = Room(MAX_CONNECTIONS, env.below, self._note_dropped)
         self._fetches = Room(MAX_FETCHES, env.below, lambda: counters.add("fetches_dropped"))
         self._checks = Checks(self._reach, env, lambda: counters.add("newcomers_turned_away"))
         self._registered = trio.Event()
+        self._flooded = False
+
+    def _note_dropped(self) -> None:
+        self._counters.add("connections_dropped")
+        self._flooded = True
 
     async def run(self, listener: Listener) -> None:
         """Serve and publish until cancelled."""
@@ -75,12 +82,29 @@ class DirectoryServer:
             now = self._env.now()
             due = self._registry.due(now)
             if due is not None and due <= now:
-                roster = await self._registry.publish(now)
+                if self._flooded:
+                    await self._carry_on()
+                    self._flooded = False
+                roster = await self._registry.publish(self._env.now())
                 log.info("roster published", epoch=roster.epoch, relays=len(roster.relays))
                 continue
             self._registered = trio.Event()
             with trio.move_on_after(_NO_HURRY if due is None else due - now):
                 await self._registered.wait()
+
+    async def _carry_on(self) -> None:
+        """Reach the listed relays that did not renew: a flood kept them from us, and not us from them."""
+        lapsing = self._registry.lapsing(self._env.now())
+        async with trio.open_nursery() as nursery:
+            nursery.cancel_scope.deadline = trio.current_time() + self._registry.lead / 2
+            for descriptor in self._env.sample(lapsing, len(lapsing)):
+                nursery.start_soon(self._carry, descriptor)
+
+    async def _carry(self, descriptor: Descriptor) -> None:
+        with suppress(Refusal):
+            await self._checks.check(descriptor, listed=True)
+            self._registry.carry(descriptor.relay, self._env.now())
+            self._counters.add("relays_carried")
 
     async def _answer(self, stream: trio.abc.Stream) -> None:
         link = Link.respond(self._network, self._seed, self._env.randomness, MAX_DIRECTORY_REQUEST)

@@ -43,6 +43,7 @@ COUNTERS = {
 
 DIRECTORY_COUNTERS = {
     "relays_registered": "descriptors of relays that were taken",
+    "relays_carried": "relays that did not renew in a flood and stay in a roster because they were reached",
     "registrations_refused": "descriptors that were not, whatever the reason",
     "newcomers_turned_away": "of these, unlisted relays that came while too many others waited",
     "rosters_asked_for": "questions for a roster",

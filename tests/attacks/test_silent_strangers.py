@@ -60,9 +60,25 @@ async def test_honest_relays_stay_in_the_roster(monkeypatch: pytest.MonkeyPatch)
             ours = {node.id for node in net.relays}
             assert registry.newest.relays.keys() == ours
             # None is only carried on: each could renew what it handed in before the flood.
-            assert registry._live(net.calendar.epoch_start(epoch)).keys() == ours
+            held = registry._descriptors
+            assert all(held[relay][0].expires > net.calendar.epoch_start(epoch) for relay in ours)
         followed = [node for node in net.nodes if node.daemon.rosters.newest == registry.newest]
         assert len(followed) >= len(net.nodes) - 1  # one may be about to ask again
+
+
+async def test_relays_that_a_flood_shuts_out_are_reached_and_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nobody honest comes through at all; a relay that is gone falls out as ever."""
+    monkeypatch.setattr(server, "MAX_CONNECTIONS", 1)
+    async with small_network(relays=4, clients=1) as net:
+        registry = net.directory.registry
+        assert registry is not None
+        assert registry.newest is not None
+        begun = registry.newest.epoch
+        await besiege(net, net.directory.address)
+        await net.relays[0].stop()
+        await net.sleep_until(net.calendar.epoch_start(begun + 6))
+        assert registry.newest.relays.keys() == {node.id for node in net.relays[1:]}
+        assert registry.newest.epoch >= begun + 6
 
 
 async def test_a_relay_still_lets_others_in(monkeypatch: pytest.MonkeyPatch) -> None:
