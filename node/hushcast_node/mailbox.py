@@ -20,7 +20,7 @@ from hushcast_protocol.wire import RelayId
 from hushcast_runtime.transports.base import Listener, Transport, TransportError
 
 MAX_CONNECTIONS = 2 * MAX_RELAYS  # of relays at once: at depth 1 each stands at the top, and may dial anew
-MAX_LINKS = 2  # of them from one relay: the newest, and one that may be dead without our knowing yet
+MAX_LINKS = 4  # of them from one relay: the newest, and some that may be dead without our knowing yet
 # What one top relay may bring. A mailbox opens every message, and shares its daemon with other mailboxes: who
 # could keep it busy would see which others become slow.
 MESSAGES_A_SECOND, MESSAGES_AT_ONCE = 500.0, 1000.0
