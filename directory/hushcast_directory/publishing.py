@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Awaitable, Callable
 
 import structlog
 import trio
@@ -20,7 +21,11 @@ log = structlog.get_logger("directory")
 class Publishing:
     """Publishes the rosters of one registry."""
 
-    def __init__(self, clock: DaemonClock, registry: Registry) -> None:
+    def __init__(
+        self, clock: DaemonClock, registry: Registry, prepare: Callable[[], Awaitable[None]]
+    ) -> None:
+        """`prepare` is called before each roster is signed."""
+        self._prepare = prepare
         self._clock = clock
         self._registry = registry
         self._registered = trio.Event()
@@ -46,7 +51,8 @@ class Publishing:
             is_due = due is not None and due <= now
             self._wait_because(self._doubt(is_due))
             if is_due and self._waits is None:
-                roster = await self._registry.publish(now)
+                await self._prepare()
+                roster = await self._registry.publish(self._clock.now())
                 log.info("roster published", epoch=roster.epoch, relays=len(roster.relays))
                 continue
             self._registered = trio.Event()

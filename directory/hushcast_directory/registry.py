@@ -43,6 +43,7 @@ class Registry:
         self._first_roster = first_roster
         self._descriptors: dict[RelayId, tuple[Descriptor, Signed]] = {}
         self._rosters: dict[int, Roster] = {}
+        self._answers_until: dict[RelayId, float] = {}
 
     async def load(self) -> None:
         """Read back what was kept before a restart."""
@@ -89,10 +90,49 @@ class Registry:
             raise Refusal(f"the network is full: it has {MAX_RELAYS} relays")
         return descriptor
 
+    def lists(self, relay: RelayId) -> bool:
+        """Tell whether the newest roster lists a relay."""
+        return self.newest is not None and relay in self.newest.relays
+
+    def holds(self, relay: RelayId, signed: Signed) -> bool:
+        """Tell whether a descriptor is just the one held of its relay."""
+        return relay in self._descriptors and self._descriptors[relay][1] == signed
+
     async def admit(self, descriptor: Descriptor, signed: Signed) -> None:
-        """Keep a descriptor whose relay was reached; durable on return."""
+        """Keep a descriptor whose relay was reached; durable on return.
+
+        Whoever was at its address before is not there any more: one address is one relay.
+        """
+        gone = [
+            relay
+            for relay, (held, _) in self._descriptors.items()
+            if held.address == descriptor.address and relay != descriptor.relay
+        ]
+        for relay in gone:
+            del self._descriptors[relay]
         self._descriptors[descriptor.relay] = (descriptor, signed)
-        await self._store.write(Change(_DESCRIPTOR, descriptor.relay, encode(signed)))
+        await self._store.write(
+            Change(_DESCRIPTOR, descriptor.relay, encode(signed)),
+            *(Change(_DESCRIPTOR, relay, None) for relay in gone),
+        )
+
+    def lapsing(self, now: float) -> list[Descriptor]:
+        """Return the descriptors of listed relays that the roster due next would leave out as lapsed."""
+        last = self.newest
+        if last is None:
+            return []
+        live = self._live(self._calendar.epoch_start(self._coming(now, last)))
+        known = self._descriptors
+        return [known[relay][0] for relay in last.relays if relay in known and relay not in live]
+
+    def carry(self, relay: RelayId, now: float) -> None:
+        """List a relay in the roster due next, too: it could not renew, but answers at its address."""
+        assert self.newest is not None
+        self._answers_until[relay] = self._calendar.epoch_start(self._coming(now, self.newest)) + 1
+
+    def _coming(self, now: float, last: Roster) -> int:
+        # After a time away the roster of the running epoch, else of the coming one.
+        return max(last.epoch + 1, self._calendar.epoch(now + self._calendar.lead))
 
     def due(self, now: float) -> float | None:
         """Return when the next roster is to be published (perhaps now), `None` while too few registered."""
@@ -104,10 +144,7 @@ class Registry:
     async def publish(self, now: float) -> Roster:
         """Sign the roster of the epoch that follows, or, the first time, of this one; durable on return."""
         last = self.newest
-        epoch = self._calendar.epoch(now)
-        if last is not None:
-            # After a time away the roster of the running epoch, else of the coming one.
-            epoch = max(last.epoch + 1, self._calendar.epoch(now + self._calendar.lead))
+        epoch = self._calendar.epoch(now) if last is None else self._coming(now, last)
         entries = tuple(
             Entry(signed, self._since(relay, epoch, last))
             for relay, (_, signed) in sorted(self._listed(epoch, last).items())
@@ -181,9 +218,15 @@ class Registry:
         return any(known not in self._rosters for known in range(first, epoch))
 
     def _live(self, now: float) -> dict[RelayId, tuple[Descriptor, Signed]]:
-        return {relay: held for relay, held in self._descriptors.items() if held[0].expires > now}
+        until = self._answers_until
+        return {
+            relay: held
+            for relay, held in self._descriptors.items()
+            if max(held[0].expires, until.get(relay, 0)) > now
+        }
 
     def _forget_expired(self, now: float) -> None:
+        self._answers_until = {relay: end for relay, end in self._answers_until.items() if end > now}
         expired = self._descriptors.keys() - self._live(now).keys()
         if self.newest is not None:  # whom it lists may have to be carried on for a day
             expired -= self._live(now - self._calendar.day_seconds).keys() & self.newest.relays.keys()

@@ -16,6 +16,7 @@ from hushcast_directory.server import DirectoryServer
 from hushcast_protocol.addresses import Address, parse_address
 from hushcast_protocol.secrets import Seed
 from hushcast_runtime.config import DirectorySettings
+from hushcast_runtime.counters import DIRECTORY_COUNTERS, Counters
 from hushcast_runtime.environment import system_environment
 from hushcast_runtime.files import load_seed, write_private
 from hushcast_runtime.metrics import MetricsServer, readings
@@ -49,6 +50,7 @@ class _Directory:
         self._tor: TorTransport | None = None
         self._registry: Registry | None = None
         self._publishing: Publishing | None = None
+        self._counters = Counters(DIRECTORY_COUNTERS)
         self._published = False
 
     async def live(self, nursery: trio.Nursery) -> None:
@@ -56,7 +58,7 @@ class _Directory:
         settings, env = self._settings, self._env
         state = Path(settings.state)
         if (endpoint := settings.metrics_endpoint()) is not None:
-            metrics = MetricsServer(None, lambda: readings(self._status()))
+            metrics = MetricsServer(self._counters, lambda: readings(self._status()))
             await nursery.start(metrics.run, endpoint, settings.socket_group)
         store = SqliteStore(state / "state.db")
         try:
@@ -70,7 +72,7 @@ class _Directory:
                 transport = await open_transport(settings, nursery, self._announce)
                 service = load_seed(state / "service.key", env.randomness)
                 listener = await _open_address(service, transport, store)
-                server = DirectoryServer(env, transport, network.id, seed, registry)
+                server = DirectoryServer(env, transport, network.id, seed, registry, self._counters)
                 self._publishing = server.publishing
                 if self._tor is not None:
                     await living.start(compare_clock, server.clock, self._tor)

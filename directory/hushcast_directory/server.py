@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import structlog
 import trio
 
+from hushcast_directory.checks import Checks
 from hushcast_directory.publishing import Publishing
 from hushcast_directory.registry import Registry
 from hushcast_protocol.addresses import parse_address
@@ -16,6 +19,7 @@ from hushcast_protocol.frames import (
     DirectoryRequest,
     Fetch,
     Refused,
+    Register,
     Registered,
     Rosters,
     decode_directory_request,
@@ -25,14 +29,17 @@ from hushcast_protocol.links import Link
 from hushcast_protocol.roster import Descriptor
 from hushcast_protocol.secrets import Seed
 from hushcast_protocol.signatures import Signed
-from hushcast_runtime.channel import accept_channel, open_channel
+from hushcast_runtime.channel import Channel, open_channel
 from hushcast_runtime.clock import DaemonClock
+from hushcast_runtime.counters import DIRECTORY_COUNTERS, Counters
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.rooms import Room
 from hushcast_runtime.transports.base import Listener, Transport, TransportError
 
-MAX_CONNECTIONS = 256  # answered at once; more wait, so that a flood costs memory for these only
-MAX_CHECKS = 8  # relays reached at once: each takes a Tor circuit
-REQUEST_TIMEOUT = 60.0  # seconds in which a connection must ask
+MAX_CONNECTIONS = 1024  # that have not asked yet, or have a short answer; nothing is known of them
+MAX_FETCHES = 128  # rosters sent at once: each may take 2 MB of memory
+REQUEST_TIMEOUT = 10.0  # seconds in which a connection must ask: two round trips, of a second each over Tor
+ROSTER_WITHIN = 75.0  # seconds in which a roster must be taken: who asked waits 90
 
 log = structlog.get_logger("directory")
 
@@ -41,17 +48,30 @@ class DirectoryServer:
     """Serves one `Registry` on one listener."""
 
     def __init__(
-        self, env: Environment, transport: Transport, network: bytes, seed: Seed, registry: Registry
+        self,
+        env: Environment,
+        transport: Transport,
+        network: bytes,
+        seed: Seed,
+        registry: Registry,
+        counters: Counters | None = None,
     ) -> None:
         self.clock = DaemonClock(env, registry.calendar)
-        self.publishing = Publishing(self.clock, registry)
+        self.publishing = Publishing(self.clock, registry, self._carry_on)
         self._env = self.clock.environment()
         self._transport = transport
         self._network = network
         self._seed = seed
         self._registry = registry
-        self._connections = trio.CapacityLimiter(MAX_CONNECTIONS)
-        self._checks = trio.CapacityLimiter(MAX_CHECKS)
+        self._counters = counters = counters or Counters(DIRECTORY_COUNTERS)
+        self._strangers = Room(MAX_CONNECTIONS, env.below, self._note_dropped)
+        self._fetches = Room(MAX_FETCHES, env.below, lambda: counters.add("fetches_dropped"))
+        self._checks = Checks(self._reach, env, lambda: counters.add("newcomers_turned_away"))
+        self._flooded = False
+
+    def _note_dropped(self) -> None:
+        self._counters.add("connections_dropped")
+        self._flooded = True
 
     async def run(self, listener: Listener) -> None:
         """Serve and publish until cancelled."""
@@ -59,38 +79,68 @@ class DirectoryServer:
             nursery.start_soon(self.publishing.run)
             await listener.serve(self._answer)
 
-    async def _answer(self, stream: trio.abc.Stream) -> None:
-        async with self._connections:
-            link = Link.respond(self._network, self._seed, self._env.randomness, MAX_DIRECTORY_REQUEST)
-            try:
-                channel, _ = await accept_channel(stream, link, decode_directory_request)
-                try:
-                    answer = await self._consider(await channel.one(REQUEST_TIMEOUT))
-                    await channel.send(answer)
-                    await channel.finish()
-                finally:
-                    await channel.aclose()
-            except (PeerError, TransportError) as error:
-                log.debug("connection ended", reason=str(error))
+    async def _carry_on(self) -> None:
+        """After a flood reach the listed relays that did not renew: they could not reach us, but we them."""
+        if not self._flooded:
+            return
+        self._flooded = False
+        lapsing = self._registry.lapsing(self._env.now())
+        async with trio.open_nursery() as nursery:
+            nursery.cancel_scope.deadline = trio.current_time() + self._registry.calendar.lead / 2
+            for descriptor in self._env.sample(lapsing, len(lapsing)):
+                nursery.start_soon(self._carry, descriptor)
 
-    async def _consider(self, request: DirectoryRequest) -> DirectoryAnswer:
-        if isinstance(request, Fetch):
-            roster, more = self._registry.after(request.after)
-            return Rosters(roster.signed if roster else None, more)
+    async def _carry(self, descriptor: Descriptor) -> None:
+        with suppress(Refusal):
+            await self._checks.check(descriptor, listed=True)
+            self._registry.carry(descriptor.relay, self._env.now())
+            self._counters.add("relays_carried")
+
+    async def _answer(self, stream: trio.abc.Stream) -> None:
+        link = Link.respond(self._network, self._seed, self._env.randomness, MAX_DIRECTORY_REQUEST)
+        channel = Channel(stream, link, decode_directory_request)
         try:
-            return await self._register(request.descriptor)
+            with self._strangers.place(REQUEST_TIMEOUT):
+                await channel.handshake()
+                request = await channel.one(REQUEST_TIMEOUT)
+            # Only now it shows what a connection is for. What lasts has places of its own, each kind apart.
+            if isinstance(request, Fetch):
+                with self._fetches.place(ROSTER_WITHIN):
+                    await _tell(channel, self._roster(request))
+            else:
+                answer = await self._consider(request)
+                with self._strangers.place(REQUEST_TIMEOUT):
+                    await _tell(channel, answer)
+        except (PeerError, TransportError) as error:
+            log.debug("connection ended", reason=str(error))
+        finally:
+            await channel.aclose()
+
+    def _roster(self, request: Fetch) -> Rosters:
+        self._counters.add("rosters_asked_for")
+        roster, more = self._registry.after(request.after)
+        return Rosters(roster.signed if roster else None, more)
+
+    async def _consider(self, request: Register) -> Registered | Refused:
+        try:
+            answer = await self._register(request.descriptor)
         except Refusal as refusal:
+            self._counters.add("registrations_refused")
             return Refused(refusal.reason)
         except PeerError as error:
+            self._counters.add("registrations_refused")
             return Refused(str(error))
+        self._counters.add("relays_registered")
+        return answer
 
     async def _register(self, signed: Signed) -> Registered:
         descriptor = self._registry.examine(signed, self._env.now())
-        async with self._checks:
-            await self._reach(descriptor)
-        await self._registry.admit(descriptor, signed)
-        log.info("relay registered")
-        self.publishing.note_registered()
+        # Whoever reads rosters can hand in what is in them: that is no reason to reach anybody.
+        if not self._registry.holds(descriptor.relay, signed):
+            await self._checks.check(descriptor, self._registry.lists(descriptor.relay))
+            await self._registry.admit(descriptor, signed)
+            log.info("relay registered")
+            self.publishing.note_registered()
         return Registered()
 
     async def _reach(self, descriptor: Descriptor) -> None:
@@ -103,3 +153,8 @@ class DirectoryServer:
         except (PeerError, TransportError) as error:
             raise Refusal(f"the relay was not reached at its address: {error}") from None
         await channel.aclose()
+
+
+async def _tell(channel: Channel[DirectoryRequest], answer: DirectoryAnswer) -> None:
+    await channel.send(answer)
+    await channel.finish()

@@ -1,4 +1,4 @@
-"""Admission: how many connections are served at once, and what becomes of one that goes wrong."""
+"""Admission: who gets in at an address of this daemon, and what becomes of a connection that goes wrong."""
 
 from __future__ import annotations
 
@@ -7,32 +7,56 @@ from collections.abc import Awaitable, Callable
 import structlog
 import trio
 
+from hushcast_node.connector import OverlayChannel
 from hushcast_protocol.errors import PeerError
 from hushcast_runtime.counters import Counters
+from hushcast_runtime.environment import Environment
+from hushcast_runtime.rooms import Room
 from hushcast_runtime.transports.base import TransportError
+
+MAX_STRANGERS = 1024  # connections to one address, before their handshake is done or while they stay unnamed
 
 log = structlog.get_logger("admission")
 
-Serve = Callable[[trio.abc.Stream], Awaitable[None]]
+Accept = Callable[[trio.abc.Stream], Awaitable[OverlayChannel]]
+Serve = Callable[[OverlayChannel], Awaitable[None]]
+
+
+def strangers_room(env: Environment, counters: Counters) -> Room:
+    """Return the places for those of whom nothing is known; one that gives way is counted."""
+    return Room(MAX_STRANGERS, env.below, lambda: counters.add("strangers_dropped"))
 
 
 class Admission:
-    """Wraps a handler of incoming streams: a cap, and an end for each kind of error that costs one stream."""
+    """Handles incoming streams: until the handshake in a room for strangers, then served, or over a cap not.
 
-    def __init__(self, serve: Serve, most: int, counters: Counters) -> None:
+    A cap counts those who have shown a name. Whoever serves the others has to limit them.
+    """
+
+    def __init__(self, accept: Accept, serve: Serve, most: int, env: Environment, counters: Counters) -> None:
+        self._accept = accept
         self._serve = serve
         self._most = most
         self._counters = counters
-        self._served = 0
+        self._strangers = strangers_room(env, counters)
+        self._named = 0
 
     async def admit(self, stream: trio.abc.Stream) -> None:
-        """Serve a stream, or, over the cap, none."""
-        if self._served >= self._most:
-            self._counters.add("refused_quota")
-            return
-        self._served += 1
+        """Take a stream through the handshake, which has its own deadline, and serve it."""
+        named = False
         try:
-            await self._serve(stream)
+            with self._strangers.place():
+                channel = await self._accept(stream)
+            try:
+                if channel.peer is not None:
+                    if self._named >= self._most:
+                        self._counters.add("refused_quota")
+                        return
+                    named = True
+                    self._named += 1
+                await self._serve(channel)
+            finally:
+                await channel.aclose()
         except PeerError as error:
             self._counters.add("refused_form")
             log.debug("a connection was refused", reason=str(error))
@@ -42,4 +66,4 @@ class Admission:
             self._counters.add("internal_errors")
             log.exception("a connection met an error of this program")
         finally:
-            self._served -= 1
+            self._named -= named

@@ -152,7 +152,7 @@ class Daemon:
         )
         await self.relay.load()
         listener = self.listener = await open_address(identity, parts.transport, parts.store)
-        admission = Admission(self.relay.serve, MAX_CONNECTIONS, self.counters)
+        admission = Admission(self.relay.accept, self.relay.serve, MAX_CONNECTIONS, parts.env, self.counters)
         nursery.start_soon(listener.serve, admission.admit)
         nursery.start_soon(self.relay.keep_time)
         nursery.start_soon(self.relay.kept_links.run)

@@ -18,6 +18,9 @@ MAX_DROPS_A_SECOND, MAX_DROPS_AT_ONCE = 100.0, 1000.0
 # A parcel fans out to other relays. A subscription drops one at a relay, or a few, in a day.
 MAX_PARCELS_A_SECOND, MAX_PARCELS_AT_ONCE = 20.0, 500.0
 
+Declined = Literal["stamp", "quota"]
+"""Why a frame is not taken."""
+
 
 class Intake:
     """One relay's intake."""
@@ -37,7 +40,7 @@ class Intake:
         self._parcels = TokenBucket(MAX_PARCELS_A_SECOND, MAX_PARCELS_AT_ONCE, now)
         self._advertised: int | None = None
 
-    def refusal(self, frame: Drop | ParcelFrame) -> Literal["stamp", "quota"] | None:
+    def refusal(self, frame: Drop | ParcelFrame) -> Declined | None:
         """Tell why a frame is not taken, `None` if it is; one without its stamp takes no room of others."""
         now = self._env.now()
         difficulty = self._rosters.least_difficulty(self._relay)

@@ -19,7 +19,8 @@ from hushcast_protocol.secrets import Seed
 from hushcast_protocol.wire import RelayId
 from hushcast_runtime.transports.base import Listener, Transport, TransportError
 
-MAX_CONNECTIONS = 2 * MAX_RELAYS  # at once: at depth 1 every relay stands at the top, and may dial anew
+MAX_CONNECTIONS = 2 * MAX_RELAYS  # of relays at once: at depth 1 each stands at the top, and may dial anew
+MAX_LINKS = 4  # of them from one relay: the newest, and some that may be dead without our knowing yet
 # What one top relay may bring. A mailbox opens every message, and shares its daemon with other mailboxes: who
 # could keep it busy would see which others become slow.
 MESSAGES_A_SECOND, MESSAGES_AT_ONCE = 500.0, 1000.0
@@ -52,6 +53,7 @@ class Mailbox:
         self._is_top = is_top
         self._deliver = deliver
         self._buckets: dict[RelayId, TokenBucket] = {}
+        self._links: dict[RelayId, list[trio.CancelScope]] = {}
 
     async def open(self, previous: Address | None) -> Listener:
         """Open the mailbox's address, trying until it succeeds."""
@@ -64,16 +66,26 @@ class Mailbox:
                 await trio.sleep(pause)
                 pause = min(2 * pause, LONGEST_PAUSE)
 
-    async def serve(self, stream: trio.abc.Stream) -> None:
+    async def accept(self, stream: trio.abc.Stream) -> OverlayChannel:
+        """Take a stream through the handshake; raises a `PeerError` or `TransportError`."""
+        return await self._connector.accept(stream, self.seed, as_relay=False)
+
+    async def serve(self, channel: OverlayChannel) -> None:
         """Take messages from one relay; raises a `PeerError` or `TransportError`."""
-        channel = await self._connector.accept(stream, self.seed, as_relay=False)
-        try:
-            # Not by the roster: whom it lists at which moment would show when this daemon fetched it.
-            if channel.peer is None or not self._is_top(channel.peer):
-                raise DecodeError("a mailbox takes messages from the top relays of its trees only")
-            await self._take_all(channel, self._bucket(channel.peer))
-        finally:
-            await channel.aclose()
+        # Not by the roster: whom it lists at which moment would show when this daemon fetched it.
+        if channel.peer is None or not self._is_top(channel.peer):
+            raise DecodeError("a mailbox takes messages from the top relays of its trees only")
+        links = self._links.setdefault(channel.peer, [])
+        with trio.move_on_after(IDLE) as scope:
+            links.append(scope)
+            for old in links[:-MAX_LINKS]:
+                old.cancel()
+            try:
+                await self._take_all(channel, self._bucket(channel.peer), scope)
+            finally:
+                links[:] = [other for other in links if other is not scope]
+                if not links and self._links.get(channel.peer) is links:
+                    del self._links[channel.peer]
 
     def _bucket(self, top: RelayId) -> TokenBucket:
         """Return what this relay may still bring; a new link to it is no new bucket."""
@@ -82,17 +94,16 @@ class Mailbox:
             self._buckets[top] = TokenBucket(MESSAGES_A_SECOND, MESSAGES_AT_ONCE, trio.current_time())
         return self._buckets[top]
 
-    async def _take_all(self, channel: OverlayChannel, bucket: TokenBucket) -> None:
+    async def _take_all(self, channel: OverlayChannel, bucket: TokenBucket, scope: trio.CancelScope) -> None:
         assert channel.peer is not None
         taken = 0
-        with trio.move_on_after(IDLE) as scope:
-            while batch := await channel.receive():
-                if messages := [frame.message for frame in batch if isinstance(frame, Forward)]:
-                    await self._deliver(messages, channel.peer)
-                if not all(isinstance(frame, Forward | Ping) for frame in batch):
-                    raise DecodeError("a relay sent a mailbox something else than messages")
-                taken += len(messages)
-                if debt := bucket.owe(trio.current_time(), len(batch)):
-                    await trio.sleep(debt)  # the relay keeps what is not acknowledged, and sends no more
-                await channel.send(Ack(taken, ()))
-                scope.deadline = trio.current_time() + IDLE
+        while batch := await channel.receive():
+            if messages := [frame.message for frame in batch if isinstance(frame, Forward)]:
+                await self._deliver(messages, channel.peer)
+            if not all(isinstance(frame, Forward | Ping) for frame in batch):
+                raise DecodeError("a relay sent a mailbox something else than messages")
+            taken += len(messages)
+            if debt := bucket.owe(trio.current_time(), len(batch)):
+                await trio.sleep(debt)  # the relay keeps what is not acknowledged, and sends no more
+            await channel.send(Ack(taken, ()))
+            scope.deadline = trio.current_time() + IDLE

@@ -9,11 +9,12 @@ from contextlib import suppress
 import trio
 
 from hushcast_node.accepted import Accepted
+from hushcast_node.admission import strangers_room
 from hushcast_node.connector import Connector, OverlayChannel
 from hushcast_node.detours import Detours
 from hushcast_node.flows import Flows
 from hushcast_node.identity import Identity
-from hushcast_node.intake import Intake
+from hushcast_node.intake import Declined, Intake
 from hushcast_node.keeping import KeptLinks
 from hushcast_node.leasing import Leasing
 from hushcast_node.peers import Peers
@@ -36,12 +37,13 @@ from hushcast_runtime.environment import Environment
 from hushcast_runtime.store import Change, Store
 from hushcast_runtime.transports.base import TransportError
 
-MAX_CONNECTIONS = 4096  # inbound at once; the roster is capped at half of it, the rest is for drops
-ANONYMOUS_TIMEOUT = 60.0  # seconds in which an unnamed connection hands in its one frame
+MAX_CONNECTIONS = 4096  # links of other relays to us at once: each of a full roster may have two
+MAX_ANSWERING = 1024  # frames of unnamed connections that are carried out at once
+ANONYMOUS_TIMEOUT = 60.0  # seconds in which an unnamed connection hands in its one frame, up to half a MiB
+RECEIPT_WITHIN = 30.0  # seconds in which it must take the answer: who dropped a message waits no longer
 
-FULL_PAUSE = (
-    5.0  # seconds before a link ends that brings more than fits, and what was accepted is tried again
-)
+# Seconds before a link ends that brings more than fits, and before what was accepted is tried again.
+FULL_PAUSE = 5.0
 TRIED_AT_ONCE = 16  # accepted messages for which there is still no room until the others wait, too
 
 _LABEL = "label"
@@ -100,6 +102,8 @@ class Relay:
         self._placing = Placing(self._spool, detours, self._router, env, counters)
         self._flows = Flows(env)
         self.kept_links = KeptLinks(self.leasing, self.peers, env, nursery)
+        self._strangers = strangers_room(env, counters)
+        self._answering = 0
         self.intake = Intake(self.id, rosters, env, self.leasing.fullness)
         self._accepted = Accepted(store, self._spool)
         self._waiting: deque[bytes] = deque()  # of these, what there was no room for
@@ -132,18 +136,18 @@ class Relay:
         self._router.use_label(fresh)
         await self._store.write(Change(_LABEL, b"", fresh))
 
-    async def serve(self, stream: trio.abc.Stream) -> None:
+    async def accept(self, stream: trio.abc.Stream) -> OverlayChannel:
+        """Take a stream through the handshake; raises a `PeerError` or `TransportError`."""
+        return await self._connector.accept(stream, self._identity.seed, as_relay=True)
+
+    async def serve(self, channel: OverlayChannel) -> None:
         """Answer one incoming connection; raises a `PeerError` or `TransportError`."""
-        channel = await self._connector.accept(stream, self._identity.seed, as_relay=True)
-        try:
-            if channel.peer is None:
-                await self._serve_anonymous(channel)
-            elif self._rosters.relay(channel.peer) is not None:
-                await self.peers.serve(channel)
-            else:
-                raise DecodeError("a relay that no roster lists")
-        finally:
-            await channel.aclose()
+        if channel.peer is None:
+            await self._serve_anonymous(channel)
+        elif self._rosters.relay(channel.peer) is not None:
+            await self.peers.serve(channel)
+        else:
+            raise DecodeError("a relay that no roster lists")
 
     async def take_forwards(self, messages: list[Message], previous: bytes) -> list[int]:
         """Take over messages from a previous hop; return the places of those that nothing here routes.
@@ -190,18 +194,26 @@ class Relay:
         self._tracer.observe("unreached", next=key_of(hop))
 
     async def _serve_anonymous(self, channel: OverlayChannel) -> None:
-        frame = await channel.one(ANONYMOUS_TIMEOUT)
-        if isinstance(frame, ParcelFrame):
-            answer = await _while_open(channel, self._answer_anonymous, frame)
-        else:
-            answer = await self._answer_anonymous(frame)
-        await channel.send(answer)
-        await channel.finish()
+        with self._strangers.place(ANONYMOUS_TIMEOUT):
+            frame = await channel.one(ANONYMOUS_TIMEOUT)
+        # What was handed in is carried out, whoever comes meanwhile; only its answer may give way again.
+        self._answering += 1
+        try:
+            if isinstance(frame, ParcelFrame):
+                answer = await _while_open(channel, self._answer_anonymous, frame)
+            else:
+                answer = await self._answer_anonymous(frame)
+        finally:
+            self._answering -= 1
+        with self._strangers.place(RECEIPT_WITHIN):
+            await channel.send(answer)
+            await channel.finish()
 
     async def _answer_anonymous(self, frame: OverlayFrame) -> Wire:
         if not isinstance(frame, Drop | ParcelFrame):
             raise DecodeError("an unnamed peer sent a frame that only relays send")
-        refused = self.intake.refusal(frame)
+        full = self._answering > MAX_ANSWERING
+        refused: Declined | None = "quota" if full else self.intake.refusal(frame)
         if refused is not None:
             self._counters.add(f"refused_{refused}")
         if isinstance(frame, Drop):

@@ -241,7 +241,9 @@ class Subscriber:
                 await self._records.keep(subscription)
             subscription.opened.set()
             async with trio.open_nursery() as nursery:
-                admission = Admission(mailbox.serve, MAX_CONNECTIONS, self._counters)
+                admission = Admission(
+                    mailbox.accept, mailbox.serve, MAX_CONNECTIONS, self._env, self._counters
+                )
                 nursery.start_soon(listener.serve, admission.admit)
                 await _until_published(listener.published)
                 subscription.published.set()

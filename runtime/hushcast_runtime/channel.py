@@ -16,7 +16,7 @@ from hushcast_runtime.transports.base import Transport, TransportError
 FrameT = TypeVar("FrameT")
 
 CONNECT_TIMEOUT = 25.0  # seconds; first contact takes up to five, but to a service that restarted it may hang
-HANDSHAKE_TIMEOUT = 30.0  # seconds from connected stream to open link; a round trip over Tor takes about one
+HANDSHAKE_TIMEOUT = 10.0  # seconds from a stream to an open link: two round trips, of a second each over Tor
 LINGER = 10.0  # seconds
 _READ = 256 * 1024  # bytes; at 64 KiB a busy link spent a third of its time on reads
 

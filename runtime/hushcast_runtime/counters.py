@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 COUNTERS = {
     "messages_dropped_here": "messages that anonymous publishers dropped at this relay",
     "messages_received": "messages that came over links",
@@ -30,6 +32,7 @@ COUNTERS = {
     "refused_quota": "what was refused because a cap was reached",
     "refused_stamp": "what strangers handed in without the stamp that this relay asks for under load",
     "refused_other": "what was refused for another reason",
+    "strangers_dropped": "connections that had proved nothing and gave way to newer ones",
     "links_opened": "links whose handshake succeeded",
     "links_failed": "links that could not be opened or broke",
     "rosters_taken": "rosters fetched and found to follow the chain",
@@ -41,11 +44,25 @@ COUNTERS = {
 }
 
 
+DIRECTORY_COUNTERS = {
+    "relays_registered": "descriptors of relays that were taken",
+    "relays_carried": "relays that did not renew in a flood and stay in a roster because they were reached",
+    "registrations_refused": "descriptors that were not, whatever the reason",
+    "newcomers_turned_away": "of these, unlisted relays that came while too many others waited",
+    "rosters_asked_for": "questions for a roster",
+    "connections_dropped": "connections that had asked nothing yet and gave way to newer ones",
+    "fetches_dropped": "questions for a roster whose answer was cut short to make room for others",
+}
+"""What a directory counts instead."""
+
+
 class Counters:
     """Counts since the daemon started."""
 
-    def __init__(self) -> None:
-        self._counts = dict.fromkeys(COUNTERS, 0)
+    def __init__(self, meanings: Mapping[str, str] = COUNTERS) -> None:
+        """Begin with all that `meanings` declares at 0."""
+        self.meanings = meanings
+        self._counts = dict.fromkeys(meanings, 0)
 
     def add(self, name: str, amount: int = 1) -> None:
         """Count; a name that is not declared is an error of ours."""

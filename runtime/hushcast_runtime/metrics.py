@@ -17,8 +17,9 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
 from hushcast_protocol.errors import UsageError
-from hushcast_runtime.counters import COUNTERS, Counters
+from hushcast_runtime.counters import Counters
 from hushcast_runtime.local_sockets import listen_at
+from hushcast_runtime.rooms import Room
 from hushcast_runtime.tor.endpoints import Endpoint
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.streams import listen_on_loopback, serve_streams
@@ -37,7 +38,7 @@ GAUGES = {
 PREFIX = "hushcast_"
 MAX_REQUEST = 8192  # bytes of a scraper's request
 _REQUEST_WITHIN = 10.0  # seconds; a scraper on the same machine needs milliseconds
-MAX_SCRAPERS = 8  # at once; one more waits
+MAX_SCRAPERS = 8  # at once; one more takes the place of another
 
 Readings = Callable[[], Mapping[str, float]]
 """Gives the values of gauges by name."""
@@ -64,8 +65,9 @@ class _Collected(Collector):
         """Yield every gauge that has a value, then every counter."""
         for name, value in self._readings().items():
             yield GaugeMetricFamily(PREFIX + name, GAUGES[name], value=value)
-        for name, count in (self._counters.as_dict() if self._counters else {}).items():
-            yield CounterMetricFamily(PREFIX + name, COUNTERS[name], value=count)
+        if (counters := self._counters) is not None:
+            for name, count in counters.as_dict().items():
+                yield CounterMetricFamily(PREFIX + name, counters.meanings[name], value=count)
 
 
 class MetricsServer:
@@ -75,7 +77,7 @@ class MetricsServer:
         # A registry of our own: the library's has metrics of the process, its start among them.
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(_Collected(counters, readings))
-        self._scrapers = trio.CapacityLimiter(MAX_SCRAPERS)
+        self._scrapers = Room(MAX_SCRAPERS)
         self._names: frozenset[bytes] | None = None  # at a Unix socket, which no browser reaches, any will do
 
     async def run(
@@ -104,10 +106,10 @@ class MetricsServer:
                 Path(endpoint.path).unlink(missing_ok=True)
 
     async def _serve(self, stream: trio.abc.Stream) -> None:
-        async with self._scrapers:
-            with trio.move_on_after(_REQUEST_WITHIN):
-                with suppress(trio.BrokenResourceError, trio.ClosedResourceError):  # the scraper went away
-                    await stream.send_all(self._answer(await _request(stream)))
+        # A port on loopback is for every user of the machine, the silent ones, too.
+        gone = suppress(TransportError, trio.BrokenResourceError, trio.ClosedResourceError)
+        with gone, self._scrapers.place(_REQUEST_WITHIN):
+            await stream.send_all(self._answer(await _request(stream)))
 
     def _answer(self, request: bytes) -> bytes:
         words = request.partition(b"\r\n")[0].split(b" ")

@@ -50,6 +50,7 @@ class Bench:
         self.wires = MemoryNetwork(lambda: 0.1)
         self.store = MemoryStore()
         self.registry = Registry(NETWORK, DIRECTORY, self.store, first_roster)
+        self.server: DirectoryServer | None = None
         self._first_roster = first_roster
         self._scope = trio.CancelScope()
         self._stopped = trio.Event()
@@ -78,7 +79,7 @@ class Bench:
     async def _live(self, task_status: trio.TaskStatus[None]) -> None:
         transport = self.wires.transport()
         listener = await transport.listen(DIRECTORY)
-        server = DirectoryServer(self.env, transport, NETWORK.id, DIRECTORY, self.registry)
+        server = self.server = DirectoryServer(self.env, transport, NETWORK.id, DIRECTORY, self.registry)
         try:
             with self._scope:
                 task_status.started()

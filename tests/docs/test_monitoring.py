@@ -10,14 +10,15 @@ import pytest
 import yaml
 from pages import ROOT
 
-from hushcast_runtime.counters import COUNTERS
+from hushcast_runtime.counters import COUNTERS, DIRECTORY_COUNTERS
 from hushcast_runtime.metrics import GAUGES, PREFIX
 
 FOLDER = ROOT / "docs" / "monitoring"
 DASHBOARD = json.loads((FOLDER / "hushcast-dashboard.json").read_text())
 ALERTS = yaml.safe_load((FOLDER / "hushcast-alerts.yml").read_text())
 RULES = [rule for group in ALERTS["groups"] for rule in group["rules"]]
-SERVED = {PREFIX + name for name in GAUGES} | {f"{PREFIX}{name}_total" for name in COUNTERS}
+COUNTED = [*COUNTERS, *DIRECTORY_COUNTERS]
+SERVED = {PREFIX + name for name in GAUGES} | {f"{PREFIX}{name}_total" for name in COUNTED}
 
 
 def asked(expression: str) -> set[str]:

@@ -1,12 +1,15 @@
-"""Admission: so many connections at once, the next is closed, and a place that comes free is given again."""
+"""Admission: so many named connections at once, one more is closed, and a place that comes free is given."""
 
 from __future__ import annotations
 
+import pytest
 import trio
 import trio.testing
 
+from hushcast_node import admission
 from hushcast_node.admission import Admission
 from hushcast_runtime.counters import Counters
+from hushcast_runtime.environment import simulated_environment
 
 CAP = 3
 
@@ -20,38 +23,89 @@ async def is_closed(stream: trio.abc.Stream) -> bool:
     return False
 
 
-async def test_connections_beyond_the_cap_are_closed_and_places_come_free(
-    nursery: trio.Nursery, autojump_clock: object
-) -> None:
-    served: list[trio.Event] = []
+class Peer:
+    """What admission sees of a channel: a name, or none, and how to close it."""
 
-    async def serve(stream: trio.abc.Stream) -> None:
+    def __init__(self, stream: trio.abc.Stream, peer: bytes | None) -> None:
+        self.peer = peer
+        self._stream = stream
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+class Door:
+    """An `Admission` whose handshake is one byte, `n` of who shows a name; serving lasts until told."""
+
+    def __init__(self, nursery: trio.Nursery) -> None:
+        self.counters = Counters()
+        self.served: list[trio.Event] = []
+        self._admission = Admission(
+            self._accept,  # type: ignore[arg-type]
+            self._serve,
+            CAP,
+            simulated_environment("admission", 0.0),
+            self.counters,
+        )
+        self._nursery = nursery
+
+    async def _accept(self, stream: trio.abc.Stream) -> Peer:
+        said = await stream.receive_some(1)
+        return Peer(stream, b"name" if said == b"n" else None)
+
+    async def _serve(self, channel: object) -> None:
         done = trio.Event()
-        served.append(done)
+        self.served.append(done)
         await done.wait()
 
-    counters = Counters()
-    admission = Admission(serve, CAP, counters)
-    ours: list[trio.abc.Stream] = []
-
-    async def knock() -> trio.abc.Stream:
+    async def knock(self, say: bytes = b"n") -> trio.abc.Stream:
         near, far = trio.testing.memory_stream_pair()
 
         async def handle() -> None:
             async with far:
-                await admission.admit(far)
+                await self._admission.admit(far)
 
-        nursery.start_soon(handle)
+        self._nursery.start_soon(handle)
+        if say:
+            await near.send_all(say)
         await trio.testing.wait_all_tasks_blocked()
-        ours.append(near)
         return near
 
+
+async def test_connections_beyond_the_cap_are_closed_and_places_come_free(
+    nursery: trio.Nursery, autojump_clock: object
+) -> None:
+    door = Door(nursery)
     for _ in range(CAP):
-        assert not await is_closed(await knock())
-    assert await is_closed(await knock())
-    assert len(served) == CAP
-    assert counters["refused_quota"] == 1
-    served[0].set()
+        assert not await is_closed(await door.knock())
+    assert await is_closed(await door.knock())
+    assert len(door.served) == CAP
+    assert door.counters["refused_quota"] == 1
+    door.served[0].set()
     await trio.testing.wait_all_tasks_blocked()
-    assert not await is_closed(await knock())
-    assert len(served) == CAP + 1
+    assert not await is_closed(await door.knock())
+    assert len(door.served) == CAP + 1
+
+
+async def test_silent_strangers_take_no_place_and_give_way_to_each_other(
+    nursery: trio.Nursery, autojump_clock: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admission, "MAX_STRANGERS", CAP)
+    door = Door(nursery)
+    silent = [await door.knock(b"") for _ in range(4 * CAP)]
+    assert [await is_closed(stream) for stream in silent].count(False) == CAP
+    assert door.counters["strangers_dropped"] == 3 * CAP
+    for _ in range(CAP):
+        assert not await is_closed(await door.knock())
+    assert len(door.served) == CAP
+    assert door.counters["refused_quota"] == 0
+
+
+async def test_who_shows_no_name_is_not_counted_here(nursery: trio.Nursery, autojump_clock: object) -> None:
+    """Whoever serves them limits them: a relay by frames and by what it carries out at once."""
+    door = Door(nursery)
+    for _ in range(2 * CAP):
+        assert not await is_closed(await door.knock(b"a"))
+    for _ in range(CAP):
+        assert not await is_closed(await door.knock())
+    assert door.counters["refused_quota"] == 0

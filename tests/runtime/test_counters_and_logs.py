@@ -16,7 +16,7 @@ import structlog
 from hushcast_protocol.addresses import onion_address
 from hushcast_protocol.secrets import FilterKey, LeaseSecret, ParcelKey, Seed, TopicKey
 from hushcast_protocol.topics import parse_topic
-from hushcast_runtime.counters import COUNTERS, Counters
+from hushcast_runtime.counters import COUNTERS, DIRECTORY_COUNTERS, Counters
 from hushcast_runtime.logs import configure_logs
 
 ROOT = Path(__file__).parents[2]
@@ -64,7 +64,7 @@ def test_a_counter_that_is_not_declared_is_an_error() -> None:
 
 
 def test_every_counter_has_a_name_and_a_meaning() -> None:
-    for name, meaning in COUNTERS.items():
+    for name, meaning in [*COUNTERS.items(), *DIRECTORY_COUNTERS.items()]:
         assert re.fullmatch(r"[a-z_]+", name)
         assert meaning
         assert len(set(COUNTERS.values())) == len(COUNTERS)
@@ -85,6 +85,7 @@ def counted() -> set[str]:
 
 def test_what_is_counted_is_declared_and_what_is_declared_is_counted() -> None:
     """Computed names (`refused_…`, and those by outcome of a decision) are looked at where they are made."""
+    assert counted() >= DIRECTORY_COUNTERS.keys()
     literal = {name for name in counted() if name in COUNTERS}
     outcomes = {"messages_duplicate", "messages_looped", "messages_unrouted"}
     text = "".join(path.read_text() for path, _ in sources())

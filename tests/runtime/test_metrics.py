@@ -13,8 +13,8 @@ import trio
 from prometheus_client.parser import text_string_to_metric_families
 
 from hushcast_protocol.errors import UsageError
-from hushcast_runtime.counters import COUNTERS, Counters
-from hushcast_runtime.metrics import GAUGES, MAX_REQUEST, MetricsServer, readings
+from hushcast_runtime.counters import COUNTERS, DIRECTORY_COUNTERS, Counters
+from hushcast_runtime.metrics import GAUGES, MAX_REQUEST, MAX_SCRAPERS, MetricsServer, readings
 from hushcast_runtime.tor.endpoints import Endpoint
 
 STATUS = {
@@ -100,6 +100,31 @@ async def test_a_request_may_come_in_pieces(socket: Path) -> None:
     whole = b"GET /metrics HTTP/1.1\r\n\r\n"
     parts = [bytes([byte]) for byte in whole]
     assert (await asked(socket, *parts))[0].startswith(b"HTTP/1.1 200")
+
+
+async def test_silent_scrapers_keep_nobody_waiting(socket: Path) -> None:
+    silent = [await trio.open_unix_socket(socket) for _ in range(3 * MAX_SCRAPERS)]
+    for _ in range(3):
+        assert (await asked(socket, b"GET /metrics HTTP/1.1\r\n\r\n"))[0].startswith(b"HTTP/1.1 200")
+    for stream in silent:
+        await stream.aclose()
+
+
+async def test_a_directory_counts_what_it_declares(tmp_path: Path) -> None:
+    counters = Counters(DIRECTORY_COUNTERS)
+    counters.add("rosters_asked_for", 3)
+    path = tmp_path / "metrics.sock"
+    async with trio.open_nursery() as nursery:
+        await nursery.start(MetricsServer(counters, dict).run, Endpoint(path=str(path)), None)
+        _, body = await asked(path, b"GET /metrics HTTP/1.1\r\n\r\n")
+        nursery.cancel_scope.cancel()
+    samples = {
+        sample.name: sample.value
+        for family in text_string_to_metric_families(body.decode())
+        for sample in family.samples
+    }
+    assert samples.keys() == {f"hushcast_{name}_total" for name in DIRECTORY_COUNTERS}
+    assert samples["hushcast_rosters_asked_for_total"] == 3
 
 
 async def test_the_socket_is_its_owners(socket: Path) -> None:

@@ -6,7 +6,7 @@ import os
 import signal
 import tempfile
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,7 +19,7 @@ from hushcast_protocol.addresses import ONION_PORT, Address, onion_address
 from hushcast_protocol.errors import UsageError
 from hushcast_protocol.secrets import Seed
 from hushcast_runtime.tor import socks
-from hushcast_runtime.tor.control import ControlClient, open_control
+from hushcast_runtime.tor.control import MAX_STREAMS, ControlClient, open_control
 from hushcast_runtime.tor.endpoints import Endpoint, parse_endpoint
 from hushcast_runtime.tor.onions import expanded_key, service_id
 from hushcast_runtime.tor.publication import Publication
@@ -282,6 +282,44 @@ class Circuits:
         while port not in self._circuits:
             await self._heard.park()
         return self._circuits[port]
+
+
+@pytest.mark.tor
+async def test_a_circuit_with_too_many_connections_is_closed(tor_network: TorNetwork) -> None:
+    """Else one circuit, for which one introduction was paid, could bring any number of connections."""
+    async with (
+        running(shared(tor_network)) as transport,
+        AsyncExitStack() as open_streams,
+        trio.open_nursery() as nursery,
+    ):
+        listener = await transport.listen(Seed.draw(os.urandom))
+
+        async def hold(stream: trio.abc.Stream) -> None:
+            while await stream.receive_some():
+                pass
+
+        async def connect(isolation: str) -> trio.abc.Stream:
+            return await open_streams.enter_async_context(
+                await transport.connect(listener.address, isolation)
+            )
+
+        nursery.start_soon(listener.serve, hold)
+        with trio.fail_after(DEADLINE):
+            await listener.published()
+            together = [await connect("a") for _ in range(MAX_STREAMS)]
+            apart = await connect("b")
+            for stream in together:
+                with trio.move_on_after(1):
+                    assert await stream.receive_some() is None, "so many are allowed"
+            with suppress(TransportError):  # tor may try it again on another circuit
+                await connect("a")
+            for stream in together:
+                with suppress(trio.BrokenResourceError):
+                    assert await stream.receive_some() == b""
+        with trio.move_on_after(1):
+            assert await apart.receive_some() is None, "another circuit was closed with it"
+        nursery.cancel_scope.cancel()
+        await listener.aclose()
 
 
 @pytest.mark.tor

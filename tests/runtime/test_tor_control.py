@@ -16,7 +16,7 @@ from hushcast_protocol.secrets import Seed
 from hushcast_runtime.backoff import Backoff
 from hushcast_runtime.tor import callers
 from hushcast_runtime.tor.authentication import authenticate
-from hushcast_runtime.tor.control import ControlClient
+from hushcast_runtime.tor.control import MAX_STREAMS, ControlClient
 from hushcast_runtime.tor.endpoints import Endpoint, parse_endpoint
 from hushcast_runtime.tor.isolation import isolating_socks
 from hushcast_runtime.tor.onions import expanded_key, service_id
@@ -156,6 +156,15 @@ async def test_the_defence_is_asked_for_where_tor_has_it(knows: bool, wanted: bo
     assert defended == {(True, True): [True, True], (False, True): [True, False, False]}.get(
         (knows, wanted), [False, False]
     )
+
+
+async def test_a_circuit_to_a_service_holds_few_connections() -> None:
+    asked: list[str] = []
+    async with scripted(added(True), asked) as control:
+        await control.add_onion(expanded_key(SEED), 7411, TARGET, True)
+    words = asked[-1].split()
+    assert f"MaxStreams={MAX_STREAMS}" in words
+    assert "Flags=DiscardPK,MaxStreamsCloseCircuit" in words
 
 
 async def test_another_refusal_of_a_service_is_an_error() -> None:

@@ -18,7 +18,7 @@ from hushcast_node.control.words import Delivered, Publish, Published, Subscribe
 from hushcast_testnet import testnet
 from hushcast_testnet.watch.follower import Follower
 from hushcast_testnet.watch.picture import Picture
-from hushcast_testnet.watch.server import serve
+from hushcast_testnet.watch.server import MAX_ASKING, serve
 
 ROOT = Path(__file__).parents[2]
 DRIVER = Path(__file__).with_name("look_at_page.py")
@@ -147,6 +147,23 @@ async def test_nothing_else_is_answered(empty: Path) -> None:
             assert (await answer(port, get(path, us))).startswith(b"HTTP/1.1 404")
         assert await answer(port, "nonsense\n\n") == b""
         assert await answer(port, "GET / HTTP/1.1\nX: " + "y" * 100_000 + "\n\n") == b""
+
+
+async def test_silent_connections_keep_nobody_from_the_page(empty: Path) -> None:
+    async with served(empty) as port:
+        silent = [await trio.open_tcp_stream("127.0.0.1", port) for _ in range(3 * MAX_ASKING)]
+        assert (await answer(port, get("/", f"127.0.0.1:{port}"))).startswith(b"HTTP/1.1 200")
+        for stream in silent:
+            await stream.aclose()
+
+
+async def test_so_many_watch_and_no_more(empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hushcast_testnet.watch.server.MAX_VIEWERS", 1)
+    async with served(empty) as port, await trio.open_tcp_stream("127.0.0.1", port) as stream:
+        events = get("/events", f"127.0.0.1:{port}")
+        await stream.send_all(events.replace("\n", "\r\n").encode())
+        assert (await stream.receive_some()).startswith(b"HTTP/1.1 200")
+        assert (await answer(port, events)).startswith(b"HTTP/1.1 503")
 
 
 async def test_events_tell_the_state(empty: Path) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -56,8 +57,12 @@ from hushcast_protocol.secrets import Seed
 from hushcast_protocol.topics import Interest, Topic, parse_topic, parse_values
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.local_sockets import listen_at
+from hushcast_runtime.rooms import Room
+from hushcast_runtime.transports.base import TransportError
 
-MAX_CONNECTIONS = 256  # at once; an application more waits until another leaves
+MAX_CONNECTIONS = 256  # applications that have asked, at once; one more is told so
+MAX_SILENT = 64  # connections that have not; one more takes the place of another
+REQUEST_WITHIN = 60.0  # seconds in which a connection must ask: some are made by hand
 
 log = structlog.get_logger("control")
 
@@ -83,7 +88,8 @@ class ControlServer:
         self._examine = examine
         self._counters = counters
         self._service: PubSub | None = None
-        self._connections = trio.CapacityLimiter(MAX_CONNECTIONS)
+        self._silent = Room(MAX_SILENT)
+        self._served = 0
 
     def open(self, service: PubSub) -> None:
         """Serve everything from now on."""
@@ -98,34 +104,54 @@ class ControlServer:
             self._path.unlink(missing_ok=True)
 
     async def _serve(self, stream: trio.SocketStream) -> None:
-        async with self._connections:
-            try:
-                async with stream:
-                    await self._converse(Lines(stream, MAX_LINE))
-            except (trio.BrokenResourceError, trio.ClosedResourceError):
-                pass  # the application went away
-            except Exception:
-                self._counters.add("internal_errors")
-                log.exception("an application's request met an error of this program")
+        try:
+            async with stream:
+                await self._converse(Lines(stream, MAX_LINE))
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            pass  # the application went away
+        except Exception:
+            self._counters.add("internal_errors")
+            log.exception("an application's request met an error of this program")
 
     async def _converse(self, lines: Lines) -> None:
         try:
-            line = await lines.read()
-            if line is None:
-                return
-            request = decode_request(line)
-            if isinstance(request, Subscribe):
-                await self._feed(request, lines)
-            elif isinstance(request, Publish):
-                await self._publish(request, lines)
-            else:
-                await lines.write(encode_line(await self._answer(request)))
+            line = await self._first(lines)
+            if line is not None:
+                with self._counted():
+                    await self._serve_request(line, lines)
         except (DecodeError, UsageError) as error:
             await lines.write(encode_line(Failed("usage", str(error))))
         except NotYetTaken as waits:
             await lines.write(encode_line(Failed("waiting", waits.reason)))
         except Refusal as refusal:
             await lines.write(encode_line(Failed("refused", refusal.reason)))
+
+    async def _first(self, lines: Lines) -> bytes | None:
+        """Return what is asked; `None` if the application went, or had to go because it said nothing."""
+        try:
+            with self._silent.place(REQUEST_WITHIN):
+                return await lines.read()
+        except TransportError:
+            return None
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        if self._served >= MAX_CONNECTIONS:
+            raise Refusal(f"{MAX_CONNECTIONS} applications are connected: end one of them first")
+        self._served += 1
+        try:
+            yield
+        finally:
+            self._served -= 1
+
+    async def _serve_request(self, line: bytes, lines: Lines) -> None:
+        request = decode_request(line)
+        if isinstance(request, Subscribe):
+            await self._feed(request, lines)
+        elif isinstance(request, Publish):
+            await self._publish(request, lines)
+        else:
+            await lines.write(encode_line(await self._answer(request)))
 
     async def _answer(self, request: Request) -> Answer:
         if isinstance(request, Status):

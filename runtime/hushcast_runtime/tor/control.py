@@ -25,6 +25,7 @@ EventHandler = Callable[[Any], None]
 _OK = "250"
 _SEND_WITHIN = 10.0  # seconds; a tor on the same machine that takes longer hangs
 _MAX_PENDING = 64  # replies still owed to commands whose callers were cancelled
+MAX_STREAMS = 2  # connections at once on one circuit to a service: daemons take a circuit for each
 _SYNTAX_ERROR = "512"
 _DEFENCE = "PoWDefensesEnabled=1"  # from tor 0.4.9 on; older ones answer 512, as to any unknown argument
 _LOST = "the control connection to tor is lost"
@@ -106,9 +107,13 @@ class ControlClient:
 
         It lives until `del_onion` or until this connection ends, and leads from `virtual_port` to `target`,
         which in a text is as tor writes it.
+        A circuit on which somebody opens more than `MAX_STREAMS` at once is closed with all of them.
         `defended` asks for tor's proof-of-work defence; a tor that has none adds the service without.
         """
-        line = f"ADD_ONION ED25519-V3:{key} Flags=DiscardPK Port={virtual_port},{target}"
+        line = (
+            f"ADD_ONION ED25519-V3:{key} Flags=DiscardPK,MaxStreamsCloseCircuit "
+            f"MaxStreams={MAX_STREAMS} Port={virtual_port},{target}"
+        )
         if defended and self.defends:
             reply = await self.ask(f"{line} {_DEFENCE}")
             self.defends = status(reply) != _SYNTAX_ERROR

@@ -13,6 +13,8 @@ from urllib.parse import parse_qs, urlsplit
 import trio
 
 from hushcast_protocol.errors import UsageError
+from hushcast_runtime.rooms import Room
+from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.streams import LOOPBACK, listen_on_loopback, port_of
 from hushcast_testnet.inventory import describe, load
 from hushcast_testnet.testnet import status_of
@@ -25,7 +27,8 @@ except ImportError:
     raise UsageError("h11 is missing: install hushcast[watch]") from None
 
 EVERY = 1.0  # seconds between events
-MAX_VIEWERS = 32  # connections at once: a browser opens six
+MAX_VIEWERS = 32  # streams of events at once: a browser has one for each window
+MAX_ASKING = 32  # connections that ask for something: a browser opens six; one more takes another's place
 REQUEST_WITHIN = 20.0  # seconds for a request's head
 _FILES = {
     "/": ("index.html", "text/html; charset=utf-8"),
@@ -53,10 +56,9 @@ async def serve(directory: Path, port: int, ready: Callable[[str], None]) -> Non
     load(directory)
     listener = await listen_on_loopback(port)
     watch = _Watch(directory, port_of(listener))
-    limiter = trio.CapacityLimiter(MAX_VIEWERS)
 
     async def handle(stream: trio.SocketStream) -> None:
-        async with limiter, stream:
+        async with stream:
             with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
                 await watch.answer(stream)
 
@@ -76,6 +78,8 @@ class _Watch:
         self._follower = Follower(directory / "traces")
         self._common: dict[str, Any] = {}
         self._changed = trio.Event()
+        self._asking = Room(MAX_ASKING)
+        self._viewers = 0
 
     async def follow(self) -> None:
         """Look at traces and daemons again and again."""
@@ -121,9 +125,9 @@ class _Watch:
         """Answer one request; a connection carries no other."""
         connection = h11.Connection(h11.SERVER, max_incomplete_event_size=16 * 1024)
         try:
-            with trio.fail_after(REQUEST_WITHIN):
+            with self._asking.place(REQUEST_WITHIN):
                 request = await _request(connection, stream)
-        except (h11.RemoteProtocolError, trio.TooSlowError):
+        except (h11.RemoteProtocolError, TransportError):
             return
         if request is None:
             return
@@ -137,8 +141,14 @@ class _Watch:
             name, kind = _FILES[target.path]
             page = resources.files(__package__) / "page" / name
             await _send(connection, stream, 200, kind, page.read_bytes())
+        elif target.path == "/events" and self._viewers >= MAX_VIEWERS:
+            await _send(connection, stream, 503, "text/plain", b"too many watch already\n")
         elif target.path == "/events":
-            await self._tell(connection, stream, parse_qs(target.query).get("subscription", [""])[0])
+            self._viewers += 1
+            try:
+                await self._tell(connection, stream, parse_qs(target.query).get("subscription", [""])[0])
+            finally:
+                self._viewers -= 1
         else:
             await _send(connection, stream, 404, "text/plain", b"there is nothing here\n")
 

@@ -1,0 +1,137 @@
+"""Somebody who opens connections and says nothing, again and again, wants the doors of directory and relays.
+
+They have more connections than the doors have places, prove nothing and ask nothing. At the directory they
+want honest relays to miss their renewals, so that only their own are listed; at a relay they want nobody
+else to get in; and the same of its links, by a relay that the roster lists and that opens ever more of them.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+import trio
+from small_network import ONE, SmallNetwork, small_network
+
+from hushcast_directory import server
+from hushcast_node import admission, daemon, mailbox, peers
+from hushcast_protocol.addresses import Address
+from hushcast_protocol.bodies import Content
+from hushcast_protocol.frames import MAX_OVERLAY_FRAME, decode_overlay
+from hushcast_protocol.links import Link
+from hushcast_protocol.secrets import Seed
+from hushcast_runtime.channel import Channel, open_channel
+from hushcast_runtime.transports.base import TransportError
+
+PLACES = 8
+STRANGERS = 18  # at once, as many to a place as in the attack that worked
+PAUSE = 1.0  # seconds until one that was shut comes again: to a door of 1,024 places 1,500 a second in all
+
+
+async def besiege(net: SmallNetwork, address: Address) -> None:
+    """Hold `STRANGERS` silent connections to an address, a new one as soon as one is shut."""
+
+    async def knock() -> None:
+        transport = net.wires.transport()
+        while True:
+            with suppress(TransportError, trio.BrokenResourceError):
+                stream = await transport.connect(address, "x")
+                while await stream.receive_some():
+                    pass
+                await stream.aclose()
+            await trio.sleep(PAUSE)
+
+    for _ in range(STRANGERS):
+        net.nursery.start_soon(knock)
+    await trio.sleep(5)
+
+
+async def test_honest_relays_stay_in_the_roster(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "MAX_CONNECTIONS", PLACES)
+    async with small_network(relays=4, clients=1) as net:
+        await besiege(net, net.directory.address)
+        registry = net.directory.registry
+        assert registry is not None
+        newest = registry.newest
+        assert newest is not None
+        for epoch in range(newest.epoch + 1, newest.epoch + 6):
+            await net.sleep_until(net.calendar.epoch_start(epoch) + 1)
+            assert registry.newest is not None
+            ours = {node.id for node in net.relays}
+            assert registry.newest.relays.keys() == ours
+            # None is only carried on: each could renew what it handed in before the flood.
+            held = registry._descriptors
+            assert all(held[relay][0].expires > net.calendar.epoch_start(epoch) for relay in ours)
+        followed = [node for node in net.nodes if node.daemon.rosters.newest == registry.newest]
+        assert len(followed) >= len(net.nodes) - 1  # one may be about to ask again
+
+
+async def test_relays_that_a_flood_shuts_out_are_reached_and_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nobody honest comes through at all; a relay that is gone falls out as ever."""
+    monkeypatch.setattr(server, "MAX_CONNECTIONS", 1)
+    async with small_network(relays=4, clients=1) as net:
+        registry = net.directory.registry
+        assert registry is not None
+        assert registry.newest is not None
+        begun = registry.newest.epoch
+        await besiege(net, net.directory.address)
+        await net.relays[0].stop()
+        await net.sleep_until(net.calendar.epoch_start(begun + 6))
+        assert registry.newest.relays.keys() == {node.id for node in net.relays[1:]}
+        assert registry.newest.epoch >= begun + 6
+
+
+async def test_a_relay_still_lets_others_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admission, "MAX_STRANGERS", PLACES)
+    monkeypatch.setattr(daemon, "MAX_CONNECTIONS", PLACES)
+    async with small_network(relays=3, clients=2) as net:
+        ear = await net.clients[0].listen()
+        for node in net.relays:
+            await besiege(net, net.directory_entry(node))
+        for number in range(3):
+            await net.clients[1].daemon.enqueue(ONE, Content(b"%d" % number))
+        assert sorted(await ear.hears(3, 600.0)) == [b"0", b"1", b"2"]
+        assert net.count("strangers_dropped") > 0
+
+
+async def test_a_mailbox_still_lets_its_relays_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admission, "MAX_STRANGERS", PLACES)
+    async with small_network(relays=3, clients=2) as net:
+        ear = await net.clients[0].listen()
+        address = net.clients[0].subscription().address
+        assert address is not None
+        await besiege(net, address)
+        await net.clients[1].daemon.publish(ONE, Content(b"heard"))
+        assert await ear.hears(1) == [b"heard"]
+
+
+async def link(net: SmallNetwork, us: Seed, to: bytes, address: Address) -> Channel[object]:
+    opening = Link.initiate(net.net.id, to, net.env.randomness, MAX_OVERLAY_FRAME, us)
+    channel, _ = await open_channel(net.wires.transport(), address, "x", opening, decode_overlay)
+    return channel
+
+
+async def is_shut(channel: Channel[object]) -> bool:
+    with trio.move_on_after(1), suppress(TransportError):
+        return await channel.receive() == []
+    return False
+
+
+async def test_a_listed_relay_has_only_so_many_links() -> None:
+    async with small_network(relays=3, clients=1) as net:
+        await net.clients[0].listen()
+        held = net.clients[0].subscription()
+        assert held.address is not None
+        top = next(node for node in net.relays if held.is_top(node.id) and node.identity)
+        other = next(node for node in net.relays if node is not top)
+        await top.stop()
+        assert top.identity is not None
+        seed = top.identity.seed
+        for to, address, most in (
+            (held.seed.public(), held.address, mailbox.MAX_LINKS),
+            (other.id, net.directory_entry(other), peers.MAX_LINKS_A_PEER),
+        ):
+            channels = [await link(net, seed, to, address) for _ in range(3 * most)]
+            await trio.sleep(1)
+            shut = [await is_shut(channel) for channel in channels]
+            assert shut == [True] * 2 * most + [False] * most
