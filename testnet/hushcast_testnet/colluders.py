@@ -1,7 +1,8 @@
 """Colluders that lose what only publications have: each holds a message until the others had time to see it.
 
-Two origins get each publication. Where colluders hold two copies that entered apart they lose both, and
-everything else they pass on: a subscriber that probed with a single copy would never miss one of them.
+Two origins get each publication. Where colluders hold two copies they lose both, and all else they pass on. A
+single copy of a probe is lost only where it climbs into several trees by way of them: a subscriber alone on
+its topic that probed with one copy would never miss one.
 """
 
 from __future__ import annotations

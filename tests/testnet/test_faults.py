@@ -83,6 +83,7 @@ def test_relays_that_lose_messages_are_found_and_passed_over(monkeypatch: pytest
     assert result.gaps_reported > 0
 
 
+@pytest.mark.network
 def test_relays_that_choose_what_they_lose_are_found() -> None:
     faults = Faults(droppers=0.2, select=True)
     result = simulate(Scenario(nodes=20, subscribers=2, publications=40, origins=2, faults=faults))
