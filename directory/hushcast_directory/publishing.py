@@ -52,7 +52,7 @@ class Publishing:
             self._wait_because(self._doubt(is_due))
             if is_due and self._waits is None:
                 await self._prepare()
-                roster = await self._registry.publish(self._clock.now())
+                roster = await self._registry.publish(now)
                 log.info("roster published", epoch=roster.epoch, relays=len(roster.relays))
                 continue
             self._registered = trio.Event()
