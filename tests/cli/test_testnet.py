@@ -9,7 +9,7 @@ import trio
 from running import WITHIN, Running, hushcast
 
 COUNTS = ["pairs", "delivered", "duplicates", "transmissions", "ideal"]
-FAULTS = ["receipts", "lost_with_receipt", "gaps_reported", "repaired"]
+FAULTS = ["receipts", "lost_with_receipt", "gaps_reported", "repaired", "told"]
 FIELDS = ["nodes", *COUNTS, "virtual_seconds", "seconds", *FAULTS]
 SIMULATE = ("testnet", "simulate", "--nodes", "8", "--subscribers", "2", "--publications", "3")
 
