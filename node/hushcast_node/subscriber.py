@@ -162,7 +162,8 @@ class Subscriber:
         ]
         ended: list[Planned] = []
         for subscription in ending:
-            ended += await self._end(subscription)
+            if self._by_interest.get(subscription.interest) is subscription:  # nobody else ended it meanwhile
+                ended += await self._end(subscription)
         with trio.move_on_after(WITHDRAW_WITHIN):
             async with trio.open_nursery() as nursery:
                 for planned in ended:
