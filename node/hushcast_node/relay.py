@@ -163,10 +163,11 @@ class Relay:
         good = []
         is_held = False
         try:
+            open_days = self._open_days()
             for message in messages:
                 self._counters.add("messages_received")
                 check_message(message)
-                if is_closed(self._calendar, self._env, message.day):
+                if message.day not in open_days and is_closed(self._calendar, self._env, message.day):
                     self._counters.add("refused_day")
                 else:
                     good.append(message)
@@ -339,7 +340,10 @@ class Relay:
         return relay.address if relay is not None else None
 
     def _is_open(self, day: int) -> bool:
-        return day in self._calendar.open_days(self._env.now())
+        return day in self._open_days()
+
+    def _open_days(self) -> range:
+        return self._calendar.open_days(self._env.now())
 
 
 async def _while_open(
