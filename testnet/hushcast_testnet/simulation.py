@@ -34,7 +34,7 @@ BEGIN = 10_000 * EPOCHS_A_DAY * EPOCH_SECONDS + 2.5 * EPOCH_SECONDS
 """Unix time at which a simulation begins: early on a day, in the middle of an epoch."""
 BETWEEN_PUBLICATIONS = 0.25  # virtual seconds
 SETTLE_WITHIN = 900.0  # virtual seconds after the last publication in which all must have arrived
-PROBES_A_RELAY = 1  # probes an epoch of each subscription for each relay, two drops each, where some lose messages
+PROBES_A_RELAY = 1  # an epoch of each subscription for each relay, two drops each, where some lose messages
 REPAIRED_AFTER = 2  # epochs after a fault, from which publications count as repaired
 
 
