@@ -48,23 +48,24 @@ class Placing:
         if taken < len(sends) == self._spool.takes(size - spare, len(sends)):
             taken = len(sends)
         ways: list[Send] = []
-        is_held = taken < len(sends)
+        unsent: list[Hop] = [send.hop for send in sends[taken:]]
+        is_held = bool(unsent)
         others: list[Hop] | None = None
-        for number, send in enumerate(sends):
-            if number >= taken:
-                self._router.unsent(send)
-            elif self._spool.has_share(send.hop, size):
+        for send in sends[:taken]:
+            if self._spool.has_share(send.hop, size):
                 ways.append(send)
             else:
                 if others is None:
                     others = self._detours.with_room(size, away) if self._detours is not None else []
-                self._router.unsent(send)
+                unsent.append(send.hop)
                 if self._detours is not None and (way := self._detours.aside(send, others)) is not None:
                     ways.append(way)
                 elif is_mailbox(send.hop):
                     self._lose()
                 else:
                     is_held = True
+        if unsent:
+            self._router.unsent(sends[0].message, unsent)
         return ways, is_held
 
     def _lose(self) -> None:

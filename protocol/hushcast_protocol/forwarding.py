@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Set
 from enum import Enum
 
 import msgspec
@@ -106,14 +106,16 @@ class RecentIds:
         for trunk, hops in by_trunk.items():
             self._note(message_id + trunk, link, now, hops)
 
-    def unsent(self, message_id: bytes, trunk: bytes, hop: Hop) -> None:
-        """Take back that an id was sent to a next hop: it has still to get there."""
+    def unsent(self, message_id: bytes, trunk: bytes, hops: Set[Hop]) -> None:
+        """Take back that an id was sent to next hops: it has still to get there."""
         known = self._sent.get(message_id + trunk)
-        if known is not None and hop in known.sent:
+        if known is None:
+            return
+        left = tuple([hop for hop in known.sent if hop not in hops])
+        if len(left) < len(known.sent):
             # The id stays known, so that its trail is not taken for a loop's when it comes back.
-            left = tuple([other for other in known.sent if other != hop])
             self._sent[message_id + trunk] = _Known(known.since, known.link, left, is_owed=True)
-            self._count(known.link, -1)
+            self._count(known.link, len(left) - len(known.sent))
 
     def _note(self, name: bytes, link: bytes, now: float, hops: dict[Hop, None]) -> None:
         known = self._sent.get(name)
@@ -209,9 +211,9 @@ class Router:
             self._memory.note(message.id, ORIGIN, now, [(trunk, hop) for hop in hops])
         return hops
 
-    def unsent(self, send: Send) -> None:
-        """Hear that a message is not sent to a next hop after all: it comes again, or another way."""
-        self._memory.unsent(send.message.id, send.message.tokens[0], send.hop)
+    def unsent(self, message: Message, hops: Iterable[Hop]) -> None:
+        """Hear that a message is not sent to next hops after all: it comes again, or goes another way."""
+        self._memory.unsent(message.id, message.tokens[0], frozenset(hops))
 
     def _is_loop(self, known: bool, now: float) -> bool:
         if self._profile.trail_alone_drops:
