@@ -166,7 +166,7 @@ class Relay:
             for message in messages:
                 self._counters.add("messages_received")
                 check_message(message)
-                if message.day not in open_days:
+                if message.day not in open_days and not self._is_open(message.day):
                     self._counters.add("refused_day")
                 else:
                     good.append(message)
@@ -264,12 +264,15 @@ class Relay:
             for _ in range(len(self._waiting)):
                 key = self._waiting[0]
                 message = await self._accepted.read(key)
-                if not self._is_open(message.day):
+                if self._is_open(message.day):
+                    has_left = await self._route_accepted(key, message)
+                elif has_left := self._env.is_certain():
                     self._counters.add("messages_expired")
                     self._store.write_soon(self._accepted.settle(key))
-                elif not await self._route_accepted(key, message):
-                    tries -= 1
+                else:
+                    self._wait_for_room(key)
                 self._waiting.popleft()
+                tries -= not has_left
                 if not tries:
                     break
             pause = FULL_PAUSE
@@ -306,11 +309,14 @@ class Relay:
         return unrouted, is_held
 
     async def _decide(self, message: Message, previous: bytes) -> Decision:
+        is_repeat = previous == ORIGIN and self._router.owes(message)  # tried again, not received again
         try:
             decision = self._router.route(message, previous, self._env.now())
         except DecodeError:
             self._counters.add("refused_form")
             return Decision(Outcome.LOOP)
+        if is_repeat:
+            return decision
         self._tracer.observe(
             "received",
             message=message.id,
@@ -336,7 +342,10 @@ class Relay:
         return relay.address if relay is not None else None
 
     def _is_open(self, day: int) -> bool:
-        return day in self._open_days()
+        """Tell whether messages of a day are taken: by a wrong clock it may be what leases are held for."""
+        if day in self._open_days():
+            return True
+        return not self._env.is_certain() and self.leasing.book.table(day) is not None
 
     def _open_days(self) -> range:
         return self._calendar.open_days(self._env.now())

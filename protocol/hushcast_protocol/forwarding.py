@@ -211,6 +211,10 @@ class Router:
             self._memory.note(message.id, ORIGIN, now, [(trunk, hop) for hop in hops])
         return hops
 
+    def owes(self, message: Message) -> bool:
+        """Tell whether a message was not sent after all to some next hop, and has not come again since."""
+        return self._memory.is_owed(message.id, message.tokens[0])
+
     def unsent(self, message: Message, hops: Iterable[Hop]) -> None:
         """Hear that a message is not sent to next hops after all: it comes again, or goes another way."""
         self._memory.unsent(message.id, message.tokens[0], frozenset(hops))
