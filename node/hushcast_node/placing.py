@@ -7,6 +7,7 @@ accepted) brings it again. Only what waits for a mailbox is lost when all shares
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container
 
 import structlog
@@ -34,7 +35,7 @@ class Placing:
         self._router = router
         self._env = env
         self._counters = counters
-        self._told = -TOLD_EVERY
+        self._told = -math.inf
 
     def place(self, sends: tuple[Send, ...], away: Container[Hop], spare: int) -> tuple[list[Send], bool]:
         """Return what may be put into the spool of one message's sends, and whether others are held.
@@ -70,7 +71,7 @@ class Placing:
 
     def _lose(self) -> None:
         self._counters.add("messages_over_share")
-        now = self._env.now()
+        now = self._env.elapsed()
         if now - self._told >= TOLD_EVERY:
             self._told = now
             log.warning(

@@ -254,11 +254,9 @@ class Subscriber:
     async def _deliver(self, subscription: Subscription, message: Message) -> None:
         if subscription.inbox.knows(message.id):
             return
-        if message.day not in self._calendar.open_days(self._env.now()):
-            # By a wrong clock it may be a day of the subscription's: what is refused here comes no more.
-            if self._env.is_certain() or not subscription.on(message.day):
-                self._counters.add("refused_day")
-                return
+        if not self._takes(subscription, message.day):
+            self._counters.add("refused_day")
+            return
         topic = subscription.interest.topic
         key = await self._keys.get(topic, message.day)
         try:
@@ -279,6 +277,12 @@ class Subscriber:
             return
         if subscription.inbox.put(message.id, message.day, content):
             self._tracer.tell("delivered", topic=topic.name, message=message.id)
+
+    def _takes(self, subscription: Subscription, day: int) -> bool:
+        """Tell whether messages of a day are taken: by a wrong clock of all days that relays were told of."""
+        if day in self._calendar.open_days(self._env.now()):
+            return True
+        return not self._env.is_certain() and bool(subscription.on(day))  # what is refused comes no more
 
     def _take_probe(self, subscription: Subscription, message: Message, content: Content) -> None:
         if not subscription.inbox.pass_over(message.id, message.day):

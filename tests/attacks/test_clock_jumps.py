@@ -147,3 +147,17 @@ async def test_a_relay_that_starts_with_a_wrong_clock_keeps_what_it_accepted(ahe
         relay.set_clock(0.0)
         await net.directory.start()
         assert await ear.hears(1, 1200) == [b"x"]
+
+
+async def test_a_clock_that_is_set_sends_nothing_around() -> None:
+    async with small_network(relays=6, clients=1, epoch=4 * 3600, origins=1) as net:
+        await net.clients[0].listen()
+        tree = next(iter(net.clients[0].subscription().planned.values())).installation.tree
+        top = next(relay for relay in tree.children[None] if tree.children.get(relay))
+        origin = net.relay(tree.children[top][0])
+        await net.relay(top).stop()
+        await net.drop_at(origin, ONE, Content(b"x"))
+        await trio.sleep(3)
+        origin.set_clock(60.0)
+        await trio.sleep(10)
+        assert origin.count("next_hops_away") == 0
