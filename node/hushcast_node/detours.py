@@ -76,7 +76,7 @@ class Detours:
                     # It may enter its tree below here, and comes by again: then it is no copy.
                     self._router.unsent(item.message, (hop,))
                 continue
-            ways = self._router.moved(item.message, hop, self._env.now())
+            ways = self._router.moved(item.message, hop, self._env.elapsed())
             mended += [Move(item, way, item.message) for way in ways]
             if not ways:
                 ended.append(item)

@@ -91,7 +91,7 @@ class Relay:
             counters,
             tracer,
         )
-        memory = RecentIds(env.now())
+        memory = RecentIds(env.elapsed())
         self._router = Router(self.id, profile, self.leasing.book, memory, env.randomness(LABEL_SIZE))
         detours = None
         if profile.detours:
@@ -311,7 +311,7 @@ class Relay:
     async def _decide(self, message: Message, previous: bytes) -> Decision:
         is_repeat = previous == ORIGIN and self._router.owes(message)  # tried again, not received again
         try:
-            decision = self._router.route(message, previous, self._env.now())
+            decision = self._router.route(message, previous, self._env.elapsed())
         except DecodeError:
             self._counters.add("refused_form")
             return Decision(Outcome.LOOP)
