@@ -309,13 +309,12 @@ class Relay:
         return unrouted, is_held
 
     async def _decide(self, message: Message, previous: bytes) -> Decision:
-        is_repeat = previous == ORIGIN and self._router.owes(message)  # tried again, not received again
         try:
             decision = self._router.route(message, previous, self._env.elapsed())
         except DecodeError:
             self._counters.add("refused_form")
             return Decision(Outcome.LOOP)
-        if is_repeat:
+        if decision.is_again:  # tried again, not received again
             return decision
         self._tracer.observe(
             "received",

@@ -44,6 +44,7 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     outcome: Outcome
     sends: tuple[Send, ...] = ()
     popcount: int = 0  # of the trail as it came
+    is_again: bool = False  # it was dropped here before, and there was no room for some of its next hops
 
 
 class _Known(msgspec.Struct, frozen=True, gc=False):
@@ -190,6 +191,7 @@ class Router:
             # A detour that comes back to a relay it left must go on elsewhere: this one's way was tried.
             outcome = Outcome.UNROUTED if _is_detour(message, previous) else Outcome.DUPLICATE
             return Decision(outcome, popcount=popcount)
+        is_again = known and previous == ORIGIN and self._memory.is_owed(message.id, trunk)
         trail.add(self._labels[0])
         if trail.popcount() > MAX_BITS_SET:
             raise DecodeError("a trail has no room for another relay")
@@ -197,7 +199,7 @@ class Router:
         # the memory hold a true copy for sent, or push out others.
         self._memory.note(message.id, previous, now, [(trunk, hop) for hop in hops])
         onward = Message(message.id, message.day, (trunk,), trail.to_bytes(), message.body)
-        return Decision(Outcome.FORWARDED, tuple([Send(hop, onward) for hop in hops]), popcount)
+        return Decision(Outcome.FORWARDED, tuple([Send(hop, onward) for hop in hops]), popcount, is_again)
 
     def moved(self, message: Message, before: Hop, now: float) -> list[Hop]:
         """Return where a message goes that waits for a next hop, now that its lease has another one.
@@ -210,10 +212,6 @@ class Router:
         if hops:  # as in `route`: what goes nowhere must not push out others
             self._memory.note(message.id, ORIGIN, now, [(trunk, hop) for hop in hops])
         return hops
-
-    def owes(self, message: Message) -> bool:
-        """Tell whether a message was not sent after all to some next hop, and has not come again since."""
-        return self._memory.is_owed(message.id, message.tokens[0])
 
     def unsent(self, message: Message, hops: Iterable[Hop]) -> None:
         """Hear that a message is not sent to next hops after all: it comes again, or goes another way."""
