@@ -73,8 +73,10 @@ class Detours:
             if (message := self._detour(hop, item.message)) is not None:
                 if others:
                     detours.append(Move(item, others[self._env.below(len(others))], message))
-                    # It may enter its tree below here, and comes by again: then it is no copy.
-                    self._router.unsent(item.message, (hop,))
+                    if hop in away:
+                        # It may enter its tree below here, and comes by again: then it is no copy. But who
+                        # knows nothing of it, as a victim that leases were pointed at, gets it once.
+                        self._router.unsent(item.message, (hop,))
                 continue
             ways = self._router.moved(item.message, hop, self._env.elapsed())
             mended += [Move(item, way, item.message) for way in ways]

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from small_network import ONE, Ear, Node, SmallNetwork, small_network
 
-from hushcast_node.detours import PRUNE_AFTER
 from hushcast_node.peers import DETOUR_AFTER
 from hushcast_protocol.bodies import Content
-from hushcast_protocol.leases import LeaseBook
 from hushcast_protocol.tree import Tree
 
 LONG = 4 * 3600  # seconds of an epoch, so long that no tree is mended during a test
@@ -20,11 +18,6 @@ MESSAGES = 24
 def tree_of(node: Node) -> Tree:
     (planned,) = node.subscription().planned.values()
     return planned.installation.tree
-
-
-def book_of(relay: Node) -> LeaseBook:
-    assert relay.daemon.relay is not None
-    return relay.daemon.relay.leasing.book
 
 
 def below(tree: Tree, relay: bytes) -> int:
@@ -42,11 +35,11 @@ def a_line(net: SmallNetwork) -> tuple[Node, Node]:
     return net.relay(top), net.relay(middle)
 
 
-async def all_arrive(net: SmallNetwork, ear: Ear, origin: Node, count: int = MESSAGES) -> None:
-    sent = [b"%d" % number for number in range(count)]
+async def all_arrive(net: SmallNetwork, ear: Ear, origin: Node) -> None:
+    sent = [b"%d" % number for number in range(MESSAGES)]
     for payload in sent:
         await net.drop_at(origin, ONE, Content(payload))
-    assert sorted(await ear.hears(count, within=6 * DETOUR_AFTER)) == sorted(sent)
+    assert sorted(await ear.hears(MESSAGES, within=6 * DETOUR_AFTER)) == sorted(sent)
     assert net.count("messages_lost_detour") == 0
 
 
@@ -57,12 +50,3 @@ async def test_what_comes_back_through_a_relay_below_goes_around_again() -> None
         await top.stop()
         await all_arrive(net, ear, middle)
         assert middle.count("messages_detoured") > MESSAGES, "some of them came back"
-
-
-async def test_likewise_where_the_next_hop_knows_nothing_of_it() -> None:
-    async with small_network(relays=16, clients=1, origins=1, epoch=LONG, depth=3) as net:
-        ear = await net.clients[0].listen()
-        top, middle = a_line(net)
-        for lease in book_of(top).leases():
-            book_of(top).prune(lease)
-        await all_arrive(net, ear, middle, PRUNE_AFTER // 2)
