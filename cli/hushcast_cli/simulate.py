@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from hushcast_cli.options import Choices, depth_option, json_option, pass_choices, profile_option
 from hushcast_protocol.errors import UsageError
 from hushcast_protocol.profile import MAX_TREES, PROFILES, Root
+
+if TYPE_CHECKING:
+    from hushcast_testnet.simulation import Scenario
 
 _positive = click.IntRange(min=1)
 _share = click.FloatRange(0, 0.9)
@@ -63,6 +67,20 @@ _share = click.FloatRange(0, 0.9)
     "--select", is_flag=True, help="The droppers collude: they lose only what they hold all copies of."
 )
 @click.option(
+    "--delay-rosters",
+    type=click.FloatRange(0, 1),
+    default=0.0,
+    metavar="EPOCHS",
+    help="The directory delays rosters for some, to learn which subscriptions are one daemon's.",
+)
+@click.option(
+    "--read-probes",
+    type=_share,
+    default=0.0,
+    metavar="SHARE",
+    help="Relays that know the topics, and read conditions in probes.",
+)
+@click.option(
     "--minutes",
     type=click.FloatRange(min=0, min_open=True),
     metavar="M",
@@ -86,6 +104,8 @@ def simulate(
     churn: float,
     droppers: float,
     select: bool,
+    delay_rosters: float,
+    read_probes: float,
     minutes: float | None,
 ) -> None:
     """Simulate a network in this process, faster than time.
@@ -127,7 +147,11 @@ def simulate(
         faults,
         trees,
         minutes,
+        delay_rosters,
+        read_probes,
     )
+    if delay_rosters or read_probes:
+        check_learning(scenario)
     with reporting() as progress:
         result = run(scenario, progress).as_dict()
     if choices.json:
@@ -136,6 +160,34 @@ def simulate(
     width = max(map(len, result))
     for name, value in result.items():
         write(text_line(f"{name.replace('_', ' ').ljust(width)}  {value}"))
+
+
+def check_learning(scenario: Scenario) -> None:
+    """Raise `UsageError` if those who want to learn cannot in this scenario."""
+    if scenario.delay_rosters and scenario.read_probes:
+        raise UsageError("--delay-rosters and --read-probes are two simulations: give one of them")
+    name = "--delay-rosters" if scenario.delay_rosters else "--read-probes"
+    if scenario.faults:
+        raise UsageError(
+            f"{name} does not go with --kill, --churn or --droppers: its figures would be theirs"
+        )
+    if scenario.minutes is None:
+        raise UsageError(f"{name} takes time: give the virtual --minutes, 60 an epoch")
+    if scenario.topics < 2:
+        raise UsageError(f"{name} asks which is whose: give at least 2 --topics")
+    if scenario.read_probes and scenario.subscribers > 1:
+        raise UsageError(
+            "--read-probes takes all probes on a topic for one subscription's: give --subscribers 1"
+        )
+    if scenario.delay_rosters:
+        if PROFILES[scenario.profile].root is Root.LISTED:
+            raise UsageError(
+                f"--delay-rosters is about clients: under --profile {scenario.profile} relays subscribe"
+            )
+        if min(scenario.nodes, scenario.subscribers) < 2:
+            raise UsageError(
+                "--delay-rosters asks which is whose: give at least 2 --subscribers and 2 --nodes"
+            )
 
 
 def check_nodes(nodes: int) -> None:

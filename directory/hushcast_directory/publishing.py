@@ -9,7 +9,7 @@ import structlog
 import trio
 
 from hushcast_directory.registry import Registry
-from hushcast_protocol.clocks import SETTLED
+from hushcast_protocol.clocks import FOLLOWED_AFTER
 from hushcast_runtime.clock import DaemonClock
 from hushcast_runtime.environment import LOOK_EVERY
 
@@ -52,7 +52,7 @@ class Publishing:
             self._wait_because(self._doubt(is_due))
             if is_due and self._waits is None:
                 await self._prepare()
-                roster = await self._registry.publish(self._clock.now())
+                roster = await self._registry.publish(now)
                 log.info("roster published", epoch=roster.epoch, relays=len(roster.relays))
                 continue
             self._registered = trio.Event()
@@ -73,8 +73,8 @@ class Publishing:
         if self._clock.is_certain():
             return True
         # A clock that is wrong now would hardly show a time for which none was signed.
-        settled = SETTLED * self._clock.calendar.epoch_seconds
-        return self._registry.has_leapt(now) and self._clock.steady_for() >= settled
+        followed_after = FOLLOWED_AFTER * self._clock.calendar.epoch_seconds
+        return self._registry.has_leapt(now) and self._clock.steady_for() >= followed_after
 
     def _doubt(self, is_due: bool) -> str | None:
         """Return why no roster is signed at this time, though one may be due."""

@@ -173,15 +173,22 @@ class Registry:
         """Forget rosters for a time to come, signed while the clock was wrong; return their epochs.
 
         Nobody whose clock is right has taken one. The chain goes on behind the last that is none of them,
-        with the relays of that one. Call it only where `now` is certain: else it is the chain that forks.
+        with the relays of that one. Descriptors for a time to come go as well: they would hold until then,
+        and their relays could not renew. Call it only where `now` is certain: else the chain forks.
         """
         latest = self._calendar.epoch(now + self._calendar.lead) + 1
         ahead = [epoch for epoch in self._rosters if epoch > latest]
-        if not ahead:
+        early = [relay for relay, (held, _) in self._descriptors.items() if held.issued > now + MAX_AHEAD]
+        if not ahead and not early:
             return []
         for epoch in ahead:
             del self._rosters[epoch]
+        for relay in early:
+            del self._descriptors[relay]
+        end = self._calendar.epoch_start(latest + 1)
+        self._answers_until = {relay: until for relay, until in self._answers_until.items() if until < end}
         changes = [Change(_ROSTER, _key(epoch), None) for epoch in ahead]
+        changes += [Change(_DESCRIPTOR, relay, None) for relay in early]
         for signed in listed_descriptors(self.newest) if self.newest is not None else ():
             descriptor = check_descriptor(signed, self._network)
             if descriptor.relay not in self._descriptors:

@@ -6,7 +6,6 @@ import re
 import resource
 import shutil
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
 
 import trio
 
@@ -15,6 +14,7 @@ from hushcast_node.daemon import Daemon
 from hushcast_runtime.config import NodeSettings
 from hushcast_runtime.core_dumps import core_dumps_are_forbidden
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.tor.consensus import consensus_span
 from hushcast_runtime.tor.transport import TorTransport
 from hushcast_runtime.transports.base import TransportError
 
@@ -72,14 +72,12 @@ class Doctor:
         return _good("tor", f"version {version}, connected to the network")
 
     async def _clock(self) -> Finding:
-        now = datetime.fromtimestamp(self._env.now(), UTC).replace(tzinfo=None)
-        after = _time(await self._ask_tor("consensus/valid-after"))
-        until = _time(await self._ask_tor("consensus/valid-until"))
-        if after is None or until is None:
+        now, span = self._env.now(), await consensus_span(self.tor) if self.tor is not None else None
+        if span is None:
             return Finding("clock", "warning", "not compared: tor has no consensus yet", "see tor above")
-        if after <= now <= until:
+        if span[0] <= now <= span[1]:
             return _good("clock", "agrees with Tor's consensus, which is good to hours")
-        side = "behind" if now < after else "ahead of"
+        side = "behind" if now < span[0] else "ahead of"
         return _bad(
             "clock", f"{side} Tor's consensus", "set it, and run a time service (timedatectl set-ntp true)"
         )
@@ -190,10 +188,3 @@ def _bad(what: str, found: str, advice: str) -> Finding:
 
 def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(number) for number in re.findall(r"\d+", version)[:3])
-
-
-def _time(text: str) -> datetime | None:
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        return None

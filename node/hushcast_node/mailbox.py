@@ -31,7 +31,7 @@ log = structlog.get_logger("mailbox")
 Deliver = Callable[[list[Message], RelayId], Awaitable[None]]
 """Takes messages from a relay into the inbox; returns once they are durable.
 
-Raises a `PeerError` if one is malformed.
+Raises a `PeerError` if one is malformed, `TransportError` if the relay has to keep them for now.
 """
 
 
@@ -107,3 +107,13 @@ class Mailbox:
                 await trio.sleep(debt)  # the relay keeps what is not acknowledged, and sends no more
             await channel.send(Ack(taken, ()))
             scope.deadline = trio.current_time() + IDLE
+
+
+async def until_published(listener: Listener) -> None:
+    """Return once relays can find a mailbox, trying until it succeeds."""
+    while True:
+        try:
+            return await listener.published()
+        except TransportError as error:
+            log.warning("a mailbox is not published yet", reason=str(error))
+            await trio.sleep(FIRST_PAUSE)

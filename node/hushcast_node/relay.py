@@ -11,6 +11,7 @@ import trio
 from hushcast_node.accepted import Accepted
 from hushcast_node.admission import strangers_room
 from hushcast_node.connector import Connector, OverlayChannel
+from hushcast_node.days import is_closed
 from hushcast_node.detours import Detours
 from hushcast_node.flows import Flows
 from hushcast_node.identity import Identity
@@ -152,8 +153,8 @@ class Relay:
     async def take_forwards(self, messages: list[Message], previous: bytes) -> list[int]:
         """Take over messages from a previous hop; return the places of those that nothing here routes.
 
-        Raises a `PeerError` at the first that is malformed, `TransportError` while the spool is full: the
-        previous hop keeps them and tries again.
+        Raises a `PeerError` at the first that is malformed, `TransportError` while the spool is full, or
+        where this relay's clock may be wrong: the previous hop keeps them and tries again.
         """
         if self._spool.is_full(sum(len(message.body) for message in messages)):
             self._counters.add("refused_quota")
@@ -166,7 +167,7 @@ class Relay:
             for message in messages:
                 self._counters.add("messages_received")
                 check_message(message)
-                if message.day not in open_days and not self._is_open(message.day):
+                if message.day not in open_days and is_closed(self._calendar, self._env, message.day):
                     self._counters.add("refused_day")
                 else:
                     good.append(message)
@@ -270,7 +271,7 @@ class Relay:
                     self._counters.add("messages_expired")
                     self._store.write_soon(self._accepted.settle(key))
                 else:
-                    self._wait_for_room(key)
+                    self._waiting.append(key)
                 self._waiting.popleft()
                 tries -= not has_left
                 if not tries:
@@ -341,10 +342,7 @@ class Relay:
         return relay.address if relay is not None else None
 
     def _is_open(self, day: int) -> bool:
-        """Tell whether messages of a day are taken: by a wrong clock it may be what leases are held for."""
-        if day in self._open_days():
-            return True
-        return not self._env.is_certain() and self.leasing.book.table(day) is not None
+        return day in self._open_days()
 
     def _open_days(self) -> range:
         return self._calendar.open_days(self._env.now())

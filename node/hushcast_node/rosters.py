@@ -271,7 +271,7 @@ class RosterKeeper:
         for held in ahead:
             log.warning("a roster for a time to come is passed over", epoch=held.roster.epoch)
             self._standings.remove(held)
-            del self._digests[held.roster.epoch]
+            self._digests.pop(held.roster.epoch, None)
 
     def _is_far_behind(self) -> bool:
         if self.newest is None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 
-import structlog
 import trio
 
 from hushcast_node.admission import Admission
 from hushcast_node.connector import Connector
+from hushcast_node.days import is_closed
 from hushcast_node.inbox import Inbox
 from hushcast_node.installing import Installer
-from hushcast_node.mailbox import MAX_CONNECTIONS, Mailbox
+from hushcast_node.mailbox import MAX_CONNECTIONS, Mailbox, until_published
 from hushcast_node.probing import Prober
 from hushcast_node.rosters import RosterKeeper
 from hushcast_node.subscription import (
@@ -40,7 +40,7 @@ from hushcast_runtime.config import InboxSection
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.store import Store
-from hushcast_runtime.transports.base import Transport, TransportError
+from hushcast_runtime.transports.base import Transport
 
 MAX_SUBSCRIPTIONS = 256  # of one daemon: each needs an onion service, and a parcel for every relay a day
 EARLIEST_RENEWAL, LATEST_RENEWAL = 0.5, 0.25  # shares of a day before its end
@@ -48,8 +48,6 @@ WITHDRAW_WITHIN = 30.0  # seconds that unsubscribing waits for relays; what is l
 FIRST_PAUSE, LONGEST_PAUSE = 2.0, 60.0  # seconds before the next attempt where no relay confirmed
 ASK_WITHIN = 30.0  # seconds after a restart that old trees wait for the rosters missed
 RESUME_WITHIN = 10.0  # seconds after a restart in which relays are told what is missing, each at its moment
-
-log = structlog.get_logger("subscriber")
 
 
 class Subscriber:
@@ -164,7 +162,8 @@ class Subscriber:
         ]
         ended: list[Planned] = []
         for subscription in ending:
-            ended += await self._end(subscription)
+            if self._by_interest.get(subscription.interest) is subscription:  # nobody else ended it meanwhile
+                ended += await self._end(subscription)
         with trio.move_on_after(WITHDRAW_WITHIN):
             async with trio.open_nursery() as nursery:
                 for planned in ended:
@@ -224,7 +223,11 @@ class Subscriber:
             for message in messages:
                 check_message(message)
                 subscription.coverage.arrived(message.id, top)  # repeats, too: each copy tells of its way
-                await self._deliver(subscription, message)
+                known = subscription.inbox.knows(message.id)
+                if not known and is_closed(self._calendar, self._env, message.day):
+                    self._counters.add("refused_day")
+                else:
+                    await self._deliver(subscription, message)
             await subscription.inbox.durable()  # of repeats, too: they may not be on disk yet
 
         mailbox = Mailbox(
@@ -245,7 +248,7 @@ class Subscriber:
                     mailbox.accept, mailbox.serve, MAX_CONNECTIONS, self._env, self._counters
                 )
                 nursery.start_soon(listener.serve, admission.admit)
-                await _until_published(listener.published)
+                await until_published(listener)
                 subscription.published.set()
         finally:
             with trio.CancelScope(shield=True), trio.move_on_after(5):
@@ -253,9 +256,6 @@ class Subscriber:
 
     async def _deliver(self, subscription: Subscription, message: Message) -> None:
         if subscription.inbox.knows(message.id):
-            return
-        if not self._takes(subscription, message.day):
-            self._counters.add("refused_day")
             return
         topic = subscription.interest.topic
         key = await self._keys.get(topic, message.day)
@@ -278,12 +278,6 @@ class Subscriber:
         if subscription.inbox.put(message.id, message.day, content):
             self._tracer.tell("delivered", topic=topic.name, message=message.id)
 
-    def _takes(self, subscription: Subscription, day: int) -> bool:
-        """Tell whether messages of a day are taken: by a wrong clock of all days that relays were told of."""
-        if day in self._calendar.open_days(self._env.now()):
-            return True
-        return not self._env.is_certain() and bool(subscription.on(day))  # what is refused comes no more
-
     def _take_probe(self, subscription: Subscription, message: Message, content: Content) -> None:
         if not subscription.inbox.pass_over(message.id, message.day):
             return
@@ -298,8 +292,6 @@ class Subscriber:
         await subscription.published.wait()
         if resumed:
             await self._resume(subscription)
-        while self._rosters.newest is None:
-            await self._rosters.changed()
         mending = self._next_mending()
         longest = min(LONGEST_PAUSE, self._calendar.lead)
         backoff = Backoff(min(FIRST_PAUSE, longest), longest, self._env.randomness)
@@ -326,6 +318,8 @@ class Subscriber:
             subscription.ready.set()
         with trio.move_on_after(ASK_WITHIN):
             await self._rosters.fresh()
+        while self._rosters.newest is None:
+            await self._rosters.changed()
         await trio.sleep(self._env.uniform(0.0, RESUME_WITHIN))
 
     def _is_told(self, subscription: Subscription) -> bool:
@@ -395,12 +389,3 @@ class Subscriber:
         for key in list(subscription.planned) if self._env.is_certain() else ():
             if self._calendar.lapse(key[0]) <= self._env.now():
                 self._records.forget_installation(subscription.planned.pop(key))
-
-
-async def _until_published(published: Callable[[], Awaitable[None]]) -> None:
-    while True:
-        try:
-            return await published()
-        except TransportError as error:
-            log.warning("a mailbox is not published yet", reason=str(error))
-            await trio.sleep(FIRST_PAUSE)

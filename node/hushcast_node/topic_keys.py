@@ -11,7 +11,7 @@ from hushcast_protocol.tokens import topic_key
 from hushcast_protocol.topics import Topic
 from hushcast_runtime.environment import Environment
 
-MAX_KEYS = 256  # topics times days in use at once; a key more costs tens of milliseconds again
+MAX_KEYS = 1024  # three days of each subscription, and of what is published; one more costs tens of ms again
 
 Derive = Callable[[Topic, bytes, int], TopicKey]
 

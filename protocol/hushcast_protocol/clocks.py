@@ -13,7 +13,9 @@ import math
 from hushcast_protocol.epochs import Calendar
 
 STEADY = 0.25  # epochs by which an offset may change at once; clocks may be `Calendar.grace` apart
-SETTLED = 2.0  # epochs after which a jump is taken that no witness spoke of: rosters come once in an epoch
+FOLLOWED_AFTER = (
+    2.0  # epochs after which a jump is taken that no witness spoke of: rosters come once in an epoch
+)
 CERTAIN = 24.0  # epochs after which such a time may delete: a wrong clock cuts Tor off, and so the witnesses
 AHEAD = 0.5  # epochs by which a roster may be ahead of the clock that looks at it
 
@@ -38,7 +40,7 @@ class TrustedClock:
     def __init__(self, calendar: Calendar, wall: float, elapsed: float) -> None:
         """Begin with the time shown, which nobody has vouched for yet."""
         self._steady = STEADY * calendar.epoch_seconds
-        self._settled = SETTLED * calendar.epoch_seconds
+        self._followed_after = FOLLOWED_AFTER * calendar.epoch_seconds
         self._certain = CERTAIN * calendar.epoch_seconds
         self._offset = self._shown = wall - elapsed  # of the time acted on, and of the time shown
         self._shown_since = self._steady_since = elapsed
@@ -55,7 +57,7 @@ class TrustedClock:
             self._steady_since = elapsed
         if abs(shown - self._shown) > self._steady:
             self._shown, self._shown_since = shown, elapsed
-        elif elapsed - self._shown_since >= self._settled:
+        elif elapsed - self._shown_since >= self._followed_after:
             if self._is_jump(shown):
                 self._vouched, self._steady_since = False, elapsed
             self._take(shown, elapsed)
@@ -64,7 +66,7 @@ class TrustedClock:
     def quiet(self) -> tuple[float, float, float]:
         """Return between which offsets, and until when by `elapsed`, `look` returns the time as shown."""
         low, high = sorted((self._offset, self._shown))
-        return high - self._steady, low + self._steady, self._shown_since + self._settled
+        return high - self._steady, low + self._steady, self._shown_since + self._followed_after
 
     def jump(self, wall: float, elapsed: float) -> float:
         """Return the seconds by which the clock is ahead of the time acted on (below 0: behind); 0: none."""
@@ -78,7 +80,7 @@ class TrustedClock:
         if it knows the time less well than that.
         """
         now = self.look(wall, elapsed)
-        knows_well = span[1] - span[0] <= self._settled
+        knows_well = span[1] - span[0] <= self._followed_after
         shown, acted = span[0] <= wall <= span[1], span[0] <= now <= span[1]
         self.disputed = not shown and not acted
         if self.disputed:

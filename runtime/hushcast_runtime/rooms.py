@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import trio
 
+from hushcast_runtime.environment import system_environment
 from hushcast_runtime.transports.base import TransportError
 
 Below = Callable[[int], int]
 """Draws a whole number from 0 to below its argument."""
+
+
+_SYSTEM = system_environment().below
 
 
 def _ignore() -> None:
@@ -41,9 +44,7 @@ class Room:
     as much, and whoever tries again comes through.
     """
 
-    def __init__(
-        self, size: int, below: Below = secrets.randbelow, note: Callable[[], None] = _ignore
-    ) -> None:
+    def __init__(self, size: int, below: Below = _SYSTEM, note: Callable[[], None] = _ignore) -> None:
         """`note` hears of each that gives way."""
         self._size = size
         self._below = below

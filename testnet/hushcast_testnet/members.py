@@ -159,9 +159,9 @@ class House:
 
     async def open_directory(self, relays: int, nursery: trio.Nursery) -> None:
         """Start the directory; it waits for so many relays."""
-        registry = Registry(self.network, self.directory_seed, MemoryStore(), relays)
+        self.registry = Registry(self.network, self.directory_seed, MemoryStore(), relays)
         transport = self.wires.transport()
-        server = DirectoryServer(self.env, transport, self.network.id, self.directory_seed, registry)
+        server = DirectoryServer(self.env, transport, self.network.id, self.directory_seed, self.registry)
         listener = await transport.listen(self.directory_seed)
         self.directory_address = listener.address
         nursery.start_soon(server.run, listener)

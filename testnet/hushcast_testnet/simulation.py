@@ -19,6 +19,7 @@ import trio.testing
 from hushcast_node.daemon import OverlayFeed
 from hushcast_node.inbox import Gap
 from hushcast_node.outbox import Publication
+from hushcast_node.probing import PROBES_AN_EPOCH
 from hushcast_node.subscription import Subscription
 from hushcast_protocol.bodies import Content
 from hushcast_protocol.epochs import EPOCHS_A_DAY
@@ -28,13 +29,15 @@ from hushcast_protocol.roster import Network
 from hushcast_protocol.topics import Interest, Topic, parse_topic
 from hushcast_testnet.faults import NO_FAULTS, Faults, keep_churning, kill_at_once, make_droppers
 from hushcast_testnet.members import LONGEST_WAY, House, Member
+from hushcast_testnet.probe_readers import ProbeReaders, draw_interest, draw_values
+from hushcast_testnet.roster_delays import RosterDelays
 
 EPOCH_SECONDS = 3600
 BEGIN = 10_000 * EPOCHS_A_DAY * EPOCH_SECONDS + 2.5 * EPOCH_SECONDS
 """Unix time at which a simulation begins: early on a day, in the middle of an epoch."""
 BETWEEN_PUBLICATIONS = 0.25  # virtual seconds
 SETTLE_WITHIN = 900.0  # virtual seconds after the last publication in which all must have arrived
-PROBES_A_RELAY = 2  # probes an epoch of each subscription by way of each relay, where some lose messages
+PROBES_A_RELAY = 1  # an epoch of each subscription for each relay, two drops each, where some lose messages
 REPAIRED_AFTER = 2  # epochs after a fault, from which publications count as repaired
 
 
@@ -58,6 +61,10 @@ class Scenario:
 
     With faults and without minutes half of them follow the fault, and half come when it is repaired.
     """
+    delay_rosters: float = 0.0
+    """Epochs by which the directory delays rosters for some; for the minutes given, and without faults."""
+    read_probes: float = 0.0
+    """Share of the relays that read probes; with one subscriber a topic, as above."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +92,10 @@ class Result:
     The `share` of origins that reach them, the share `delivered` of probes, how many of the `bad` relays each
     has `found`, and how many `honest` ones each suspects.
     """
+    companions: dict[str, Any]
+    """What a directory that delays rosters finds (`RosterDelays.found`)."""
+    conditions: dict[str, Any]
+    """What relays that read probes find (`ProbeReaders.found`)."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields for JSON."""
@@ -152,9 +163,13 @@ class _Simulation:
         self._arrived = trio.Event()
         self._fault_at = 0.0
         self._gaps = 0
+        self._delays: RosterDelays | None = None
+        self._readers: ProbeReaders | None = None
 
     def _probes(self) -> float:
         """Return the probes of a subscription in an epoch: enough to find droppers within two, or none."""
+        if self._scenario.read_probes:
+            return PROBES_AN_EPOCH
         return PROBES_A_RELAY * self._scenario.nodes if self._scenario.faults.droppers else 0.0
 
     async def run(self) -> Result:
@@ -163,11 +178,16 @@ class _Simulation:
         async with trio.open_nursery() as nursery:
             self._progress(f"starting {scenario.nodes} relays")
             await self._start(nursery)
-            topics = [parse_topic(f"topic {number}") for number in range(scenario.topics)]
-            self._progress(f"subscribing {scenario.subscribers} times to {len(topics)} topics")
-            subscriptions = await self._subscribe(topics, nursery)
+            names = [f"topic {number}" for number in range(scenario.topics)]
+            if scenario.read_probes:
+                interests = [draw_interest(name, self._env) for name in names]
+            else:
+                interests = [Interest(parse_topic(name)) for name in names]
+            self._progress(f"subscribing {scenario.subscribers} times to {len(interests)} topics")
+            subscriptions = await self._subscribe(interests, nursery)
+            self._set_out(interests)
             self._progress(f"publishing {scenario.publications} messages")
-            await self._publish(topics, nursery)
+            await self._publish(interests, nursery)
             await self._settle()
             result = self._count(subscriptions)
             nursery.cancel_scope.cancel()
@@ -186,23 +206,35 @@ class _Simulation:
             while not member.daemon.ready:  # noqa: ASYNC110 - a mock clock makes waiting free
                 await trio.sleep(1)  # virtual seconds
 
-    async def _subscribe(self, topics: list[Topic], nursery: trio.Nursery) -> dict[Topic, list[Subscription]]:
-        """Subscribe on every topic; under listed roots by random relays, else by clients."""
-        subscriptions: dict[Topic, list[Subscription]] = {topic: [] for topic in topics}
+    def _set_out(self, interests: list[Interest]) -> None:
+        """Have those who only want to learn begin."""
+        scenario, house = self._scenario, self._house
+        if scenario.delay_rosters:
+            spy, delay = self._relays[-1], scenario.delay_rosters
+            self._delays = RosterDelays(house.registry, self._env, spy, self._clients, delay)
+        if scenario.read_probes:
+            self._readers = ProbeReaders(house, interests)
+            count = max(1, round(scenario.read_probes * len(self._relays)))
+            self._readers.bribe(self._env.sample(self._relays, count))
 
-        async def subscribe(member: Member, topic: Topic, number: int) -> None:
-            interest = Interest(topic)
+    async def _subscribe(
+        self, interests: list[Interest], nursery: trio.Nursery
+    ) -> dict[Topic, list[Subscription]]:
+        """Subscribe on every topic; under listed roots by random relays, else by clients."""
+        subscriptions: dict[Topic, list[Subscription]] = {interest.topic: [] for interest in interests}
+
+        async def subscribe(member: Member, interest: Interest, number: int) -> None:
             feed = await member.daemon.subscribe(interest)
             assert member.daemon.subscriber is not None
             held = next(h for h in member.daemon.subscriber.subscriptions if h.interest == interest)
-            subscriptions[topic].append(held)
+            subscriptions[interest.topic].append(held)
             nursery.start_soon(self._listen, feed, number)
 
         async with trio.open_nursery() as subscribing:
-            for topic in topics:
+            for interest in interests:
                 members = self._clients or self._env.sample(self._relays, self._scenario.subscribers)
                 for number, member in enumerate(members):
-                    subscribing.start_soon(subscribe, member, topic, number)
+                    subscribing.start_soon(subscribe, member, interest, number)
         return subscriptions
 
     async def _listen(self, feed: OverlayFeed, subscriber: int) -> None:
@@ -216,7 +248,7 @@ class _Simulation:
             self._arrived.set()
             self._arrived = trio.Event()
 
-    async def _publish(self, topics: list[Topic], nursery: trio.Nursery) -> None:
+    async def _publish(self, interests: list[Interest], nursery: trio.Nursery) -> None:
         """Publish on schedule; faults begin after the first tenth."""
         scenario, faults = self._scenario, self._scenario.faults
         began = trio.current_time()
@@ -228,10 +260,14 @@ class _Simulation:
                     kill_at_once(faults, self._relays, self._env)
                     make_droppers(faults, self._relays, self._env)
                     nursery.start_soon(keep_churning, faults, self._relays, self._env, nursery)
-                sent = _Sent(topics[number % len(topics)], trio.current_time())
+                interest = interests[number % len(interests)]
+                sent = _Sent(interest.topic, trio.current_time())
                 self._sent.append(sent)
                 up = [member for member in self._relays + self._clients if member.is_up]
-                publishing.start_soon(self._publish_one, up[self._env.below(len(up))], sent)
+                content = Content(b"simulated", draw_values(interest, self._env))
+                publishing.start_soon(self._publish_one, up[self._env.below(len(up))], sent, content)
+            if scenario.delay_rosters or scenario.read_probes:  # they look on for as long as was said
+                await trio.sleep_until(began + self._due(scenario.publications))
 
     def _due(self, number: int) -> float:
         """Return when a publication is due, in virtual seconds after the first."""
@@ -243,9 +279,9 @@ class _Simulation:
             due += REPAIRED_AFTER * EPOCH_SECONDS
         return due
 
-    async def _publish_one(self, member: Member, sent: _Sent) -> None:
+    async def _publish_one(self, member: Member, sent: _Sent, content: Content) -> None:
         with suppress(Refusal):
-            sent.publication = await member.daemon.enqueue(sent.topic, Content(b"simulated"))
+            sent.publication = await member.daemon.enqueue(sent.topic, content)
 
     async def _settle(self) -> None:
         pairs = (
@@ -279,6 +315,8 @@ class _Simulation:
                 "delivered": sum(shown[publication.message.id] for publication in repaired),
             },
             told=self._told([held for some in subscriptions.values() for held in some]),
+            companions=self._delays.found() if self._delays is not None else {},
+            conditions=self._readers.found() if self._readers is not None else {},
         )
 
     def _told(self, subscriptions: list[Subscription]) -> dict[str, Any]:

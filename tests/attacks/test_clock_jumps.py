@@ -115,22 +115,6 @@ async def start_wrong(node: Node, ahead: float) -> None:
     await node.start()
 
 
-@pytest.mark.parametrize("who", ["the mailbox", "its relay"])
-async def test_who_starts_with_a_wrong_clock_loses_nothing_that_comes(who: str) -> None:
-    """Whoever sends it forgets it once it was taken."""
-    async with small_network(relays=4, clients=1, epoch=600, origins=1, depth=2) as net:
-        client = net.clients[0]
-        await client.listen()
-        tree = next(iter(client.subscription().planned.values())).installation.tree
-        top = next(relay for relay in tree.children[None] if tree.children.get(relay))
-        origin = net.relay(tree.children[top][0])
-        wrong = client if who == "the mailbox" else net.relay(top)
-        await start_wrong(wrong, 2.0 * net.calendar.day_seconds)
-        await net.drop_at(origin, ONE, Content(b"x"))
-        await until(lambda: client.count("messages_delivered") == 1)
-        assert net.count("refused_day") == 0
-
-
 @pytest.mark.parametrize("ahead", [2.0, -2.0])
 async def test_a_relay_that_starts_with_a_wrong_clock_keeps_what_it_accepted(ahead: float) -> None:
     async with small_network(relays=3, clients=1, epoch=600, origins=1) as net:

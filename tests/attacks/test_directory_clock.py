@@ -7,7 +7,7 @@ import trio
 from small_network import EPOCH_SECONDS, ONE, TWO, SmallNetwork, small_network, until
 
 from hushcast_protocol.bodies import Content
-from hushcast_protocol.clocks import SETTLED
+from hushcast_protocol.clocks import FOLLOWED_AFTER
 
 LATER = [30, 87_600]  # epochs; those of an hour: a day and more, ten years and more
 
@@ -83,7 +83,7 @@ async def test_a_clock_that_jumps_signs_nothing_wrong(ahead: int) -> None:
         assert registry is not None
         net.directory.set_clock(float(ahead * EPOCH_SECONDS))
         for _ in range(8):  # longer than a jump takes that nobody speaks against
-            await trio.sleep(SETTLED * EPOCH_SECONDS / 8 - 1)
+            await trio.sleep(FOLLOWED_AFTER * EPOCH_SECONDS / 8 - 1)
             newest = registry.newest
             assert newest is not None
             assert newest.epoch <= net.calendar.epoch(net.now) + 1
@@ -100,7 +100,7 @@ async def test_a_clock_that_stays_wrong_and_is_set_right_costs_some_rosters(ahea
         registry = net.directory.registry
         assert registry is not None
         net.directory.set_clock(float(ahead * EPOCH_SECONDS))
-        await trio.sleep((SETTLED + 4) * EPOCH_SECONDS)
+        await trio.sleep((FOLLOWED_AFTER + 4) * EPOCH_SECONDS)
         assert registry.newest is not None
         assert registry.newest.epoch > net.calendar.epoch(net.now) + ahead / 2
         net.directory.set_clock(0.0)
@@ -129,7 +129,7 @@ async def test_a_directory_that_starts_with_a_wrong_clock_forks_nothing(wrong: i
         await net.directory.start()
         await trio.sleep(net.calendar.lead / 2)
         net.directory.set_clock(0.0)
-        await trio.sleep((SETTLED + 2) * EPOCH_SECONDS)
+        await trio.sleep((FOLLOWED_AFTER + 2) * EPOCH_SECONDS)
         registry = net.directory.registry
         assert registry is not None
         await until(lambda: registry.newest.epoch >= net.calendar.epoch(net.now), 2 * EPOCH_SECONDS)

@@ -7,6 +7,7 @@ from typing import Any
 import trio
 import trio.testing
 
+from hushcast_node.subscriber import MAX_SUBSCRIPTIONS
 from hushcast_node.topic_keys import TopicKeys
 from hushcast_protocol.secrets import TopicKey
 from hushcast_protocol.topics import Topic, parse_topic
@@ -71,3 +72,15 @@ async def test_who_waits_for_one_that_is_cancelled_is_served() -> None:
         first.cancel()
     assert counted.begun == [NEWS, NEWS]
     assert (await keys.get(NEWS, 1)).reveal().startswith(b"news")
+
+
+async def test_a_writer_on_all_topics_of_a_daemon_in_turn_has_no_key_derived_twice() -> None:
+    """Messages of two days arrive around midnight, and the next day is installed by then."""
+    counted = Counted()
+    keys = counted.keys()
+    topics = [parse_topic(f"topic {number}") for number in range(MAX_SUBSCRIPTIONS)]
+    for _ in range(2):
+        for day in range(3):
+            for topic in topics:
+                await keys.get(topic, day)
+    assert len(counted.begun) == 3 * MAX_SUBSCRIPTIONS

@@ -9,8 +9,9 @@ import trio
 from running import WITHIN, Running, hushcast
 
 COUNTS = ["pairs", "delivered", "duplicates", "transmissions", "ideal"]
-FAULTS = ["receipts", "lost_with_receipt", "gaps_reported", "repaired"]
-FIELDS = ["nodes", *COUNTS, "virtual_seconds", "seconds", *FAULTS]
+FAULTS = ["receipts", "lost_with_receipt", "gaps_reported", "repaired", "told"]
+FOUND = ["companions", "conditions"]
+FIELDS = ["nodes", *COUNTS, "virtual_seconds", "seconds", *FAULTS, *FOUND]
 SIMULATE = ("testnet", "simulate", "--nodes", "8", "--subscribers", "2", "--publications", "3")
 
 
@@ -51,6 +52,18 @@ async def test_simulate_for_people() -> None:
         (["--nodes", "2", "--origins", "3"], "--origins"),
         (["--profile", "other"], "--profile"),
         (["--seed", "x"], "--seed"),
+        (["--select"], "--droppers"),
+        (["--delay-rosters", "1.1"], "--delay-rosters"),
+        (["--delay-rosters", "0.6", "--topics", "2"], "--minutes"),
+        (["--delay-rosters", "0.6", "--minutes", "60"], "--topics"),
+        (["--delay-rosters", "0.6", "--minutes", "60", "--topics", "2", "--nodes", "1"], "--nodes"),
+        (["--delay-rosters", "0.6", "--minutes", "60", "--topics", "2", "--profile", "paper"], "paper"),
+        (["--delay-rosters", "0.6", "--minutes", "60", "--topics", "2", "--churn", "0.1"], "--churn"),
+        (["--delay-rosters", "0.6", "--read-probes", "0.1", "--minutes", "60", "--topics", "2"], "two"),
+        (["--read-probes", "0.1", "--topics", "2"], "--minutes"),
+        (["--read-probes", "0.1", "--topics", "2", "--minutes", "60"], "--subscribers"),
+        (["--read-probes", "0.1", "--subscribers", "1", "--minutes", "60"], "--topics"),
+        (["--read-probes", "0.1", "--topics", "2", "--minutes", "60", "--droppers", "0.1"], "--droppers"),
     ],
 )
 async def test_simulate_refuses_nonsense(arguments: list[str], told: str) -> None:

@@ -7,7 +7,8 @@ from small_network import EPOCH_SECONDS, ONE, TWO, Node, SmallNetwork, small_net
 
 from hushcast_node.subscriber import WITHDRAW_WITHIN
 from hushcast_protocol.bodies import Content
-from hushcast_protocol.topics import Interest
+from hushcast_protocol.secrets import TopicSecret
+from hushcast_protocol.topics import Interest, make_topic
 
 
 def tombstones(net: SmallNetwork) -> dict[str, int]:
@@ -152,3 +153,16 @@ async def test_tombstones_lapse() -> None:
         assert set(tombstones(net).values()) == {0}
         for relay in net.relays:
             assert await kept(relay, "lease", "tombstone") == []
+
+
+async def test_two_that_end_the_same_subscriptions_at_once_both_succeed() -> None:
+    boxes = make_topic("places", ["a:0..99"], TopicSecret(bytes(32)))
+    async with small_network(relays=3) as net:
+        daemon = net.clients[0].daemon
+        for where in ("a in [0, 9]", "a in [10, 19]", "a in [20, 29]"):
+            await net.clients[0].listen(boxes, where)
+        async with trio.open_nursery() as nursery:
+            for _ in range(2):
+                nursery.start_soon(daemon.unsubscribe, boxes)
+        assert daemon.subscriptions() == []
+        assert set(net.leases().values()) == {0}

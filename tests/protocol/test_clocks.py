@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushcast_protocol.clocks import AHEAD, CERTAIN, SETTLED, STEADY, TrustedClock, published, roster_span
+from hushcast_protocol.clocks import (
+    AHEAD,
+    CERTAIN,
+    FOLLOWED_AFTER,
+    STEADY,
+    TrustedClock,
+    published,
+    roster_span,
+)
 from hushcast_protocol.epochs import Calendar
 
 EPOCH = 3600
@@ -57,7 +65,7 @@ class Machine:
         return self.clock.is_certain(self.elapsed)
 
 
-@given(jumps, st.floats(0.0, SETTLED * EPOCH - 1))
+@given(jumps, st.floats(0.0, FOLLOWED_AFTER * EPOCH - 1))
 def test_a_jump_that_does_not_last_moves_nothing(jump: float, lasts: float) -> None:
     machine = Machine()
     machine.roster()
@@ -91,7 +99,7 @@ def test_a_jump_that_stays_and_that_nobody_speaks_against_is_taken_and_deletes_n
     machine = Machine()
     machine.roster()
     machine.wrong = jump
-    machine.run(SETTLED * EPOCH + 120)
+    machine.run(FOLLOWED_AFTER * EPOCH + 120)
     assert machine.error == pytest.approx(jump, abs=1e-3)
     assert not machine.is_certain
     machine.run((CERTAIN - 1) * EPOCH, 600)
@@ -154,7 +162,7 @@ def test_many_small_steps_move_it_no_faster_than_one_a_while(steps: list[float])
     for number, step in enumerate(steps, 1):
         machine.wrong += step
         machine.run(60)
-        settlings = 1 + number * 60 / (SETTLED * EPOCH)
+        settlings = 1 + number * 60 / (FOLLOWED_AFTER * EPOCH)
         assert abs(machine.error) <= (1 + settlings) * STEADY * EPOCH
 
 
@@ -164,7 +172,7 @@ def test_small_corrections_are_followed() -> None:
     for _ in range(20):
         machine.wrong += STEADY * EPOCH * 0.9
         assert machine.error == pytest.approx(machine.wrong, abs=1e-3)
-        machine.run(SETTLED * EPOCH + 120)
+        machine.run(FOLLOWED_AFTER * EPOCH + 120)
     assert machine.is_certain
 
 
@@ -190,5 +198,5 @@ def test_a_beginning_with_which_nothing_can_be_compared_is_certain() -> None:
 def test_a_roster_spans_its_time_as_the_newest(epoch: int, part: float) -> None:
     low, high = roster_span(CALENDAR, epoch)
     assert low <= published(CALENDAR, epoch) + part * EPOCH <= high
-    assert high - low == (1 + 2 * STEADY) * EPOCH <= SETTLED * EPOCH
+    assert high - low == (1 + 2 * STEADY) * EPOCH <= FOLLOWED_AFTER * EPOCH
     assert CALENDAR.grace == AHEAD * EPOCH

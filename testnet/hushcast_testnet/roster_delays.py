@@ -1,0 +1,147 @@
+"""A directory that delays rosters, and a relay in league with it, to learn which trees are one daemon's.
+
+The directory lists the relay in one roster of four, so that all trees have to seat it again. It gives that
+roster at once to who asks early, and later to the others: a bit of each daemon, drawn anew each time. The
+relay notes when each tree seats it. Those of subscriptions that act alike are taken for one daemon's.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from statistics import fmean
+from typing import Any
+
+from hushcast_directory.registry import Registry
+from hushcast_protocol.leases import lease_id, lease_word
+from hushcast_protocol.roster import Roster
+from hushcast_protocol.standing import UNSEAT_AFTER
+from hushcast_runtime.environment import Environment
+from hushcast_testnet.members import Member
+
+PERIOD = UNSEAT_AFTER + 1  # epochs: listed in one, then gone for long enough to lose its seats
+EARLY = 0.25  # share of the time before an epoch in which who asks is not made to wait: half of the daemons
+NEVER = 2.0  # epochs after a roster: where the moment of a subscription that did not act is put
+
+Owner = tuple[int, str]
+"""A subscription: the number of its daemon, and its topic."""
+Seated = Mapping[Owner, Mapping[int, float]]
+"""When each subscription seated the relay, by round, in epochs after the roster's publication."""
+
+
+class RosterDelays:
+    """The directory and the relay, and what they find."""
+
+    def __init__(
+        self, registry: Registry, env: Environment, relay: Member, clients: list[Member], delay: float
+    ) -> None:
+        """Begin; `delay` is in epochs, from a roster's publication on."""
+        self._registry = registry
+        self._env = env
+        self._relay = relay
+        self._clients = clients
+        self._delay = delay
+        self._seated: dict[Owner, dict[int, float]] = defaultdict(dict)
+        calendar = registry.calendar
+        # A whole period first, in which trees lose the relay.
+        self._first = (calendar.epoch(env.now()) // PERIOD + 2) * PERIOD
+        self._bribe()
+        self._listen_in()
+
+    def found(self) -> dict[str, Any]:
+        """Return how often the companion of a subscription is named, how often by chance, and of how many."""
+        owners = _owners(self._clients)
+        rounds = range(int(self._since(self._first) // PERIOD))  # those that are over
+        return {
+            "trials": len(owners),
+            "rounds": len(rounds),
+            "by_chance": round(1 / len(self._clients), 4),
+            "named": round(companions_named(self._seated, owners, rounds), 4),
+        }
+
+    def _since(self, epoch: int) -> float:
+        """Return the epochs since a roster was published."""
+        calendar = self._registry.calendar
+        return (self._env.now() - calendar.epoch_start(epoch) + calendar.lead) / calendar.epoch_seconds
+
+    def _bribe(self) -> None:
+        registry, relay = self._registry, self._relay.key
+        honest_list, honest_after = registry._listed, registry.after
+
+        def listed(epoch: int, last: Roster | None) -> dict[bytes, Any]:
+            everybody = honest_list(epoch, last)
+            if epoch % PERIOD == 0:
+                return everybody
+            return {key: value for key, value in everybody.items() if key != relay}
+
+        def after(epoch: int | None) -> tuple[Roster | None, bool]:
+            roster, more = honest_after(epoch)
+            if roster is None or roster.epoch < self._first or roster.epoch % PERIOD:
+                return roster, more
+            lead = registry.calendar.lead / registry.calendar.epoch_seconds
+            since = self._since(roster.epoch)
+            return (roster, more) if since < EARLY * lead or since > self._delay else (None, False)
+
+        registry._listed = listed  # type: ignore[method-assign]
+        registry.after = after  # type: ignore[method-assign]
+
+    def _listen_in(self) -> None:
+        relay = self._relay.daemon.relay
+        assert relay is not None
+        book = relay.leasing.book
+        honest = book.install
+
+        def install(*args: Any, **options: Any) -> Any:
+            lease = honest(*args, **options)
+            self._note(lease.id, lease.day)
+            return lease
+
+        book.install = install  # type: ignore[method-assign]
+
+    def _note(self, lease: bytes, day: int) -> None:
+        number, since = divmod(self._since(self._first), PERIOD)
+        if number < 0 or since > NEVER or day != self._registry.calendar.day(self._env.now()):
+            return
+        # A lease's id tells subscriptions apart for a day. From day to day topics do, and next hops in part:
+        # the truth, which is more than they have.
+        owner = _owners_of_leases(self._clients, self._relay).get(lease)
+        if owner is not None:
+            self._seated[owner].setdefault(int(number), since)
+
+
+def companions_named(seated: Seated, owners: Collection[Owner], rounds: Collection[int]) -> float:
+    """Return the share of subscriptions that acted most like one of the same daemon, among other topics'.
+
+    Where several are equally like it, each counts for its part.
+    """
+
+    def apart(one: Owner, other: Owner) -> float:
+        mine, its = seated.get(one, {}), seated.get(other, {})
+        return fmean(abs(mine.get(at, NEVER) - its.get(at, NEVER)) for at in rounds) if rounds else 0.0
+
+    hits = []
+    for one in owners:
+        others = {other: apart(one, other) for other in owners if other[1] != one[1]}
+        nearest = [other for other, gap in others.items() if gap == min(others.values())]
+        hits.append(fmean(other[0] == one[0] for other in nearest))
+    return fmean(hits)
+
+
+def _owners(clients: list[Member]) -> list[Owner]:
+    return [
+        (number, held.interest.topic.name)
+        for number, client in enumerate(clients)
+        if client.daemon.subscriber is not None
+        for held in client.daemon.subscriber.subscriptions
+    ]
+
+
+def _owners_of_leases(clients: list[Member], relay: Member) -> dict[bytes, Owner]:
+    assert relay.key is not None
+    return {
+        lease_id(lease_word(planned.installation.secret, relay.key)): (number, held.interest.topic.name)
+        for number, client in enumerate(clients)
+        if client.daemon.subscriber is not None
+        for held in client.daemon.subscriber.subscriptions
+        for planned in held.planned.values()
+    }
