@@ -28,7 +28,7 @@ PRUNE_AFTER = 8  # messages in a row that a next hop did not know; a tree being 
 MAX_STRANGERS = 4096  # (day, next hop, trunk) with such messages that are remembered; 0.5 MB
 MAX_DETOURS = 12  # relays that may in turn not know a message's tree: 1 in 10,000 if half of them do not
 MAX_WALK = 8  # relays that a message has passed at most that still goes around a full share
-MAX_TRIED = 4096  # detours whose failures are remembered; 0.5 MB
+MAX_TRIED = 4096  # messages and ways that did not lead on that are remembered; 0.5 MB
 
 log = structlog.get_logger("detours")
 
@@ -73,8 +73,12 @@ class Detours:
             if (message := self._detour(hop, item.message)) is not None:
                 if others:
                     detours.append(Move(item, others[self._env.below(len(others))], message))
+                    if hop in away:
+                        # It may enter its tree below here, and comes by again: then it is no copy. But who
+                        # knows nothing of it, as a victim that leases were pointed at, gets it once.
+                        self._router.unsent(item.message, (hop,))
                 continue
-            ways = self._router.moved(item.message, hop, self._env.now())
+            ways = self._router.moved(item.message, hop, self._env.elapsed())
             mended += [Move(item, way, item.message) for way in ways]
             if not ways:
                 ended.append(item)
@@ -111,15 +115,21 @@ class Detours:
         """Take messages around a next hop that has no element for them; prune what it never knows."""
         on: list[Spooled] = []
         ended: list[Spooled] = []
+        strange: list[Message] = []
         for item in items:
-            if self._spool.holds(item):
-                (on if self._may_go_on(item.message) else ended).append(item)
+            if not self._spool.holds(item):
+                continue
+            message = item.message
+            is_detour = len(message.tokens) > 1
+            times = self._times(message.id, message.tokens[1] if is_detour else hop)
+            (ended if is_detour and times >= MAX_DETOURS else on).append(item)
+            if not is_detour and times == 1:  # it may come by again, and be as strange as before
+                strange.append(message)
         self._counters.add("messages_lost_detour", len(ended))
         self._spool.done(ended)
         placed = await self.around(hop, on, away)
-        for item in on:
-            if len(item.message.tokens) == 1:
-                await self._note_stranger((item.message.day, hop, item.message.tokens[0]))
+        for message in strange:
+            await self._note_stranger((message.day, hop, message.tokens[0]))
         return placed
 
     def routed(self, hop: Hop, items: Iterable[Spooled]) -> None:
@@ -146,15 +156,14 @@ class Detours:
         hops = (relay_hop(relay) for relay in relays if relay != self._relay)
         return [hop for hop in hops if hop != lost and hop not in away]
 
-    def _may_go_on(self, message: Message) -> bool:
-        if len(message.tokens) == 1:
-            return True
-        key = (message.id, message.tokens[1])
-        tried = self._tried.pop(key, 0) + 1
-        self._tried[key] = tried
+    def _times(self, message_id: bytes, way: bytes) -> int:
+        """Count how often a message did not get on by one way."""
+        key = (message_id, way)
+        times = self._tried.pop(key, 0) + 1
+        self._tried[key] = times
         if len(self._tried) > MAX_TRIED:
             self._tried.popitem(last=False)
-        return tried < MAX_DETOURS
+        return times
 
     async def _note_stranger(self, followed: _Followed) -> None:
         count = self._strangers.pop(followed, 0) + 1

@@ -27,7 +27,7 @@ class Flows:
 
     def debt(self, previous: bytes, hops: Iterable[Hop]) -> float:
         """Count messages from a previous hop, by their next hops; return the seconds that it has to wait."""
-        now = self._env.now()
+        now = self._env.elapsed()
         longest = 0.0
         for hop, count in Counter(hops).items():
             bucket = self._buckets.get((previous, hop))

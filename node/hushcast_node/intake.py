@@ -29,7 +29,7 @@ class Intake:
         self, relay: RelayId, rosters: RosterKeeper, env: Environment, fullness: Callable[[], float]
     ) -> None:
         """`fullness` tells which share (0 to 1) of the room that lasts is taken."""
-        now = env.now()
+        now = env.elapsed()
         self._relay = relay
         self._rosters = rosters
         self._env = env
@@ -42,9 +42,9 @@ class Intake:
 
     def refusal(self, frame: Drop | ParcelFrame) -> Declined | None:
         """Tell why a frame is not taken, `None` if it is; one without its stamp takes no room of others."""
-        now = self._env.now()
+        now = self._env.elapsed()
         difficulty = self._rosters.least_difficulty(self._relay)
-        epoch = self._rosters.calendar.epoch(now)
+        epoch = self._rosters.calendar.epoch(self._env.now())
         if difficulty and not self._stamps.spend(frame.stamp, handed_in(frame), epoch, difficulty):
             return "stamp"
         bucket = self._drops if isinstance(frame, Drop) else self._parcels
@@ -58,6 +58,6 @@ class Intake:
         if self._advertised is None:
             listed = self._rosters.relay(self._relay)
             self._advertised = listed.difficulty if listed is not None else 0
-        by_load = next_difficulty(self._load.peak(self._env.now()), self._advertised)
+        by_load = next_difficulty(self._load.peak(self._env.elapsed()), self._advertised)
         self._advertised = max(by_load, difficulty_of(self._fullness()))
         return self._advertised

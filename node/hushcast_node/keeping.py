@@ -29,7 +29,7 @@ class KeptLinks:
     async def run(self) -> None:
         """Open links soon after leases were installed, and show signs of life on them, until cancelled."""
         while True:
-            now = self._env.now()
+            now = self._env.elapsed()
             self._left = {hop: at for hop, at in self._left.items() if now - at < LEFT_FOR}
             for hop in self._to_be_opened(self._leasing.book.next_hops()):
                 self._nursery.start_soon(self._open, hop)
@@ -49,4 +49,4 @@ class KeptLinks:
 
     async def _open(self, hop: Hop) -> None:
         if not await self._peers.connect(hop, CONNECT_WITHIN):
-            self._left[hop] = self._env.now()
+            self._left[hop] = self._env.elapsed()

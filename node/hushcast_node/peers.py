@@ -98,7 +98,7 @@ class Peers:
         """Send what the spool holds for `hop` since before a restart."""
         peer = self._peer(hop)
         peer.behind = True
-        peer.waiting_since = self._env.now()
+        peer.waiting_since = self._env.elapsed()
         self._advance(peer)
 
     def enqueue(self, placed: Iterable[tuple[Hop, Spooled]]) -> None:
@@ -108,7 +108,7 @@ class Peers:
             if (peer := touched.get(hop)) is None:
                 peer = touched[hop] = self._peer(hop)
                 if peer.waiting_since is None:
-                    peer.waiting_since = self._env.now()
+                    peer.waiting_since = self._env.elapsed()
                     peer.stir()
             if peer.away or peer.behind or peer.queued + len(item.message.body) > MAX_QUEUE:
                 peer.behind = True  # it is in the spool and will be read back in its turn
@@ -215,7 +215,7 @@ class Peers:
         if taken or unrouted:
             peer.backoff = None
             waits = peer.behind or peer.in_memory()
-            peer.waiting_since = self._env.now() if waits else None
+            peer.waiting_since = self._env.elapsed() if waits else None
         self._advance(peer)
 
     async def _answer(
@@ -257,13 +257,13 @@ class Peers:
             return 0.0
         if is_mailbox(peer.hop):
             return math.inf
-        return peer.waiting_since + DETOUR_AFTER - self._env.now()
+        return peer.waiting_since + DETOUR_AFTER - self._env.elapsed()
 
     def _note_back(self, peer: Peer) -> None:
         if peer.away:
             peer.away = False
             self.away.discard(peer.hop)
-            peer.waiting_since = self._env.now() if peer.behind else None
+            peer.waiting_since = self._env.elapsed() if peer.behind else None
 
     async def _divert(self, detours: Detours, peer: Peer) -> None:
         """Send what waits for a peer that is away around it, for as long as it stays away."""

@@ -7,6 +7,7 @@ accepted) brings it again. Only what waits for a mailbox is lost when all shares
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container
 
 import structlog
@@ -34,7 +35,7 @@ class Placing:
         self._router = router
         self._env = env
         self._counters = counters
-        self._told = -TOLD_EVERY
+        self._told = -math.inf
 
     def place(self, sends: tuple[Send, ...], away: Container[Hop], spare: int) -> tuple[list[Send], bool]:
         """Return what may be put into the spool of one message's sends, and whether others are held.
@@ -48,28 +49,29 @@ class Placing:
         if taken < len(sends) == self._spool.takes(size - spare, len(sends)):
             taken = len(sends)
         ways: list[Send] = []
-        is_held = taken < len(sends)
+        unsent: list[Hop] = [send.hop for send in sends[taken:]]
+        is_held = bool(unsent)
         others: list[Hop] | None = None
-        for number, send in enumerate(sends):
-            if number >= taken:
-                self._router.unsent(send)
-            elif self._spool.has_share(send.hop, size):
+        for send in sends[:taken]:
+            if self._spool.has_share(send.hop, size):
                 ways.append(send)
             else:
                 if others is None:
                     others = self._detours.with_room(size, away) if self._detours is not None else []
-                self._router.unsent(send)
+                unsent.append(send.hop)
                 if self._detours is not None and (way := self._detours.aside(send, others)) is not None:
                     ways.append(way)
                 elif is_mailbox(send.hop):
                     self._lose()
                 else:
                     is_held = True
+        if unsent:
+            self._router.unsent(sends[0].message, unsent)
         return ways, is_held
 
     def _lose(self) -> None:
         self._counters.add("messages_over_share")
-        now = self._env.now()
+        now = self._env.elapsed()
         if now - self._told >= TOLD_EVERY:
             self._told = now
             log.warning(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
@@ -39,7 +39,7 @@ from hushcast_runtime.store import Change, Store
 from hushcast_runtime.transports.base import TransportError
 
 MAX_CONNECTIONS = 4096  # links of other relays to us at once: each of a full roster may have two
-MAX_ANSWERING = 1024  # frames of unnamed connections that are carried out at once
+MAX_ANSWERING = 1024  # drops of unnamed connections that are carried out at once, and as many parcels
 ANONYMOUS_TIMEOUT = 60.0  # seconds in which an unnamed connection hands in its one frame, up to half a MiB
 RECEIPT_WITHIN = 30.0  # seconds in which it must take the answer: who dropped a message waits no longer
 
@@ -92,7 +92,7 @@ class Relay:
             counters,
             tracer,
         )
-        memory = RecentIds(env.now())
+        memory = RecentIds(env.elapsed())
         self._router = Router(self.id, profile, self.leasing.book, memory, env.randomness(LABEL_SIZE))
         detours = None
         if profile.detours:
@@ -104,7 +104,7 @@ class Relay:
         self._flows = Flows(env)
         self.kept_links = KeptLinks(self.leasing, self.peers, env, nursery)
         self._strangers = strangers_room(env, counters)
-        self._answering = 0
+        self._answering: Counter[type] = Counter()  # a parcel takes minutes, and drops do not wait for them
         self.intake = Intake(self.id, rosters, env, self.leasing.fullness)
         self._accepted = Accepted(store, self._spool)
         self._waiting: deque[bytes] = deque()  # of these, what there was no room for
@@ -198,14 +198,14 @@ class Relay:
         with self._strangers.place(ANONYMOUS_TIMEOUT):
             frame = await channel.one(ANONYMOUS_TIMEOUT)
         # What was handed in is carried out, whoever comes meanwhile; only its answer may give way again.
-        self._answering += 1
+        self._answering[type(frame)] += 1
         try:
             if isinstance(frame, ParcelFrame):
                 answer = await _while_open(channel, self._answer_anonymous, frame)
             else:
                 answer = await self._answer_anonymous(frame)
         finally:
-            self._answering -= 1
+            self._answering[type(frame)] -= 1
         with self._strangers.place(RECEIPT_WITHIN):
             await channel.send(answer)
             await channel.finish()
@@ -213,7 +213,7 @@ class Relay:
     async def _answer_anonymous(self, frame: OverlayFrame) -> Wire:
         if not isinstance(frame, Drop | ParcelFrame):
             raise DecodeError("an unnamed peer sent a frame that only relays send")
-        full = self._answering > MAX_ANSWERING
+        full = self._answering[type(frame)] > MAX_ANSWERING
         refused: Declined | None = "quota" if full else self.intake.refusal(frame)
         if refused is not None:
             self._counters.add(f"refused_{refused}")
@@ -266,14 +266,14 @@ class Relay:
                 key = self._waiting[0]
                 message = await self._accepted.read(key)
                 if self._is_open(message.day):
-                    if not await self._route_accepted(key, message):
-                        tries -= 1
-                elif self._env.is_certain():
+                    has_left = await self._route_accepted(key, message)
+                elif has_left := self._env.is_certain():
                     self._counters.add("messages_expired")
                     self._store.write_soon(self._accepted.settle(key))
                 else:
                     self._waiting.append(key)
                 self._waiting.popleft()
+                tries -= not has_left
                 if not tries:
                     break
             pause = FULL_PAUSE
@@ -311,10 +311,12 @@ class Relay:
 
     async def _decide(self, message: Message, previous: bytes) -> Decision:
         try:
-            decision = self._router.route(message, previous, self._env.now())
+            decision = self._router.route(message, previous, self._env.elapsed())
         except DecodeError:
             self._counters.add("refused_form")
             return Decision(Outcome.LOOP)
+        if decision.is_again:  # tried again, not received again
+            return decision
         self._tracer.observe(
             "received",
             message=message.id,

@@ -72,12 +72,13 @@ class Move(msgspec.Struct, frozen=True, gc=False):
 class _Body:
     """A body in the store, and how many next hops it waits for."""
 
-    __slots__ = ("_shared", "day", "number", "size", "waiting")
+    __slots__ = ("_shared", "day", "each", "number", "size", "waiting")
 
     def __init__(self, size: int, day: int, number: int | None) -> None:
         self.size = size
         self.day = day
         self.number = number  # where it lies; none where it is in the one record of its message
+        self.each = 0 if number is None else REFERENCE  # bytes that a next hop adds
         self.waiting = 0
         self._shared: ref[_Shared] | None = None
 
@@ -91,11 +92,6 @@ class _Body:
             shared = _Shared(data)
             self._shared = ref(shared)
         return shared
-
-    @property
-    def each(self) -> int:
-        """Bytes that a next hop adds."""
-        return 0 if self.number is None else REFERENCE
 
 
 class Spool:
@@ -157,7 +153,7 @@ class Spool:
         """
         placed, changes = [], list(settled)
         sends = list(sends)
-        copies = Counter([send.message.id for send in sends]) if len(sends) > 1 else {}
+        copies = _copies(sends)
         bodies: dict[bytes, _Body] = {}
         last: Message | None = None
         shared: _Shared | None = None
@@ -166,7 +162,7 @@ class Spool:
             message = send.message
             if message is not last:  # a message for several hops is encoded once
                 last = message
-                if copies.get(message.id, 1) == 1:
+                if not copies or copies[message.id] == 1:
                     packed, body = encode(message), _Body(len(message.body), message.day, None)
                 else:
                     if message.id not in bodies:
@@ -175,7 +171,7 @@ class Spool:
                     shared = body.share(message.body)
                     packed = _pack(message, body)
             key = self._place(send.hop, body)
-            placed.append((send.hop, Spooled(key, message, shared if body.number is not None else None)))
+            placed.append((send.hop, Spooled(key, message, None if body.number is None else shared)))
             changes.append(Change(_KIND, key, packed))
         self._store.write_soon(*changes)
         return placed
@@ -299,6 +295,16 @@ class Spool:
 
 def _key(number: int) -> bytes:
     return number.to_bytes(8, "big")
+
+
+def _copies(sends: list[Send]) -> dict[bytes, int]:
+    """Return for how many next hops each message is, by id; empty for a single one."""
+    if len(sends) < 2:
+        return {}
+    first = sends[0].message
+    if all(send.message is first for send in sends):  # as a rule: counting takes longer
+        return {first.id: len(sends)}
+    return Counter([send.message.id for send in sends])
 
 
 def _pack(message: Message, body: _Body) -> bytes:

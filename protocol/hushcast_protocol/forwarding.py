@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Set
 from enum import Enum
 
 import msgspec
@@ -44,6 +44,7 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     outcome: Outcome
     sends: tuple[Send, ...] = ()
     popcount: int = 0  # of the trail as it came
+    is_again: bool = False  # it was dropped here before, and there was no room for some of its next hops
 
 
 class _Known(msgspec.Struct, frozen=True, gc=False):
@@ -106,14 +107,16 @@ class RecentIds:
         for trunk, hops in by_trunk.items():
             self._note(message_id + trunk, link, now, hops)
 
-    def unsent(self, message_id: bytes, trunk: bytes, hop: Hop) -> None:
-        """Take back that an id was sent to a next hop: it has still to get there."""
+    def unsent(self, message_id: bytes, trunk: bytes, hops: Set[Hop]) -> None:
+        """Take back that an id was sent to next hops: it has still to get there."""
         known = self._sent.get(message_id + trunk)
-        if known is not None and hop in known.sent:
+        if known is None:
+            return
+        left = tuple([hop for hop in known.sent if hop not in hops])
+        if len(left) < len(known.sent):
             # The id stays known, so that its trail is not taken for a loop's when it comes back.
-            left = tuple([other for other in known.sent if other != hop])
             self._sent[message_id + trunk] = _Known(known.since, known.link, left, is_owed=True)
-            self._count(known.link, -1)
+            self._count(known.link, len(left) - len(known.sent))
 
     def _note(self, name: bytes, link: bytes, now: float, hops: dict[Hop, None]) -> None:
         known = self._sent.get(name)
@@ -188,6 +191,7 @@ class Router:
             # A detour that comes back to a relay it left must go on elsewhere: this one's way was tried.
             outcome = Outcome.UNROUTED if _is_detour(message, previous) else Outcome.DUPLICATE
             return Decision(outcome, popcount=popcount)
+        is_again = known and previous == ORIGIN and self._memory.is_owed(message.id, trunk)
         trail.add(self._labels[0])
         if trail.popcount() > MAX_BITS_SET:
             raise DecodeError("a trail has no room for another relay")
@@ -195,7 +199,7 @@ class Router:
         # the memory hold a true copy for sent, or push out others.
         self._memory.note(message.id, previous, now, [(trunk, hop) for hop in hops])
         onward = Message(message.id, message.day, (trunk,), trail.to_bytes(), message.body)
-        return Decision(Outcome.FORWARDED, tuple([Send(hop, onward) for hop in hops]), popcount)
+        return Decision(Outcome.FORWARDED, tuple([Send(hop, onward) for hop in hops]), popcount, is_again)
 
     def moved(self, message: Message, before: Hop, now: float) -> list[Hop]:
         """Return where a message goes that waits for a next hop, now that its lease has another one.
@@ -209,9 +213,9 @@ class Router:
             self._memory.note(message.id, ORIGIN, now, [(trunk, hop) for hop in hops])
         return hops
 
-    def unsent(self, send: Send) -> None:
-        """Hear that a message is not sent to a next hop after all: it comes again, or another way."""
-        self._memory.unsent(send.message.id, send.message.tokens[0], send.hop)
+    def unsent(self, message: Message, hops: Iterable[Hop]) -> None:
+        """Hear that a message is not sent to next hops after all: it comes again, or goes another way."""
+        self._memory.unsent(message.id, message.tokens[0], frozenset(hops))
 
     def _is_loop(self, known: bool, now: float) -> bool:
         if self._profile.trail_alone_drops:

@@ -104,3 +104,44 @@ async def test_a_relay_that_lost_its_leases_is_told_again() -> None:
         assert await ear.hears(1) == [b"x"]
         await trio.sleep(5 * 3600)
         assert net.count("parcels_opened") - told <= 2  # each time it is told: once, not each epoch
+
+
+async def start_wrong(node: Node, ahead: float) -> None:
+    """Restart a daemon on a machine whose clock is wrong; nobody has told it yet."""
+    await node.stop()
+    await node.network.directory.stop()
+    node.network.skews = {node.name: ahead}
+    node.network.waits = False
+    await node.start()
+
+
+@pytest.mark.parametrize("ahead", [2.0, -2.0])
+async def test_a_relay_that_starts_with_a_wrong_clock_keeps_what_it_accepted(ahead: float) -> None:
+    async with small_network(relays=3, clients=1, epoch=600, origins=1) as net:
+        ear = await net.clients[0].listen()
+        relay = net.relays[0]
+        assert relay.daemon.relay is not None
+        tried = trio.Event()
+        relay.daemon.relay._placing.place = lambda *_: (tried.set(), ([], True))[1]  # type: ignore
+        await net.drop_at(relay, ONE, Content(b"x"))
+        await tried.wait()
+        await start_wrong(relay, ahead * net.calendar.day_seconds)
+        await trio.sleep(60)
+        assert relay.count("messages_expired") == 0
+        relay.set_clock(0.0)
+        await net.directory.start()
+        assert await ear.hears(1, 1200) == [b"x"]
+
+
+async def test_a_clock_that_is_set_sends_nothing_around() -> None:
+    async with small_network(relays=6, clients=1, epoch=4 * 3600, origins=1) as net:
+        await net.clients[0].listen()
+        tree = next(iter(net.clients[0].subscription().planned.values())).installation.tree
+        top = next(relay for relay in tree.children[None] if tree.children.get(relay))
+        origin = net.relay(tree.children[top][0])
+        await net.relay(top).stop()
+        await net.drop_at(origin, ONE, Content(b"x"))
+        await trio.sleep(3)
+        origin.set_clock(60.0)
+        await trio.sleep(10)
+        assert origin.count("next_hops_away") == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 
 import pytest
@@ -119,6 +120,36 @@ async def test_who_answered_before_is_dialled_first(monkeypatch: pytest.MonkeyPa
             nursery.start_soon(dial, hop)
             await trio.testing.wait_all_tasks_blocked()
     assert order == [known, fresh, dead, deader]
+
+
+@pytest.mark.parametrize("kind", ["never seen before", "such as answered before"])
+async def test_ever_new_next_hops_keep_none_out_for_good(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    monkeypatch.setattr(dials, "MAX_DIALS", 1)
+    monkeypatch.setattr(dials, "BEHIND", 10)
+    turns = Dials()
+    honest = relay_hop(bytes(32))
+    turns.failed(honest)
+    reached = trio.Event()
+
+    async def dial(hop: Hop) -> None:
+        async with turns.turn(hop):
+            await trio.sleep(1)
+            if hop == honest:
+                reached.set()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(dial, relay_hop(b"x" * 32))
+        nursery.start_soon(dial, honest)
+        with trio.fail_after(200):
+            for number in itertools.count():
+                hop = relay_hop((number + 1).to_bytes(32, "little"))
+                if kind != "never seen before":
+                    turns.answered(hop)
+                nursery.start_soon(dial, hop)
+                await trio.sleep(0.9)
+                if reached.is_set():
+                    break
+        nursery.cancel_scope.cancel()
 
 
 async def test_a_turn_that_nobody_waits_for_any_more_goes_to_the_next(

@@ -9,6 +9,7 @@ import trio
 from small_network import ONE, Ear, Node, SmallNetwork, small_network, until
 
 from hushcast_node import spool as spools
+from hushcast_node.tracing import NoTracer
 from hushcast_protocol.bodies import Content
 from hushcast_protocol.frames import Drop, ParcelFrame, Receipt
 from hushcast_protocol.leases import Install, ToRelay
@@ -110,6 +111,27 @@ async def test_where_there_is_no_way_around_it_waits_on_disk(restarts: bool) -> 
         slow.gate.open()
         await all_arrive(net, ear, sent, 600)
         assert await relay.store.scan("intake") == []
+
+
+async def test_what_is_tried_again_is_traced_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with small_network(relays=2, clients=2, epoch=LONG, origins=1, depth=2) as net:
+        ear = await net.clients[0].listen()
+        tree = tree_of(net.clients[0])
+        below, top = next((below, top) for below, top in tree.parents.items() if top is not None)
+        relay, slow = net.relay(below), net.relay(top)
+        slow.gate.shut()
+        await fill(net, relay, slow)
+        traced: list[str] = []
+        assert relay.daemon.relay is not None
+        tracer = NoTracer()
+        monkeypatch.setattr(tracer, "observe", lambda kind, **_: traced.append(kind))
+        relay.daemon.relay._tracer = tracer
+        sent = await drop_honest(net, relay)
+        await trio.sleep(25)
+        assert len(await relay.store.scan("intake")) == 3
+        assert traced.count("received") == 3
+        slow.gate.open()
+        await all_arrive(net, ear, sent, 600)
 
 
 async def test_what_links_bring_goes_around_a_mailbox_that_is_slow_at_one_top_alone() -> None:

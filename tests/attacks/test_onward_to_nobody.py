@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import pytest
 import trio
-from small_network import Node, SmallNetwork, small_network, until
+from small_network import ONE, Node, SmallNetwork, small_network, until
 
 from hushcast_node import passing
 from hushcast_node.passing import MAX_UNDER_WAY, STRANGERS_SHARE
+from hushcast_protocol.bodies import Content
 from hushcast_protocol.errors import Refusal
 from hushcast_protocol.frames import ParcelAnswer, ParcelFrame
 from hushcast_protocol.leases import Withdraw
@@ -175,3 +176,19 @@ async def test_honest_trees_are_installed_while_strangers_do_all_that() -> None:
         await until(lambda: all(net.leases().values()), 60)
         stop.cancel()
         assert net.count("internal_errors") == 0
+
+
+async def test_parcels_that_wait_keep_no_message_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each waits for a relay that never answers, for longer than anybody waits for a receipt."""
+    monkeypatch.setattr("hushcast_node.relay.MAX_ANSWERING", 8)
+    async with small_network(relays=3, clients=1, origins=1) as net:
+        ear = await net.clients[0].listen()
+        relay, other, _ = net.relays
+        other.gate.shut()
+        for _ in range(10):
+            channel = await net.knock(relay)
+            await channel.send(ParcelFrame(0, a_parcel(net, relay, [other.id]), None))
+        await until(lambda: under_way(relay) == 8, 10.0)
+        await net.drop_at(relay, ONE, Content(b"x"))
+        if net.clients[0].subscription().is_top(relay.id):
+            await ear.hears(1)

@@ -1,0 +1,55 @@
+"""Somebody fills a spool and drops a message for thousands of next hops, which is held, and tried again.
+
+He wants the relay to spend seconds on each try: by then it does nothing else.
+"""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from hushcast_node import spool as spools
+from hushcast_node.placing import Placing
+from hushcast_node.spool import Spool
+from hushcast_protocol.epochs import Calendar
+from hushcast_protocol.forwarding import RecentIds, Router, Send
+from hushcast_protocol.hops import mailbox_hop
+from hushcast_protocol.leases import LeaseBook
+from hushcast_protocol.messages import Message
+from hushcast_protocol.profile import HARDENED
+from hushcast_protocol.tokens import ORIGIN
+from hushcast_protocol.trail import TRAIL_SIZE
+from hushcast_runtime.counters import Counters
+from hushcast_runtime.environment import simulated_environment
+from hushcast_runtime.store import MemoryStore
+
+ID, TRUNK, BODY = b"i" * 32, b"t" * 16, b"x" * 1167
+
+
+def seconds(next_hops: int) -> float:
+    """The least CPU that it takes to hold all but one copy of a message."""
+    sends = tuple(
+        Send(mailbox_hop(number.to_bytes(32, "big")), Message(ID, 1, (TRUNK,), bytes(TRAIL_SIZE), BODY))
+        for number in range(next_hops)
+    )
+    least = 99.0
+    for _ in range(5):
+        memory = RecentIds(0.0)
+        memory.note(ID, ORIGIN, 0.0, [(TRUNK, send.hop) for send in sends])
+        router = Router(
+            b"r" * 32, HARDENED, LeaseBook(b"r" * 32, Calendar(3600), b"k" * 32), memory, b"l" * 16
+        )
+        placing = Placing(Spool(MemoryStore()), None, router, simulated_environment(1), Counters())
+        began = time.process_time()
+        ways, is_held = placing.place(sends, (), 0)
+        least = min(least, time.process_time() - began)
+        assert is_held
+        assert ways == [sends[0]]
+        assert memory.sent(ID, TRUNK) == {sends[0].hop}
+    return least
+
+
+async def test_what_is_held_costs_as_much_as_there_are_next_hops(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spools, "MAX_SPOOL", len(BODY))
+    assert seconds(4000) < 8 * seconds(1000)
