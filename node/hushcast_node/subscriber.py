@@ -8,7 +8,6 @@ import trio
 
 from hushcast_node.admission import Admission
 from hushcast_node.connector import Connector
-from hushcast_node.days import is_closed
 from hushcast_node.inbox import Inbox
 from hushcast_node.installing import Installer
 from hushcast_node.mailbox import MAX_CONNECTIONS, Mailbox, until_published
@@ -223,11 +222,10 @@ class Subscriber:
             for message in messages:
                 check_message(message)
                 subscription.coverage.arrived(message.id, top)  # repeats, too: each copy tells of its way
-                known = subscription.inbox.knows(message.id)
-                if not known and is_closed(self._calendar, self._env, message.day):
-                    self._counters.add("refused_day")
-                else:
+                if subscription.inbox.knows(message.id) or self._takes(subscription, message.day):
                     await self._deliver(subscription, message)
+                else:
+                    self._counters.add("refused_day")
             await subscription.inbox.durable()  # of repeats, too: they may not be on disk yet
 
         mailbox = Mailbox(
@@ -253,6 +251,15 @@ class Subscriber:
         finally:
             with trio.CancelScope(shield=True), trio.move_on_after(5):
                 await listener.aclose()
+
+    def _takes(self, subscription: Subscription, day: int) -> bool:
+        """Tell whether messages of a day are taken: by an uncertain clock, those of all days with a tree.
+
+        To refuse them would lose them, and not to confirm them would show top relays that the time is wrong.
+        """
+        if day in self._calendar.open_days(self._env.now()):
+            return True
+        return not self._env.is_certain() and bool(subscription.on(day))
 
     async def _deliver(self, subscription: Subscription, message: Message) -> None:
         if subscription.inbox.knows(message.id):
