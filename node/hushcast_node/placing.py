@@ -45,6 +45,8 @@ class Placing:
         if not sends:
             return [], False
         size = len(sends[0].message.body)
+        if self._spool.is_roomy(size, sends):
+            return list(sends), False
         taken = self._spool.takes(size, len(sends))
         if taken < len(sends) == self._spool.takes(size - spare, len(sends)):
             taken = len(sends)

@@ -290,28 +290,31 @@ class Relay:
         """
         placed: list[tuple[Hop, Spooled]] = []
         unrouted: list[Message] = []
+        changes: list[Change] = []
         is_held = False
+        now = self._env.elapsed()
         for message in messages:
-            decision = await self._decide(message, previous)
-            spare = 0 if accepted is None else len(message.body)
-            ways, more = self._placing.place(decision.sends, self.peers.away, spare)
-            is_held |= more
-            settled = () if accepted is None or more else (self._accepted.settle(accepted),)
-            if ways or settled:
-                placed += self._spool.put(ways, *settled)
+            decision = await self._decide(message, previous, now)
             if decision.outcome is Outcome.UNROUTED:
                 unrouted.append(message)
+            if decision.sends:
+                spare = 0 if accepted is None else len(message.body)
+                ways, more = self._placing.place(decision.sends, self.peers.away, spare)
+                is_held |= more
+                placed += self._spool.take(ways, changes)
+        if accepted is not None and not is_held:
+            changes.append(self._accepted.settle(accepted))
         self.peers.enqueue(placed)
-        if placed or accepted is not None:
-            await self._spool.durable()
+        if changes or accepted is not None:
+            await self._store.write(*changes)
         if previous != ORIGIN and (debt := self._flows.debt(previous, (hop for hop, _ in placed))):
             self._counters.add("links_slowed")
             await trio.sleep(debt)
         return unrouted, is_held
 
-    async def _decide(self, message: Message, previous: bytes) -> Decision:
+    async def _decide(self, message: Message, previous: bytes, now: float) -> Decision:
         try:
-            decision = self._router.route(message, previous, self._env.elapsed())
+            decision = self._router.route(message, previous, now)
         except DecodeError:
             self._counters.add("refused_form")
             return Decision(Outcome.LOOP)

@@ -7,7 +7,7 @@ hop a small reference to it; the body goes with the last of them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Annotated
 from weakref import ref
 
@@ -117,6 +117,15 @@ class Spool:
         """Tell whether `more` bytes for one next hop leave the others their part."""
         return self._shares.get(hop, 0) + more <= MAX_SHARE
 
+    def is_roomy(self, size: int, sends: Sequence[Send]) -> bool:
+        """Tell whether a message of `size` bytes may be put as it is: as a rule it may."""
+        if self._size + size + len(sends) * REFERENCE > MAX_SPOOL:
+            return False
+        for send in sends:  # noqa: SIM110 - a generator takes three times as long
+            if self._shares.get(send.hop, 0) + size > MAX_SHARE:
+                return False
+        return True
+
     def takes(self, size: int, hops: int) -> int:
         """Return for how many of `hops` next hops there is room for a message of `size` bytes."""
         room = MAX_SPOOL - self._size - size
@@ -151,8 +160,19 @@ class Spool:
 
         They may be sent at once, and are taken over, which is what an acknowledgement says, once `durable`.
         """
-        placed, changes = [], list(settled)
-        sends = list(sends)
+        changes = list(settled)
+        placed = self.take(list(sends), changes)
+        self._store.write_soon(*changes)
+        return placed
+
+    def take(self, sends: list[Send], changes: list[Change]) -> list[tuple[Hop, Spooled]]:
+        """Hold messages as `put` does, and leave it to the caller to write what is added to `changes`."""
+        if len(sends) == 1:  # as in the middle of a tree
+            hop, message = sends[0].hop, sends[0].message
+            key = self._place(hop, _Body(len(message.body), message.day, None))
+            changes.append(Change(_KIND, key, encode(message)))
+            return [(hop, Spooled(key, message))]
+        placed = []
         copies = _copies(sends)
         bodies: dict[bytes, _Body] = {}
         last: Message | None = None
@@ -162,7 +182,7 @@ class Spool:
             message = send.message
             if message is not last:  # a message for several hops is encoded once
                 last = message
-                if not copies or copies[message.id] == 1:
+                if copies[message.id] == 1:
                     packed, body = encode(message), _Body(len(message.body), message.day, None)
                 else:
                     if message.id not in bodies:
@@ -173,7 +193,6 @@ class Spool:
             key = self._place(send.hop, body)
             placed.append((send.hop, Spooled(key, message, None if body.number is None else shared)))
             changes.append(Change(_KIND, key, packed))
-        self._store.write_soon(*changes)
         return placed
 
     async def durable(self) -> None:
@@ -298,8 +317,8 @@ def _key(number: int) -> bytes:
 
 
 def _copies(sends: list[Send]) -> dict[bytes, int]:
-    """Return for how many next hops each message is, by id; empty for a single one."""
-    if len(sends) < 2:
+    """Return for how many next hops each message is, by id."""
+    if not sends:
         return {}
     first = sends[0].message
     if all(send.message is first for send in sends):  # as a rule: counting takes longer

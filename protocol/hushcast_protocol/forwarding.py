@@ -99,13 +99,24 @@ class RecentIds:
         known = self._sent.get(message_id + trunk)
         return known is not None and known.is_owed
 
-    def note(self, message_id: bytes, link: bytes, now: float, pairs: Iterable[tuple[bytes, Hop]]) -> None:
-        """Remember that an id, brought by the previous hop `link`, was sent to (trunk, next hop) pairs."""
-        by_trunk: dict[bytes, dict[Hop, None]] = {}
-        for trunk, hop in pairs:
-            by_trunk.setdefault(trunk, {})[hop] = None
-        for trunk, hops in by_trunk.items():
-            self._note(message_id + trunk, link, now, hops)
+    def note(self, message_id: bytes, trunk: bytes, link: bytes, now: float, hops: Iterable[Hop]) -> None:
+        """Remember that an id, brought by the previous hop `link`, was sent to next hops under a trunk."""
+        name = message_id + trunk
+        known = self._sent.get(name)
+        if known is None:
+            if (beside := self._by_link.get(link)) is None:
+                beside = self._by_link[link] = deque()
+            beside.append(name)
+            new = tuple(hops)
+            self._sent[name] = _Known(now, link, new)
+        else:
+            link = known.link
+            new = tuple(dict.fromkeys(hop for hop in hops if hop not in known.sent))
+            self._sent[name] = _Known(known.since, link, known.sent + new)
+        self._pairs += len(new)
+        self._pairs_by_link[link] += len(new)
+        while len(self._sent) > self._capacity or self._pairs > MAX_SENDS:
+            self._forget_one(link)
 
     def unsent(self, message_id: bytes, trunk: bytes, hops: Set[Hop]) -> None:
         """Take back that an id was sent to next hops: it has still to get there."""
@@ -116,24 +127,8 @@ class RecentIds:
         if len(left) < len(known.sent):
             # The id stays known, so that its trail is not taken for a loop's when it comes back.
             self._sent[message_id + trunk] = _Known(known.since, known.link, left, is_owed=True)
-            self._count(known.link, len(left) - len(known.sent))
-
-    def _note(self, name: bytes, link: bytes, now: float, hops: dict[Hop, None]) -> None:
-        known = self._sent.get(name)
-        if known is None:
-            self._by_link.setdefault(link, deque()).append(name)
-            self._sent[name] = known = _Known(now, link, tuple(hops))
-        else:
-            for hop in known.sent:
-                hops.pop(hop, None)
-            self._sent[name] = _Known(known.since, known.link, (*known.sent, *hops))
-        self._count(known.link, len(hops))
-        while len(self._sent) > self._capacity or self._pairs > MAX_SENDS:
-            self._forget_one(link)
-
-    def _count(self, link: bytes, more: int) -> None:
-        self._pairs += more
-        self._pairs_by_link[link] += more
+            self._pairs -= len(known.sent) - len(left)
+            self._pairs_by_link[known.link] -= len(known.sent) - len(left)
 
     def _forget_one(self, link: bytes) -> None:
         if self._pairs > MAX_SENDS:
@@ -143,7 +138,8 @@ class RecentIds:
             link = max(self._by_link, key=lambda other: len(self._by_link[other]))
         oldest = self._by_link[link].popleft()
         gone = self._sent.pop(oldest)
-        self._count(link, -len(gone.sent))
+        self._pairs -= len(gone.sent)
+        self._pairs_by_link[link] -= len(gone.sent)
         if not self._by_link[link]:
             del self._by_link[link], self._pairs_by_link[link]
         self._complete_since = max(self._complete_since, gone.since)
@@ -197,7 +193,7 @@ class Router:
             raise DecodeError("a trail has no room for another relay")
         # Only now, and only what is sent on: neither a forged trail nor a message without a route may make
         # the memory hold a true copy for sent, or push out others.
-        self._memory.note(message.id, previous, now, [(trunk, hop) for hop in hops])
+        self._memory.note(message.id, trunk, previous, now, hops)
         onward = Message(message.id, message.day, (trunk,), trail.to_bytes(), message.body)
         return Decision(Outcome.FORWARDED, tuple([Send(hop, onward) for hop in hops]), popcount, is_again)
 
@@ -210,7 +206,7 @@ class Router:
         sent = self._memory.sent(message.id, trunk)
         hops = [hop for hop in self._leases.moved(message.day, before, trunk) if hop not in sent]
         if hops:  # as in `route`: what goes nowhere must not push out others
-            self._memory.note(message.id, ORIGIN, now, [(trunk, hop) for hop in hops])
+            self._memory.note(message.id, trunk, ORIGIN, now, hops)
         return hops
 
     def unsent(self, message: Message, hops: Iterable[Hop]) -> None:
