@@ -34,7 +34,7 @@ from hushcast_testnet.roster_delays import RosterDelays
 
 EPOCH_SECONDS = 3600
 BEGIN = 10_000 * EPOCHS_A_DAY * EPOCH_SECONDS + 2.5 * EPOCH_SECONDS
-"""Unix time at which a simulation begins: early on a day, in the middle of an epoch."""
+PROBES_A_RELAY = 2  # an epoch of each subscription for each relay, two drops each, where some lose messages
 BETWEEN_PUBLICATIONS = 0.25  # virtual seconds
 SETTLE_WITHIN = 900.0  # virtual seconds after the last publication in which all must have arrived
 PROBES_A_RELAY = 1  # an epoch of each subscription for each relay, two drops each, where some lose messages
