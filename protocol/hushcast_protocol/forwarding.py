@@ -99,19 +99,26 @@ class RecentIds:
         known = self._sent.get(message_id + trunk)
         return known is not None and known.is_owed
 
-    def note(self, message_id: bytes, trunk: bytes, link: bytes, now: float, hops: Iterable[Hop]) -> None:
-        """Remember that an id, brought by the previous hop `link`, was sent to next hops under a trunk."""
-        name = message_id + trunk
+    def note(self, message_id: bytes, link: bytes, now: float, pairs: Iterable[tuple[bytes, Hop]]) -> None:
+        """Remember that an id, brought by the previous hop `link`, was sent to (trunk, next hop) pairs."""
+        by_trunk: dict[bytes, list[Hop]] = {}
+        for trunk, hop in pairs:
+            by_trunk.setdefault(trunk, []).append(hop)
+        for trunk, hops in by_trunk.items():
+            self._note(message_id + trunk, link, now, hops)
+
+    def _note(self, name: bytes, link: bytes, now: float, hops: list[Hop]) -> None:
         known = self._sent.get(name)
         if known is None:
             if (beside := self._by_link.get(link)) is None:
                 beside = self._by_link[link] = deque()
             beside.append(name)
-            new = tuple(hops)
+            new = tuple(dict.fromkeys(hops))
             self._sent[name] = _Known(now, link, new)
         else:
             link = known.link
-            new = tuple(dict.fromkeys(hop for hop in hops if hop not in known.sent))
+            sent = frozenset(known.sent)
+            new = tuple(dict.fromkeys([hop for hop in hops if hop not in sent]))
             self._sent[name] = _Known(known.since, link, known.sent + new)
         self._pairs += len(new)
         self._pairs_by_link[link] += len(new)
@@ -193,7 +200,7 @@ class Router:
             raise DecodeError("a trail has no room for another relay")
         # Only now, and only what is sent on: neither a forged trail nor a message without a route may make
         # the memory hold a true copy for sent, or push out others.
-        self._memory.note(message.id, trunk, previous, now, hops)
+        self._memory.note(message.id, previous, now, [(trunk, hop) for hop in hops])
         onward = Message(message.id, message.day, (trunk,), trail.to_bytes(), message.body)
         return Decision(Outcome.FORWARDED, tuple([Send(hop, onward) for hop in hops]), popcount, is_again)
 
@@ -206,7 +213,7 @@ class Router:
         sent = self._memory.sent(message.id, trunk)
         hops = [hop for hop in self._leases.moved(message.day, before, trunk) if hop not in sent]
         if hops:  # as in `route`: what goes nowhere must not push out others
-            self._memory.note(message.id, trunk, ORIGIN, now, hops)
+            self._memory.note(message.id, ORIGIN, now, [(trunk, hop) for hop in hops])
         return hops
 
     def unsent(self, message: Message, hops: Iterable[Hop]) -> None:
