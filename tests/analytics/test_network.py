@@ -128,7 +128,7 @@ def test_figures_of_real_daemons_agree_with_a_recount(spark, tmp_path):
     kept = load(spark, str(tmp_path / "tables"))
     assert sorted(row.reason for row in kept.rejected.collect()) == [
         "not one record in JSON",
-        "schema version 2 instead of 3",
+        "schema version 2 instead of 4",
     ]
     agrees(kept, traces)
     (row,) = network.summary(kept).collect()
