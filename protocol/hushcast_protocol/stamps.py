@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections import deque
+from collections import OrderedDict
 from typing import Annotated
 
 import msgspec
@@ -71,8 +71,7 @@ class StampCheck:
 
     def __init__(self, relay: RelayId) -> None:
         self._relay = relay
-        self._spent: set[bytes] = set()
-        self._order: deque[bytes] = deque()
+        self._spent: OrderedDict[bytes, None] = OrderedDict()
 
     def __len__(self) -> int:
         """Return how many stamps are remembered."""
@@ -93,10 +92,9 @@ class StampCheck:
         spent = work.digest()
         if spent >= _limit(difficulty) or spent in self._spent:
             return False
-        if len(self._order) >= MAX_SPENT:
-            self._spent.discard(self._order.popleft())
-        self._spent.add(spent)
-        self._order.append(spent)
+        if len(self._spent) >= MAX_SPENT:
+            self._spent.popitem(last=False)
+        self._spent[spent] = None
         return True
 
 
