@@ -31,7 +31,7 @@ log = structlog.get_logger("mailbox")
 Deliver = Callable[[list[Message], RelayId], Awaitable[None]]
 """Takes messages from a relay into the inbox; returns once they are durable.
 
-Raises a `PeerError` if one is malformed, `TransportError` if the relay has to keep them for now.
+Raises a `PeerError` if one is malformed.
 """
 
 

@@ -46,9 +46,8 @@ class Peer:
         self.dialling: trio.CancelScope | None = None
         self.backoff: Backoff | None = None  # since it was not reached, or took nothing of what it was sent
         self.requests = 0  # tasks that wait for a session
-        self.waiting_since: float | None = (
-            None  # by a clock nobody sets; the last acknowledgement while something waits
-        )
+        # By a clock that nobody sets; the last acknowledgement while something waits.
+        self.waiting_since: float | None = None
         self.away = False  # for so long that messages take detours
         self.diverting = False
         self._connected: trio.Event | None = None
