@@ -115,6 +115,7 @@ class _Node:
         status: dict[str, Any] = {"ready": False, "role": self._settings.role}
         if self._daemon is not None:
             status = self._daemon.status()
+            status["ready"] &= self._serves
         status["transport"] = self._settings.transport
         status["tor"] = asdict(self._tor.state) if self._tor is not None else None
         return status

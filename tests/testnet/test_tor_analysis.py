@@ -18,6 +18,8 @@ from recount import recount
 pytestmark = [pytest.mark.tor, pytest.mark.processes, pytest.mark.spark]
 
 ANALYSED_WITHIN = 600  # seconds; other work may share the machine
+TOLD_WITHIN = 120  # seconds: a drop at an origin that does not answer ends after this at the latest
+PUBLISHERS = ("client-2", "relay-1")
 
 
 async def test_figures_of_real_traces_over_tor_agree_with_a_recount(
@@ -26,9 +28,10 @@ async def test_figures_of_real_traces_over_tor_agree_with_a_recount(
     net, topic, ids = tor_testnet, "to be analysed", set()
     async with net.listening("client-1", topic) as one, net.listening("relay-3", topic) as other:
         for number in range(8):
-            ids.add(await net.publish(("client-2", "relay-1")[number % 2], topic, str(number)))
+            ids.add(await net.publish(PUBLISHERS[number % 2], topic, str(number)))
         for listening in (one, other):
             await listening.until(ids)
+    await all_told(net, ids)
     # The daemons write on: both counts are of one moment.
     traces = tmp_path / "traces"
     shutil.copytree(net.directory / "traces", traces)
@@ -54,6 +57,18 @@ async def test_figures_of_real_traces_over_tor_agree_with_a_recount(
     (attack,) = summary["attacks"]
     assert (attack["attack"], attack["profile"]) == ("first-spy", "hardened")
     assert "<svg" in (tmp_path / "out" / "report.html").read_text()
+
+
+async def all_told(net, ids: set[str]) -> None:
+    """Wait for the publishers' truths: each is written when the last drop of its round has ended."""
+    with trio.fail_after(TOLD_WITHIN):
+        while ids - published(net):  # noqa: ASYNC110 - other processes make it true
+            await trio.sleep(0.1)
+
+
+def published(net) -> set[str]:
+    truths = [truth for name in PUBLISHERS for truth in net.truths(name)]
+    return {truth["message"] for truth in truths if truth["kind"] == "published"}
 
 
 def lines_of(traces: Path) -> list[str]:
