@@ -129,7 +129,6 @@ class Daemon:
                 nursery.start_soon(self._trace_rosters)
             await self._publisher.load()
             await self.subscriber.load()
-            nursery.start_soon(self.subscriber.forget_days)
             role = "relay" if parts.identity else "client"
             tracer.tell("started", role=role, profile=parts.profile.name)
             task_status.started()

@@ -32,7 +32,7 @@ class PassingOn:
         self._rosters = rosters
         self._pass_on = pass_on
         self._under_way: Counter[bytes] = Counter()
-        self._turn = trio.Lock()
+        self._next = 0.0  # the earliest moment for the next to set out
 
     def __len__(self) -> int:
         """Return how many parcels are under way."""
@@ -58,8 +58,8 @@ class PassingOn:
 
     async def send(self, onward: Onward, patience: float) -> tuple[RelayId, ...]:
         """Pass one on in its turn; return the relays from there on that did not confirm."""
-        async with self._turn:
-            await trio.sleep(PACE)
+        self._next = max(self._next, trio.current_time()) + PACE
+        await trio.sleep_until(self._next)
         try:
             answer = await self._pass_on(relay_hop(onward.relay), onward.sealed, patience)
         except HushcastError:

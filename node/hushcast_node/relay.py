@@ -106,7 +106,7 @@ class Relay:
         self._answering: Counter[type] = Counter()  # a parcel takes minutes, and drops do not wait for them
         self.intake = Intake(self.id, rosters, env, self.leasing.fullness)
         self._accepted = Accepted(store, self._spool)
-        self._waiting: deque[bytes] = deque()  # of these, what there was no room for
+        self._waiting: deque[bytes] | None = None  # of these, what there is no room for
 
     async def load(self) -> None:
         """Read back leases, and take up the messages that a restart interrupted."""
@@ -254,17 +254,19 @@ class Relay:
         return not is_held
 
     def _wait_for_room(self, *keys: bytes, pause: float = FULL_PAUSE) -> None:
-        if keys and not self._waiting:
-            self._nursery.start_soon(self._try_again, pause)
-        self._waiting.extend(keys)
+        if self._waiting is not None:
+            self._waiting.extend(keys)
+        elif keys:
+            self._waiting = deque(keys)
+            self._nursery.start_soon(self._try_again, self._waiting, pause)
 
-    async def _try_again(self, pause: float) -> None:
+    async def _try_again(self, waiting: deque[bytes], pause: float) -> None:
         """Route what there was no room for, in order of arrival, until all is gone."""
-        while self._waiting:
+        while waiting:
             await trio.sleep(pause)
             tries = TRIED_AT_ONCE
-            for _ in range(len(self._waiting)):
-                key = self._waiting[0]
+            for _ in range(len(waiting)):
+                key = waiting[0]
                 message = await self._accepted.read(key)
                 if self._is_open(message.day):
                     has_left = await self._route_accepted(key, message)
@@ -272,12 +274,13 @@ class Relay:
                     self._counters.add("messages_expired")
                     self._store.write_soon(self._accepted.settle(key))
                 else:
-                    self._waiting.append(key)
-                self._waiting.popleft()
+                    waiting.append(key)
+                waiting.popleft()
                 tries -= not has_left
                 if not tries:
                     break
             pause = FULL_PAUSE
+        self._waiting = None
 
     async def _route(
         self, messages: list[Message], previous: bytes, accepted: bytes | None = None

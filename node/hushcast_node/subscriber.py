@@ -184,13 +184,6 @@ class Subscriber:
             self._withdrawals.begin(planned)
         return ended
 
-    async def forget_days(self) -> None:
-        """Forget in inboxes the ids of days gone by, until cancelled."""
-        while True:
-            for subscription in self.subscriptions:
-                subscription.inbox.lapse(self._calendar.day(self._env.now() - self._calendar.grace))
-            await trio.sleep(self._calendar.lead * self._env.uniform(0.5, 1.0))
-
     async def take_listed(self, message: Message) -> None:
         """Where subscribers are listed roots: take a message that passes this daemon's own relay."""
         if self._profile.root is not Root.LISTED:
@@ -214,8 +207,15 @@ class Subscriber:
                 else:
                     subscription.opened.set()
                     subscription.published.set()
+                nursery.start_soon(self._forget_days, subscription)
                 nursery.start_soon(self._install_in_time, subscription, resumed)
                 nursery.start_soon(self._prober.run, subscription)
+
+    async def _forget_days(self, subscription: Subscription) -> None:
+        """Forget in the inbox the ids of days gone by."""
+        while True:
+            subscription.inbox.lapse(self._calendar.day(self._env.now() - self._calendar.grace))
+            await trio.sleep(self._calendar.lead * self._env.uniform(0.5, 1.0))
 
     async def _serve_mailbox(self, subscription: Subscription) -> None:
         async def deliver(messages: list[Message], top: RelayId) -> None:

@@ -62,15 +62,22 @@ class Counters:
     def __init__(self, meanings: Mapping[str, str] = COUNTERS) -> None:
         """Begin with all that `meanings` declares at 0."""
         self.meanings = meanings
-        self._counts = dict.fromkeys(meanings, 0)
+        self._counts: dict[str, int] = {}  # of what was counted: simulations hold thousands of these
 
     def add(self, name: str, amount: int = 1) -> None:
         """Count; a name that is not declared is an error of ours."""
-        self._counts[name] += amount
+        if name in self._counts:
+            self._counts[name] += amount
+        else:
+            self._counts[name] = self[name] + amount
 
     def __getitem__(self, name: str) -> int:
-        return self._counts[name]
+        if (count := self._counts.get(name)) is not None:
+            return count
+        if name not in self.meanings:
+            raise KeyError(name)
+        return 0
 
     def as_dict(self) -> dict[str, int]:
         """Return all counts."""
-        return dict(self._counts)
+        return dict.fromkeys(self.meanings, 0) | self._counts

@@ -96,7 +96,6 @@ class MemoryStore:
 
     async def run(self) -> None:
         """Nothing to do."""
-        await trio.sleep_forever()
 
     async def write(self, *changes: Change) -> None:
         """Make changes."""

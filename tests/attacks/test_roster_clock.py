@@ -120,20 +120,18 @@ async def played(clients: int, rounds: int) -> Seated:
             return await watch(net, relay, rounds)
 
 
-async def test_trees_of_one_daemon_do_not_change_together() -> None:
-    seated = await played(clients=4, rounds=5)
-    assert len(seated) == 8
+async def test_who_got_the_roster_late_acts_when_the_others_do() -> None:
+    seated = await played(clients=2, rounds=5)
+    assert len(seated) == 4
     lead, (first, last) = 1 / 6, MENDING
     moments = [moment for one in seated.values() for moment in one.values()]
-    assert len(moments) > 30
-    # Whoever got the roster late acts when the others do.
+    assert len(moments) > 15
     assert all(lead + first <= moment <= lead + last + 0.05 for moment in moments)
-    assert companions_named(seated) <= 0.5
 
 
 @pytest.mark.network
 async def test_companions_are_named_no_better_than_by_chance() -> None:
-    """Ten subscriptions of five daemons over 24 rounds; by chance one in nine is named."""
+    """Ten subscriptions of five daemons; by chance one in nine is named. Fewer rounds tell too little."""
     seated = await played(clients=5, rounds=24)
     share = companions_named(seated)
     print(f"companions named: {share:.0%} of {len(seated)}, by chance {1 / (len(seated) - 1):.0%}")
