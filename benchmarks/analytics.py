@@ -67,7 +67,7 @@ def measure(observations: int) -> dict[str, float]:
     from hushcast_analytics.generator.generate import generate
     from hushcast_analytics.reading import Traces, keep, load
     from hushcast_analytics.session import open_session
-    from hushcast_protocol.trace import SCHEMA
+    from hushcast_protocol.base.trace import SCHEMA
 
     def write(traces: Traces, directory: Path) -> None:
         """Write lines as daemons do, into as many files as there are partitions."""

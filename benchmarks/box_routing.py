@@ -14,9 +14,9 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 
-from hushcast_protocol.covers import around, cover
-from hushcast_protocol.messages import MAX_TOKENS
-from hushcast_protocol.tokens import MAX_COVER
+from hushcast_protocol.content.covers import around, cover
+from hushcast_protocol.content.messages import MAX_TOKENS
+from hushcast_protocol.content.tokens import MAX_COVER
 
 BITS = 16
 SIZE = 1 << BITS

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 
 from benchmarks.figures import Effort, Figure, at_most, missing
-from hushcast_protocol.errors import HushcastError
+from hushcast_protocol.base.errors import HushcastError
 from hushcast_testnet.demo import Course, run
 
 RELAYS, CLIENTS = 8, 2

@@ -21,10 +21,17 @@ import trio
 from benchmarks.figures import Effort, Figure, at_most, missing
 from benchmarks.overlay import NETWORK, End, Overlay, joined
 from benchmarks.tor import over_tor, private_network
-from hushcast_protocol.errors import UsageError
-from hushcast_protocol.frames import MAX_OVERLAY_FRAME, Ack, Forward, OverlayFrame, Ping, decode_overlay
-from hushcast_protocol.links import Link
-from hushcast_protocol.wire import Wire, encode
+from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.wire import Wire, encode
+from hushcast_protocol.overlay.frames import (
+    MAX_OVERLAY_FRAME,
+    Ack,
+    Forward,
+    OverlayFrame,
+    Ping,
+    decode_overlay,
+)
 from hushcast_runtime.channel import accept_channel
 from hushcast_runtime.transports.base import StreamHandler, Transport, TransportError
 from hushcast_testnet.tor_network import TorClient

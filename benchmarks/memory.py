@@ -18,20 +18,20 @@ import trio.testing
 from benchmarks.figures import Effort, Figure, alternate, at_most
 from benchmarks.peers.installed import ROOT
 from hushcast_node.daemon import Daemon, Parts
-from hushcast_node.identity import Identity, draw_identity
-from hushcast_protocol.addresses import memory_address
-from hushcast_protocol.frames import (
+from hushcast_overlay.identity import Identity, draw_identity
+from hushcast_protocol.base.addresses import memory_address
+from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.roster import GENESIS, Network, Relay, Roster
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.overlay.frames import (
     MAX_DIRECTORY_REQUEST,
     Fetch,
     Registered,
     Rosters,
     decode_directory_request,
 )
-from hushcast_protocol.links import Link
-from hushcast_protocol.profile import HARDENED
-from hushcast_protocol.roster import GENESIS, Network, Relay, Roster
-from hushcast_protocol.secrets import Seed
-from hushcast_protocol.signatures import Signed
+from hushcast_protocol.overlay.profile import HARDENED
 from hushcast_runtime.channel import accept_channel
 from hushcast_runtime.environment import simulated_environment
 from hushcast_runtime.logs import configure_logs

@@ -18,24 +18,24 @@ import trio
 from benchmarks.processes import START_WITHIN, last_line, running
 from hushcast_directory.registry import Registry
 from hushcast_directory.server import DirectoryServer
-from hushcast_protocol.addresses import Address, parse_address
-from hushcast_protocol.frames import (
+from hushcast_protocol.base.addresses import Address, parse_address
+from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.roster import Descriptor, Network, Relay, sign_descriptor
+from hushcast_protocol.base.secrets import ParcelKey, Seed
+from hushcast_protocol.base.wire import encode
+from hushcast_protocol.content.messages import HEADER, SEAL, Message, message_id
+from hushcast_protocol.overlay.elements import element
+from hushcast_protocol.overlay.frames import (
     MAX_OVERLAY_FRAME,
     OverlayFrame,
     ParcelAnswer,
     ParcelFrame,
     decode_overlay,
 )
-from hushcast_protocol.leases import Install, ToRelay
-from hushcast_protocol.links import Link
-from hushcast_protocol.messages import HEADER, SEAL, Message, message_id
-from hushcast_protocol.parcels import Parcel, seal_parcel
-from hushcast_protocol.profile import HARDENED
-from hushcast_protocol.roster import Descriptor, Network, Relay, sign_descriptor
-from hushcast_protocol.secrets import ParcelKey, Seed
-from hushcast_protocol.tokens import element
-from hushcast_protocol.trail import Trail
-from hushcast_protocol.wire import encode
+from hushcast_protocol.overlay.leases import Install, ToRelay
+from hushcast_protocol.overlay.parcels import Parcel, seal_parcel
+from hushcast_protocol.overlay.profile import HARDENED
+from hushcast_protocol.overlay.trail import Trail
 from hushcast_runtime.channel import accept_channel
 from hushcast_runtime.environment import system_environment
 from hushcast_runtime.store import MemoryStore

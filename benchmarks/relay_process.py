@@ -19,10 +19,10 @@ import trio
 
 from benchmarks.tor import over_tor
 from hushcast_node.daemon import Daemon, Parts
-from hushcast_node.identity import draw_identity
-from hushcast_protocol.addresses import parse_address
-from hushcast_protocol.profile import HARDENED
-from hushcast_protocol.roster import Network
+from hushcast_overlay.identity import draw_identity
+from hushcast_protocol.base.addresses import parse_address
+from hushcast_protocol.base.roster import Network
+from hushcast_protocol.overlay.profile import HARDENED
 from hushcast_runtime.environment import system_environment
 from hushcast_runtime.logs import configure_logs
 from hushcast_runtime.store import MemoryStore, SqliteStore

@@ -18,8 +18,8 @@ import trio
 import trio.testing
 
 from benchmarks.memory import Daemons, resident
-from hushcast_protocol.bodies import Content
-from hushcast_protocol.topics import Interest, parse_topic
+from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.content.topics import Interest, parse_topic
 from hushcast_runtime.logs import configure_logs
 
 ARRIVE_WITHIN = 600.0  # virtual seconds

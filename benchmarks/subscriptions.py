@@ -10,15 +10,15 @@ from unittest import mock
 from nacl.bindings import crypto_box_seal
 
 from benchmarks.figures import Effort, Figure, alternate, at_most
-from hushcast_protocol import installations
-from hushcast_protocol.addresses import onion_address
-from hushcast_protocol.installations import Installation, MailboxRoot, seal_down
-from hushcast_protocol.parcels import Parcel
-from hushcast_protocol.profile import HARDENED
-from hushcast_protocol.roster import GENESIS, Network, Relay, Roster
-from hushcast_protocol.secrets import LeaseSecret, ParcelKey, Randomness, Seed
-from hushcast_protocol.signatures import Signed
-from hushcast_protocol.tree import plan
+from hushcast_protocol.base.addresses import onion_address
+from hushcast_protocol.base.roster import GENESIS, Network, Relay, Roster
+from hushcast_protocol.base.secrets import LeaseSecret, ParcelKey, Randomness, Seed
+from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.overlay import installations
+from hushcast_protocol.overlay.installations import Installation, MailboxRoot, seal_down
+from hushcast_protocol.overlay.parcels import Parcel
+from hushcast_protocol.overlay.profile import HARDENED
+from hushcast_protocol.overlay.tree import plan
 
 BOUNDS = {500: 60.0, 10_000: 1200.0}  # milliseconds of CPU by number of nodes
 _DAY, _EPOCH = 800, 19_200

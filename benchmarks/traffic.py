@@ -17,14 +17,14 @@ from benchmarks.figures import Effort, Figure, at_most
 from hushcast_directory.registry import Registry
 from hushcast_directory.server import DirectoryServer
 from hushcast_node.daemon import Daemon, OverlayFeed, Parts
-from hushcast_node.identity import draw_identity
-from hushcast_protocol.addresses import Address
-from hushcast_protocol.bodies import Content
-from hushcast_protocol.profile import HARDENED, Profile
-from hushcast_protocol.roster import Network, check_roster
-from hushcast_protocol.secrets import Seed
-from hushcast_protocol.tokens import topic_key
-from hushcast_protocol.topics import Interest, parse_topic
+from hushcast_overlay.identity import draw_identity
+from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.roster import Network, check_roster
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.content.tokens import topic_key
+from hushcast_protocol.content.topics import Interest, parse_topic
+from hushcast_protocol.overlay.profile import HARDENED, Profile
 from hushcast_runtime.environment import simulated_environment
 from hushcast_runtime.store import MemoryStore
 from hushcast_runtime.transports.base import Listener, StreamHandler

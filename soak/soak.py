@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from hushcast_protocol.errors import HushcastError
+from hushcast_protocol.base.errors import HushcastError
 from hushcast_testnet import testnet
 from hushcast_testnet.chaos.run import Chaos, run_chaos
 from soak.memory import watch_memory

@@ -14,9 +14,11 @@ from typing import Any
 
 import msgspec.inspect as shapes
 
-from hushcast_protocol import frames, leases, links, messages, parcels, reports, roster, signatures, stamps
-from hushcast_protocol.hashes import Domain
-from hushcast_protocol.signatures import Purpose
+from hushcast_protocol.base import links, roster, signatures, stamps
+from hushcast_protocol.base.hashes import Domain
+from hushcast_protocol.base.signatures import Purpose
+from hushcast_protocol.content import messages, reports
+from hushcast_protocol.overlay import frames, leases, parcels
 
 PAGE = Path(__file__).parents[1] / "docs" / "protocol.md"
 

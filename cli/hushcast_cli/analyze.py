@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from hushcast_cli.options import Choices, json_option, pass_choices
-from hushcast_protocol.errors import UsageError
+from hushcast_protocol.base.errors import UsageError
 
 
 def _shares(context: click.Context, parameter: click.Parameter, text: str) -> tuple[float, ...]:

@@ -10,11 +10,11 @@ from typing import TypeVar
 
 import trio
 
+from hushcast.conversation import Conversation, NoDaemon, ask
+from hushcast.words import Failed, Request
 from hushcast_cli.exits import Failure, TimedOut
 from hushcast_cli.options import Choices
-from hushcast_node.control.client import Conversation, NoDaemon, ask
-from hushcast_node.control.words import Failed, Request
-from hushcast_protocol.errors import Refusal, UsageError
+from hushcast_protocol.base.errors import Refusal, UsageError
 
 SYSTEM_SOCKET = Path("/run/hushcast/control.sock")
 

@@ -39,10 +39,10 @@ def coverage(
       hushcast coverage news --json
     """
     check_one_topic(topic, link_file)
+    from hushcast.words import Coverage, Covered
     from hushcast_cli.asking import ask_once, daemon_socket, run
     from hushcast_cli.links import checked_where, choose_topic
     from hushcast_cli.output import json_line, text_line, write
-    from hushcast_node.control.words import Coverage, Covered
 
     async def work() -> Covered:
         chosen = await choose_topic(topic, link_file)

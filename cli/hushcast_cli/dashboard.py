@@ -14,10 +14,10 @@ from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.widgets import DataTable, Footer, Header, Static
 
+from hushcast.conversation import MAX_ANSWER
+from hushcast.words import Described, Status, decode_answer, encode_line
 from hushcast_cli.output import printable
-from hushcast_node.control.client import MAX_ANSWER
-from hushcast_node.control.words import Described, Status, decode_answer, encode_line
-from hushcast_protocol.errors import DecodeError
+from hushcast_protocol.base.errors import DecodeError
 
 EVERY = 1.0  # seconds between looks
 ANSWER_WITHIN = 2.0  # seconds that a daemon may take to describe itself

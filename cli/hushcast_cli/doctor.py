@@ -25,10 +25,10 @@ def doctor(choices: Choices, timeout: float | None) -> None:
     """
     from msgspec import structs
 
+    from hushcast.words import Examine, Examined
     from hushcast_cli.asking import ask_once, daemon_socket, run
     from hushcast_cli.exits import Failure
     from hushcast_cli.output import json_line, text_line, write
-    from hushcast_node.control.words import Examine, Examined
 
     findings = run(lambda: ask_once(daemon_socket(choices), Examine(), Examined), timeout).findings
     for finding in findings:

@@ -8,7 +8,7 @@ from enum import IntEnum
 import click
 
 from hushcast_cli.output import StdoutClosed, note
-from hushcast_protocol.errors import HushcastError, Refusal, UsageError
+from hushcast_protocol.base.errors import HushcastError, Refusal, UsageError
 
 
 class ExitCode(IntEnum):
@@ -66,7 +66,7 @@ def _exit_code(error: HushcastError) -> ExitCode:
         return ExitCode.REFUSED
     if isinstance(error, TimedOut):
         return ExitCode.TIMED_OUT
-    from hushcast_node.control.client import NoDaemon
+    from hushcast.conversation import NoDaemon
 
     return ExitCode.NO_DAEMON if isinstance(error, NoDaemon) else ExitCode.FAILED
 

@@ -10,7 +10,7 @@ import click
 from hushcast_cli.options import Choices, json_option, pass_choices
 
 if TYPE_CHECKING:
-    from hushcast_protocol.secrets import Seed
+    from hushcast_protocol.base.secrets import Seed
 
 
 @click.group()
@@ -37,8 +37,8 @@ def new(choices: Choices, file: Path) -> None:
 
     from hushcast_cli.links import write_new
     from hushcast_cli.output import json_line, text_line, write
-    from hushcast_protocol.bodies import fingerprint
-    from hushcast_protocol.secrets import Seed
+    from hushcast_protocol.base.secrets import Seed
+    from hushcast_protocol.content.bodies import fingerprint
 
     seed = Seed.draw(os.urandom)
     write_new(file, seed.reveal(), "key")
@@ -49,8 +49,8 @@ def new(choices: Choices, file: Path) -> None:
 def read_key(file: Path) -> Seed:
     """Return the key in a file that only its owner can read; raise `UsageError`."""
     from hushcast_cli.links import read_private
-    from hushcast_protocol.errors import UsageError
-    from hushcast_protocol.secrets import Seed
+    from hushcast_protocol.base.errors import UsageError
+    from hushcast_protocol.base.secrets import Seed
 
     data, alone = read_private(file, Seed.LENGTH, "key file")
     if not alone:

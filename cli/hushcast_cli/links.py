@@ -12,10 +12,10 @@ import trio
 
 from hushcast_cli.output import note
 from hushcast_cli.payload import DASH
-from hushcast_protocol.errors import UsageError
-from hushcast_protocol.predicates import parse_where
-from hushcast_protocol.tokens import check_predicate
-from hushcast_protocol.topics import LINK_SCHEME, MAX_LINK, Topic, parse_topic
+from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.content.predicates import parse_where
+from hushcast_protocol.content.tokens import check_predicate
+from hushcast_protocol.content.topics import LINK_SCHEME, MAX_LINK, Topic, parse_topic
 
 _STDIN = 0
 _WAY_IN = "`hushcast topic new --output F` writes one"

@@ -11,12 +11,8 @@ from typing import Any, Protocol
 
 import trio
 
-from hushcast_cli.asking import ask_once, expect
-from hushcast_cli.exits import Failure
-from hushcast_cli.output import StdoutClosed, is_terminal, json_line, note, printable, write
-from hushcast_cli.progress import shown_when_slow
-from hushcast_node.control.client import Conversation, ask
-from hushcast_node.control.words import (
+from hushcast.conversation import Conversation, ask
+from hushcast.words import (
     Acknowledge,
     Acknowledged,
     Delivered,
@@ -28,6 +24,10 @@ from hushcast_node.control.words import (
     Subscriptions,
     Unsubscribed,
 )
+from hushcast_cli.asking import ask_once, expect
+from hushcast_cli.exits import Failure
+from hushcast_cli.output import StdoutClosed, is_terminal, json_line, note, printable, write
+from hushcast_cli.progress import shown_when_slow
 
 _STDOUT = 1
 _BOLD, _PLAIN = b"\x1b[1m", b"\x1b[0m"

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from hushcast_protocol.profile import HARDENED, MAX_DEPTH, PROFILES
+from hushcast_protocol.overlay.profile import HARDENED, MAX_DEPTH, PROFILES
 
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 

@@ -27,9 +27,9 @@ def outbox(choices: Choices, cancel: str | None, timeout: float | None) -> None:
       hushcast outbox --json
       hushcast outbox --cancel 126c5f89…
     """
+    from hushcast.words import Cancel, Cancelled, Outbox, Outgoing
     from hushcast_cli.asking import ask_once, daemon_socket, run
     from hushcast_cli.output import json_line, text_line, write
-    from hushcast_node.control.words import Cancel, Cancelled, Outbox, Outgoing
 
     path = daemon_socket(choices)
     if cancel is not None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from hushcast_protocol.errors import HushcastError
+from hushcast_protocol.base.errors import HushcastError
 
 _STDOUT = 1
 _DANGEROUS = frozenset(

@@ -10,8 +10,8 @@ import trio
 
 from hushcast_cli.exits import Failure
 from hushcast_cli.output import note
-from hushcast_protocol.errors import Refusal
-from hushcast_protocol.messages import MAX_PAYLOAD
+from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.content.messages import MAX_PAYLOAD
 
 _STDIN = 0
 DASH = "-"

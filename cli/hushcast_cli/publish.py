@@ -17,7 +17,7 @@ from hushcast_cli.options import (
 )
 
 if TYPE_CHECKING:
-    from hushcast_node.control.words import Published
+    from hushcast.words import Published
 
 
 @click.command()
@@ -90,16 +90,16 @@ def publish(
         raise click.UsageError("give PAYLOAD or --file, not both", usage)
     if str(link_file) == "-" and (payload if file is None else str(file)) in (None, "-"):
         raise click.UsageError("standard input holds the link: give PAYLOAD or --file F", usage)
+    from hushcast.conversation import NoDaemon, ask
+    from hushcast.words import Publish, Published
     from hushcast_cli.asking import daemon_socket, expect, run
     from hushcast_cli.exits import TimedOut
     from hushcast_cli.key import read_key
     from hushcast_cli.output import json_line, text_line, write
     from hushcast_cli.payload import read_payload
     from hushcast_cli.progress import shown_when_slow
-    from hushcast_node.control.client import NoDaemon, ask
-    from hushcast_node.control.words import Publish, Published
-    from hushcast_protocol.errors import Refusal
-    from hushcast_protocol.topics import parse_values
+    from hushcast_protocol.base.errors import Refusal
+    from hushcast_protocol.content.topics import parse_values
 
     told: list[Published] = []  # how far the publication has come
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from hushcast_cli.options import Choices, depth_option, json_option, pass_choices, profile_option
-from hushcast_protocol.errors import UsageError
-from hushcast_protocol.profile import MAX_TREES, PROFILES, Root
+from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.overlay.profile import MAX_TREES, PROFILES, Root
 
 if TYPE_CHECKING:
     from hushcast_testnet.simulation import Scenario
@@ -192,7 +192,7 @@ def check_learning(scenario: Scenario) -> None:
 
 def check_nodes(nodes: int) -> None:
     """Raise `UsageError` if there are more relays than a roster lists."""
-    from hushcast_protocol.roster import MAX_RELAYS
+    from hushcast_protocol.base.roster import MAX_RELAYS
 
     if nodes > MAX_RELAYS:
         raise UsageError(f"--nodes {nodes}: a roster lists at most {MAX_RELAYS} relays")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hushcast_cli.exits import Failure
-from hushcast_protocol.errors import UsageError
+from hushcast_protocol.base.errors import UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -22,9 +22,9 @@ def status(choices: Choices, timeout: float | None) -> None:
     Example:
       hushcast status --json
     """
+    from hushcast.words import Described, Status
     from hushcast_cli.asking import ask_once, daemon_socket, run
     from hushcast_cli.output import json_line, text_line, write
-    from hushcast_node.control.words import Described, Status
 
     described = run(lambda: ask_once(daemon_socket(choices), Status(), Described), timeout).status
     if choices.json:

@@ -62,10 +62,10 @@ def subscribe(
       hushcast subscribe --link-file fires.link --where 'lat in [60, 61], lon in [24, 25], kind = fire'
     """
     check_one_topic(topic, link_file)
+    from hushcast.words import Subscribe
     from hushcast_cli.asking import daemon_socket, run
     from hushcast_cli.links import checked_where, choose_topic
     from hushcast_cli.listening import JsonPrinter, TextPrinter, listen
-    from hushcast_node.control.words import Subscribe
 
     printer = JsonPrinter() if choices.json else TextPrinter()
 

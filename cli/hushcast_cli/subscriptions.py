@@ -29,9 +29,9 @@ def subscriptions(choices: Choices, timeout: float | None) -> None:
     Example:
       hushcast subscriptions --json
     """
+    from hushcast.words import Listed, Subscriptions
     from hushcast_cli.asking import ask_once, daemon_socket, run
     from hushcast_cli.output import json_line, text_line, write
-    from hushcast_node.control.words import Listed, Subscriptions
 
     listed = run(lambda: ask_once(daemon_socket(choices), Subscriptions(), Listed), timeout)
     for held in listed.subscriptions:
@@ -77,10 +77,10 @@ def ack(
     if cursor is None:
         raise click.UsageError("give CURSOR, as a message has it", click.get_current_context())
     number = CURSOR.convert(cursor, None, click.get_current_context())
+    from hushcast.words import Acknowledge, Acknowledged
     from hushcast_cli.asking import ask_once, daemon_socket, run
     from hushcast_cli.links import checked_where, choose_topic
     from hushcast_cli.output import json_line, write
-    from hushcast_node.control.words import Acknowledge, Acknowledged
 
     async def work() -> Acknowledged:
         chosen = await choose_topic(topic, link_file)
@@ -113,11 +113,11 @@ def unsubscribe(
       hushcast unsubscribe --link-file fires.link --where 'kind = fire'
     """
     check_one_topic(topic, link_file)
+    from hushcast.words import Unsubscribe, Unsubscribed
     from hushcast_cli.asking import ask_once, daemon_socket, run
     from hushcast_cli.links import checked_where, choose_topic
     from hushcast_cli.output import json_line, note, write
     from hushcast_cli.progress import shown_when_slow
-    from hushcast_node.control.words import Unsubscribe, Unsubscribed
 
     async def work() -> Unsubscribed:
         chosen = await choose_topic(topic, link_file)

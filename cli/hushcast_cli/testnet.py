@@ -11,7 +11,7 @@ from hushcast_cli.chaos import chaos
 from hushcast_cli.options import Choices, json_option, pass_choices, testnet_option
 from hushcast_cli.simulate import simulate
 from hushcast_cli.watch import watch
-from hushcast_protocol.epochs import MAX_EPOCH, MIN_EPOCH
+from hushcast_protocol.base.epochs import MAX_EPOCH, MIN_EPOCH
 
 
 @click.group()

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from hushcast_cli.options import Choices, pass_choices, socket_option
-from hushcast_protocol.errors import UsageError
+from hushcast_protocol.base.errors import UsageError
 
 
 @click.command()

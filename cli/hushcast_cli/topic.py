@@ -10,8 +10,8 @@ import click
 from hushcast_cli.options import Choices, check_one_topic, json_option, link_file_option, pass_choices
 
 if TYPE_CHECKING:
-    from hushcast_protocol.attributes import Attribute
-    from hushcast_protocol.topics import Topic
+    from hushcast_protocol.content.attributes import Attribute
+    from hushcast_protocol.content.topics import Topic
 
 
 @click.group()
@@ -54,9 +54,9 @@ def new(choices: Choices, name: str, attributes: tuple[str, ...], private: bool,
 
     from hushcast_cli.links import is_link, write_new
     from hushcast_cli.output import json_line, write
-    from hushcast_protocol.errors import UsageError
-    from hushcast_protocol.secrets import TopicSecret
-    from hushcast_protocol.topics import make_topic, write_link
+    from hushcast_protocol.base.errors import UsageError
+    from hushcast_protocol.base.secrets import TopicSecret
+    from hushcast_protocol.content.topics import make_topic, write_link
 
     if is_link(name):
         raise UsageError("NAME is a link already: `hushcast topic show` explains it")
@@ -91,8 +91,8 @@ def show(choices: Choices, link: str | None, link_file: Path | None) -> None:
     from hushcast_cli.asking import run
     from hushcast_cli.links import choose_topic, is_link
     from hushcast_cli.output import json_line, text_line, write
-    from hushcast_protocol.errors import UsageError
-    from hushcast_protocol.topics import LINK_SCHEME
+    from hushcast_protocol.base.errors import UsageError
+    from hushcast_protocol.content.topics import LINK_SCHEME
 
     if link is not None and not is_link(link):
         raise UsageError(f"LINK is no link, which begins with {LINK_SCHEME!r}: a plain text is an open topic")
@@ -114,7 +114,7 @@ def show(choices: Choices, link: str | None, link_file: Path | None) -> None:
 
 
 def _described(topic: Topic) -> list[dict[str, Any]]:
-    from hushcast_protocol.attributes import Label, as_json
+    from hushcast_protocol.content.attributes import Label, as_json
 
     return [
         {"name": attribute.name, "kind": "label"}
@@ -134,7 +134,7 @@ def _described(topic: Topic) -> list[dict[str, Any]]:
 
 
 def _readable(attribute: Attribute) -> str:
-    from hushcast_protocol.attributes import Label
+    from hushcast_protocol.content.attributes import Label
 
     if isinstance(attribute, Label):
         return f"{attribute.name}: a label"
@@ -148,9 +148,9 @@ def _tokens(topic: Topic) -> int:
     """Return how many tokens a message carries that sets all attributes of a topic."""
     import os
 
-    from hushcast_protocol.attributes import Label, Values
-    from hushcast_protocol.secrets import TopicKey
-    from hushcast_protocol.tokens import published_tokens
+    from hushcast_protocol.base.secrets import TopicKey
+    from hushcast_protocol.content.attributes import Label, Values
+    from hushcast_protocol.content.tokens import published_tokens
 
     values: Values = {
         attribute.name: "x" if isinstance(attribute, Label) else 0 for attribute in topic.attributes

@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable
 
 import trio
 
-from hushcast_protocol.errors import Refusal
-from hushcast_protocol.roster import Descriptor
-from hushcast_protocol.wire import RelayId
+from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.roster import Descriptor
+from hushcast_protocol.base.wire import RelayId
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.rooms import Room
 from hushcast_runtime.transports.base import TransportError

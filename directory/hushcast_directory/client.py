@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from hushcast_protocol.addresses import Address
-from hushcast_protocol.errors import DecodeError, Refusal
-from hushcast_protocol.frames import (
+from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.errors import DecodeError, Refusal
+from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.base.wire import PublicKey
+from hushcast_protocol.overlay.frames import (
     MAX_DIRECTORY_ANSWER,
     DirectoryAnswer,
     DirectoryRequest,
@@ -15,9 +18,6 @@ from hushcast_protocol.frames import (
     Rosters,
     decode_directory_answer,
 )
-from hushcast_protocol.links import Link
-from hushcast_protocol.signatures import Signed
-from hushcast_protocol.wire import PublicKey
 from hushcast_runtime.channel import open_channel
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.transports.base import Transport

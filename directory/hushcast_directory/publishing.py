@@ -9,7 +9,7 @@ import structlog
 import trio
 
 from hushcast_directory.registry import Registry
-from hushcast_protocol.clocks import FOLLOWED_AFTER
+from hushcast_protocol.base.clocks import FOLLOWED_AFTER
 from hushcast_runtime.clock import DaemonClock
 from hushcast_runtime.environment import LOOK_EVERY
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hushcast_protocol.epochs import Calendar
-from hushcast_protocol.errors import Refusal
-from hushcast_protocol.roster import (
+from hushcast_protocol.base.epochs import Calendar
+from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.roster import (
     GENESIS,
     MAX_RELAYS,
     Descriptor,
@@ -17,9 +17,9 @@ from hushcast_protocol.roster import (
     listed_descriptors,
     sign_roster,
 )
-from hushcast_protocol.secrets import Seed
-from hushcast_protocol.signatures import Signed
-from hushcast_protocol.wire import RelayId, encode
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.base.wire import RelayId, encode
 from hushcast_runtime.store import Change, Store, record_reader
 
 ROSTERS_KEPT = 48  # two days of them: a daemon away for longer starts with the newest

@@ -13,8 +13,8 @@ import trio
 from hushcast_directory.publishing import Publishing
 from hushcast_directory.registry import Registry
 from hushcast_directory.server import DirectoryServer
-from hushcast_protocol.addresses import Address, parse_address
-from hushcast_protocol.secrets import Seed
+from hushcast_protocol.base.addresses import Address, parse_address
+from hushcast_protocol.base.secrets import Seed
 from hushcast_runtime.config import DirectorySettings
 from hushcast_runtime.counters import DIRECTORY_COUNTERS, Counters
 from hushcast_runtime.environment import system_environment

@@ -10,9 +10,13 @@ import trio
 from hushcast_directory.checks import Checks
 from hushcast_directory.publishing import Publishing
 from hushcast_directory.registry import Registry
-from hushcast_protocol.addresses import parse_address
-from hushcast_protocol.errors import PeerError, Refusal
-from hushcast_protocol.frames import (
+from hushcast_protocol.base.addresses import parse_address
+from hushcast_protocol.base.errors import PeerError, Refusal
+from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.roster import Descriptor
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.overlay.frames import (
     MAX_DIRECTORY_REQUEST,
     MAX_OVERLAY_FRAME,
     DirectoryAnswer,
@@ -25,10 +29,6 @@ from hushcast_protocol.frames import (
     decode_directory_request,
     decode_overlay,
 )
-from hushcast_protocol.links import Link
-from hushcast_protocol.roster import Descriptor
-from hushcast_protocol.secrets import Seed
-from hushcast_protocol.signatures import Signed
 from hushcast_runtime.channel import Channel, open_channel
 from hushcast_runtime.clock import DaemonClock
 from hushcast_runtime.counters import DIRECTORY_COUNTERS, Counters

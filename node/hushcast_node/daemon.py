@@ -8,37 +8,37 @@ from typing import Any
 import trio
 
 from hushcast_directory.client import DirectoryClient
-from hushcast_node.admission import Admission
-from hushcast_node.connector import Connector
-from hushcast_node.dropping import Dropper
-from hushcast_node.identity import Identity
-from hushcast_node.inbox import Gap, InboxListener, Received
-from hushcast_node.outbox import Outbox, Publication
-from hushcast_node.probing import PROBES_AN_EPOCH, Prober
-from hushcast_node.publisher import Publisher
-from hushcast_node.pubsub import Accepted
-from hushcast_node.registration import Registration, keep_registered, open_address
-from hushcast_node.relay import MAX_CONNECTIONS, Relay
-from hushcast_node.rosters import CheckRoster, RosterKeeper
-from hushcast_node.subscriber import Subscriber
-from hushcast_node.subscription import Subscription
-from hushcast_node.topic_keys import Derive, TopicKeys
-from hushcast_node.tracing import NoTracer, Tracer
-from hushcast_protocol.addresses import Address
-from hushcast_protocol.bodies import Content
-from hushcast_protocol.errors import Refusal
-from hushcast_protocol.predicates import Predicate, write_where
-from hushcast_protocol.profile import Profile
-from hushcast_protocol.roster import Network, Roster, check_roster
-from hushcast_protocol.secrets import Seed
-from hushcast_protocol.tokens import topic_key
-from hushcast_protocol.topics import Interest, Topic
-from hushcast_protocol.wire import PublicKey, RelayId
+from hushcast_local.inbox import Gap, InboxListener, Received
+from hushcast_local.outbox import Outbox, Publication
+from hushcast_local.publisher import Publisher
+from hushcast_local.pubsub import Accepted
+from hushcast_local.topic_keys import Derive, TopicKeys
+from hushcast_overlay.admission import Admission
+from hushcast_overlay.connector import Connector
+from hushcast_overlay.dropping import Dropper
+from hushcast_overlay.identity import Identity
+from hushcast_overlay.probing import PROBES_AN_EPOCH, Prober
+from hushcast_overlay.registration import Registration, keep_registered, open_address
+from hushcast_overlay.relay import MAX_CONNECTIONS, Relay
+from hushcast_overlay.rosters import CheckRoster, RosterKeeper
+from hushcast_overlay.subscriber import Subscriber
+from hushcast_overlay.subscription import Subscription
+from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.roster import Network, Roster, check_roster
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.wire import PublicKey, RelayId
+from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.content.predicates import Predicate, write_where
+from hushcast_protocol.content.tokens import topic_key
+from hushcast_protocol.content.topics import Interest, Topic
+from hushcast_protocol.overlay.profile import Profile
 from hushcast_runtime.clock import DaemonClock
 from hushcast_runtime.config import InboxSection
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.store import Store
+from hushcast_runtime.tracing import NoTracer, Tracer
 from hushcast_runtime.transports.base import Listener, Transport
 
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 
 import trio
 
-from hushcast_node.control.words import Finding
+from hushcast.words import Finding
 from hushcast_node.daemon import Daemon
 from hushcast_runtime.config import NodeSettings
 from hushcast_runtime.core_dumps import core_dumps_are_forbidden

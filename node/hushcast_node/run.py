@@ -9,11 +9,10 @@ from typing import Any
 import structlog
 import trio
 
-from hushcast_node.control.server import ControlServer
+from hushcast_local.control import ControlServer
 from hushcast_node.daemon import Daemon, Parts
 from hushcast_node.doctor import Doctor
-from hushcast_node.identity import Identity, load_identity
-from hushcast_node.tracing import FileTracer, NoTracer, Tracer
+from hushcast_overlay.identity import Identity, load_identity
 from hushcast_runtime.config import NodeSettings, directory_address
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment, system_environment
@@ -23,6 +22,7 @@ from hushcast_runtime.readiness import Health
 from hushcast_runtime.store import SqliteStore
 from hushcast_runtime.tor.consensus import compare_clock
 from hushcast_runtime.tor.transport import TorTransport
+from hushcast_runtime.tracing import FileTracer, NoTracer, Tracer
 
 log = structlog.get_logger("node")
 

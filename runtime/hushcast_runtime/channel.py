@@ -1,4 +1,4 @@
-"""A channel: a link (`hushcast_protocol.links`) over a byte stream, carrying frames."""
+"""A channel: a link (`hushcast_protocol.base.links`) over a byte stream, carrying frames."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Generic, TypeVar
 
 import trio
 
-from hushcast_protocol.addresses import Address
-from hushcast_protocol.errors import PeerError
-from hushcast_protocol.links import Established, Link
-from hushcast_protocol.wire import Wire, encode
+from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.errors import PeerError
+from hushcast_protocol.base.links import Established, Link
+from hushcast_protocol.base.wire import Wire, encode
 from hushcast_runtime.transports.base import Transport, TransportError
 
 FrameT = TypeVar("FrameT")

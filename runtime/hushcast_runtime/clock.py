@@ -11,8 +11,8 @@ from typing import Any
 
 import structlog
 
-from hushcast_protocol.clocks import AHEAD, Span, TrustedClock, published, roster_span
-from hushcast_protocol.epochs import Calendar
+from hushcast_protocol.base.clocks import AHEAD, Span, TrustedClock, published, roster_span
+from hushcast_protocol.base.epochs import Calendar
 from hushcast_runtime.environment import Environment
 
 _NEVER = 0.0, 0.0, 0.0

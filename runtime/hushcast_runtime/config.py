@@ -9,11 +9,11 @@ from typing import Annotated, Literal, TypeVar
 
 import msgspec
 
-from hushcast_protocol.addresses import Address, is_onion, parse_address
-from hushcast_protocol.epochs import MAX_EPOCH, MIN_EPOCH
-from hushcast_protocol.errors import DecodeError, UsageError
-from hushcast_protocol.profile import MAX_DEPTH, MAX_TREES, PROFILES, Profile
-from hushcast_protocol.roster import MAX_RELAYS, Network
+from hushcast_protocol.base.addresses import Address, is_onion, parse_address
+from hushcast_protocol.base.epochs import MAX_EPOCH, MIN_EPOCH
+from hushcast_protocol.base.errors import DecodeError, UsageError
+from hushcast_protocol.base.roster import MAX_RELAYS, Network
+from hushcast_protocol.overlay.profile import MAX_DEPTH, MAX_TREES, PROFILES, Profile
 from hushcast_runtime.local_sockets import MAX_PATH
 from hushcast_runtime.tor.endpoints import Endpoint, parse_endpoint
 from hushcast_runtime.tor.settings import TorSettings

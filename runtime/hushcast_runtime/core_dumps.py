@@ -6,7 +6,7 @@ import ctypes
 import os
 import resource
 
-from hushcast_protocol.errors import UsageError
+from hushcast_protocol.base.errors import UsageError
 
 _PR_GET_DUMPABLE, _PR_SET_DUMPABLE = 3, 4  # linux/prctl.h
 _libc = ctypes.CDLL(None, use_errno=True)

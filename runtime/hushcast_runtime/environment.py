@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 import trio
 
-from hushcast_protocol.secrets import Randomness
+from hushcast_protocol.base.secrets import Randomness
 
 LOOK_EVERY = 60.0  # seconds between looks at the clock of who sleeps until a moment
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from hushcast_protocol.errors import UsageError
-from hushcast_protocol.secrets import Randomness, Seed
+from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.base.secrets import Randomness, Seed
 
 
 def private_directory(path: Path) -> Path:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import trio
 
-from hushcast_protocol.errors import UsageError
+from hushcast_protocol.base.errors import UsageError
 
 MAX_PATH = 107  # bytes; Linux has 108 with the zero at the end
 

@@ -15,7 +15,7 @@ import msgspec
 import structlog
 import trio
 
-from hushcast_protocol.errors import HushcastError, UsageError
+from hushcast_protocol.base.errors import HushcastError, UsageError
 from hushcast_runtime.config import DirectorySettings, NodeSettings, SettingsT, load_settings
 from hushcast_runtime.core_dumps import forbid_core_dumps
 from hushcast_runtime.files import private_directory

@@ -17,7 +17,7 @@ from typing import Protocol, TypeVar
 import msgspec
 import trio
 
-from hushcast_protocol.errors import HushcastError
+from hushcast_protocol.base.errors import HushcastError
 
 _FAILURES = (sqlite3.Error, UnicodeDecodeError)
 """A damaged schema is quoted in SQLite's message, which then may be no text."""

@@ -22,7 +22,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from hushcast_analytics.errors import TracesError
 from hushcast_analytics.tables import OBSERVATIONS, PARTITIONS, REJECTED, RUN, TRUTHS
-from hushcast_protocol.trace import SCHEMA, Observation, Truth
+from hushcast_protocol.base.trace import SCHEMA, Observation, Truth
 
 SHOWN = 200  # characters kept of a line that is no record: enough to see what it was
 

@@ -23,7 +23,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from hushcast_protocol.trace import Observation, Truth
+from hushcast_protocol.base.trace import Observation, Truth
 
 RUN = StructField("run", StringType(), nullable=False)
 """Which run a row belongs to: a name, unique within one analysis."""

@@ -11,7 +11,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import DoubleType, LongType, StringType, StructField, StructType
 
 from hushcast_analytics.tables import RUN
-from hushcast_protocol.tree import Tree
+from hushcast_protocol.overlay.tree import Tree
 
 WAYS = StructType(
     [

@@ -12,7 +12,7 @@ import msgspec
 import trio
 
 from hushcast_directory.run import NETWORK_FILE
-from hushcast_protocol.errors import UsageError
+from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.files import private_directory, write_private
 from hushcast_runtime.local_sockets import MAX_PATH
 from hushcast_testnet.inventory import FILE, Member, Testnet, Transport, deadline, describe

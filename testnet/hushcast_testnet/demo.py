@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 import trio
 
-from hushcast_node.control.client import Conversation, ask
-from hushcast_node.control.words import Delivered, Failed, Publish, Published, Subscribe, Subscribed
+from hushcast.conversation import Conversation, ask
+from hushcast.words import Delivered, Failed, Publish, Published, Subscribe, Subscribed
 from hushcast_runtime.transports.base import TransportError
 from hushcast_testnet import testnet
 from hushcast_testnet.inventory import deadline

@@ -11,9 +11,9 @@ from typing import Any, Literal
 import msgspec
 import trio
 
-from hushcast_node.control.client import NoDaemon, ask
-from hushcast_node.control.words import Described, Status
-from hushcast_protocol.errors import UsageError
+from hushcast.conversation import NoDaemon, ask
+from hushcast.words import Described, Status
+from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.transports.base import TransportError
 from hushcast_testnet import processes
 from hushcast_testnet.containers.compose import Containers

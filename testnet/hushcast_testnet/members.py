@@ -10,17 +10,17 @@ import trio
 from hushcast_directory.registry import Registry
 from hushcast_directory.server import DirectoryServer
 from hushcast_node.daemon import Daemon, Parts
-from hushcast_node.identity import draw_identity
-from hushcast_node.tracing import FileTracer, NoTracer, Tracer
-from hushcast_protocol.forwarding import Decision, Outcome, Router
-from hushcast_protocol.messages import Message
-from hushcast_protocol.profile import Profile
-from hushcast_protocol.roster import Network, check_roster
-from hushcast_protocol.secrets import Seed
-from hushcast_protocol.tokens import topic_key
+from hushcast_overlay.identity import draw_identity
+from hushcast_protocol.base.roster import Network, check_roster
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.content.messages import Message
+from hushcast_protocol.content.tokens import topic_key
+from hushcast_protocol.overlay.forwarding import Decision, Outcome, Router
+from hushcast_protocol.overlay.profile import Profile
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment, simulated_environment
 from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.tracing import FileTracer, NoTracer, Tracer
 from hushcast_runtime.transports.memory import MemoryNetwork
 from hushcast_testnet.colluders import Colluders, Selecting
 

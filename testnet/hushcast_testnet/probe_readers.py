@@ -12,15 +12,15 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from hushcast_node.relay import Relay
-from hushcast_protocol.attributes import Label, Number, Value, Values
-from hushcast_protocol.bodies import open_body
-from hushcast_protocol.errors import AuthenticationError
-from hushcast_protocol.forwarding import Decision, Router
-from hushcast_protocol.hops import Hop
-from hushcast_protocol.messages import Message
-from hushcast_protocol.predicates import Between, Condition, Equals, Predicate
-from hushcast_protocol.topics import Interest, Topic, make_topic
+from hushcast_overlay.relay import Relay
+from hushcast_protocol.base.errors import AuthenticationError
+from hushcast_protocol.content.attributes import Label, Number, Value, Values
+from hushcast_protocol.content.bodies import open_body
+from hushcast_protocol.content.messages import Message
+from hushcast_protocol.content.predicates import Between, Condition, Equals, Predicate
+from hushcast_protocol.content.topics import Interest, Topic, make_topic
+from hushcast_protocol.overlay.forwarding import Decision, Router
+from hushcast_protocol.overlay.hops import Hop
 from hushcast_runtime.environment import Environment
 from hushcast_testnet.members import House, Member
 

@@ -13,9 +13,9 @@ from statistics import fmean
 from typing import Any
 
 from hushcast_directory.registry import Registry
-from hushcast_protocol.leases import lease_id, lease_word
-from hushcast_protocol.roster import Roster
-from hushcast_protocol.standing import UNSEAT_AFTER
+from hushcast_protocol.base.roster import Roster
+from hushcast_protocol.base.standing import UNSEAT_AFTER
+from hushcast_protocol.overlay.leases import lease_id, lease_word
 from hushcast_runtime.environment import Environment
 from hushcast_testnet.members import Member
 

@@ -16,17 +16,17 @@ from typing import Any
 import trio
 import trio.testing
 
+from hushcast_local.inbox import Gap
+from hushcast_local.outbox import Publication
 from hushcast_node.daemon import OverlayFeed
-from hushcast_node.inbox import Gap
-from hushcast_node.outbox import Publication
-from hushcast_node.probing import PROBES_AN_EPOCH
-from hushcast_node.subscription import Subscription
-from hushcast_protocol.bodies import Content
-from hushcast_protocol.epochs import EPOCHS_A_DAY
-from hushcast_protocol.errors import Refusal
-from hushcast_protocol.profile import PROFILES, Root
-from hushcast_protocol.roster import Network
-from hushcast_protocol.topics import Interest, Topic, parse_topic
+from hushcast_overlay.probing import PROBES_AN_EPOCH
+from hushcast_overlay.subscription import Subscription
+from hushcast_protocol.base.epochs import EPOCHS_A_DAY
+from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.roster import Network
+from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.content.topics import Interest, Topic, parse_topic
+from hushcast_protocol.overlay.profile import PROFILES, Root
 from hushcast_testnet.faults import NO_FAULTS, Faults, keep_churning, kill_at_once, make_droppers
 from hushcast_testnet.members import LONGEST_WAY, House, Member
 from hushcast_testnet.probe_readers import ProbeReaders, draw_interest, draw_values

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import trio
 
 from hushcast_directory.run import NETWORK_FILE
-from hushcast_protocol.errors import UsageError
+from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.files import private_directory
 from hushcast_runtime.process import holder
 from hushcast_testnet import processes

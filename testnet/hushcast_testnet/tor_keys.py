@@ -10,7 +10,7 @@ from pathlib import Path
 
 import trio
 
-from hushcast_protocol.errors import UsageError
+from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.transports.base import TransportError
 
 _FINGERPRINT = re.compile(r"^fingerprint ([0-9A-F]{40})$", re.MULTILINE)

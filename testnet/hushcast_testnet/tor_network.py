@@ -13,7 +13,7 @@ from pathlib import Path
 
 import trio
 
-from hushcast_protocol.errors import UsageError
+from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.tor.endpoints import Endpoint
 from hushcast_runtime.tor.process import DIRTINESS
 from hushcast_runtime.transports.streams import LOOPBACK

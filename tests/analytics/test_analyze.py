@@ -12,7 +12,7 @@ from hushcast_analytics.analyze import SUMMARY_KEYS, Wanted, analyze, chosen
 from hushcast_analytics.attacks.catalogue import ATTACKS
 from hushcast_analytics.examine import Examination, case_of
 from hushcast_analytics.reading import open_traces
-from hushcast_protocol.leases import lease_mark
+from hushcast_protocol.overlay.leases import lease_mark
 from hushcast_testnet.simulation import Scenario, simulate
 
 pytestmark = pytest.mark.spark

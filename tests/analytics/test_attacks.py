@@ -11,7 +11,7 @@ from hushcast_analytics.attacks.catalogue import ATTACKS
 from hushcast_analytics.attacks.traffic import levels
 from hushcast_analytics.attacks.trained import Learning, learn, sightings, trained
 from hushcast_analytics.tables import OBSERVATIONS
-from hushcast_protocol.leases import lease_mark
+from hushcast_protocol.overlay.leases import lease_mark
 
 pytestmark = pytest.mark.spark
 

@@ -18,9 +18,10 @@ from hushcast_analytics.generator.publications import numbers, publish
 from hushcast_analytics.generator.routes import DUPLICATE, FORWARDED, route
 from hushcast_analytics.generator.seats import drawn, root_of, shape, subscribers
 from hushcast_analytics.tables import EPOCHS_A_DAY, OBSERVATIONS, TRUTHS
-from hushcast_node import registration
-from hushcast_protocol import epochs, standing, tree
-from hushcast_protocol.trail import ERROR_RATE, MAX_BITS_SET, MAX_HOPS, Trail
+from hushcast_overlay import registration
+from hushcast_protocol.base import epochs, standing
+from hushcast_protocol.overlay import tree
+from hushcast_protocol.overlay.trail import ERROR_RATE, MAX_BITS_SET, MAX_HOPS, Trail
 
 SMALL = Asked(nodes=40, subscribers=3, topics=2, publications=60, epochs=3)
 CHURNING = Asked(nodes=40, subscribers=3, topics=2, publications=60, epochs=30, up=6, down=3, clients=0)

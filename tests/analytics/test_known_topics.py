@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from overlay import exposed
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -21,7 +20,8 @@ from hushcast_analytics.keeping import kept
 from hushcast_analytics.lab.networks import Lab
 from hushcast_analytics.marks import lease_mark, marks
 from hushcast_analytics.summary import summarised
-from hushcast_protocol import leases
+from hushcast_protocol.overlay import leases
+from overlay import exposed
 
 pytestmark = pytest.mark.spark
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from overlay import exposed
 from pyspark.sql import SparkSession
 
 from hushcast_analytics.adversaries import Adversary
@@ -19,8 +18,9 @@ from hushcast_analytics.lab.drawing import Run
 from hushcast_analytics.lab.networks import Lab
 from hushcast_analytics.lab.seating import Seating
 from hushcast_analytics.summary import summarised
-from hushcast_protocol.leases import lease_mark
-from hushcast_protocol.tree import plan
+from hushcast_protocol.overlay.leases import lease_mark
+from hushcast_protocol.overlay.tree import plan
+from overlay import exposed
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hushcast_analytics.generator.mending import NONE, levels, loads, mended
-from hushcast_protocol import tree
+from hushcast_protocol.overlay import tree
 
 
 def as_hops(planned: tree.Tree, keys: list[bytes]) -> np.ndarray:

@@ -10,7 +10,7 @@ from recount import recount
 
 from hushcast_analytics import network
 from hushcast_analytics.reading import Traces, keep, load, read_lines
-from hushcast_protocol.trace import Truth, to_line
+from hushcast_protocol.base.trace import Truth, to_line
 from hushcast_testnet.simulation import Scenario, simulate
 
 pytestmark = [pytest.mark.spark, pytest.mark.network]

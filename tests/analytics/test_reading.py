@@ -8,7 +8,7 @@ from chispa import assert_df_equality
 from hushcast_analytics.errors import TracesError
 from hushcast_analytics.reading import SHOWN, keep, load, open_traces, read_lines
 from hushcast_analytics.tables import OBSERVATIONS, REJECTED, TRUTHS
-from hushcast_protocol.trace import SCHEMA, Observation, Truth, to_line
+from hushcast_protocol.base.trace import SCHEMA, Observation, Truth, to_line
 
 pytestmark = pytest.mark.spark
 

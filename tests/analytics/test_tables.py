@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from hushcast_analytics.tables import OBSERVATIONS, TRUTHS
-from hushcast_protocol.trace import Observation, Truth
+from hushcast_protocol.base.trace import Observation, Truth
 
 
 @pytest.mark.parametrize(("record", "table"), [(Observation, OBSERVATIONS), (Truth, TRUTHS)])

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from small_network import ONE, TWO, small_network
 
-from hushcast_protocol.bodies import Content
-from hushcast_protocol.coverage import Probe
+from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.overlay.coverage import Probe
 
 PUBLICATIONS = 60
 

@@ -8,13 +8,12 @@ import pytest
 import trio
 from small_network import ONE, TWO, Node, SmallNetwork, small_network
 
-from hushcast_node import mailbox
-from hushcast_protocol.addresses import Address
-from hushcast_protocol.bodies import Content
-from hushcast_protocol.frames import MAX_OVERLAY_FRAME, Ack, Forward, Ping, decode_overlay
-from hushcast_protocol.links import Link
-from hushcast_protocol.messages import Message, message_id
-from hushcast_protocol.trail import TRAIL_SIZE
+from hushcast_overlay import mailbox
+from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.links import Link
+from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.content.messages import TRAIL_SIZE, Message, message_id
+from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, Ack, Forward, Ping, decode_overlay
 from hushcast_runtime.channel import open_channel
 
 

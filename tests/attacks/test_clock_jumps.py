@@ -6,7 +6,7 @@ import pytest
 import trio
 from small_network import DAY_SECONDS, EPOCH_SECONDS, ONE, Node, small_network, until
 
-from hushcast_protocol.bodies import Content
+from hushcast_protocol.content.bodies import Content
 
 MONTH = 30 * 86_400.0
 

@@ -11,10 +11,10 @@ from typing import Any
 import trio
 from small_network import DAY_SECONDS, EPOCH_SECONDS, ONE, TWO, Node, SmallNetwork, small_network, until
 
-from hushcast_node.relay import FULL_PAUSE
-from hushcast_node.subscriber import ASK_WITHIN, RESUME_WITHIN
-from hushcast_node.subscription import Subscription
-from hushcast_protocol.bodies import Content
+from hushcast_overlay.relay import FULL_PAUSE
+from hushcast_overlay.subscriber import ASK_WITHIN, RESUME_WITHIN
+from hushcast_overlay.subscription import Subscription
+from hushcast_protocol.content.bodies import Content
 
 WRONG = 2.0 * DAY_SECONDS
 

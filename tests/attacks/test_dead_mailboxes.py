@@ -9,19 +9,18 @@ import pytest
 import trio
 from small_network import ONE, Node, SmallNetwork, small_network, until
 
-from hushcast_node import dials
-from hushcast_node.connector import OverlayChannel
-from hushcast_node.dials import Dials
-from hushcast_protocol.addresses import Address, memory_address
-from hushcast_protocol.bodies import Content
-from hushcast_protocol.frames import Drop, Receipt
-from hushcast_protocol.hops import Hop, is_mailbox, relay_hop
-from hushcast_protocol.leases import Install, ToMailbox, give_consent
-from hushcast_protocol.messages import Message, message_id
-from hushcast_protocol.secrets import Seed
-from hushcast_protocol.tokens import ORIGIN, element
-from hushcast_protocol.trail import TRAIL_SIZE
-from hushcast_protocol.wire import PublicKey
+from hushcast_overlay import dials
+from hushcast_overlay.connector import OverlayChannel
+from hushcast_overlay.dials import Dials
+from hushcast_protocol.base.addresses import Address, memory_address
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.wire import PublicKey
+from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.content.messages import TRAIL_SIZE, Message, message_id
+from hushcast_protocol.overlay.elements import ORIGIN, element
+from hushcast_protocol.overlay.frames import Drop, Receipt
+from hushcast_protocol.overlay.hops import Hop, is_mailbox, relay_hop
+from hushcast_protocol.overlay.leases import Install, ToMailbox, give_consent
 
 DEAD = 200
 ATTEMPT = 20.0  # seconds that tor takes to say that an onion service is not there
@@ -177,7 +176,7 @@ async def test_memory_of_who_answered_is_bounded(monkeypatch: pytest.MonkeyPatch
 
 
 async def test_links_that_are_there_are_kept_whatever_was_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hushcast_node.keeping.MAX_KEPT", 4)
+    monkeypatch.setattr("hushcast_overlay.keeping.MAX_KEPT", 4)
     monkeypatch.setattr(dials, "MAX_DIALS", 2)
     async with small_network(relays=3, clients=1, epoch=7200, origins=1) as net:
         await net.clients[0].listen()

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from small_network import ONE, Ear, Node, SmallNetwork, small_network
 
-from hushcast_node.peers import DETOUR_AFTER
-from hushcast_protocol.bodies import Content
-from hushcast_protocol.tree import Tree
+from hushcast_overlay.peers import DETOUR_AFTER
+from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.overlay.tree import Tree
 
 LONG = 4 * 3600  # seconds of an epoch, so long that no tree is mended during a test
 MESSAGES = 24

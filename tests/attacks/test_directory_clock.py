@@ -6,8 +6,8 @@ import pytest
 import trio
 from small_network import EPOCH_SECONDS, ONE, TWO, SmallNetwork, small_network, until
 
-from hushcast_protocol.bodies import Content
-from hushcast_protocol.clocks import FOLLOWED_AFTER
+from hushcast_protocol.base.clocks import FOLLOWED_AFTER
+from hushcast_protocol.content.bodies import Content
 
 LATER = [30, 87_600]  # epochs; those of an hour: a day and more, ten years and more
 

@@ -8,13 +8,13 @@ import pytest
 import trio
 from small_network import Node, SmallNetwork, derive, small_network
 
-from hushcast_node import inbox
-from hushcast_protocol.bodies import Content, compose
-from hushcast_protocol.forwarding import RecentIds
-from hushcast_protocol.frames import Drop, Receipt
-from hushcast_protocol.messages import Message
-from hushcast_protocol.tokens import published_tokens
-from hushcast_protocol.topics import make_topic
+from hushcast_local import inbox
+from hushcast_protocol.content.bodies import Content, compose
+from hushcast_protocol.content.messages import Message
+from hushcast_protocol.content.tokens import published_tokens
+from hushcast_protocol.content.topics import make_topic
+from hushcast_protocol.overlay.forwarding import RecentIds
+from hushcast_protocol.overlay.frames import Drop, Receipt
 
 FIRES = make_topic("fires", ["kind", "lat:-90..90:0.001"])
 

@@ -8,16 +8,15 @@ import pytest
 import trio
 from small_network import ONE, Ear, Node, SmallNetwork, small_network, until
 
-from hushcast_node import spool as spools
-from hushcast_node.tracing import NoTracer
-from hushcast_protocol.bodies import Content
-from hushcast_protocol.frames import Drop, ParcelFrame, Receipt
-from hushcast_protocol.leases import Install, ToRelay
-from hushcast_protocol.messages import Message, message_id
-from hushcast_protocol.parcels import Parcel, seal_parcel
-from hushcast_protocol.tokens import ORIGIN, element
-from hushcast_protocol.trail import TRAIL_SIZE
-from hushcast_protocol.tree import Tree
+from hushcast_overlay import spool as spools
+from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.content.messages import TRAIL_SIZE, Message, message_id
+from hushcast_protocol.overlay.elements import ORIGIN, element
+from hushcast_protocol.overlay.frames import Drop, ParcelFrame, Receipt
+from hushcast_protocol.overlay.leases import Install, ToRelay
+from hushcast_protocol.overlay.parcels import Parcel, seal_parcel
+from hushcast_protocol.overlay.tree import Tree
+from hushcast_runtime.tracing import NoTracer
 
 LONG = 4 * 3600  # seconds of an epoch, so long that no tree is mended during a test
 SHARE = 40_000  # bytes, instead of 32 MiB

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from small_network import ONE, TWO, Node, small_network
 
-from hushcast_protocol.leases import LeaseBook, lease_mark
-from hushcast_protocol.profile import PAPER, Root
+from hushcast_protocol.overlay.leases import LeaseBook, lease_mark
+from hushcast_protocol.overlay.profile import PAPER, Root
 
 COMMON = {"schema", "node", "time", "epoch", "kind"}
 OF_A_LEASE = {"lease", "mark", "day", "next", "previous", "elements", "children"}

@@ -18,10 +18,10 @@ import pytest
 import structlog.testing
 import trio
 
-from hushcast_protocol.errors import HushcastError
-from hushcast_protocol.frames import MAX_OVERLAY_FRAME, decode_overlay
-from hushcast_protocol.links import Link
-from hushcast_protocol.secrets import Seed
+from hushcast_protocol.base.errors import HushcastError
+from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
 from hushcast_runtime.channel import accept_channel
 from hushcast_runtime.tor.endpoints import Endpoint, open_endpoint
 from hushcast_runtime.tor.settings import TorSettings
@@ -41,8 +41,8 @@ SCAN = """
 import json, os, sys
 from pathlib import Path
 import trio
-from hushcast_protocol.frames import MAX_OVERLAY_FRAME, decode_overlay
-from hushcast_protocol.links import Link
+from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
+from hushcast_protocol.base.links import Link
 from hushcast_runtime.channel import accept_channel
 network, key = map(bytes.fromhex, sys.argv[1:3])
 user, directory = int(sys.argv[3]), sys.argv[4]

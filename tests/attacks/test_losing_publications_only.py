@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 import trio
 from small_network import ONE, SmallNetwork, small_network, until
 
-from hushcast_node.subscription import Planned
-from hushcast_protocol.bodies import Content
-from hushcast_protocol.messages import Message
+from hushcast_overlay.subscription import Planned
+from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.content.messages import Message
 from hushcast_testnet.colluders import Colluders, Selecting
 
 EPOCH = 1200

@@ -9,17 +9,16 @@ import time
 
 import pytest
 
-from hushcast_node import spool as spools
-from hushcast_node.placing import Placing
-from hushcast_node.spool import Spool
-from hushcast_protocol.epochs import Calendar
-from hushcast_protocol.forwarding import RecentIds, Router, Send
-from hushcast_protocol.hops import mailbox_hop
-from hushcast_protocol.leases import LeaseBook
-from hushcast_protocol.messages import Message
-from hushcast_protocol.profile import HARDENED
-from hushcast_protocol.tokens import ORIGIN
-from hushcast_protocol.trail import TRAIL_SIZE
+from hushcast_overlay import spool as spools
+from hushcast_overlay.placing import Placing
+from hushcast_overlay.spool import Spool
+from hushcast_protocol.base.epochs import Calendar
+from hushcast_protocol.content.messages import TRAIL_SIZE, Message
+from hushcast_protocol.overlay.elements import ORIGIN
+from hushcast_protocol.overlay.forwarding import RecentIds, Router, Send
+from hushcast_protocol.overlay.hops import mailbox_hop
+from hushcast_protocol.overlay.leases import LeaseBook
+from hushcast_protocol.overlay.profile import HARDENED
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import simulated_environment
 from hushcast_runtime.store import MemoryStore

@@ -5,8 +5,8 @@ from __future__ import annotations
 import trio
 from small_network import ONE, small_network
 
-from hushcast_node.peers import MAX_LINKS_A_PEER
-from hushcast_protocol.bodies import Content
+from hushcast_overlay.peers import MAX_LINKS_A_PEER
+from hushcast_protocol.content.bodies import Content
 
 
 async def test_one_relay_holds_a_few_links_and_messages_go_on() -> None:

@@ -7,15 +7,14 @@ import time
 
 import pytest
 
-from hushcast_protocol import forwarding
-from hushcast_protocol.epochs import Calendar
-from hushcast_protocol.forwarding import CIRCULATION, Outcome, RecentIds, Router
-from hushcast_protocol.hops import Hop, mailbox_hop
-from hushcast_protocol.leases import Lease, LeaseBook
-from hushcast_protocol.messages import Message
-from hushcast_protocol.profile import HARDENED
-from hushcast_protocol.tokens import ORIGIN, element
-from hushcast_protocol.trail import TRAIL_SIZE
+from hushcast_protocol.base.epochs import Calendar
+from hushcast_protocol.content.messages import TRAIL_SIZE, Message
+from hushcast_protocol.overlay import forwarding
+from hushcast_protocol.overlay.elements import ORIGIN, element
+from hushcast_protocol.overlay.forwarding import CIRCULATION, Outcome, RecentIds, Router
+from hushcast_protocol.overlay.hops import Hop, mailbox_hop
+from hushcast_protocol.overlay.leases import Lease, LeaseBook
+from hushcast_protocol.overlay.profile import HARDENED
 
 RELAY, PREVIOUS = b"r" * 32, b"p" * 32
 CALENDAR = Calendar(3600)

@@ -11,14 +11,14 @@ import pytest
 import trio
 from small_network import ONE, Node, SmallNetwork, small_network, until
 
-from hushcast_node import passing
-from hushcast_node.passing import MAX_UNDER_WAY, STRANGERS_SHARE
-from hushcast_protocol.bodies import Content
-from hushcast_protocol.errors import Refusal
-from hushcast_protocol.frames import ParcelAnswer, ParcelFrame
-from hushcast_protocol.leases import Withdraw
-from hushcast_protocol.parcels import MAX_FANOUT, MAX_PATIENCE, Onward, Parcel, seal_parcel
-from hushcast_protocol.tokens import ORIGIN
+from hushcast_overlay import passing
+from hushcast_overlay.passing import MAX_UNDER_WAY, STRANGERS_SHARE
+from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.overlay.elements import ORIGIN
+from hushcast_protocol.overlay.frames import ParcelAnswer, ParcelFrame
+from hushcast_protocol.overlay.leases import Withdraw
+from hushcast_protocol.overlay.parcels import MAX_FANOUT, MAX_PATIENCE, Onward, Parcel, seal_parcel
 
 
 def a_parcel(net: SmallNetwork, relay: Node, below: list[bytes]) -> bytes:
@@ -180,7 +180,7 @@ async def test_honest_trees_are_installed_while_strangers_do_all_that() -> None:
 
 async def test_parcels_that_wait_keep_no_message_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each waits for a relay that never answers, for longer than anybody waits for a receipt."""
-    monkeypatch.setattr("hushcast_node.relay.MAX_ANSWERING", 8)
+    monkeypatch.setattr("hushcast_overlay.relay.MAX_ANSWERING", 8)
     async with small_network(relays=3, clients=1, origins=1) as net:
         ear = await net.clients[0].listen()
         relay, other, _ = net.relays

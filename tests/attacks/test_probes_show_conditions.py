@@ -12,13 +12,13 @@ from typing import Any
 import trio
 from small_network import Node, SmallNetwork, derive, small_network
 
-from hushcast_node.probing import SETTLED
-from hushcast_protocol.attributes import Number
-from hushcast_protocol.bodies import Content, open_body
-from hushcast_protocol.errors import AuthenticationError
-from hushcast_protocol.messages import Message
-from hushcast_protocol.reports import decode_report
-from hushcast_protocol.topics import make_topic
+from hushcast_overlay.probing import SETTLED
+from hushcast_protocol.base.errors import AuthenticationError
+from hushcast_protocol.content.attributes import Number
+from hushcast_protocol.content.bodies import Content, open_body
+from hushcast_protocol.content.messages import Message
+from hushcast_protocol.content.reports import decode_report
+from hushcast_protocol.content.topics import make_topic
 
 FIRES = make_topic("fires", ["kind", "lat:-90..90:0.001", "lon:-180..180:0.001"])
 WHERE = 'lat in [60.1, 60.2], lon in [24.9, 24.95], kind = "arson at depot 7"'

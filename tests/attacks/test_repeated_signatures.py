@@ -8,11 +8,11 @@ from nacl.bindings import crypto_aead_xchacha20poly1305_ietf_decrypt as aead_ope
 from nacl.bindings import crypto_aead_xchacha20poly1305_ietf_encrypt as aead_seal
 from small_network import ONE, derive, small_network
 
-from hushcast_protocol.bodies import Content, _associated, _body_key, compose, open_body
-from hushcast_protocol.errors import AuthenticationError, DecodeError
-from hushcast_protocol.frames import Drop, Receipt
-from hushcast_protocol.messages import HEADER, NONCE, PADDED_SIZES, Message, message_id
-from hushcast_protocol.secrets import Seed, TopicKey
+from hushcast_protocol.base.errors import AuthenticationError, DecodeError
+from hushcast_protocol.base.secrets import Seed, TopicKey
+from hushcast_protocol.content.bodies import Content, _associated, _body_key, compose, open_body
+from hushcast_protocol.content.messages import HEADER, NONCE, PADDED_SIZES, Message, message_id
+from hushcast_protocol.overlay.frames import Drop, Receipt
 
 AUTHOR = Seed(bytes(range(32)))
 KEY = TopicKey(b"k" * 32)

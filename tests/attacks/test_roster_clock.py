@@ -14,11 +14,11 @@ import pytest
 import trio
 from small_network import Node, SmallNetwork, small_network
 
-from hushcast_node.subscriber import Subscriber
-from hushcast_protocol.epochs import MENDING
-from hushcast_protocol.leases import lease_id, lease_word
-from hushcast_protocol.standing import UNSEAT_AFTER
-from hushcast_protocol.topics import parse_topic
+from hushcast_overlay.subscriber import Subscriber
+from hushcast_protocol.base.epochs import MENDING
+from hushcast_protocol.base.standing import UNSEAT_AFTER
+from hushcast_protocol.content.topics import parse_topic
+from hushcast_protocol.overlay.leases import lease_id, lease_word
 
 EPOCH = 3600
 PERIOD = UNSEAT_AFTER + 1  # epochs: listed in one, then gone for long enough to lose its seats

@@ -8,11 +8,11 @@ from itertools import pairwise
 import trio
 from small_network import EPOCH_SECONDS, Node, SmallNetwork, small_network, until
 
-from hushcast_protocol.bodies import Content
-from hushcast_protocol.hops import is_mailbox
-from hushcast_protocol.standing import MAX_HELD, UNSEAT_AFTER
-from hushcast_protocol.topics import parse_topic
-from hushcast_protocol.tree import (
+from hushcast_protocol.base.standing import MAX_HELD, UNSEAT_AFTER
+from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.content.topics import parse_topic
+from hushcast_protocol.overlay.hops import is_mailbox
+from hushcast_protocol.overlay.tree import (
     BROKEN,
     LEAST_LEAVING,
     MOST_LEAVING,

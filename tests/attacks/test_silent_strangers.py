@@ -14,12 +14,13 @@ import trio
 from small_network import ONE, SmallNetwork, small_network
 
 from hushcast_directory import server
-from hushcast_node import admission, daemon, mailbox, peers
-from hushcast_protocol.addresses import Address
-from hushcast_protocol.bodies import Content
-from hushcast_protocol.frames import MAX_OVERLAY_FRAME, decode_overlay
-from hushcast_protocol.links import Link
-from hushcast_protocol.secrets import Seed
+from hushcast_node import daemon
+from hushcast_overlay import admission, mailbox, peers
+from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
 from hushcast_runtime.channel import Channel, open_channel
 from hushcast_runtime.transports.base import TransportError
 

@@ -11,13 +11,13 @@ import os
 import pytest
 from small_network import ONE, Node, SmallNetwork, small_network, until
 
-from hushcast_protocol import leases, parcels
-from hushcast_protocol.bodies import Content
-from hushcast_protocol.epochs import Calendar
-from hushcast_protocol.frames import ParcelAnswer
-from hushcast_protocol.leases import MAX_ELEMENTS, Install, LeaseBook, ToRelay
-from hushcast_protocol.parcels import Onward, Parcel, instructed, price, seal_parcel
-from hushcast_protocol.stamps import MAX_INSIDE, Stamp, mint
+from hushcast_protocol.base.epochs import Calendar
+from hushcast_protocol.base.stamps import MAX_INSIDE, Stamp, mint
+from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.overlay import leases, parcels
+from hushcast_protocol.overlay.frames import ParcelAnswer
+from hushcast_protocol.overlay.leases import MAX_ELEMENTS, Install, LeaseBook, ToRelay
+from hushcast_protocol.overlay.parcels import Onward, Parcel, instructed, price, seal_parcel
 
 ROOM = 40
 BITS = MAX_INSIDE  # asked for where half of the room is taken

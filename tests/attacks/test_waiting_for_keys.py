@@ -7,10 +7,10 @@ from typing import Any
 import trio
 import trio.testing
 
-from hushcast_node.subscriber import MAX_SUBSCRIPTIONS
-from hushcast_node.topic_keys import TopicKeys
-from hushcast_protocol.secrets import TopicKey
-from hushcast_protocol.topics import Topic, parse_topic
+from hushcast_local.topic_keys import TopicKeys
+from hushcast_overlay.subscriber import MAX_SUBSCRIPTIONS
+from hushcast_protocol.base.secrets import TopicKey
+from hushcast_protocol.content.topics import Topic, parse_topic
 from hushcast_runtime.environment import Environment
 
 NEWS, SPORT = parse_topic("news"), parse_topic("sport")

@@ -9,19 +9,18 @@ from typing import Any
 
 import trio
 
-from hushcast_node.control.server import ControlServer
-from hushcast_node.control.words import Finding
-from hushcast_node.inbox import Inbox, InboxListener, Received
-from hushcast_node.outbox import Outbox, Publication
-from hushcast_node.pubsub import Accepted
-from hushcast_protocol.attributes import Value
-from hushcast_protocol.bodies import Content
-from hushcast_protocol.errors import Refusal
-from hushcast_protocol.messages import Message
-from hushcast_protocol.predicates import Predicate, write_where
-from hushcast_protocol.secrets import Seed
-from hushcast_protocol.topics import Interest, Topic, parse_topic
-from hushcast_protocol.trail import TRAIL_SIZE
+from hushcast.words import Finding
+from hushcast_local.control import ControlServer
+from hushcast_local.inbox import Inbox, InboxListener, Received
+from hushcast_local.outbox import Outbox, Publication
+from hushcast_local.pubsub import Accepted
+from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.content.attributes import Value
+from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.content.messages import TRAIL_SIZE, Message
+from hushcast_protocol.content.predicates import Predicate, write_where
+from hushcast_protocol.content.topics import Interest, Topic, parse_topic
 from hushcast_runtime.config import InboxSection
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment, system_environment

@@ -10,8 +10,8 @@ import pytest
 import trio
 from running import WITHIN, Running, hushcast
 
-from hushcast_protocol.addresses import onion_address
-from hushcast_protocol.secrets import Seed
+from hushcast_protocol.base.addresses import onion_address
+from hushcast_protocol.base.secrets import Seed
 
 ONION = onion_address(Seed(bytes(32)).public())
 DIRECTORY = """

@@ -9,7 +9,7 @@ import trio
 from fake_daemon import FakeDaemon
 from running import Running, hushcast
 
-from hushcast_node import outbox
+from hushcast_local import outbox
 
 STAYS = "stays in the outbox"
 

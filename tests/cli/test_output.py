@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hushcast.conversation import NoDaemon
 from hushcast_cli.exits import ExitCode, Failure, TimedOut, report
 from hushcast_cli.output import StdoutClosed, printable
-from hushcast_node.control.client import NoDaemon
-from hushcast_protocol.errors import DecodeError, HushcastError, Refusal, UsageError
+from hushcast_protocol.base.errors import DecodeError, HushcastError, Refusal, UsageError
 from hushcast_runtime.store import StoreError
 
 

@@ -10,7 +10,7 @@ import trio
 from fake_daemon import REFUSAL, FakeDaemon
 from running import COMMAND, WITHIN, hushcast
 
-from hushcast_protocol.messages import MAX_PAYLOAD
+from hushcast_protocol.content.messages import MAX_PAYLOAD
 
 EVERY_BYTE = bytes(range(256))
 

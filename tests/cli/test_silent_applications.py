@@ -10,7 +10,7 @@ import pytest
 import trio
 from fake_daemon import FakeDaemon
 
-from hushcast_node.control import server
+from hushcast_local import control as server
 
 SUBSCRIBE = b'{"op": "subscribe", "topic": "weather"}\n'
 STATUS = b'{"op": "status"}\n'

@@ -12,8 +12,8 @@ import pytest
 from running import hushcast
 from textual.widgets import DataTable, Static
 
+from hushcast.words import Described, Status, decode_request, encode_line
 from hushcast_cli.dashboard import COLUMNS, Dashboard, described
-from hushcast_node.control.words import Described, Status, decode_request, encode_line
 
 STATUS: dict[str, Any] = {
     "ready": True,

@@ -11,14 +11,14 @@ import trio
 from hushcast_directory.client import DirectoryClient
 from hushcast_directory.registry import Registry
 from hushcast_directory.server import DirectoryServer
-from hushcast_node.rosters import RosterKeeper
-from hushcast_protocol.addresses import Address, memory_address
-from hushcast_protocol.errors import PeerError
-from hushcast_protocol.frames import MAX_OVERLAY_FRAME, decode_overlay
-from hushcast_protocol.links import Link
-from hushcast_protocol.roster import Descriptor, Network, Roster, sign_descriptor
-from hushcast_protocol.secrets import ParcelKey, Seed
-from hushcast_protocol.signatures import Signed
+from hushcast_overlay.rosters import RosterKeeper
+from hushcast_protocol.base.addresses import Address, memory_address
+from hushcast_protocol.base.errors import PeerError
+from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.roster import Descriptor, Network, Roster, sign_descriptor
+from hushcast_protocol.base.secrets import ParcelKey, Seed
+from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
 from hushcast_runtime.channel import accept_channel
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment, simulated_environment

@@ -9,10 +9,9 @@ import trio
 from directory_bench import BEGIN, CALENDAR, DIRECTORY, EPOCH, NETWORK, Bench, bench, relay_seed
 
 from hushcast_directory.registry import CATCH_UP, ROSTERS_KEPT, Registry
-from hushcast_node.rosters import MAX_ABSENCE, ROSTERS_HELD, RosterKeeper
-from hushcast_protocol.errors import AuthenticationError, DecodeError, Refusal
-from hushcast_protocol.frames import Rosters
-from hushcast_protocol.roster import (
+from hushcast_overlay.rosters import MAX_ABSENCE, ROSTERS_HELD, RosterKeeper
+from hushcast_protocol.base.errors import AuthenticationError, DecodeError, Refusal
+from hushcast_protocol.base.roster import (
     GENESIS,
     Entry,
     Roster,
@@ -22,7 +21,8 @@ from hushcast_protocol.roster import (
     check_successor,
     sign_roster,
 )
-from hushcast_protocol.secrets import Seed
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.overlay.frames import Rosters
 from hushcast_runtime.store import Change, MemoryStore
 from hushcast_runtime.transports.base import TransportError
 

@@ -7,8 +7,8 @@ import trio
 from directory_bench import BEGIN, CALENDAR, DIRECTORY, EPOCH, NETWORK, Bench, relay_seed
 
 from hushcast_directory.registry import Registry
-from hushcast_node.registration import VALIDITY
-from hushcast_protocol.signatures import Signed
+from hushcast_overlay.registration import VALIDITY
+from hushcast_protocol.base.signatures import Signed
 from hushcast_runtime.store import MemoryStore
 
 MONTH = 30 * 24 * EPOCH

@@ -8,8 +8,10 @@ from types import ModuleType
 import pytest
 from pages import ROOT
 
-from hushcast_protocol import frames, leases, links, messages, parcels, reports, roster, signatures, stamps
-from hushcast_protocol.wire import Wire
+from hushcast_protocol.base import links, roster, signatures, stamps
+from hushcast_protocol.base.wire import Wire
+from hushcast_protocol.content import messages, reports
+from hushcast_protocol.overlay import frames, leases, parcels
 
 
 @pytest.fixture(scope="module")

@@ -24,15 +24,19 @@ from hushcast_directory import registry
 from hushcast_directory.client import DirectoryClient
 from hushcast_directory.registry import Registry
 from hushcast_directory.server import DirectoryServer
-from hushcast_node.inbox import Inbox
-from hushcast_node.leasing import Leasing
-from hushcast_node.spool import Spool
-from hushcast_node.subscription import Planned, SubscriptionRecords
-from hushcast_protocol.addresses import memory_address
-from hushcast_protocol.bodies import Content
-from hushcast_protocol.errors import HushcastError, PeerError, Refusal
-from hushcast_protocol.forwarding import Send
-from hushcast_protocol.frames import (
+from hushcast_local.inbox import Inbox
+from hushcast_overlay.leasing import Leasing
+from hushcast_overlay.spool import Spool
+from hushcast_overlay.subscription import Planned, SubscriptionRecords
+from hushcast_protocol.base.addresses import memory_address
+from hushcast_protocol.base.errors import HushcastError, PeerError, Refusal
+from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.roster import Descriptor, check_roster
+from hushcast_protocol.base.secrets import FilterKey, LeaseSecret
+from hushcast_protocol.base.wire import encode
+from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.overlay.forwarding import Send
+from hushcast_protocol.overlay.frames import (
     MAX_DIRECTORY_ANSWER,
     MAX_OVERLAY_FRAME,
     Fetch,
@@ -43,13 +47,9 @@ from hushcast_protocol.frames import (
     decode_directory_answer,
     decode_overlay,
 )
-from hushcast_protocol.hops import relay_hop
-from hushcast_protocol.installations import Installation, MailboxRoot
-from hushcast_protocol.links import Link
-from hushcast_protocol.roster import Descriptor, check_roster
-from hushcast_protocol.secrets import FilterKey, LeaseSecret
-from hushcast_protocol.tree import plan
-from hushcast_protocol.wire import encode
+from hushcast_protocol.overlay.hops import relay_hop
+from hushcast_protocol.overlay.installations import Installation, MailboxRoot
+from hushcast_protocol.overlay.tree import plan
 from hushcast_runtime.channel import accept_channel
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment

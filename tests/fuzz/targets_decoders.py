@@ -25,16 +25,18 @@ from mutating import mutate_packed
 from nacl.bindings import crypto_aead_xchacha20poly1305_ietf_encrypt as aead_seal
 from nacl.bindings import crypto_box_afternm, crypto_box_beforenm, crypto_scalarmult_base
 
-from hushcast_protocol import bodies, frames, leases, links, messages, parcels, roster, trail
-from hushcast_protocol.errors import DecodeError, PeerError, Refusal
-from hushcast_protocol.hashes import Domain, digest
-from hushcast_protocol.installations import Installation, MailboxRoot, seal_down
-from hushcast_protocol.messages import Message
-from hushcast_protocol.profile import HARDENED
-from hushcast_protocol.secrets import LeaseSecret
-from hushcast_protocol.signatures import Purpose, Signed, signature
-from hushcast_protocol.tree import plan
-from hushcast_protocol.wire import decoder, encode
+from hushcast_protocol.base import links, roster
+from hushcast_protocol.base.errors import DecodeError, PeerError, Refusal
+from hushcast_protocol.base.hashes import Domain, digest
+from hushcast_protocol.base.secrets import LeaseSecret
+from hushcast_protocol.base.signatures import Purpose, Signed, signature
+from hushcast_protocol.base.wire import decoder, encode
+from hushcast_protocol.content import bodies, messages
+from hushcast_protocol.content.messages import Message
+from hushcast_protocol.overlay import frames, leases, parcels, trail
+from hushcast_protocol.overlay.installations import Installation, MailboxRoot, seal_down
+from hushcast_protocol.overlay.profile import HARDENED
+from hushcast_protocol.overlay.tree import plan
 
 AUTHOR = examples.seed(77)
 _LAST = examples.roster_of(1)

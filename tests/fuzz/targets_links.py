@@ -9,11 +9,11 @@ from fuzzing import Script, Target, scripts
 from mutating import mutate_packed
 from targets_decoders import some_frames
 
-from hushcast_protocol.errors import PeerError
-from hushcast_protocol.frames import decode_overlay
-from hushcast_protocol.links import HELLO_SIZE, MAX_HANDSHAKE_FRAME, Anonymous, Established, Link, Proof
-from hushcast_protocol.roster import View
-from hushcast_protocol.wire import encode
+from hushcast_protocol.base.errors import PeerError
+from hushcast_protocol.base.links import HELLO_SIZE, MAX_HANDSHAKE_FRAME, Anonymous, Established, Link, Proof
+from hushcast_protocol.base.roster import View
+from hushcast_protocol.base.wire import encode
+from hushcast_protocol.overlay.frames import decode_overlay
 
 LIMIT = 2048  # bytes of a frame, small enough to be passed
 _VIEW = View(7, b"v" * 32)

@@ -14,10 +14,10 @@ import trio.testing
 from fuzzing import Pieces, Script, Target, finished, scripts
 from mutating import mutate_bytes, mutate_text
 
-from hushcast_node.control import words
-from hushcast_node.control.lines import Lines
-from hushcast_protocol.addresses import onion_address
-from hushcast_protocol.errors import DecodeError, UsageError
+from hushcast import words
+from hushcast.lines import Lines
+from hushcast_protocol.base.addresses import onion_address
+from hushcast_protocol.base.errors import DecodeError, UsageError
 from hushcast_runtime.config import DirectorySettings, NodeSettings, load_settings
 from hushcast_runtime.store import Change, MemoryStore, SqliteStore, StoreError
 from hushcast_runtime.tor import authentication, control, isolation, replies, socks, watch

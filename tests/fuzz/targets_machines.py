@@ -17,16 +17,16 @@ from core_examples import CALENDAR, NOW, relay_id, small_message
 from fuzzing import Script, Target, scripts
 from mutating import mutate_packed
 
-from hushcast_protocol import forwarding, leases, parcels, routing
-from hushcast_protocol.addresses import memory_address, onion_address
-from hushcast_protocol.errors import DecodeError, PeerError, Refusal
-from hushcast_protocol.forwarding import Outcome, RecentIds, Router
-from hushcast_protocol.leases import Instruction, Lease, LeaseBook
-from hushcast_protocol.messages import Message
-from hushcast_protocol.profile import HARDENED, PAPER
-from hushcast_protocol.tokens import ORIGIN, element
-from hushcast_protocol.trail import TRAIL_SIZE, Trail
-from hushcast_protocol.wire import decoder, encode
+from hushcast_protocol.base.addresses import memory_address, onion_address
+from hushcast_protocol.base.errors import DecodeError, PeerError, Refusal
+from hushcast_protocol.base.wire import decoder, encode
+from hushcast_protocol.content.messages import TRAIL_SIZE, Message
+from hushcast_protocol.overlay import forwarding, leases, parcels, routing
+from hushcast_protocol.overlay.elements import ORIGIN, element
+from hushcast_protocol.overlay.forwarding import Outcome, RecentIds, Router
+from hushcast_protocol.overlay.leases import Instruction, Lease, LeaseBook
+from hushcast_protocol.overlay.profile import HARDENED, PAPER
+from hushcast_protocol.overlay.trail import Trail
 
 OWN = relay_id(0)
 _TOKENS = [bytes([number]) * 16 for number in range(6)]

@@ -10,10 +10,11 @@ from fuzzing import Target
 from mutating import mutate_text
 from topic_examples import EVENTS, PRIVATE, WORD
 
-from hushcast_protocol import addresses, attributes, bodies, predicates, tokens, topics
-from hushcast_protocol.errors import DecodeError, UsageError
-from hushcast_protocol.secrets import TopicKey
-from hushcast_protocol.trace import Observation, Truth, to_line
+from hushcast_protocol.base import addresses
+from hushcast_protocol.base.errors import DecodeError, UsageError
+from hushcast_protocol.base.secrets import TopicKey
+from hushcast_protocol.base.trace import Observation, Truth, to_line
+from hushcast_protocol.content import attributes, bodies, predicates, tokens, topics
 from hushcast_runtime.tor.endpoints import parse_endpoint
 
 KEY = TopicKey(b"k" * 32)

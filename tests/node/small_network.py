@@ -13,26 +13,26 @@ import trio
 
 from hushcast_directory.registry import Registry
 from hushcast_directory.server import DirectoryServer
+from hushcast_local.inbox import Gap, Received
 from hushcast_node.daemon import Daemon, OverlayFeed, Parts
-from hushcast_node.identity import draw_identity
-from hushcast_node.inbox import Gap, Received
-from hushcast_node.subscription import Subscription
-from hushcast_node.tracing import FileTracer, NoTracer, Tracer
-from hushcast_protocol.addresses import Address
-from hushcast_protocol.bodies import Content, compose
-from hushcast_protocol.epochs import EPOCHS_A_DAY
-from hushcast_protocol.frames import MAX_OVERLAY_FRAME, Drop, OverlayFrame, Receipt, decode_overlay
-from hushcast_protocol.links import Link
-from hushcast_protocol.predicates import parse_where
-from hushcast_protocol.profile import HARDENED
-from hushcast_protocol.roster import Network, View, check_roster
-from hushcast_protocol.secrets import Seed
-from hushcast_protocol.tokens import published_tokens, topic_key
-from hushcast_protocol.topics import Interest, Topic, parse_topic
+from hushcast_overlay.identity import draw_identity
+from hushcast_overlay.subscription import Subscription
+from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.epochs import EPOCHS_A_DAY
+from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.roster import Network, View, check_roster
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.content.bodies import Content, compose
+from hushcast_protocol.content.predicates import parse_where
+from hushcast_protocol.content.tokens import published_tokens, topic_key
+from hushcast_protocol.content.topics import Interest, Topic, parse_topic
+from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, Drop, OverlayFrame, Receipt, decode_overlay
+from hushcast_protocol.overlay.profile import HARDENED
 from hushcast_runtime.channel import Channel, open_channel
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment, simulated_environment
 from hushcast_runtime.store import Change, MemoryStore, Store
+from hushcast_runtime.tracing import FileTracer, NoTracer, Tracer
 from hushcast_runtime.transports.base import Listener, StreamHandler, Transport
 from hushcast_runtime.transports.memory import MemoryNetwork
 

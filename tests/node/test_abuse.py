@@ -8,16 +8,17 @@ import pytest
 import trio
 from small_network import ONE, Node, SmallNetwork, derive, small_network
 
-from hushcast_node.detours import PRUNE_AFTER
-from hushcast_protocol.bodies import Content
-from hushcast_protocol.frames import ParcelAnswer, ParcelFrame
-from hushcast_protocol.leases import Install, ToRelay, bypass_token, lease_mark
-from hushcast_protocol.messages import PADDED_SIZES
-from hushcast_protocol.parcels import Parcel, seal_parcel
-from hushcast_protocol.profile import HARDENED
-from hushcast_protocol.secrets import LeaseSecret
-from hushcast_protocol.tokens import ORIGIN, element, token
-from hushcast_protocol.topics import parse_topic
+from hushcast_overlay.detours import PRUNE_AFTER
+from hushcast_protocol.base.secrets import LeaseSecret
+from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.content.messages import PADDED_SIZES
+from hushcast_protocol.content.tokens import token
+from hushcast_protocol.content.topics import parse_topic
+from hushcast_protocol.overlay.elements import ORIGIN, element
+from hushcast_protocol.overlay.frames import ParcelAnswer, ParcelFrame
+from hushcast_protocol.overlay.leases import Install, ToRelay, bypass_token, lease_mark
+from hushcast_protocol.overlay.parcels import Parcel, seal_parcel
+from hushcast_protocol.overlay.profile import HARDENED
 from hushcast_runtime.transports.base import TransportError
 
 EPOCH = 2 * 3600  # seconds

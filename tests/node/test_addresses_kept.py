@@ -6,10 +6,10 @@ import trio
 from small_network import ONE, small_network
 
 from hushcast_directory.run import _open_address
-from hushcast_node.identity import draw_identity
-from hushcast_node.registration import open_address
-from hushcast_protocol.addresses import Address
-from hushcast_protocol.secrets import Seed
+from hushcast_overlay.identity import draw_identity
+from hushcast_overlay.registration import open_address
+from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.secrets import Seed
 from hushcast_runtime.environment import simulated_environment
 from hushcast_runtime.store import MemoryStore
 from hushcast_runtime.transports.base import Listener, Transport

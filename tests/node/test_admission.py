@@ -6,8 +6,8 @@ import pytest
 import trio
 import trio.testing
 
-from hushcast_node import admission
-from hushcast_node.admission import Admission
+from hushcast_overlay import admission
+from hushcast_overlay.admission import Admission
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import simulated_environment
 

@@ -9,12 +9,12 @@ import pytest
 import trio
 from small_network import EPOCH_SECONDS, ONE, TWO, Node, SmallNetwork, small_network, until
 
-from hushcast_node.connector import OverlayChannel
-from hushcast_node.mailbox import Mailbox
-from hushcast_node.peers import MAX_QUEUE, Peers
-from hushcast_node.session import MAX_UNACKNOWLEDGED
-from hushcast_protocol.bodies import Content
-from hushcast_protocol.messages import MAX_PAYLOAD
+from hushcast_overlay.connector import OverlayChannel
+from hushcast_overlay.mailbox import Mailbox
+from hushcast_overlay.peers import MAX_QUEUE, Peers
+from hushcast_overlay.session import MAX_UNACKNOWLEDGED
+from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.content.messages import MAX_PAYLOAD
 
 LARGEST = MAX_PAYLOAD + 100  # bytes of the largest body, a little less in truth
 COUNT = 60  # messages of the largest size, 15 MB: three times what the queue and the window take

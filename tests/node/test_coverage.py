@@ -5,10 +5,10 @@ from __future__ import annotations
 import trio
 from small_network import ONE, Node, small_network, until
 
-from hushcast_node.probing import PROBE_WITHIN, SETTLED
-from hushcast_protocol.bodies import Content
-from hushcast_protocol.forwarding import Decision, Outcome
-from hushcast_protocol.topics import parse_topic
+from hushcast_overlay.probing import PROBE_WITHIN, SETTLED
+from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.content.topics import parse_topic
+from hushcast_protocol.overlay.forwarding import Decision, Outcome
 
 EPOCH = 1200  # seconds
 MANY = {"probes_an_epoch": 60.0, "origins": 1, "epoch": EPOCH}

@@ -16,9 +16,9 @@ from small_network import (
     until,
 )
 
-from hushcast_protocol.bodies import Content
-from hushcast_protocol.secrets import TopicSecret
-from hushcast_protocol.topics import Interest, make_topic
+from hushcast_protocol.base.secrets import TopicSecret
+from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.content.topics import Interest, make_topic
 
 
 async def publish_until(net: SmallNetwork, moment: float, every: float, by: Node) -> list[bytes]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import trio
 from small_network import ONE, Node, SmallNetwork, small_network, until
 
-from hushcast_node import detours
-from hushcast_node.peers import DETOUR_AFTER
-from hushcast_node.session import IDLE
-from hushcast_protocol.bodies import Content
-from hushcast_protocol.hops import is_mailbox, mailbox_hop, relay_hop
-from hushcast_protocol.leases import LeaseBook
-from hushcast_protocol.tree import Tree
+from hushcast_overlay import detours
+from hushcast_overlay.peers import DETOUR_AFTER
+from hushcast_overlay.session import IDLE
+from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.overlay.hops import is_mailbox, mailbox_hop, relay_hop
+from hushcast_protocol.overlay.leases import LeaseBook
+from hushcast_protocol.overlay.tree import Tree
 
 LONG = 4 * 3600  # seconds of an epoch, so long that no tree is mended during a test
 

@@ -8,12 +8,12 @@ import pytest
 import trio
 from small_network import Ear, small_network
 
-from hushcast_protocol.bodies import Content
-from hushcast_protocol.predicates import parse_where
-from hushcast_protocol.profile import HARDENED
-from hushcast_protocol.secrets import TopicSecret
-from hushcast_protocol.tokens import entry_tokens, published_tokens, topic_key
-from hushcast_protocol.topics import make_topic, parse_values
+from hushcast_protocol.base.secrets import TopicSecret
+from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.content.predicates import parse_where
+from hushcast_protocol.content.tokens import entry_tokens, published_tokens, topic_key
+from hushcast_protocol.content.topics import make_topic, parse_values
+from hushcast_protocol.overlay.profile import HARDENED
 
 BOXES = make_topic("places", ["a:0..65535", "b:0..65535"], TopicSecret(bytes(range(32))))
 

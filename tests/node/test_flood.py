@@ -8,13 +8,13 @@ import pytest
 import trio
 from small_network import ONE, Node, SmallNetwork, small_network, until
 
-from hushcast_node import intake
-from hushcast_node.intake import MAX_DROPS_AT_ONCE, MAX_PARCELS_AT_ONCE, Intake
-from hushcast_protocol.bodies import Content, compose
-from hushcast_protocol.frames import Drop, ParcelAnswer, ParcelFrame, Receipt, handed_in
-from hushcast_protocol.messages import Message
-from hushcast_protocol.stamps import CAPACITY, FIRST_DIFFICULTY, MAX_DIFFICULTY, mint
-from hushcast_protocol.tokens import published_tokens, topic_key
+from hushcast_overlay import intake
+from hushcast_overlay.intake import MAX_DROPS_AT_ONCE, MAX_PARCELS_AT_ONCE, Intake
+from hushcast_protocol.base.stamps import CAPACITY, FIRST_DIFFICULTY, MAX_DIFFICULTY, mint
+from hushcast_protocol.content.bodies import Content, compose
+from hushcast_protocol.content.messages import Message
+from hushcast_protocol.content.tokens import published_tokens, topic_key
+from hushcast_protocol.overlay.frames import Drop, ParcelAnswer, ParcelFrame, Receipt, handed_in
 
 LOW = 6  # bits, where a test mints a lot
 

@@ -6,10 +6,10 @@ import pytest
 import trio
 from small_network import ONE, TWO, small_network
 
-from hushcast_node import flows
-from hushcast_node.flows import MAX_FLOWS, Flows
-from hushcast_protocol.bodies import Content
-from hushcast_protocol.hops import relay_hop
+from hushcast_overlay import flows
+from hushcast_overlay.flows import MAX_FLOWS, Flows
+from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.overlay.hops import relay_hop
 from hushcast_runtime.environment import simulated_environment
 
 A, B = relay_hop(b"a" * 32), relay_hop(b"b" * 32)

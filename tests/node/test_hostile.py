@@ -9,9 +9,15 @@ import pytest
 import trio
 from small_network import BEGIN, ONE, Node, SmallNetwork, counted, derive, small_network, until
 
-from hushcast_protocol import leases, parcels
-from hushcast_protocol.bodies import Content, compose
-from hushcast_protocol.frames import (
+from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.roster import View
+from hushcast_protocol.base.secrets import ParcelKey, Seed
+from hushcast_protocol.base.wire import Wire, encode
+from hushcast_protocol.content.bodies import Content, compose
+from hushcast_protocol.content.messages import Message, message_id
+from hushcast_protocol.content.tokens import token
+from hushcast_protocol.overlay import leases, parcels
+from hushcast_protocol.overlay.frames import (
     MAX_OVERLAY_FRAME,
     Ack,
     Drop,
@@ -21,13 +27,7 @@ from hushcast_protocol.frames import (
     ParcelFrame,
     Receipt,
 )
-from hushcast_protocol.links import Link
-from hushcast_protocol.messages import Message, message_id
-from hushcast_protocol.roster import View
-from hushcast_protocol.secrets import ParcelKey, Seed
-from hushcast_protocol.tokens import token
-from hushcast_protocol.trail import Trail
-from hushcast_protocol.wire import Wire, encode
+from hushcast_protocol.overlay.trail import Trail
 from hushcast_runtime.channel import HANDSHAKE_TIMEOUT, Channel
 from hushcast_runtime.transports.base import TransportError
 

@@ -11,10 +11,10 @@ import trio.testing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hushcast_node import inbox as module
-from hushcast_node.inbox import Inbox, InboxListener
-from hushcast_protocol.bodies import Content
-from hushcast_protocol.errors import Refusal
+from hushcast_local import inbox as module
+from hushcast_local.inbox import Inbox, InboxListener
+from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.content.bodies import Content
 from hushcast_runtime.config import InboxSection
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment, simulated_environment

@@ -8,14 +8,21 @@ import pytest
 import trio
 from small_network import ONE, TWO, Disk, Node, SmallNetwork, counted, derive, small_network, until
 
-from hushcast_protocol.bodies import Content, compose
-from hushcast_protocol.frames import MAX_OVERLAY_FRAME, Ack, Drop, Forward, OverlayFrame, decode_overlay
-from hushcast_protocol.links import Link
-from hushcast_protocol.messages import Message
-from hushcast_protocol.roster import View
-from hushcast_protocol.secrets import Seed
-from hushcast_protocol.tokens import token
-from hushcast_protocol.topics import Interest
+from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.roster import View
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.content.bodies import Content, compose
+from hushcast_protocol.content.messages import Message
+from hushcast_protocol.content.tokens import token
+from hushcast_protocol.content.topics import Interest
+from hushcast_protocol.overlay.frames import (
+    MAX_OVERLAY_FRAME,
+    Ack,
+    Drop,
+    Forward,
+    OverlayFrame,
+    decode_overlay,
+)
 from hushcast_runtime.channel import Channel, open_channel
 from hushcast_runtime.transports.base import TransportError
 

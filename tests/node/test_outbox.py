@@ -8,12 +8,12 @@ import pytest
 import trio
 from small_network import DAY_SECONDS, ONE, Node, SmallNetwork, small_network, until
 
-from hushcast_node import dropping, outbox, publisher
-from hushcast_node.outbox import NotYetTaken, Outbox
-from hushcast_protocol.bodies import Content
-from hushcast_protocol.errors import Refusal
-from hushcast_protocol.messages import Message
-from hushcast_protocol.trail import TRAIL_SIZE
+from hushcast_local import outbox, publisher
+from hushcast_local.outbox import NotYetTaken, Outbox
+from hushcast_overlay import dropping
+from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.content.messages import TRAIL_SIZE, Message
 from hushcast_runtime.environment import simulated_environment
 from hushcast_runtime.store import MemoryStore
 

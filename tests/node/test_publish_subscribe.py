@@ -6,11 +6,11 @@ import pytest
 import trio
 from small_network import ONE, TWO, Ear, small_network, until
 
-from hushcast_protocol.bodies import Content
-from hushcast_protocol.messages import MAX_PAYLOAD
-from hushcast_protocol.predicates import parse_where
-from hushcast_protocol.secrets import Seed, TopicSecret
-from hushcast_protocol.topics import Interest, make_topic
+from hushcast_protocol.base.secrets import Seed, TopicSecret
+from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.content.messages import MAX_PAYLOAD
+from hushcast_protocol.content.predicates import parse_where
+from hushcast_protocol.content.topics import Interest, make_topic
 
 
 async def test_a_message_reaches_the_subscriber() -> None:

@@ -6,12 +6,13 @@ import pytest
 import trio
 from small_network import EPOCH_SECONDS, ONE, SmallNetwork, small_network, until
 
-from hushcast_node import outbox, spool, subscriber
-from hushcast_node.dropping import ATTEMPTS, LONGEST_DELAY, RECEIPT_TIMEOUT
-from hushcast_protocol.bodies import Content
-from hushcast_protocol.errors import Refusal
-from hushcast_protocol.messages import MAX_PAYLOAD
-from hushcast_protocol.topics import Interest, parse_topic
+from hushcast_local import outbox
+from hushcast_overlay import spool, subscriber
+from hushcast_overlay.dropping import ATTEMPTS, LONGEST_DELAY, RECEIPT_TIMEOUT
+from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.content.messages import MAX_PAYLOAD
+from hushcast_protocol.content.topics import Interest, parse_topic
 
 
 async def refusal_of(awaitable: object) -> str:

@@ -6,10 +6,10 @@ import pytest
 import trio
 from small_network import EPOCH_SECONDS, ONE, TWO, Disk, Node, SmallNetwork, small_network, until
 
-from hushcast_protocol.bodies import Content
-from hushcast_protocol.predicates import parse_where
-from hushcast_protocol.secrets import TopicSecret
-from hushcast_protocol.topics import Interest, make_topic
+from hushcast_protocol.base.secrets import TopicSecret
+from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.content.predicates import parse_where
+from hushcast_protocol.content.topics import Interest, make_topic
 
 
 async def publish_some(node: Node, payloads: list[bytes]) -> None:

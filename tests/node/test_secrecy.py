@@ -7,9 +7,9 @@ from pathlib import Path
 
 from small_network import DAY_SECONDS, ONE, TWO, Node, SmallNetwork, small_network, until
 
-from hushcast_node.subscription import Subscription
-from hushcast_protocol.bodies import Content
-from hushcast_protocol.topics import write_link
+from hushcast_overlay.subscription import Subscription
+from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.content.topics import write_link
 from hushcast_runtime.store import MemoryStore
 
 

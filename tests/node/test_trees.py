@@ -5,12 +5,12 @@ from __future__ import annotations
 import trio
 from small_network import EPOCH_SECONDS, ONE, Node, SmallNetwork, small_network, until
 
-from hushcast_node.registration import VALIDITY
-from hushcast_protocol.bodies import Content
-from hushcast_protocol.leases import Withdraw, lease_word
-from hushcast_protocol.standing import UNSEAT_AFTER
-from hushcast_protocol.topics import Interest
-from hushcast_protocol.tree import Tree
+from hushcast_overlay.registration import VALIDITY
+from hushcast_protocol.base.standing import UNSEAT_AFTER
+from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.content.topics import Interest
+from hushcast_protocol.overlay.leases import Withdraw, lease_word
+from hushcast_protocol.overlay.tree import Tree
 
 
 def trees_of(subscriber: Node) -> list[Tree]:
@@ -31,7 +31,7 @@ async def test_the_tree_of_the_next_day_is_that_of_today() -> None:
 
 
 async def test_as_published_every_day_has_a_tree_of_its_own() -> None:
-    from hushcast_protocol.profile import Root
+    from hushcast_protocol.overlay.profile import Root
 
     listed = {"root": Root.LISTED, "edge_elements": False, "detours": False}
     async with small_network(relays=9, clients=0, **listed) as net:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import trio
 from small_network import EPOCH_SECONDS, ONE, TWO, Node, SmallNetwork, small_network, until
 
-from hushcast_node.subscriber import WITHDRAW_WITHIN
-from hushcast_protocol.bodies import Content
-from hushcast_protocol.secrets import TopicSecret
-from hushcast_protocol.topics import Interest, make_topic
+from hushcast_overlay.subscriber import WITHDRAW_WITHIN
+from hushcast_protocol.base.secrets import TopicSecret
+from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.content.topics import Interest, make_topic
 
 
 def tombstones(net: SmallNetwork) -> dict[str, int]:

@@ -11,11 +11,11 @@ import pytest
 import trio
 from small_network import EPOCH_SECONDS, ONE, Node, SmallNetwork, until
 
-from hushcast_node.identity import load_identity
-from hushcast_protocol.bodies import Content
-from hushcast_protocol.epochs import EPOCHS_A_DAY
-from hushcast_protocol.secrets import Seed, TopicSecret
-from hushcast_protocol.topics import make_topic
+from hushcast_overlay.identity import load_identity
+from hushcast_protocol.base.epochs import EPOCHS_A_DAY
+from hushcast_protocol.base.secrets import Seed, TopicSecret
+from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.content.topics import make_topic
 from hushcast_runtime.environment import Environment, simulated_environment
 from hushcast_runtime.store import MemoryStore
 

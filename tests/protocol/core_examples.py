@@ -11,13 +11,15 @@ import nacl.public
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from hushcast_protocol import bodies, frames, leases, links, messages, parcels, roster, stamps
-from hushcast_protocol.addresses import Address, memory_address, onion_address
-from hushcast_protocol.epochs import Calendar
-from hushcast_protocol.secrets import LeaseSecret, ParcelKey, Randomness, Seed, TopicKey
-from hushcast_protocol.signatures import Purpose, Signed, signature
-from hushcast_protocol.trail import TRAIL_SIZE
-from hushcast_protocol.wire import decoder
+from hushcast_protocol.base import links, roster, stamps
+from hushcast_protocol.base.addresses import Address, memory_address, onion_address
+from hushcast_protocol.base.epochs import Calendar
+from hushcast_protocol.base.secrets import LeaseSecret, ParcelKey, Randomness, Seed, TopicKey
+from hushcast_protocol.base.signatures import Purpose, Signed, signature
+from hushcast_protocol.base.wire import decoder
+from hushcast_protocol.content import bodies, messages
+from hushcast_protocol.content.messages import TRAIL_SIZE
+from hushcast_protocol.overlay import frames, leases, parcels
 
 CALENDAR = Calendar(60)
 DAY = 1000

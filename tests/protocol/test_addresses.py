@@ -5,7 +5,7 @@ from core_examples import bytes32, properties
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushcast_protocol.addresses import (
+from hushcast_protocol.base.addresses import (
     MAX_ADDRESS,
     ONION_PORT,
     is_of_key,
@@ -15,7 +15,7 @@ from hushcast_protocol.addresses import (
     parse_address,
     split,
 )
-from hushcast_protocol.errors import DecodeError
+from hushcast_protocol.base.errors import DecodeError
 
 KEY = bytes(range(32))
 

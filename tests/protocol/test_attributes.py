@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from topic_examples import EVENTS, labels, names, numbers
 
-from hushcast_protocol.attributes import (
+from hushcast_protocol.base.errors import DecodeError, UsageError
+from hushcast_protocol.content.attributes import (
     MAX_BITS,
     MAX_LABEL,
     Label,
@@ -23,8 +24,7 @@ from hushcast_protocol.attributes import (
     parse_value,
     write_attribute,
 )
-from hushcast_protocol.errors import DecodeError, UsageError
-from hushcast_protocol.topics import check_values, parse_values
+from hushcast_protocol.content.topics import check_values, parse_values
 
 LAT = parse_attribute("lat:-90..90:0.001")
 KIND = parse_attribute("kind")

@@ -12,12 +12,20 @@ from nacl.bindings import crypto_aead_xchacha20poly1305_ietf_decrypt as aead_ope
 from nacl.bindings import crypto_aead_xchacha20poly1305_ietf_encrypt as aead_seal
 from topic_examples import labels, names
 
-from hushcast_protocol.bodies import MAX_VALUES, Content, compose, fingerprint, open_body
-from hushcast_protocol.errors import AuthenticationError, DecodeError, Refusal
-from hushcast_protocol.hashes import Domain, digest
-from hushcast_protocol.messages import HEADER, MAX_PAYLOAD, NONCE, PADDED_SIZES, SEAL, Message, message_id
-from hushcast_protocol.secrets import TopicKey
-from hushcast_protocol.wire import encode
+from hushcast_protocol.base.errors import AuthenticationError, DecodeError, Refusal
+from hushcast_protocol.base.hashes import Domain, digest
+from hushcast_protocol.base.secrets import TopicKey
+from hushcast_protocol.base.wire import encode
+from hushcast_protocol.content.bodies import MAX_VALUES, Content, compose, fingerprint, open_body
+from hushcast_protocol.content.messages import (
+    HEADER,
+    MAX_PAYLOAD,
+    NONCE,
+    PADDED_SIZES,
+    SEAL,
+    Message,
+    message_id,
+)
 
 TOKENS = (b"t" * 16,)
 AUTHOR, OTHER_AUTHOR = seed(77), seed(78)

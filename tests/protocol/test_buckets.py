@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushcast_protocol.buckets import TokenBucket
+from hushcast_protocol.base.buckets import TokenBucket
 
 rates = st.floats(0.1, 1000)
 bursts = st.floats(1, 1000)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushcast_protocol.clocks import (
+from hushcast_protocol.base.clocks import (
     AHEAD,
     CERTAIN,
     FOLLOWED_AFTER,
@@ -17,7 +17,7 @@ from hushcast_protocol.clocks import (
     published,
     roster_span,
 )
-from hushcast_protocol.epochs import Calendar
+from hushcast_protocol.base.epochs import Calendar
 
 EPOCH = 3600
 DAY = 24 * EPOCH

@@ -9,12 +9,11 @@ from core_examples import properties
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushcast_protocol.attributes import parse_attribute
-from hushcast_protocol.coverage import Probe, Way, interval, judged, share, suspects, ways, weight
-from hushcast_protocol.errors import DecodeError
-from hushcast_protocol.messages import PADDED_SIZES
-from hushcast_protocol.predicates import parse_where
-from hushcast_protocol.reports import (
+from hushcast_protocol.base.errors import DecodeError
+from hushcast_protocol.content.attributes import parse_attribute
+from hushcast_protocol.content.messages import PADDED_SIZES
+from hushcast_protocol.content.predicates import parse_where
+from hushcast_protocol.content.reports import (
     MAX_HEARD,
     MAX_REPORT,
     Heard,
@@ -23,7 +22,8 @@ from hushcast_protocol.reports import (
     missed,
     write_report,
 )
-from hushcast_protocol.tree import Tree, plan
+from hushcast_protocol.overlay.coverage import Probe, Way, interval, judged, share, suspects, ways, weight
+from hushcast_protocol.overlay.tree import Tree, plan
 
 
 @pytest.mark.parametrize(

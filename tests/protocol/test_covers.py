@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from topic_examples import WORD, where
 
-from hushcast_protocol.covers import around, cover, cover_to_end, widened
-from hushcast_protocol.errors import UsageError
-from hushcast_protocol.tokens import MAX_COVER, entry_tokens
+from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.content.covers import around, cover, cover_to_end, widened
+from hushcast_protocol.content.tokens import MAX_COVER, entry_tokens
 
 BITS = 16
 
@@ -134,7 +134,7 @@ def test_the_worst_ranges_of_16_bits_take_30():
 @properties(300)
 @given(st.data())
 def test_a_wider_one_is_refused_with_an_advice_that_is_accepted(data):
-    from hushcast_protocol.topics import make_topic
+    from hushcast_protocol.content.topics import make_topic
 
     spec = data.draw(
         st.sampled_from(["x:0..1048575", "x:-180..180:0.000001", "x:0..4294967295", "x:1..99999.9:0.1"])
@@ -156,7 +156,7 @@ def test_a_wider_one_is_refused_with_an_advice_that_is_accepted(data):
 
 
 def test_a_range_that_is_too_long_is_refused():
-    from hushcast_protocol.topics import make_topic
+    from hushcast_protocol.content.topics import make_topic
 
     topic = make_topic("t", ["x:0..4294967295"])
     with pytest.raises(UsageError, match=r"needs 62 intervals.*widen it to x in \["):

@@ -17,13 +17,14 @@ from core_examples import (
 )
 from topic_examples import SECRET, where
 
-from hushcast_protocol.installations import Installation, MailboxRoot
-from hushcast_protocol.leases import LeaseBook
-from hushcast_protocol.profile import HARDENED, PAPER, Profile
-from hushcast_protocol.secrets import LeaseSecret, TopicKey, TopicSecret
-from hushcast_protocol.tokens import ORIGIN, element, entry_tokens, token, topic_key
-from hushcast_protocol.topics import Topic, make_topic
-from hushcast_protocol.tree import plan
+from hushcast_protocol.base.secrets import LeaseSecret, TopicKey, TopicSecret
+from hushcast_protocol.content.tokens import entry_tokens, token, topic_key
+from hushcast_protocol.content.topics import Topic, make_topic
+from hushcast_protocol.overlay.elements import ORIGIN, element
+from hushcast_protocol.overlay.installations import Installation, MailboxRoot
+from hushcast_protocol.overlay.leases import LeaseBook
+from hushcast_protocol.overlay.profile import HARDENED, PAPER, Profile
+from hushcast_protocol.overlay.tree import plan
 
 RELAYS = [relay_id(number) for number in range(12)]
 CHEAPEST_GUESS = 0.020  # seconds of CPU

@@ -5,7 +5,7 @@ from core_examples import properties
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushcast_protocol.epochs import EPOCHS_A_DAY, MAX_EPOCH, MIN_EPOCH, Calendar
+from hushcast_protocol.base.epochs import EPOCHS_A_DAY, MAX_EPOCH, MIN_EPOCH, Calendar
 
 calendars = st.integers(MIN_EPOCH, MAX_EPOCH).map(Calendar)
 moments = st.floats(0, 2**33, allow_nan=False)

@@ -23,18 +23,18 @@ from core_examples import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushcast_protocol import forwarding
-from hushcast_protocol.errors import DecodeError
-from hushcast_protocol.forwarding import CIRCULATION, Decision, Outcome, RecentIds, Router
-from hushcast_protocol.hops import Hop, is_mailbox, key_of, relay_hop
-from hushcast_protocol.installations import Installation, ListedRoot, MailboxRoot
-from hushcast_protocol.leases import Install, ToRelay, lease_mark
-from hushcast_protocol.messages import Message, check_message
-from hushcast_protocol.profile import HARDENED, PAPER, Profile
-from hushcast_protocol.secrets import LeaseSecret
-from hushcast_protocol.tokens import ORIGIN, element
-from hushcast_protocol.trail import LABEL_SIZE, MAX_BITS_SET, Trail
-from hushcast_protocol.tree import Tree, plan
+from hushcast_protocol.base.errors import DecodeError
+from hushcast_protocol.base.secrets import LeaseSecret
+from hushcast_protocol.content.messages import Message, check_message
+from hushcast_protocol.overlay import forwarding
+from hushcast_protocol.overlay.elements import ORIGIN, element
+from hushcast_protocol.overlay.forwarding import CIRCULATION, Decision, Outcome, RecentIds, Router
+from hushcast_protocol.overlay.hops import Hop, is_mailbox, key_of, relay_hop
+from hushcast_protocol.overlay.installations import Installation, ListedRoot, MailboxRoot
+from hushcast_protocol.overlay.leases import Install, ToRelay, lease_mark
+from hushcast_protocol.overlay.profile import HARDENED, PAPER, Profile
+from hushcast_protocol.overlay.trail import LABEL_SIZE, MAX_BITS_SET, Trail
+from hushcast_protocol.overlay.tree import Tree, plan
 
 OWN, A, B, C = (relay_id(number) for number in range(4))
 TO_A, TO_B, TO_C, TO_D = (relay_hop(relay_id(number)) for number in (1, 2, 3, 7))

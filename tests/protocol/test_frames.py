@@ -6,16 +6,16 @@ import msgspec
 import pytest
 from core_examples import relay_id, small_message, stream
 
-from hushcast_protocol import frames
-from hushcast_protocol.bodies import Content, compose
-from hushcast_protocol.errors import DecodeError
-from hushcast_protocol.messages import MAX_PAYLOAD, MAX_TOKENS, Message
-from hushcast_protocol.parcels import MAX_PARCEL
-from hushcast_protocol.profile import HARDENED, MAX_DEPTH, PAPER, PROFILES, Root
-from hushcast_protocol.roster import MAX_RELAYS
-from hushcast_protocol.secrets import TopicKey
-from hushcast_protocol.stamps import Stamp
-from hushcast_protocol.wire import encode
+from hushcast_protocol.base.errors import DecodeError
+from hushcast_protocol.base.roster import MAX_RELAYS
+from hushcast_protocol.base.secrets import TopicKey
+from hushcast_protocol.base.stamps import Stamp
+from hushcast_protocol.base.wire import encode
+from hushcast_protocol.content.bodies import Content, compose
+from hushcast_protocol.content.messages import MAX_PAYLOAD, MAX_TOKENS, Message
+from hushcast_protocol.overlay import frames
+from hushcast_protocol.overlay.parcels import MAX_PARCEL
+from hushcast_protocol.overlay.profile import HARDENED, MAX_DEPTH, PAPER, PROFILES, Root
 
 
 def largest_message() -> Message:

@@ -21,9 +21,13 @@ from core_examples import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushcast_protocol.errors import AuthenticationError
-from hushcast_protocol.installations import Installation, ListedRoot, MailboxRoot, seal_down
-from hushcast_protocol.leases import (
+from hushcast_protocol.base.errors import AuthenticationError
+from hushcast_protocol.base.roster import GENESIS, Relay, Roster
+from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.base.wire import encode
+from hushcast_protocol.overlay.elements import ORIGIN, element
+from hushcast_protocol.overlay.installations import Installation, ListedRoot, MailboxRoot, seal_down
+from hushcast_protocol.overlay.leases import (
     Install,
     ToMailbox,
     ToRelay,
@@ -33,13 +37,9 @@ from hushcast_protocol.leases import (
     lease_mark,
     lease_word,
 )
-from hushcast_protocol.parcels import MAX_FANOUT, MAX_PARCEL, Parcel, open_parcel
-from hushcast_protocol.profile import HARDENED, PAPER, Profile
-from hushcast_protocol.roster import GENESIS, Relay, Roster
-from hushcast_protocol.signatures import Signed
-from hushcast_protocol.tokens import ORIGIN, element
-from hushcast_protocol.tree import Tree, branching, plan
-from hushcast_protocol.wire import encode
+from hushcast_protocol.overlay.parcels import MAX_FANOUT, MAX_PARCEL, Parcel, open_parcel
+from hushcast_protocol.overlay.profile import HARDENED, PAPER, Profile
+from hushcast_protocol.overlay.tree import Tree, branching, plan
 
 TRUNK = b"0" * 16
 ENTRIES = (b"1" * 16, b"2" * 16)

@@ -23,12 +23,13 @@ from core_examples import (
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from hushcast_protocol import leases
-from hushcast_protocol.addresses import Address, memory_address
-from hushcast_protocol.bloom import CAPACITY
-from hushcast_protocol.errors import AuthenticationError, DecodeError, PeerError, Refusal
-from hushcast_protocol.hops import Hop, mailbox_hop, relay_hop
-from hushcast_protocol.leases import (
+from hushcast_protocol.base.addresses import Address, memory_address
+from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError, Refusal
+from hushcast_protocol.base.signatures import Purpose, Signed, sign
+from hushcast_protocol.overlay import leases
+from hushcast_protocol.overlay.bloom import CAPACITY
+from hushcast_protocol.overlay.hops import Hop, mailbox_hop, relay_hop
+from hushcast_protocol.overlay.leases import (
     MAX_ELEMENTS,
     Consent,
     Install,
@@ -43,7 +44,6 @@ from hushcast_protocol.leases import (
     lease_mark,
     lease_word,
 )
-from hushcast_protocol.signatures import Purpose, Signed, sign
 
 OWN, OTHER, THIRD = relay_id(0), relay_id(1), relay_id(2)
 TO_OTHER, TO_THIRD, TO_MAILBOX = relay_hop(OTHER), relay_hop(THIRD), mailbox_hop(MAILBOX.public())

@@ -18,9 +18,9 @@ from nacl.bindings import (
 )
 from nacl.bindings import crypto_scalarmult, crypto_scalarmult_base
 
-from hushcast_protocol.errors import AuthenticationError, DecodeError, PeerError
-from hushcast_protocol.hashes import Domain, digest
-from hushcast_protocol.links import (
+from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError
+from hushcast_protocol.base.hashes import Domain, digest
+from hushcast_protocol.base.links import (
     HELLO_SIZE,
     MAGIC,
     MAX_HANDSHAKE_FRAME,
@@ -29,10 +29,10 @@ from hushcast_protocol.links import (
     Link,
     Proof,
 )
-from hushcast_protocol.roster import View
-from hushcast_protocol.secrets import Seed
-from hushcast_protocol.signatures import Purpose, signature
-from hushcast_protocol.wire import encode
+from hushcast_protocol.base.roster import View
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.signatures import Purpose, signature
+from hushcast_protocol.base.wire import encode
 
 ALICE, BOB, MALLORY = seed(11), seed(12), seed(13)
 OTHER_NETWORK = b"o" * 32

@@ -6,24 +6,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nacl.bindings import crypto_aead_xchacha20poly1305_ietf_encrypt as aead_seal
 
-from hushcast_protocol.bodies import Content, compose, open_body
-from hushcast_protocol.errors import AuthenticationError, DecodeError, PeerError, Refusal
-from hushcast_protocol.frames import MAX_OVERLAY_FRAME, Forward, decode_overlay
-from hushcast_protocol.hashes import Domain, digest
-from hushcast_protocol.messages import (
+from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError, Refusal
+from hushcast_protocol.base.hashes import Domain, digest
+from hushcast_protocol.base.secrets import TopicKey
+from hushcast_protocol.base.wire import encode
+from hushcast_protocol.content.bodies import Content, compose, open_body
+from hushcast_protocol.content.messages import (
     HEADER,
     MAX_BODY,
     MAX_PAYLOAD,
     MAX_TOKENS,
     PADDED_SIZES,
     SEAL,
+    TRAIL_SIZE,
     Message,
     check_message,
     message_id,
 )
-from hushcast_protocol.secrets import TopicKey
-from hushcast_protocol.trail import TRAIL_SIZE
-from hushcast_protocol.wire import encode
+from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, Forward, decode_overlay
 
 TOKENS = (b"t" * 16,)
 OTHER_KEY = TopicKey(b"o" * 32)

@@ -16,11 +16,17 @@ from fractions import Fraction
 import pytest
 from core_examples import NETWORK, stream
 
-from hushcast_protocol.errors import UsageError
-from hushcast_protocol.predicates import Predicate, parse_where
-from hushcast_protocol.secrets import TopicKey, TopicSecret
-from hushcast_protocol.tokens import MAX_COVER, TOKEN_COUNTS, entry_tokens, published_tokens, topic_key
-from hushcast_protocol.topics import Topic, make_topic, parse_values
+from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.base.secrets import TopicKey, TopicSecret
+from hushcast_protocol.content.predicates import Predicate, parse_where
+from hushcast_protocol.content.tokens import (
+    MAX_COVER,
+    TOKEN_COUNTS,
+    entry_tokens,
+    published_tokens,
+    topic_key,
+)
+from hushcast_protocol.content.topics import Topic, make_topic, parse_values
 
 PAIRS = 100_000
 TOPICS, SUBSCRIPTIONS, PUBLICATIONS = 2000, 5, 10  # a topic has so many of both: 100,000 pairs

@@ -18,10 +18,11 @@ from core_examples import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushcast_protocol import parcels
-from hushcast_protocol.errors import AuthenticationError, DecodeError, PeerError, Refusal
-from hushcast_protocol.leases import Withdraw
-from hushcast_protocol.parcels import (
+from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError, Refusal
+from hushcast_protocol.base.wire import encode
+from hushcast_protocol.overlay import parcels
+from hushcast_protocol.overlay.leases import Withdraw
+from hushcast_protocol.overlay.parcels import (
     MAX_FANOUT,
     MAX_PARCEL,
     Onward,
@@ -32,7 +33,6 @@ from hushcast_protocol.parcels import (
     price,
     seal_parcel,
 )
-from hushcast_protocol.wire import encode
 
 PARCEL = parcel_to(0, mailbox_install(relay_id(0)), Onward(relay_id(1), b"below" * 9))
 SEALED = seal_parcel(PARCEL, parcel_key(0).public(), stream())

@@ -8,10 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from topic_examples import EVENTS, labels, numbers, where
 
-from hushcast_protocol.attributes import Label
-from hushcast_protocol.errors import UsageError
-from hushcast_protocol.predicates import MAX_WHERE, Between, Equals, Predicate, parse_where, write_where
-from hushcast_protocol.topics import make_topic
+from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.content.attributes import Label
+from hushcast_protocol.content.predicates import (
+    MAX_WHERE,
+    Between,
+    Equals,
+    Predicate,
+    parse_where,
+    write_where,
+)
+from hushcast_protocol.content.topics import make_topic
 
 KIND, LAT, LON = EVENTS.attributes
 

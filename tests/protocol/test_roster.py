@@ -21,10 +21,9 @@ from core_examples import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushcast_protocol.addresses import MAX_ADDRESS, onion_address
-from hushcast_protocol.errors import AuthenticationError, DecodeError, PeerError
-from hushcast_protocol.frames import MAX_DIRECTORY_ANSWER, MAX_DIRECTORY_REQUEST, Register, Rosters
-from hushcast_protocol.roster import (
+from hushcast_protocol.base.addresses import MAX_ADDRESS, onion_address
+from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError
+from hushcast_protocol.base.roster import (
     GENESIS,
     MAX_DESCRIPTOR,
     MAX_RELAYS,
@@ -40,8 +39,9 @@ from hushcast_protocol.roster import (
     sign_descriptor,
     sign_roster,
 )
-from hushcast_protocol.signatures import Purpose, Signed, sign
-from hushcast_protocol.wire import encode
+from hushcast_protocol.base.signatures import Purpose, Signed, sign
+from hushcast_protocol.base.wire import encode
+from hushcast_protocol.overlay.frames import MAX_DIRECTORY_ANSWER, MAX_DIRECTORY_REQUEST, Register, Rosters
 
 KEY = DIRECTORY.public()
 

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from pybloom_live import BloomFilter
 
-from hushcast_protocol import routing
-from hushcast_protocol.bloom import CAPACITY, false_positive_rate
-from hushcast_protocol.errors import Refusal
-from hushcast_protocol.hops import Hop, key_of, mailbox_hop, relay_hop
-from hushcast_protocol.routing import RoutingTable
+from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.overlay import routing
+from hushcast_protocol.overlay.bloom import CAPACITY, false_positive_rate
+from hushcast_protocol.overlay.hops import Hop, key_of, mailbox_hop, relay_hop
+from hushcast_protocol.overlay.routing import RoutingTable
 
 
 def hop_of(number: int) -> Hop:

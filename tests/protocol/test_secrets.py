@@ -10,7 +10,7 @@ import pytest
 from core_examples import stream
 from nacl.bindings import crypto_scalarmult_base
 
-from hushcast_protocol.secrets import LeaseSecret, ParcelKey, Secret, Seed, TopicKey
+from hushcast_protocol.base.secrets import LeaseSecret, ParcelKey, Secret, Seed, TopicKey
 
 KINDS = [Seed, ParcelKey, TopicKey, LeaseSecret]
 VALUE = b"do-not-show-these-32-bytes-ever!"

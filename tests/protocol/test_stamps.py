@@ -11,9 +11,8 @@ from core_examples import small_message
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hushcast_protocol import stamps
-from hushcast_protocol.frames import Drop, ParcelFrame, handed_in
-from hushcast_protocol.stamps import (
+from hushcast_protocol.base import stamps
+from hushcast_protocol.base.stamps import (
     BITS_A_DOUBLING,
     CAPACITY,
     FALL,
@@ -31,6 +30,7 @@ from hushcast_protocol.stamps import (
     mint,
     next_difficulty,
 )
+from hushcast_protocol.overlay.frames import Drop, ParcelFrame, handed_in
 
 RELAY, OTHER = b"r" * 32, b"o" * 32
 CONTENT = b"c" * 32

@@ -6,10 +6,10 @@ from core_examples import properties
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushcast_protocol.addresses import parse_address
-from hushcast_protocol.roster import GENESIS, Network, Relay, Roster
-from hushcast_protocol.signatures import Signed
-from hushcast_protocol.standing import (
+from hushcast_protocol.base.addresses import parse_address
+from hushcast_protocol.base.roster import GENESIS, Network, Relay, Roster
+from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.base.standing import (
     LEAST_LOSS,
     MAX_HELD,
     UNSEAT_AFTER,

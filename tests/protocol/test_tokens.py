@@ -8,24 +8,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from topic_examples import EVENTS, PLACES, PRIVATE, SECRET, topics, where
 
-from hushcast_protocol.attributes import Label, Number
-from hushcast_protocol.errors import UsageError
-from hushcast_protocol.hashes import Domain, digest
-from hushcast_protocol.messages import MAX_TOKENS
-from hushcast_protocol.profile import HARDENED, PAPER
-from hushcast_protocol.roster import Network
-from hushcast_protocol.tokens import (
+from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.base.hashes import Domain, digest
+from hushcast_protocol.base.roster import Network
+from hushcast_protocol.content.attributes import Label, Number
+from hushcast_protocol.content.messages import MAX_TOKENS
+from hushcast_protocol.content.tokens import (
     MAX_COVER,
-    ORIGIN,
     TOKEN_COUNTS,
     check_predicate,
-    element,
     entry_tokens,
     published_tokens,
     token,
     topic_key,
 )
-from hushcast_protocol.topics import Topic, make_topic
+from hushcast_protocol.content.topics import Topic, make_topic
+from hushcast_protocol.overlay.elements import ORIGIN, element
+from hushcast_protocol.overlay.profile import HARDENED, PAPER
 
 A, B, C = (bytes([letter]) * 32 for letter in b"abc")
 TOKEN = b"t" * 16

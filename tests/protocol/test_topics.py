@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from topic_examples import EVENTS, PRIVATE, SECRET, topics
 
-from hushcast_protocol.errors import UsageError
-from hushcast_protocol.hashes import Domain, digest
-from hushcast_protocol.predicates import parse_where
-from hushcast_protocol.topics import (
+from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.base.hashes import Domain, digest
+from hushcast_protocol.base.wire import encode
+from hushcast_protocol.content.predicates import parse_where
+from hushcast_protocol.content.topics import (
     LINK_SCHEME,
     MAX_LINK,
     MAX_TOPIC,
@@ -24,7 +25,6 @@ from hushcast_protocol.topics import (
     parse_topic,
     write_link,
 )
-from hushcast_protocol.wire import encode
 
 
 @properties(300)

@@ -7,7 +7,7 @@ from core_examples import properties
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushcast_protocol.trace import SCHEMA, Observation, Truth, to_line
+from hushcast_protocol.base.trace import SCHEMA, Observation, Truth, to_line
 
 observations = st.builds(
     Observation,

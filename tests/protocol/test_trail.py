@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pybloom_live import BloomFilter
 
-from hushcast_protocol.errors import DecodeError
-from hushcast_protocol.trail import ERROR_RATE, LABEL_SIZE, MAX_BITS_SET, MAX_HOPS, TRAIL_SIZE, Trail
+from hushcast_protocol.base.errors import DecodeError
+from hushcast_protocol.content.messages import TRAIL_SIZE
+from hushcast_protocol.overlay.trail import ERROR_RATE, LABEL_SIZE, MAX_BITS_SET, MAX_HOPS, Trail
 
 labels = st.lists(bytes16, max_size=MAX_HOPS)
 BITS = BloomFilter(MAX_HOPS, ERROR_RATE).num_bits

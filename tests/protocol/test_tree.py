@@ -8,7 +8,7 @@ from core_examples import properties
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushcast_protocol.tree import (
+from hushcast_protocol.overlay.tree import (
     LEAST_LEAVING,
     MOST_LEAVING,
     Tree,

@@ -32,11 +32,12 @@ from core_examples import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushcast_protocol import frames, leases, links, parcels, roster
-from hushcast_protocol.errors import DecodeError, PeerError, Refusal
-from hushcast_protocol.signatures import Purpose, Signed, signature
-from hushcast_protocol.stamps import Stamp
-from hushcast_protocol.wire import Bytes16, Counter, Wire, decoder, encode
+from hushcast_protocol.base import links, roster
+from hushcast_protocol.base.errors import DecodeError, PeerError, Refusal
+from hushcast_protocol.base.signatures import Purpose, Signed, signature
+from hushcast_protocol.base.stamps import Stamp
+from hushcast_protocol.base.wire import Bytes16, Counter, Wire, decoder, encode
+from hushcast_protocol.overlay import frames, leases, parcels
 
 WORD = b"w" * 16
 CONSENT = leases.Consent(MAILBOX.public(), mailbox_address(), relay_id(0), leases.lease_id(WORD), DAY)

@@ -7,11 +7,11 @@ from decimal import Decimal
 from core_examples import TOPIC_KEY
 from hypothesis import strategies as st
 
-from hushcast_protocol.attributes import Label, Number, Values
-from hushcast_protocol.predicates import Predicate, parse_where
-from hushcast_protocol.secrets import Randomness, TopicSecret
-from hushcast_protocol.tokens import entry_tokens, published_tokens
-from hushcast_protocol.topics import Topic, make_topic, parse_values
+from hushcast_protocol.base.secrets import Randomness, TopicSecret
+from hushcast_protocol.content.attributes import Label, Number, Values
+from hushcast_protocol.content.predicates import Predicate, parse_where
+from hushcast_protocol.content.tokens import entry_tokens, published_tokens
+from hushcast_protocol.content.topics import Topic, make_topic, parse_values
 
 SECRET = TopicSecret(bytes(range(32)))
 PLACES = ("kind", "lat:-90..90:0.001", "lon:-180..180:0.001")

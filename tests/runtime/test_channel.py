@@ -11,12 +11,12 @@ import pytest
 import trio
 import trio.testing
 
-from hushcast_protocol import links
-from hushcast_protocol.errors import AuthenticationError, DecodeError, PeerError
-from hushcast_protocol.frames import Ack, OverlayFrame, ParcelFrame, Receipt, decode_overlay
-from hushcast_protocol.links import Link
-from hushcast_protocol.secrets import Seed
-from hushcast_protocol.wire import encode
+from hushcast_protocol.base import links
+from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError
+from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.wire import encode
+from hushcast_protocol.overlay.frames import Ack, OverlayFrame, ParcelFrame, Receipt, decode_overlay
 from hushcast_runtime.channel import (
     CONNECT_TIMEOUT,
     HANDSHAKE_TIMEOUT,

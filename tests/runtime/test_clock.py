@@ -8,7 +8,7 @@ import pytest
 import trio
 import trio.testing
 
-from hushcast_protocol.epochs import Calendar
+from hushcast_protocol.base.epochs import Calendar
 from hushcast_runtime.clock import DaemonClock
 from hushcast_runtime.environment import Environment, simulated_environment, system_environment
 from hushcast_runtime.tor.consensus import compare_clock, consensus_span

@@ -9,11 +9,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hushcast_protocol.addresses import onion_address
-from hushcast_protocol.errors import UsageError
-from hushcast_protocol.profile import HARDENED, PAPER
-from hushcast_protocol.roster import Network
-from hushcast_protocol.secrets import Seed
+from hushcast_protocol.base.addresses import onion_address
+from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.base.roster import Network
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.overlay.profile import HARDENED, PAPER
 from hushcast_runtime import config
 from hushcast_runtime.config import MAX_CONFIG, DirectorySettings, NodeSettings, load_settings
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 import structlog
 
-from hushcast_protocol.addresses import onion_address
-from hushcast_protocol.secrets import FilterKey, LeaseSecret, ParcelKey, Seed, TopicKey
-from hushcast_protocol.topics import parse_topic
+from hushcast_protocol.base.addresses import onion_address
+from hushcast_protocol.base.secrets import FilterKey, LeaseSecret, ParcelKey, Seed, TopicKey
+from hushcast_protocol.content.topics import parse_topic
 from hushcast_runtime.counters import COUNTERS, DIRECTORY_COUNTERS, Counters
 from hushcast_runtime.logs import configure_logs
 

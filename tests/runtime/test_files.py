@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hushcast_protocol.errors import UsageError
+from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.environment import simulated_environment
 from hushcast_runtime.files import load_or_create, load_seed, private_directory, write_private
 

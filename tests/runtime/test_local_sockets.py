@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hushcast_protocol.errors import UsageError
+from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.local_sockets import listen_at
 
 OWN_GROUP = grp.getgrgid(os.getegid()).gr_name

@@ -12,7 +12,7 @@ import pytest
 import trio
 from prometheus_client.parser import text_string_to_metric_families
 
-from hushcast_protocol.errors import UsageError
+from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.counters import COUNTERS, DIRECTORY_COUNTERS, Counters
 from hushcast_runtime.metrics import GAUGES, MAX_REQUEST, MAX_SCRAPERS, MetricsServer, readings
 from hushcast_runtime.tor.endpoints import Endpoint

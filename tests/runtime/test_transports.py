@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 import trio
 
-from hushcast_protocol.addresses import Address, is_of_key, onion_address, parse_address
-from hushcast_protocol.errors import HushcastError
-from hushcast_protocol.secrets import Seed
+from hushcast_protocol.base.addresses import Address, is_of_key, onion_address, parse_address
+from hushcast_protocol.base.errors import HushcastError
+from hushcast_protocol.base.secrets import Seed
 from hushcast_runtime.tor.endpoints import Endpoint
 from hushcast_runtime.tor.settings import TorSettings
 from hushcast_runtime.tor.transport import TorTransport

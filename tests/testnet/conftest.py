@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 import trio
 
-from hushcast_node.control.client import ask
-from hushcast_node.control.words import (
+from hushcast.conversation import ask
+from hushcast.words import (
     Delivered,
     Described,
     Failed,

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import trio
 
-from hushcast_node.control.client import ask
-from hushcast_node.control.words import Delivered, Publish, Published, Subscribe, Subscribed
-from hushcast_protocol.errors import UsageError
+from hushcast.conversation import ask
+from hushcast.words import Delivered, Publish, Published, Subscribe, Subscribed
+from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.local_sockets import MAX_PATH
 from hushcast_runtime.transports.base import TransportError
 from hushcast_testnet import testnet

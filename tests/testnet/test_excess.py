@@ -23,21 +23,22 @@ from dataclasses import dataclass
 
 import pytest
 
-from hushcast_protocol.addresses import onion_address
-from hushcast_protocol.bloom import false_positive_rate
-from hushcast_protocol.epochs import Calendar
-from hushcast_protocol.forwarding import RecentIds, Router
-from hushcast_protocol.hops import is_mailbox, key_of
-from hushcast_protocol.installations import Installation, MailboxRoot
-from hushcast_protocol.leases import LeaseBook
-from hushcast_protocol.messages import Message
-from hushcast_protocol.predicates import Predicate, parse_where
-from hushcast_protocol.profile import HARDENED
-from hushcast_protocol.secrets import LeaseSecret, Seed, TopicSecret
-from hushcast_protocol.tokens import ORIGIN, entry_tokens, published_tokens, token, topic_key
-from hushcast_protocol.topics import Topic, make_topic, parse_values
-from hushcast_protocol.trail import LABEL_SIZE, TRAIL_SIZE
-from hushcast_protocol.tree import plan
+from hushcast_protocol.base.addresses import onion_address
+from hushcast_protocol.base.epochs import Calendar
+from hushcast_protocol.base.secrets import LeaseSecret, Seed, TopicSecret
+from hushcast_protocol.content.messages import TRAIL_SIZE, Message
+from hushcast_protocol.content.predicates import Predicate, parse_where
+from hushcast_protocol.content.tokens import entry_tokens, published_tokens, token, topic_key
+from hushcast_protocol.content.topics import Topic, make_topic, parse_values
+from hushcast_protocol.overlay.bloom import false_positive_rate
+from hushcast_protocol.overlay.elements import ORIGIN
+from hushcast_protocol.overlay.forwarding import RecentIds, Router
+from hushcast_protocol.overlay.hops import is_mailbox, key_of
+from hushcast_protocol.overlay.installations import Installation, MailboxRoot
+from hushcast_protocol.overlay.leases import LeaseBook
+from hushcast_protocol.overlay.profile import HARDENED
+from hushcast_protocol.overlay.trail import LABEL_SIZE
+from hushcast_protocol.overlay.tree import plan
 
 pytestmark = pytest.mark.network
 

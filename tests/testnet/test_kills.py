@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import trio
 
-from hushcast_node.control.client import NoDaemon, ask
-from hushcast_node.control.words import (
+from hushcast.conversation import NoDaemon, ask
+from hushcast.words import (
     Acknowledge,
     Acknowledged,
     Delivered,

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import trio
 
-from hushcast_node.control.client import ask
-from hushcast_node.control.words import Examine, Examined, Failed, Publish, Published, Subscribe
-from hushcast_protocol.secrets import Seed
+from hushcast.conversation import ask
+from hushcast.words import Examine, Examined, Failed, Publish, Published, Subscribe
+from hushcast_protocol.base.secrets import Seed
 
 OPEN = "a-topic-to-look-for"
 PRIVATE = "another-topic-to-look-for"
@@ -33,9 +33,9 @@ def net(request: pytest.FixtureRequest) -> Any:
 
 
 def link_of_a_private_topic(secret: bytes) -> str:
-    from hushcast_protocol.attributes import Label
-    from hushcast_protocol.secrets import TopicSecret
-    from hushcast_protocol.topics import Topic, write_link
+    from hushcast_protocol.base.secrets import TopicSecret
+    from hushcast_protocol.content.attributes import Label
+    from hushcast_protocol.content.topics import Topic, write_link
 
     return write_link(Topic(PRIVATE, (Label("kind"),), TopicSecret(secret)))
 

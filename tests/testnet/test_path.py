@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from hushcast_protocol.addresses import Address
+from hushcast_protocol.base.addresses import Address
 from hushcast_runtime.tor.endpoints import Endpoint
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.tcp import TcpTransport

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 import trio
 
-from hushcast_protocol.errors import UsageError
+from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.transports.base import TransportError
 from hushcast_testnet import private_tor, processes
 from hushcast_testnet import tor_network as layout

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hushcast_protocol.attributes import Label, Number, parse_attribute
-from hushcast_protocol.predicates import Between, Equals
-from hushcast_protocol.tokens import entry_condition
+from hushcast_protocol.content.attributes import Label, Number, parse_attribute
+from hushcast_protocol.content.predicates import Between, Equals
+from hushcast_protocol.content.tokens import entry_condition
 from hushcast_runtime.environment import simulated_environment
 from hushcast_testnet.probe_readers import (
     WIDTHS,

@@ -14,8 +14,8 @@ import msgspec
 import pytest
 import trio
 
-from hushcast_node.control.client import ask
-from hushcast_node.control.words import Failed, Publish, Published
+from hushcast.conversation import ask
+from hushcast.words import Failed, Publish, Published
 from hushcast_testnet import private_tor, processes, testnet
 
 pytestmark = [pytest.mark.tor, pytest.mark.processes]

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 import trio
 
+from hushcast.conversation import ask
+from hushcast.words import Publish, Published
 from hushcast_directory.run import NETWORK_FILE
-from hushcast_node.control.client import ask
-from hushcast_node.control.words import Publish, Published
 from hushcast_runtime.config import NodeSettings, load_settings
 from hushcast_testnet import processes, testnet
 

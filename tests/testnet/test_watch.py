@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 import trio
 
-from hushcast_node.control.client import ask
-from hushcast_node.control.words import Delivered, Publish, Published, Subscribe, Subscribed
+from hushcast.conversation import ask
+from hushcast.words import Delivered, Publish, Published, Subscribe, Subscribed
 from hushcast_testnet import testnet
 from hushcast_testnet.watch.follower import Follower
 from hushcast_testnet.watch.picture import Picture

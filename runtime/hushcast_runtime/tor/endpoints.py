@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import trio
 
-from hushcast_protocol.errors import UsageError
+from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.transports.base import TransportError
 
 _UNIX = "unix:"

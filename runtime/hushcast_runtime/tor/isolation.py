@@ -10,7 +10,7 @@ import re
 
 import structlog
 
-from hushcast_protocol.errors import UsageError
+from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.tor.control import ControlClient
 from hushcast_runtime.tor.endpoints import Endpoint
 from hushcast_runtime.tor.replies import status

@@ -8,8 +8,8 @@ from pathlib import Path
 import structlog
 import trio
 
-from hushcast_protocol.addresses import Address, onion_address
-from hushcast_protocol.secrets import Seed
+from hushcast_protocol.base.addresses import Address, onion_address
+from hushcast_protocol.base.secrets import Seed
 from hushcast_runtime.tor.endpoints import Endpoint
 from hushcast_runtime.tor.onions import expanded_key, service_of
 from hushcast_runtime.tor.publication import Publication

@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 import hashlib
 
-from hushcast_protocol.addresses import Address, onion_address, split
-from hushcast_protocol.secrets import Seed
+from hushcast_protocol.base.addresses import Address, onion_address, split
+from hushcast_protocol.base.secrets import Seed
 
 _SUFFIX = ".onion"
 

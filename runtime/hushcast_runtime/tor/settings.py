@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from hushcast_protocol.errors import UsageError
+from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.local_sockets import MAX_PATH
 from hushcast_runtime.tor.endpoints import Endpoint
 

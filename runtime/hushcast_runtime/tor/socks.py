@@ -10,7 +10,7 @@ from enum import StrEnum
 
 import trio
 
-from hushcast_protocol.addresses import Address, is_onion, split
+from hushcast_protocol.base.addresses import Address, is_onion, split
 from hushcast_runtime.transports.base import TransportError
 
 _VERSION = 5

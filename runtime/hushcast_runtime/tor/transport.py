@@ -16,9 +16,9 @@ from typing import Any, NoReturn
 import structlog
 import trio
 
-from hushcast_protocol.addresses import ONION_PORT, Address, is_onion
-from hushcast_protocol.errors import UsageError
-from hushcast_protocol.secrets import Randomness, Seed
+from hushcast_protocol.base.addresses import ONION_PORT, Address, is_onion
+from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.base.secrets import Randomness, Seed
 from hushcast_runtime.backoff import Backoff
 from hushcast_runtime.tor import callers, publication, socks, watch
 from hushcast_runtime.tor.control import ControlClient, open_control

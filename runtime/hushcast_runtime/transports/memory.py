@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import trio
 
-from hushcast_protocol.addresses import Address, memory_address
-from hushcast_protocol.secrets import Seed
+from hushcast_protocol.base.addresses import Address, memory_address
+from hushcast_protocol.base.secrets import Seed
 from hushcast_runtime.transports.base import StreamHandler, TransportError
 
 MAX_IN_FLIGHT = 1024 * 1024  # bytes in one direction of a stream before the sender waits, as in a socket

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from hushcast_analytics.adversaries import View
 from hushcast_analytics.attacks.evidence import handed_on, seats
 from hushcast_analytics.posteriors import POSTERIOR, shared_by, weighed_by
-from hushcast_protocol.tree import branching
+from hushcast_protocol.overlay.tree import branching
 
 
 def root_votes(view: View) -> DataFrame:

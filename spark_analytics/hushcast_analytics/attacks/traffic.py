@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from hushcast_analytics.adversaries import View
 from hushcast_analytics.attacks.evidence import about, counts, handed_on, seats
 from hushcast_analytics.posteriors import shared_by, weighed_by
-from hushcast_protocol.tree import branching
+from hushcast_protocol.overlay.tree import branching
 
 
 def levels(relays: int, depth: int) -> list[tuple[int, float]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from hushcast_analytics.errors import TracesError
 from hushcast_analytics.tables import EPOCHS_A_DAY
-from hushcast_protocol.profile import PROFILES, Profile, Root
+from hushcast_protocol.overlay.profile import PROFILES, Profile, Root
 
 EPOCH_SECONDS = 3600
 

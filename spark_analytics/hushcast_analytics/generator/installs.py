@@ -14,7 +14,7 @@ from hushcast_analytics.generator.publications import DROP_WAYS
 from hushcast_analytics.generator.routes import LONGEST_WAY, SHORTEST_WAY
 from hushcast_analytics.generator.seats import root_of
 
-# Bytes of sealed parcels as `protocol/hushcast_protocol/parcels.py` makes them; a test compares.
+# Bytes of sealed parcels as `protocol/hushcast_protocol/overlay/parcels.py` makes them; a test compares.
 LEAF = 260  # one element, nothing to pass on, no stamp
 ELEMENT = 18
 CONSENT = 187  # of a mailbox, to a relay at the top

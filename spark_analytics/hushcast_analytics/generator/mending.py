@@ -1,6 +1,6 @@
 """Mending: what becomes of a tree as relays leave and come, by the planner's rules.
 
-The same law as `mend` and `graft` of `hushcast_protocol.tree`: the seat of a relay that left goes to a leaf,
+The same law as `mend` and `graft` of `overlay.tree`: the seat of a relay that left goes to a leaf,
 newcomers become leaves, all others stay.
 """
 
@@ -11,7 +11,7 @@ import heapq
 import numpy as np
 import numpy.typing as npt
 
-from hushcast_protocol.tree import branching
+from hushcast_protocol.overlay.tree import branching
 
 Numbers = npt.NDArray[np.int64]
 Hops = npt.NDArray[np.int32]
@@ -66,7 +66,7 @@ def mended(
 
 
 def _grafted(hops: Hops, root: int, listed: Marks, newcomers: Numbers, depth: int, places: Numbers) -> Hops:
-    """Seat newcomers as leaves, as `hushcast_protocol.tree.graft` does; relays not `listed` are spare."""
+    """Seat newcomers as leaves, as `overlay.tree.graft` does; relays not `listed` are spare."""
     level, load = levels(hops, root), loads(hops)
     hosts = np.flatnonzero((level > 0) & (level < depth))
     width = branching(int((level > 0).sum()) + len(newcomers), depth)

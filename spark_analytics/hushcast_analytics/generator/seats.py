@@ -9,14 +9,14 @@ import numpy as np
 from hushcast_analytics.generator.asked import Asked
 from hushcast_analytics.generator.draws import words
 from hushcast_analytics.generator.mending import NONE, Hops, Numbers
-from hushcast_protocol.tree import branching
+from hushcast_protocol.overlay.tree import branching
 
 
 @lru_cache(maxsize=8)
 def shape(relays: int, depth: int) -> Numbers:
     """Return, by place in the planner's order, the place of the next hop (−1 for the root).
 
-    The same law as `hushcast_protocol.tree.plan`: level d holds b^d relays, children dealt out in turn.
+    The same law as `overlay.tree.plan`: level d holds b^d relays, children dealt out in turn.
     """
     width = branching(relays, depth)
     above = np.full(relays, NONE)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from hushcast_protocol.tree import branching
+from hushcast_protocol.overlay.tree import branching
 
 Shape = Literal["even", "full"]
 
@@ -15,7 +15,7 @@ Shape = Literal["even", "full"]
 class Seating:
     """Places 0, 1, … of a tree of `depth` levels, level after level, over so many `relays`.
 
-    `even` is the shape of `hushcast_protocol.tree.plan`: the children of two relays of a level differ by one
+    `even` is the shape of `overlay.tree.plan`: the children of two relays of a level differ by one
     at most. Under `full` each relay takes b children while there are relays left.
     """
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import trio
 
-from hushcast_protocol.errors import UsageError
+from hushcast_protocol.base.errors import UsageError
 from hushcast_testnet.chaos.breaker import Breaker, ProcessBreaker
 from hushcast_testnet.chaos.containers import container_breaker
 from hushcast_testnet.chaos.journal import Journal

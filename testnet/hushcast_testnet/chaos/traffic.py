@@ -9,8 +9,8 @@ from pathlib import Path
 
 import trio
 
-from hushcast_node.control.client import Conversation, NoDaemon, ask
-from hushcast_node.control.words import (
+from hushcast.conversation import Conversation, NoDaemon, ask
+from hushcast.words import (
     Acknowledge,
     Acknowledged,
     Delivered,

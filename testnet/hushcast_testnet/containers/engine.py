@@ -13,7 +13,7 @@ from typing import Literal
 import msgspec
 import trio
 
-from hushcast_protocol.errors import UsageError
+from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.transports.base import TransportError
 
 _UNIFIED = Path("/sys/fs/cgroup/cgroup.controllers")

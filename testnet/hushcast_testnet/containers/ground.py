@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from hushcast_protocol.errors import UsageError
+from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.files import private_directory, write_private
 from hushcast_runtime.tor.settings import SERVICE_NAME
 from hushcast_runtime.transports.base import TransportError

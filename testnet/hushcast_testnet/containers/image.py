@@ -11,7 +11,7 @@ from pathlib import Path
 
 import trio
 
-from hushcast_protocol.errors import UsageError
+from hushcast_protocol.base.errors import UsageError
 from hushcast_testnet.containers.engine import Engine
 
 DEBIAN = "debian:bookworm-slim"

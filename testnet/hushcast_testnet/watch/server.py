@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import trio
 
-from hushcast_protocol.errors import UsageError
+from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.rooms import Room
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.streams import LOOPBACK, listen_on_loopback, port_of

@@ -1,0 +1,36 @@
+"""Lines over a local stream, bounded in length."""
+
+from __future__ import annotations
+
+import trio
+
+from hushcast_protocol.base.errors import DecodeError
+
+
+class Lines:
+    """Reads and writes lines; a line over `limit` bytes is a `DecodeError`."""
+
+    def __init__(self, stream: trio.abc.Stream, limit: int) -> None:
+        self._stream = stream
+        self._limit = limit
+        self._buffer = bytearray()
+        self._searched = 0
+
+    async def read(self) -> bytes | None:
+        """Return the next line without its end, `None` at the end of the stream."""
+        while (end := self._buffer.find(b"\n", self._searched)) < 0:
+            self._searched = len(self._buffer)
+            if self._searched > self._limit:
+                raise DecodeError(f"a line has over {self._limit} bytes")
+            data = await self._stream.receive_some(65536)
+            if not data:
+                return None
+            self._buffer += data
+        line = bytes(self._buffer[:end])
+        del self._buffer[: end + 1]
+        self._searched = 0
+        return line
+
+    async def write(self, line: bytes) -> None:
+        """Send one line."""
+        await self._stream.send_all(line + b"\n")

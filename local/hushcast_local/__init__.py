@@ -1,0 +1,1 @@
+"""What applications get of a daemon, whatever carries their messages."""

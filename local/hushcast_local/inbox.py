@@ -1,0 +1,343 @@
+"""The inbox: messages for the local applications, kept until acknowledged or too old or too many."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import msgspec
+import trio
+
+from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.wire import encode
+from hushcast_protocol.content.bodies import Content
+from hushcast_runtime.config import InboxSection
+from hushcast_runtime.counters import Counters
+from hushcast_runtime.environment import Environment
+from hushcast_runtime.store import Change, Store, record_reader
+
+MAX_MESSAGES = 100_000  # kept for one subscription, whatever their size; memory holds 100 bytes of each
+MAX_GAPS_TOLD = 256  # gaps that wait for an application that does not read
+MAX_SEEN = 100_000  # message ids remembered for one subscription, against duplicates; 10 MB
+MAX_PASSED_OVER = 100_000  # likewise of messages that were not wanted: they push out none that were
+
+_MESSAGE, _SEEN, _PROGRESS = "inbox", "inbox-seen", "inbox-progress"
+_DAY = 8  # bytes of a day in the record of an id
+_PASSED_OVER = b"p"  # behind the day of a message that was not wanted
+_SCAN = 15  # records read at once; the largest have 256 KiB
+
+
+class Received(msgspec.Struct, frozen=True, array_like=True):
+    """A message as an application gets it."""
+
+    id: bytes
+    payload: bytes
+    received_at: float  # Unix seconds
+    values: dict[str, str | int] = {}
+    """Attributes, numbers as places on their grids."""
+    author: bytes | None = None
+    """The Ed25519 key whose signature holds."""
+
+
+class Gap(NamedTuple):
+    """A message that another subscriber of the topic reports, and that did not come here."""
+
+    id: bytes
+
+
+class Progress(msgspec.Struct, array_like=True):
+    """How far applications and retention have come; a cursor is the number of a message, 0 is before all."""
+
+    shown: int = 0
+    """An application has shown all up to here: a plain `subscribe` goes on behind it."""
+    acknowledged: int = 0
+    """An application is done with all up to here: nobody who begins to listen gets them again."""
+    gone: int = 0
+    """Nothing up to here is kept."""
+    dropped: int = 0
+    """How many messages retention removed that nobody had acknowledged."""
+
+
+_decode = record_reader(Received, "message")
+_decode_progress = record_reader(Progress, "progress")
+
+
+class _Held(NamedTuple):
+    """What memory knows of one message on disk."""
+
+    number: int
+    size: int
+    received_at: float
+
+
+class Inbox:
+    """One subscription's messages, numbered from 1 in order of arrival."""
+
+    def __init__(
+        self,
+        subscription: bytes,
+        env: Environment,
+        store: Store,
+        counters: Counters,
+        retention: InboxSection | None = None,
+    ) -> None:
+        self._subscription = subscription
+        self._env = env
+        self._store = store
+        self._counters = counters
+        self.retention = retention or InboxSection()
+        self.progress = Progress()
+        self.last = 0
+        """The newest message's cursor."""
+        self._held: deque[_Held] = deque()
+        self._size = 0
+        self._seen: dict[bytes, int] = {}
+        self._passed_over: dict[bytes, int] = {}
+        self._listeners: list[InboxListener] = []
+        self._arrival = trio.Event()
+        self._closed = False
+
+    async def load(self) -> None:
+        """Read back what was kept before a restart."""
+        prefix = self._subscription
+        for _, value in await self._store.scan(_PROGRESS, prefix):
+            self.progress = _decode_progress(value)
+        for key, value in await self._store.scan(_SEEN, prefix):
+            memory = self._passed_over if value[_DAY:] else self._seen
+            memory[key[len(prefix) :]] = int.from_bytes(value[:_DAY], "big")
+        after = None
+        while batch := await self._store.scan(_MESSAGE, prefix, after, _SCAN):
+            for key, value in batch:
+                number = int.from_bytes(key[len(prefix) :], "big")
+                self._hold(number, len(value), _decode(value).received_at)
+            after = batch[-1][0]
+        newest = self._held[-1].number if self._held else 0
+        self.last = max(newest, self.progress.gone, self.progress.shown)
+        self._forget_acknowledged()
+
+    def knows(self, message_id: bytes) -> bool:
+        """Tell whether a message came before."""
+        return message_id in self._seen or message_id in self._passed_over
+
+    def put(self, message_id: bytes, day: int, content: Content) -> bool:
+        """Take a message and return whether it was new; listeners hear of it as soon as it is on disk.
+
+        Nobody may be told that it was taken, a repeat neither, before `durable`.
+        """
+        if self._closed or self.knows(message_id):
+            return False
+        now = self._env.now()
+        record = encode(Received(message_id, content.payload, now, dict(content.values), content.author))
+        self._seen[message_id] = day
+        self.last += 1
+        self._hold(self.last, len(record), now)
+        self._counters.add("messages_delivered")
+        self._store.write_soon(
+            Change(_MESSAGE, self._key(self.last), record),
+            Change(_SEEN, self._subscription + message_id, day.to_bytes(_DAY, "big")),
+        )
+        self._arrival.set()
+        self._arrival = trio.Event()
+        self._make_room()
+        return True
+
+    async def durable(self) -> None:
+        """Return once all that was put is on disk."""
+        await self._store.write()
+
+    def pass_over(self, message_id: bytes, day: int) -> bool:
+        """Remember a message that was not wanted, so that it counts once; return whether it was new."""
+        if self._closed or self.knows(message_id):
+            return False
+        self._passed_over[message_id] = day
+        record = day.to_bytes(_DAY, "big") + _PASSED_OVER
+        self._store.write_soon(Change(_SEEN, self._subscription + message_id, record))
+        self._forget_oldest(self._passed_over, MAX_PASSED_OVER)
+        return True
+
+    def note_gap(self, message_id: bytes) -> None:
+        """Tell those who listen now of a message that was missed."""
+        for listener in self._listeners:
+            listener.gaps.append(Gap(message_id))
+        self._arrival.set()
+        self._arrival = trio.Event()
+
+    def listen(self, since: int | None = None) -> InboxListener:
+        """Return a listener that gets what is kept behind a cursor, then what is to come. Close it when done.
+
+        Without a cursor it begins behind what was shown; what was acknowledged nobody gets again. Raises
+        `Refusal` if no message has come to the cursor yet.
+        """
+        if since is not None:
+            self.check_cursor(since)
+        begin = self.progress.shown if since is None else since
+        listener = InboxListener(self, max(begin, self.progress.acknowledged))
+        self._listeners.append(listener)
+        return listener
+
+    def check_cursor(self, cursor: int) -> None:
+        """Raise `Refusal` unless a message had this cursor, or it is 0."""
+        if cursor > self.last:
+            raise Refusal(
+                f"this subscription has come to cursor {self.last}, not yet to {cursor}: a subscription that "
+                "was ended and begun anew counts from 1 again"
+            )
+
+    async def acknowledge(self, cursor: int) -> None:
+        """Acknowledge all messages up to a cursor; durable on return. Raises `Refusal` as `check_cursor`."""
+        self.check_cursor(cursor)
+        self._note_acknowledged(cursor)
+        await self._store.write()
+
+    def describe(self) -> dict[str, int]:
+        """Return the newest cursor, how far applications have come, and what retention dropped on them."""
+        progress = self.progress
+        return {
+            "cursor": self.last,
+            "shown": progress.shown,
+            "acknowledged": progress.acknowledged,
+            "dropped": progress.dropped,
+        }
+
+    def lapse(self, before_day: int) -> None:
+        """Forget ids of days gone by, and messages that have grown too old, where the time is certain."""
+        if not self._env.is_certain():
+            return
+        for memory in (self._seen, self._passed_over):
+            gone = [message_id for message_id, day in memory.items() if day < before_day]
+            for message_id in gone:
+                del memory[message_id]
+            self._store.write_soon(*(Change(_SEEN, self._subscription + name, None) for name in gone))
+        self._make_room()
+
+    def close(self) -> None:
+        """End all listeners: the subscription is over."""
+        self._closed = True
+        self._arrival.set()
+
+    async def erase(self) -> None:
+        """Delete everything kept, what was being written included."""
+        await self._store.write()
+        changes = [
+            Change(kind, key, None)
+            for kind in (_MESSAGE, _SEEN, _PROGRESS)
+            for key, _ in await self._store.scan(kind, self._subscription)
+        ]
+        await self._store.write(*changes)
+
+    def _key(self, number: int) -> bytes:
+        return self._subscription + number.to_bytes(8, "big")
+
+    def _hold(self, number: int, size: int, received_at: float) -> None:
+        self._held.append(_Held(number, size, received_at))
+        self._size += size
+
+    def _is_too_much(self, oldest: float) -> bool:
+        too_many = self._size > self.retention.max_bytes or len(self._held) > MAX_MESSAGES
+        return bool(self._held) and (too_many or self._held[0].received_at < oldest)
+
+    def _make_room(self) -> None:
+        if self._closed:
+            return
+        oldest = self._env.now() - self.retention.max_age if self._env.is_certain() else -math.inf
+        changes, dropped = [], 0
+        while self._is_too_much(oldest):
+            dropped += self._held[0].number > self.progress.acknowledged
+            changes.append(self._delete_first())
+        if changes:
+            self.progress.dropped += dropped
+            self._counters.add("messages_lost_inbox", dropped)
+            self._store.write_soon(*changes, self._progress_record())
+        self._forget_oldest(self._seen, MAX_SEEN)
+
+    def _forget_oldest(self, memory: dict[bytes, int], most: int) -> None:
+        while len(memory) > most:
+            first = next(iter(memory))
+            del memory[first]
+            self._store.write_soon(Change(_SEEN, self._subscription + first, None))
+
+    def _delete_first(self) -> Change:
+        held = self._held.popleft()
+        self._size -= held.size
+        self.progress.gone = held.number
+        return Change(_MESSAGE, self._key(held.number), None)
+
+    def _progress_record(self) -> Change:
+        return Change(_PROGRESS, self._subscription, encode(self.progress))
+
+    def _note_shown(self, number: int) -> None:
+        if self.progress.shown < number <= self.last and not self._closed:
+            self.progress.shown = number
+            self._store.write_soon(self._progress_record())
+
+    def _note_acknowledged(self, number: int) -> None:
+        if self.progress.acknowledged < number <= self.last and not self._closed:
+            self.progress.acknowledged = number
+            self.progress.shown = max(self.progress.shown, number)
+            self._store.write_soon(self._progress_record())
+            self._forget_acknowledged()
+
+    def _forget_acknowledged(self) -> None:
+        """Delete what was acknowledged, as far as all who listen now have got it."""
+        if self._closed:
+            return
+        passed = min([self.progress.acknowledged, *(listener.position for listener in self._listeners)])
+        changes = []
+        while self._held and self._held[0].number <= passed:
+            changes.append(self._delete_first())
+        if changes:
+            self._store.write_soon(*changes, self._progress_record())
+
+
+@dataclass(eq=False)
+class InboxListener:
+    """One application's way through the inbox; `position` is the cursor of what it got last."""
+
+    _inbox: Inbox
+    position: int
+    gaps: deque[Gap] = field(default_factory=lambda: deque(maxlen=MAX_GAPS_TOLD), init=False)
+    _missed: int = field(default=0, init=False)
+    _closed: bool = field(default=False, init=False)
+
+    async def next(self) -> tuple[int, Received] | Gap | None:
+        """Return the next message and its cursor, or gap, waiting for one; `None` when it all ended."""
+        inbox = self._inbox
+        while not inbox._closed:
+            if self.gaps:
+                return self.gaps.popleft()
+            arrival = inbox._arrival
+            begin = inbox._key(self.position)
+            records = await inbox._store.scan(_MESSAGE, inbox._subscription, begin, limit=1)
+            if records:
+                key, value = records[0]
+                number = int.from_bytes(key[len(inbox._subscription) :], "big")
+                self._missed += number - self.position - 1
+                self.position = number
+                return number, _decode(value)
+            if inbox._held and inbox._held[-1].number > self.position:
+                await inbox.durable()
+                continue
+            await arrival.wait()
+        return None
+
+    def lost(self) -> int:
+        """Return how many messages retention removed before this listener got them, since last asked."""
+        removed = max(0, self._inbox.progress.gone - self.position)
+        lost, self._missed = self._missed + removed, 0
+        self.position += removed
+        return lost
+
+    def shown(self, number: int, acknowledged: bool = False) -> None:
+        """Note that the application has shown all messages up to `number`, or needs them no more."""
+        self._inbox._note_shown(number)
+        if acknowledged:
+            self._inbox._note_acknowledged(number)
+
+    def close(self) -> None:
+        """Stop listening."""
+        if not self._closed:
+            self._closed = True
+            self._inbox._listeners.remove(self)
+            self._inbox._forget_acknowledged()

@@ -1,0 +1,222 @@
+"""The outbox: publications on disk from before their first drop until a relay's receipt came."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import trio
+
+from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.wire import RelayId, decoder, encode
+from hushcast_protocol.content.messages import Message
+from hushcast_runtime.environment import Environment
+from hushcast_runtime.store import Change, Store, record_reader
+
+MAX_PUBLICATIONS = 1_000  # waiting at once; each is a task that sleeps until its next attempt
+MAX_OUTBOX = 32 * 1024 * 1024  # bytes of bodies waiting, on disk and in memory; 120 of the largest
+MAX_GIVEN_UP = 256  # publications remembered as given up; the oldest are forgotten first
+
+_MESSAGE, _STATE = "outbox", "outbox-state"
+_SCAN = 15  # records read at once; the largest have 256 KiB
+_decode: Callable[[bytes], Message] = decoder(Message, "message", 512 * 1024)
+
+
+class _State(msgspec.Struct, frozen=True, array_like=True):
+    """What changes of a publication while the message stays as it was sealed."""
+
+    topic: str
+    since: float
+    origins: list[bytes]
+    attempts: int
+    reason: str | None
+    given_up: bool
+
+
+_decode_state = record_reader(_State, "publication")
+
+
+class NotYetTaken(Refusal):
+    """No relay has given a receipt so far; the publication stays in the outbox, which tries on."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"{reason}: the message stays in the outbox and is tried again until its day is over, so do not "
+            "publish it again"
+        )
+
+
+@dataclass(eq=False)
+class Publication:
+    """A message on its way: sealed once, so that every drop of it, also after a restart, has the same id."""
+
+    message: Message = field(repr=False)
+    topic: str = field(repr=False)
+    since: float
+    """Unix time at which it was published."""
+    origins: list[RelayId] = field(default_factory=list, repr=False)
+    """The relays that gave a receipt."""
+    attempts: int = 0
+    reason: str | None = None
+    """Why the last drop got no receipt."""
+    next_attempt: float | None = None
+    """Unix time; `None` while it is being dropped."""
+    settled: trio.Event = field(default_factory=trio.Event)
+    """Set with the first receipt, or when the first attempts have failed, or when it was cancelled."""
+    scope: trio.CancelScope = field(default_factory=trio.CancelScope)
+
+    @property
+    def id(self) -> bytes:
+        """The message's id."""
+        return self.message.id
+
+    async def taken(self) -> None:
+        """Return with the first receipt; raise `NotYetTaken`, or `Refusal` if somebody took it back."""
+        await self.settled.wait()
+        if self.scope.cancel_called:
+            raise Refusal("the message was taken back from the outbox")
+        if not self.origins:
+            raise NotYetTaken(self.reason or "no relay gave a receipt")
+
+
+class Outbox:
+    """All publications of one daemon that wait for a receipt, and those that were given up."""
+
+    def __init__(self, env: Environment, store: Store) -> None:
+        self._env = env
+        self._store = store
+        self._waiting: dict[bytes, Publication] = {}
+        self._given_up: dict[bytes, _State] = {}
+        self._size = 0
+
+    def __len__(self) -> int:
+        """How many publications wait."""
+        return len(self._waiting)
+
+    async def load(self) -> list[Publication]:
+        """Read back what a restart interrupted; return what waits, oldest first."""
+        states = {key: _decode_state(value) for key, value in await self._store.scan(_STATE)}
+        oldest_first = sorted(states.items(), key=lambda item: item[1].since)
+        self._given_up = {key: state for key, state in oldest_first if state.given_up}
+        messages: dict[bytes, Message] = {}
+        after = None
+        while batch := await self._store.scan(_MESSAGE, after=after, limit=_SCAN):
+            messages |= {key: _decode(value) for key, value in batch}
+            after = batch[-1][0]
+        for key, state in oldest_first:
+            if key in messages:
+                self._hold(
+                    Publication(
+                        messages[key],
+                        state.topic,
+                        state.since,
+                        list(state.origins),
+                        state.attempts,
+                        state.reason,
+                    )
+                )
+        return list(self._waiting.values())
+
+    async def put(self, topic: str, message: Message) -> Publication:
+        """Take a publication; durable on return. Raises `Refusal` where the outbox is full."""
+        full = len(self._waiting) >= MAX_PUBLICATIONS or self._size + len(message.body) > MAX_OUTBOX
+        if full:
+            raise Refusal(
+                f"the outbox is full: {len(self._waiting)} messages with {self._size} bytes wait for a "
+                "relay's receipt; `hushcast outbox` shows why, and --cancel takes one back"
+            )
+        publication = Publication(message, topic, self._env.now())
+        self._hold(publication)
+        await self._store.write(Change(_MESSAGE, message.id, encode(message)), _state_of(publication))
+        return publication
+
+    def holds(self, publication: Publication) -> bool:
+        """Tell whether it still waits: it neither left, nor was it cancelled or given up."""
+        return publication.id in self._waiting
+
+    def note(self, publication: Publication) -> None:
+        """Write down receipts and attempts; a crash in the next moments only costs another drop."""
+        if self.holds(publication):
+            self._store.write_soon(_state_of(publication))
+
+    def leave(self, publication: Publication) -> None:
+        """Forget a publication that relays have taken over."""
+        self._release(publication)
+        self._store.write_soon(*_deleted(publication.id))
+
+    def give_up(self, publication: Publication) -> None:
+        """Keep only the memory that no relay took this publication in time."""
+        self._release(publication)
+        change = _state_of(publication, given_up=True)
+        assert change.value is not None
+        self._given_up[publication.id] = _decode_state(change.value)
+        self._store.write_soon(Change(_MESSAGE, publication.id, None), change)
+        while len(self._given_up) > MAX_GIVEN_UP:
+            first = next(iter(self._given_up))
+            del self._given_up[first]
+            self._store.write_soon(*_deleted(first))
+
+    async def cancel(self, message_id: bytes) -> str | None:
+        """Remove a publication, waiting or given up; durable on return.
+
+        Returns its topic's name, `None` if there is no such publication here.
+        """
+        if (publication := self._waiting.get(message_id)) is not None:
+            topic = publication.topic
+            self._release(publication)
+            publication.scope.cancel()
+            publication.settled.set()
+        elif (state := self._given_up.pop(message_id, None)) is not None:
+            topic = state.topic
+        else:
+            return None
+        await self._store.write(*_deleted(message_id))
+        return topic
+
+    def describe(self) -> list[dict[str, Any]]:
+        """Describe what waits, oldest first, then what was given up."""
+        waiting = [
+            _described(publication.id, publication, "waiting" if publication.next_attempt else "dropping")
+            | {"next_attempt": publication.next_attempt and round(publication.next_attempt, 3)}
+            for publication in self._waiting.values()
+        ]
+        return waiting + [_described(key, state, "given up") for key, state in self._given_up.items()]
+
+    def _hold(self, publication: Publication) -> None:
+        self._waiting[publication.id] = publication
+        self._size += len(publication.message.body)
+
+    def _release(self, publication: Publication) -> None:
+        if self._waiting.pop(publication.id, None) is not None:
+            self._size -= len(publication.message.body)
+
+
+def _described(message_id: bytes, what: Publication | _State, state: str) -> dict[str, Any]:
+    return {
+        "id": message_id.hex(),
+        "topic": what.topic,
+        "since": round(what.since, 3),
+        "state": state,
+        "receipts": len(what.origins),
+        "attempts": what.attempts,
+        "reason": what.reason,
+        "next_attempt": None,
+    }
+
+
+def _state_of(publication: Publication, given_up: bool = False) -> Change:
+    state = _State(
+        publication.topic,
+        publication.since,
+        list(publication.origins),
+        publication.attempts,
+        publication.reason,
+        given_up,
+    )
+    return Change(_STATE, publication.id, encode(state))
+
+
+def _deleted(message_id: bytes) -> tuple[Change, Change]:
+    return Change(_MESSAGE, message_id, None), Change(_STATE, message_id, None)

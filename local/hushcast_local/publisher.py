@@ -1,0 +1,151 @@
+"""The publisher: seals a message and drops it at random relays until one takes it over."""
+
+from __future__ import annotations
+
+import structlog
+import trio
+
+from hushcast_local.outbox import Outbox, Publication
+from hushcast_local.topic_keys import TopicKeys
+from hushcast_overlay.dropping import Dropper
+from hushcast_overlay.rosters import RosterKeeper
+from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.wire import RelayId
+from hushcast_protocol.content.bodies import Content, compose
+from hushcast_protocol.content.tokens import published_tokens
+from hushcast_protocol.content.topics import Topic
+from hushcast_runtime.backoff import Backoff
+from hushcast_runtime.counters import Counters
+from hushcast_runtime.environment import Environment
+from hushcast_runtime.tracing import Tracer
+
+MAX_UNDER_WAY = 64  # publications being dropped at once; more wait their turn in the outbox
+FIRST_RETRY, LONGEST_RETRY = 30.0, 600.0  # seconds after which the outbox tries again; doubled each time
+RESUME_WITHIN = 10.0  # seconds after a restart in which what waits is dropped, each at a moment of its own
+
+log = structlog.get_logger("publisher")
+
+
+class Publisher:
+    """Publishes for the local applications.
+
+    A publication leaves the outbox when an origin has given its receipt and the other drops of the same round
+    have ended, with a receipt or without: the first receipt is what counts, the others are redundancy.
+    """
+
+    def __init__(
+        self,
+        dropper: Dropper,
+        rosters: RosterKeeper,
+        keys: TopicKeys,
+        env: Environment,
+        outbox: Outbox,
+        counters: Counters,
+        tracer: Tracer,
+        nursery: trio.Nursery,
+    ) -> None:
+        self._dropper = dropper
+        self._rosters = rosters
+        self._keys = keys
+        self._env = env
+        self._outbox = outbox
+        self._counters = counters
+        self._tracer = tracer
+        self._nursery = nursery
+        self._turns = trio.CapacityLimiter(MAX_UNDER_WAY)
+
+    async def load(self) -> None:
+        """Take up the publications that a restart interrupted."""
+        for publication in await self._outbox.load():
+            publication.next_attempt = self._env.now() + self._env.uniform(0.0, RESUME_WITHIN)
+            self._nursery.start_soon(self._keep, publication)
+
+    async def publish(self, topic: Topic, content: Content, author: Seed | None = None) -> Publication:
+        """Publish, and return once a relay has given its receipt; the other drops go on meanwhile.
+
+        Raises `NotYetTaken` when the first attempts have failed, and `Refusal` as `enqueue` does.
+        """
+        publication = await self.enqueue(topic, content, author, at_once=True)
+        await publication.taken()
+        return publication
+
+    async def enqueue(
+        self, topic: Topic, content: Content, author: Seed | None = None, at_once: bool = False
+    ) -> Publication:
+        """Publish, and return once it is durable in the outbox, before the first drop.
+
+        Raises `Refusal` where the content is too large or the outbox full; with `at_once` also where there is
+        no relay to drop at, for whoever waits is better told than queued.
+        """
+        if at_once:
+            self._dropper.origins()
+        day = self._rosters.calendar.day(self._env.now())
+        key = await self._keys.get(topic, day)
+        tokens = published_tokens(key, topic, content.values, self._env.randomness)
+        message = compose(key, day, tokens, content, self._env.randomness, author)
+        publication = await self._outbox.put(topic.name, message)
+        self._nursery.start_soon(self._keep, publication)
+        return publication
+
+    async def _keep(self, publication: Publication) -> None:
+        """Drop it, again and again, until a relay has taken it or its day is over."""
+        lapse = self._rosters.calendar.lapse(publication.message.day)
+        backoff = Backoff(FIRST_RETRY, LONGEST_RETRY, self._env.randomness)
+        with publication.scope:
+            while True:
+                if publication.next_attempt is not None:
+                    await trio.sleep(max(0.0, publication.next_attempt - self._env.now()))
+                    publication.next_attempt = None
+                if self._env.now() < lapse:
+                    async with self._turns:
+                        await self._drop_all(publication)
+                if publication.origins:
+                    self._outbox.leave(publication)
+                    break
+                if self._env.now() >= lapse and self._env.is_certain():
+                    log.warning("no relay took a message before its day was over")
+                    self._counters.add("publications_given_up")
+                    self._outbox.give_up(publication)
+                    publication.settled.set()
+                    break
+                now = self._env.now()
+                publication.next_attempt = now + backoff.next()
+                if now < lapse:
+                    publication.next_attempt = min(lapse, publication.next_attempt)
+                self._outbox.note(publication)
+                publication.settled.set()
+        if publication.attempts:
+            self._tracer.tell(
+                "published",
+                topic=publication.topic,
+                message=publication.id,
+                origins=publication.origins,
+                took=round(self._env.now() - publication.since, 6),
+            )
+
+    async def _drop_all(self, publication: Publication) -> None:
+        try:
+            handed = _Handed(publication, self._outbox)
+            await self._dropper.drop(publication.message, handed, publication.origins)
+        except Refusal as refusal:
+            publication.reason = refusal.reason
+
+
+class _Handed:
+    """Notes at a publication how its drops go."""
+
+    def __init__(self, publication: Publication, outbox: Outbox) -> None:
+        self._publication = publication
+        self._outbox = outbox
+
+    def note_try(self, origin: RelayId) -> None:
+        self._publication.attempts += 1
+
+    def note_receipt(self, origin: RelayId) -> None:
+        self._publication.origins.append(origin)
+        self._outbox.note(self._publication)
+        self._publication.settled.set()
+
+    def note_failure(self, reason: str) -> None:
+        self._publication.reason = reason

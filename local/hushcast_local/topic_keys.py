@@ -1,0 +1,42 @@
+"""Topic keys, stretched once for each topic and day and kept in memory only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import trio
+
+from hushcast_protocol.base.secrets import TopicKey
+from hushcast_protocol.content.tokens import topic_key
+from hushcast_protocol.content.topics import Topic
+from hushcast_runtime.environment import Environment
+
+MAX_KEYS = 1024  # three days of each subscription, and of what is published; one more costs tens of ms again
+
+Derive = Callable[[Topic, bytes, int], TopicKey]
+
+
+class TopicKeys:
+    """The keys that this daemon used lately."""
+
+    def __init__(self, network: bytes, env: Environment, derive: Derive = topic_key) -> None:
+        self._network = network
+        self._env = env
+        self._derive = derive
+        self._keys: dict[tuple[Topic, int], TopicKey] = {}
+        # One at a time, each once however many wait for it: each takes 32 MiB.
+        self._deriving = trio.Lock()
+
+    async def get(self, topic: Topic, day: int) -> TopicKey:
+        """Return the key of a topic for a day."""
+        place = (topic, day)
+        if (known := self._keys.get(place)) is not None:
+            return known
+        async with self._deriving:  # if the one that derives is cancelled, the next one does
+            if (known := self._keys.get(place)) is not None:
+                return known
+            key = await self._env.compute(self._derive, topic, self._network, day)
+            while len(self._keys) >= MAX_KEYS:
+                del self._keys[next(iter(self._keys))]
+            self._keys[place] = key
+            return key

@@ -1,1 +1,0 @@
-"""The control socket: how local applications and the command line speak to their daemon."""

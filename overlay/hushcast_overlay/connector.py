@@ -1,0 +1,115 @@
+"""The connector: opens and accepts links, comparing rosters before anything else is said."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+
+import msgspec
+import trio
+
+from hushcast_overlay.rosters import RosterKeeper
+from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.errors import PeerError
+from hushcast_protocol.base.links import Established, Link
+from hushcast_protocol.base.roster import Relay
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.stamps import Stamp, mint
+from hushcast_protocol.base.wire import PublicKey
+from hushcast_protocol.overlay.frames import (
+    MAX_OVERLAY_FRAME,
+    Drop,
+    OverlayFrame,
+    ParcelFrame,
+    decode_overlay,
+    handed_in,
+)
+from hushcast_runtime.channel import Channel, accept_channel, open_channel
+from hushcast_runtime.counters import Counters
+from hushcast_runtime.environment import Environment
+from hushcast_runtime.transports.base import Transport, TransportError
+
+OverlayChannel = Channel[OverlayFrame]
+
+
+class Connector:
+    """Links of one daemon; every method raises `TransportError` or a `PeerError`.
+
+    Only a relay under its own name shows its roster. Whoever stays anonymous compares and shows nothing: a
+    directory that gave one daemon a roster of its own could else tell that daemon by it.
+    """
+
+    def __init__(
+        self, transport: Transport, env: Environment, rosters: RosterKeeper, counters: Counters
+    ) -> None:
+        self._transport = transport
+        self._env = env
+        self._rosters = rosters
+        self._counters = counters
+        self._network = rosters.network.id
+        self._minting = trio.Lock()
+
+    async def named(self, us: Seed, peer: PublicKey, address: Address) -> OverlayChannel:
+        """Open a link as the relay `us` to a relay or mailbox."""
+        return await self._open(peer, address, us)
+
+    async def drop(self, relay: Relay, frame: Drop | ParcelFrame, timeout: float) -> OverlayFrame:
+        """Hand one frame to a relay anonymously, over a fresh circuit; return its answer.
+
+        Where the relay is under load the frame gets the stamp that it asks for, which may take a second.
+        """
+        if relay.difficulty:
+            stamp = await self._mint(relay, handed_in(frame))
+            frame = msgspec.structs.replace(frame, stamp=stamp)
+        channel = await self._open(relay.id, relay.address, None)
+        try:
+            await channel.send(frame)
+            return await channel.one(timeout)
+        finally:
+            await channel.aclose()
+
+    async def _mint(self, relay: Relay, content: bytes) -> Stamp:
+        epoch = self._rosters.calendar.epoch(self._env.now())
+        async with self._minting:  # one after the other: they would only take the interpreter from each other
+            return await self._env.compute(
+                mint, relay.id, epoch, content, relay.difficulty, self._env.randomness
+            )
+
+    async def accept(self, stream: trio.abc.Stream, us: Seed, as_relay: bool) -> OverlayChannel:
+        """Take a link as the relay or mailbox `us`.
+
+        A mailbox does not even compare: its reaction would tell which rosters its daemon holds.
+        """
+        view = self._rosters.view() if as_relay else None
+        link = Link.respond(self._network, us, self._env.randomness, MAX_OVERLAY_FRAME, view)
+        return await self._checked(accept_channel(stream, link, decode_overlay), compare=as_relay)
+
+    async def _open(self, peer: PublicKey, address: Address, us: Seed | None) -> OverlayChannel:
+        view = self._rosters.view() if us else None
+        link = Link.initiate(self._network, peer, self._env.randomness, MAX_OVERLAY_FRAME, us, view)
+        isolation = self._env.isolation()
+        return await self._checked(open_channel(self._transport, address, isolation, link, decode_overlay))
+
+    async def _checked(
+        self, handshake: Awaitable[tuple[OverlayChannel, Established]], compare: bool = True
+    ) -> OverlayChannel:
+        try:
+            channel, established = await handshake
+        except (PeerError, TransportError):
+            self._counters.add("links_failed")
+            raise
+        try:
+            if compare:
+                self._compare(established)
+        except PeerError:
+            await channel.aclose()
+            raise
+        self._counters.add("links_opened")
+        return channel
+
+    def _compare(self, established: Established) -> None:
+        """Compare a view if a listed relay stands for it: strangers could make any number of them up."""
+        peer = established.peer
+        if peer is not None and self._rosters.relay(peer) is not None:
+            self._rosters.compare(established.view)
+        elif established.view is not None:
+            self._counters.add("views_passed_over")

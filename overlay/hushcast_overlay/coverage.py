@@ -1,0 +1,184 @@
+"""Coverage of one subscription: its probes and their outcome, and what it received and missed lately."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from hushcast_protocol.base.wire import RelayId
+from hushcast_protocol.content.attributes import Values
+from hushcast_protocol.content.reports import Heard
+from hushcast_protocol.overlay.coverage import Probe, Way, judged, share, suspects, weight
+
+MAX_PROBES = 8192  # outcomes remembered for one subscription: four for each relay of a full roster; 2 MB
+MAX_SHUNNED = 0.25  # share of the relays; no network with more bad ones would work anyway
+MAX_RECENT = 256  # messages received lately, of which reports name some
+MAX_GAPS = 4096  # missed messages remembered, so that each is told once; 0.5 MB
+
+
+@dataclass(eq=False)
+class UnderWay:
+    """A probe whose copies are being dropped, or may yet arrive; hears how the drops go (`dropping`)."""
+
+    sent: float
+    tried: list[RelayId] = field(default_factory=list)
+    """The origins that it was handed to, those included that gave no receipt."""
+    taken: list[RelayId] = field(default_factory=list)
+    """Those that gave one."""
+    copies: dict[RelayId, Way] = field(default_factory=dict)
+    """Their ways, and what an outcome at each stands for, once all drops have ended."""
+    weights: dict[RelayId, float] = field(default_factory=dict)
+    came_by: set[RelayId] = field(default_factory=set)
+    """The relays that handed it to the subscriber; at most as many as there are tops."""
+    dropped: bool = False
+
+    def note_try(self, origin: RelayId) -> None:
+        """Note that it is being handed to an origin."""
+        self.tried.append(origin)
+
+    def note_receipt(self, origin: RelayId) -> None:
+        """Note that an origin has taken it."""
+        self.taken.append(origin)
+
+    def note_failure(self, reason: str) -> None:
+        """Take notice that an origin gave no receipt: nothing follows from it."""
+
+    def note_dropped(self, ways: Mapping[RelayId, Way]) -> None:
+        """Note that all drops have ended, and the ways of all origins at this time."""
+        self.copies = {origin: ways[origin] for origin in self.tried if origin in ways}
+        self.weights = {origin: weight(origin, ways, len(self.copies)) for origin in self.copies}
+        self.dropped = True
+
+    def is_whole(self) -> bool:
+        """Tell whether all copies came by their own ways, so that there is nothing to wait for."""
+        return self.dropped and not any(way.tops.isdisjoint(self.came_by) for way in self.copies.values())
+
+
+class _Whole(NamedTuple):
+    """Whether a probe came at all, by whichever of its origins."""
+
+    arrived: bool
+    sent: float
+
+
+@dataclass(frozen=True)
+class _Recent:
+    id: bytes
+    time: float
+    values: Values
+
+
+@dataclass(eq=False)
+class Coverage:
+    """What one subscriber knows of how much of the network reaches it."""
+
+    whole_since: float | None = None
+    """Unix seconds since which the subscription is ready without a break."""
+    _under_way: dict[bytes, UnderWay] = field(default_factory=dict)
+    _outcomes: deque[Probe] = field(default_factory=lambda: deque(maxlen=MAX_PROBES))
+    _whole: deque[_Whole] = field(default_factory=lambda: deque(maxlen=MAX_PROBES))
+    _recent: deque[_Recent] = field(default_factory=lambda: deque(maxlen=MAX_RECENT))
+    _gaps: OrderedDict[bytes, None] = field(default_factory=OrderedDict)
+    _tree_since: float = 0.0
+    _suspects: list[RelayId] | None = None
+
+    def begin(self, message: bytes, now: float) -> UnderWay:
+        """Note a probe that will be dropped now: it may arrive before the first receipt."""
+        self._under_way[message] = UnderWay(now)
+        return self._under_way[message]
+
+    def withdraw(self, message: bytes) -> None:
+        """Forget a probe that no origin gave a receipt for."""
+        self._under_way.pop(message, None)
+
+    def settle(self, message: bytes, ways: Mapping[RelayId, Way]) -> None:
+        """Note that all drops of a probe have ended; `ways` are those of all origins."""
+        if (probe := self._under_way.get(message)) is not None:
+            probe.note_dropped(ways)
+            self._conclude_early(message, probe)
+
+    def arrived(self, message: bytes, by: RelayId) -> None:
+        """Note that a relay handed over a message, which may be a probe of this subscription, or a repeat."""
+        if (probe := self._under_way.get(message)) is not None:
+            probe.came_by.add(by)
+            self._conclude_early(message, probe)
+
+    def give_up(self, before: float) -> None:
+        """Judge the probes that were sent before a moment by what has come of them."""
+        for message in [name for name, probe in self._under_way.items() if probe.sent < before]:
+            self._conclude(self._under_way.pop(message))
+
+    def _conclude_early(self, message: bytes, probe: UnderWay) -> None:
+        if probe.is_whole():
+            self._conclude(self._under_way.pop(message))
+
+    def _conclude(self, probe: UnderWay) -> None:
+        if not probe.copies:
+            return
+        for origin, arrived in judged(probe.copies, probe.taken, probe.came_by).items():
+            way, stands_for = probe.copies[origin].relays, probe.weights[origin]
+            self._outcomes.append(Probe(way, arrived, probe.sent, stands_for))
+        self._whole.append(_Whole(bool(probe.came_by), probe.sent))
+        self._suspects = None
+
+    def tree_changed(self, now: float) -> None:
+        """Note that ways changed: from now on the share is that of the new tree."""
+        self._tree_since = now
+
+    def suspects(self) -> list[RelayId]:
+        """Return the relays that seem to lose messages, the surest first."""
+        if self._suspects is None:
+            self._suspects = suspects(self._outcomes)
+        return self._suspects
+
+    def shunned(self, relays: int) -> list[RelayId]:
+        """Return the suspects among so many relays that trees avoid.
+
+        Where they are many, nobody: it is then more likely that this daemon's own end is at fault.
+        """
+        found = self.suspects()
+        return found if len(found) <= MAX_SHUNNED * relays else []
+
+    def describe(self) -> dict[str, Any]:
+        """Return the share of origins that reach the subscription, its 95 % interval, and the suspects.
+
+        `probes` counts the drops that were judged; `delivered` is the share of probes that came by one of
+        their origins at least, as publications do.
+        """
+        counted = [probe for probe in self._outcomes if probe.sent >= self._tree_since]
+        whole = [probe.arrived for probe in self._whole if probe.sent >= self._tree_since]
+        middle, low, high = share(counted) if counted else (0.0, 0.0, 1.0)
+        return {
+            "probes": len(counted),
+            "share": round(middle, 4) if counted else None,
+            "low": round(low, 4),
+            "high": round(high, 4),
+            "delivered": round(sum(whole) / len(whole), 4) if whole else None,
+            "suspects": [relay.hex() for relay in self.suspects()],
+        }
+
+    def received(self, message: bytes, now: float, values: Values) -> None:
+        """Note a message that the mailbox got, wanted or not, to report it to other subscribers.
+
+        Were only those reported that are wanted, their attributes would show all conditions.
+        """
+        self._recent.append(_Recent(message, now, values))
+
+    def heard(self, now: float, settled: float) -> list[Heard]:
+        """Return the messages received at least `settled` seconds ago."""
+        return [
+            Heard(recent.id, int(now - recent.time), dict(recent.values))
+            for recent in self._recent
+            if now - recent.time >= settled
+        ]
+
+    def new_gaps(self, ids: list[bytes]) -> list[bytes]:
+        """Return those of some missed messages that were not told yet, and remember them."""
+        new = [message for message in ids if message not in self._gaps]
+        for message in new:
+            self._gaps[message] = None
+            if len(self._gaps) > MAX_GAPS:
+                self._gaps.popitem(last=False)
+        return new

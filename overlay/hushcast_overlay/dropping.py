@@ -1,0 +1,92 @@
+"""Dropping: hands a message to random origins; publications and probes alike, so that nobody can tell."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Protocol
+
+import structlog
+import trio
+
+from hushcast_overlay.connector import Connector
+from hushcast_overlay.rosters import RosterKeeper
+from hushcast_protocol.base.errors import PeerError, Refusal
+from hushcast_protocol.base.roster import Relay
+from hushcast_protocol.base.wire import RelayId
+from hushcast_protocol.content.messages import Message
+from hushcast_protocol.overlay.frames import Drop, Receipt
+from hushcast_protocol.overlay.profile import Profile
+from hushcast_runtime.environment import Environment
+from hushcast_runtime.transports.base import TransportError
+
+ATTEMPTS = 3  # circuits for one drop: another origin where none answers
+LONGEST_DELAY = 3.0  # seconds at random before the second and the third, so that they do not show as one
+RECEIPT_TIMEOUT = 30.0  # seconds from the drop to its receipt
+
+log = structlog.get_logger("dropping")
+
+
+class Handed(Protocol):
+    """What hears how the drops of a message go."""
+
+    def note_try(self, origin: RelayId) -> None:
+        """Note that it is being handed to an origin."""
+
+    def note_receipt(self, origin: RelayId) -> None:
+        """Note that an origin has taken it."""
+
+    def note_failure(self, reason: str) -> None:
+        """Note that an origin gave no receipt, or refused; `reason` is for people."""
+
+
+class Dropper:
+    """Drops the messages of one daemon."""
+
+    def __init__(
+        self, profile: Profile, rosters: RosterKeeper, connector: Connector, env: Environment
+    ) -> None:
+        self._profile = profile
+        self._rosters = rosters
+        self._connector = connector
+        self._env = env
+
+    def origins(self) -> list[Relay]:
+        """Return the relays to drop at; raise `Refusal` where there is none."""
+        roster = self._rosters.current()
+        if not roster.origins:
+            raise Refusal("no relay takes messages yet: relays are origins from their second epoch on")
+        return [roster.relays[relay] for relay in roster.origins]
+
+    async def drop(self, message: Message, handed: Handed, taken: Collection[RelayId] = ()) -> None:
+        """Drop it once for each origin wanted that has not `taken` it yet, all at the same time.
+
+        Raises `Refusal` where there is nobody to drop at.
+        """
+        origins = [origin for origin in self.origins() if origin.id not in taken]
+        # Uniform over all relays: to leave out the publisher's own would name it in time, and to leave out
+        # those that it suspects of losing messages would tell what it subscribes to.
+        pool = self._env.sample(origins, len(origins))
+        wanted = self._profile.origins - len(taken)
+        async with trio.open_nursery() as nursery:
+            for _ in range(min(wanted, len(pool))):
+                nursery.start_soon(self._drop, message, handed, pool)
+
+    async def _drop(self, message: Message, handed: Handed, pool: list[Relay]) -> None:
+        for attempt in range(ATTEMPTS):
+            if not pool:
+                return
+            origin = pool.pop()
+            if attempt:
+                await trio.sleep(self._env.uniform(0.0, LONGEST_DELAY))
+            handed.note_try(origin.id)
+            try:
+                answer = await self._connector.drop(origin, Drop(message, None), RECEIPT_TIMEOUT)
+            except (TransportError, PeerError) as error:
+                log.info("an origin gave no receipt", reason=str(error))
+                handed.note_failure(f"no relay gave a receipt: {error}")
+                continue
+            if isinstance(answer, Receipt) and answer.verdict == "accepted":
+                handed.note_receipt(origin.id)
+                return
+            verdict = answer.verdict if isinstance(answer, Receipt) else "form"
+            handed.note_failure(f"relays refuse the message: {verdict}")

@@ -1,0 +1,39 @@
+"""A daemon's long-lived keys and where it keeps them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from hushcast_protocol.base.secrets import FilterKey, ParcelKey, Randomness, Seed
+from hushcast_runtime.files import load_or_create, load_seed
+
+
+@dataclass(frozen=True)
+class Identity:
+    """The keys of one relay."""
+
+    seed: Seed
+    service: Seed
+    parcel_key: ParcelKey
+    filter_key: FilterKey
+
+
+def draw_identity(randomness: Randomness) -> Identity:
+    """Draw keys that are kept nowhere, for simulations."""
+    return Identity(
+        Seed.draw(randomness),
+        Seed.draw(randomness),
+        ParcelKey.draw(randomness),
+        FilterKey.draw(randomness),
+    )
+
+
+def load_identity(directory: Path, randomness: Randomness) -> Identity:
+    """Return the keys kept in a private directory, drawing them the first time."""
+    return Identity(
+        load_seed(directory / "identity.key", randomness),
+        load_seed(directory / "service.key", randomness),
+        ParcelKey(load_or_create(directory / "parcel.key", ParcelKey.LENGTH, randomness)),
+        FilterKey(load_or_create(directory / "filter.key", FilterKey.LENGTH, randomness)),
+    )

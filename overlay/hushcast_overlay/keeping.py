@@ -1,0 +1,52 @@
+"""Keeping links: those to the next hops of leases stay open, so that no message has to wait for a circuit."""
+
+from __future__ import annotations
+
+import trio
+
+from hushcast_overlay.leasing import Leasing
+from hushcast_overlay.peers import Peers
+from hushcast_protocol.overlay.hops import Hop
+from hushcast_runtime.environment import Environment
+
+MAX_KEPT = 512  # links; each costs circuits at both ends
+SIGN_OF_LIFE = 120.0  # seconds between two looks at a link; idle ones end after 300
+PREPARE = 2.0  # seconds after an install until its next hop is dialled, if nobody else has opened the link
+CONNECT_WITHIN = 30.0  # seconds in which a link opens, or is left for a while
+LEFT_FOR = 300.0  # seconds of that while
+
+
+class KeptLinks:
+    """Keeps the links of one relay."""
+
+    def __init__(self, leasing: Leasing, peers: Peers, env: Environment, nursery: trio.Nursery) -> None:
+        self._leasing = leasing
+        self._peers = peers
+        self._env = env
+        self._nursery = nursery
+        self._left: dict[Hop, float] = {}  # next hops that did not answer, and when
+
+    async def run(self) -> None:
+        """Open links soon after leases were installed, and show signs of life on them, until cancelled."""
+        while True:
+            now = self._env.elapsed()
+            self._left = {hop: at for hop, at in self._left.items() if now - at < LEFT_FOR}
+            for hop in self._to_be_opened(self._leasing.book.next_hops()):
+                self._nursery.start_soon(self._open, hop)
+            with trio.move_on_after(SIGN_OF_LIFE * self._env.uniform(0.75, 1.0)):
+                await self._leasing.installed.wait()
+                await trio.sleep(PREPARE * self._env.uniform(0.5, 1.0))  # leases come in company
+
+    def _to_be_opened(self, hops: list[Hop]) -> list[Hop]:
+        """Ping those that are linked, and choose as many of the others as there is room for."""
+        # Links that are there come first: they must not give way to next hops that nobody ever reached.
+        linked = [hop for hop in hops if self._peers.is_linked(hop)]
+        for hop in self._env.sample(linked, MAX_KEPT):
+            self._peers.ping(hop)
+        there = set(linked)
+        others = [hop for hop in hops if hop not in there and hop not in self._left]
+        return self._env.sample(others, max(0, MAX_KEPT - len(linked)))
+
+    async def _open(self, hop: Hop) -> None:
+        if not await self._peers.connect(hop, CONNECT_WITHIN):
+            self._left[hop] = self._env.elapsed()

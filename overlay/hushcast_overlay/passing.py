@@ -1,0 +1,103 @@
+"""Passing on: what parcels hold for other relays, within a cap and at a pace, while somebody waits for it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable
+
+import trio
+
+from hushcast_overlay.rosters import RosterKeeper
+from hushcast_protocol.base.errors import HushcastError, Refusal
+from hushcast_protocol.base.roster import MAX_RELAYS
+from hushcast_protocol.base.wire import RelayId
+from hushcast_protocol.overlay.elements import ORIGIN
+from hushcast_protocol.overlay.frames import ParcelAnswer
+from hushcast_protocol.overlay.hops import Hop, relay_hop
+from hushcast_protocol.overlay.parcels import Onward, Parcel
+
+MAX_UNDER_WAY = 2048  # parcels passed on and not answered yet, in all; some 20 MB of tasks
+STRANGERS_SHARE = MAX_UNDER_WAY // 2  # of them for what was dropped here, by whomever
+RELAYS_SHARE = MAX_UNDER_WAY // 4  # of them for what one relay handed in
+PACE = 0.01  # seconds between two that set out: first contact takes 2 ms of the processor at each end
+
+PassOn = Callable[[Hop, bytes, float], Awaitable[ParcelAnswer]]
+"""Hands a sealed parcel to a relay and waits so many seconds for the answer; raises a `HushcastError`."""
+
+
+class PassingOn:
+    """The parcels that one relay is passing on."""
+
+    def __init__(self, rosters: RosterKeeper, pass_on: PassOn) -> None:
+        self._rosters = rosters
+        self._pass_on = pass_on
+        self._under_way: Counter[bytes] = Counter()
+        self._next = 0.0  # the earliest moment for the next to set out
+
+    def __len__(self) -> int:
+        """Return how many parcels are under way."""
+        return self._under_way.total()
+
+    def reserve(self, parcel: Parcel, previous: bytes) -> Passage:
+        """Take room for all that a parcel from `previous` (a relay's key, or `ORIGIN`) holds for others.
+
+        Raises `Refusal` ("quota") where there is too little.
+        """
+        share = STRANGERS_SHARE if previous == ORIGIN else RELAYS_SHARE
+        listed = [onward for onward in parcel.onward if self._rosters.relay(onward.relay) is not None]
+        if self._under_way[previous] + len(listed) > share or len(self) + len(listed) > MAX_UNDER_WAY:
+            raise Refusal("quota")
+        self._under_way[previous] += len(listed)
+        return Passage(self, parcel, previous, listed)
+
+    def release(self, previous: bytes, count: int) -> None:
+        """Give back room."""
+        self._under_way[previous] -= count
+        if not self._under_way[previous]:
+            del self._under_way[previous]
+
+    async def send(self, onward: Onward, patience: float) -> tuple[RelayId, ...]:
+        """Pass one on in its turn; return the relays from there on that did not confirm."""
+        self._next = max(self._next, trio.current_time()) + PACE
+        await trio.sleep_until(self._next)
+        try:
+            answer = await self._pass_on(relay_hop(onward.relay), onward.sealed, patience)
+        except HushcastError:
+            return (onward.relay,)
+        return answer.missing if answer.refused is None else (onward.relay, *answer.missing)
+
+
+class Passage:
+    """What one parcel holds for other relays, with the room reserved for it until it is left."""
+
+    def __init__(self, passing: PassingOn, parcel: Parcel, previous: bytes, listed: list[Onward]) -> None:
+        self._passing = passing
+        self._parcel = parcel
+        self._previous = previous
+        self._waiting = listed
+        self._held = len(listed)
+
+    def __enter__(self) -> Passage:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._passing.release(self._previous, self._held)
+
+    async def run(self) -> tuple[RelayId, ...]:
+        """Pass on all; return the relays below that did not confirm.
+
+        Where no roster lists a relay nothing is tried: its address is nowhere.
+        """
+        listed = {onward.relay for onward in self._waiting}
+        missing = [onward.relay for onward in self._parcel.onward if onward.relay not in listed]
+
+        async def send(onward: Onward) -> None:
+            missing.extend(await self._passing.send(onward, self._parcel.patience))
+            self._held -= 1
+            self._passing.release(self._previous, 1)
+
+        async with trio.open_nursery() as nursery:
+            for onward in self._waiting:
+                nursery.start_soon(send, onward)
+                await trio.lowlevel.checkpoint()  # others go on between two tasks that begin
+        return tuple(dict.fromkeys(missing))[:MAX_RELAYS]  # a hostile child may claim any number

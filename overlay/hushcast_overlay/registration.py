@@ -1,0 +1,91 @@
+"""Registration: a relay opens its address and keeps a valid descriptor with the directory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import structlog
+import trio
+
+from hushcast_directory.client import DirectoryClient
+from hushcast_overlay.identity import Identity
+from hushcast_protocol.base.addresses import Address, parse_address
+from hushcast_protocol.base.errors import DecodeError, PeerError, Refusal
+from hushcast_protocol.base.roster import Descriptor, Network, sign_descriptor
+from hushcast_runtime.backoff import Backoff
+from hushcast_runtime.environment import Environment
+from hushcast_runtime.store import Change, Store
+from hushcast_runtime.transports.base import Listener, Transport, TransportError
+
+VALIDITY = 3  # epochs that a descriptor holds: a relay away for two is still listed and keeps its seats
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds between attempts
+
+_KIND = "address"
+
+log = structlog.get_logger("registration")
+
+
+class Registration:
+    """How a relay stands with the directory."""
+
+    def __init__(self) -> None:
+        self.done = False
+        """Whether the directory has taken a descriptor since this daemon started."""
+        self.problem: str | None = None
+        """Why it did not take the last one: its own words, or what became of the connection."""
+
+
+async def open_address(identity: Identity, transport: Transport, store: Store) -> Listener:
+    """Open the relay's address, the one it had before a restart where that is possible."""
+    previous: Address | None = None
+    for _, value in await store.scan(_KIND):
+        try:
+            previous = parse_address(value.decode())
+        except (DecodeError, UnicodeDecodeError):
+            log.warning("the address kept from before is not readable: taking a new one")
+    listener = await transport.listen(identity.service, previous)
+    await store.write(Change(_KIND, b"", listener.address.encode()))
+    return listener
+
+
+async def keep_registered(
+    identity: Identity,
+    listener: Listener,
+    network: Network,
+    directory: DirectoryClient,
+    env: Environment,
+    registration: Registration,
+    difficulty: Callable[[], int],
+) -> None:
+    """Hand in a fresh descriptor every epoch, trying until the directory takes it, until cancelled.
+
+    `difficulty` is asked once for each that the directory takes.
+    """
+    # A descriptor holds for three epochs: where these are short, a minute would be too late.
+    backoff = Backoff(FIRST_PAUSE, min(LONGEST_PAUSE, network.epoch_seconds / 6), env.randomness)
+    bits: int | None = None
+    while True:
+        bits = difficulty() if bits is None else bits
+        now = int(env.now())
+        descriptor = Descriptor(
+            network.id,
+            identity.seed.public(),
+            listener.address,
+            identity.parcel_key.public(),
+            now,
+            now + VALIDITY * network.epoch_seconds,
+            bits,
+        )
+        try:
+            await listener.published()
+            await directory.register(sign_descriptor(identity.seed, descriptor))
+        except (TransportError, PeerError, Refusal) as error:
+            registration.problem = str(error)
+            pause = backoff.next()
+            log.warning("not registered", reason=str(error), again_in=round(pause))
+            await trio.sleep(pause)
+            continue
+        backoff.reset()
+        bits = None
+        registration.done, registration.problem = True, None
+        await trio.sleep(network.epoch_seconds * env.uniform(0.6, 1.0))

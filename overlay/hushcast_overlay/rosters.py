@@ -1,0 +1,298 @@
+"""The rosters a daemon holds: checked against the chain, compared with its peers', kept while none comes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+import structlog
+import trio
+
+from hushcast_directory.client import DirectoryClient
+from hushcast_protocol.base.clocks import published
+from hushcast_protocol.base.errors import AuthenticationError, PeerError, Refusal
+from hushcast_protocol.base.roster import Network, Relay, Roster, View, check_roster, check_successor
+from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.base.standing import UNSEAT_AFTER, Seating, Standing, follow, restored, seating
+from hushcast_protocol.base.wire import PublicKey, RelayId, encode
+from hushcast_runtime.clock import DaemonClock
+from hushcast_runtime.counters import Counters
+from hushcast_runtime.environment import LOOK_EVERY, Environment
+from hushcast_runtime.store import Change, Store, record_reader
+from hushcast_runtime.transports.base import TransportError
+
+ROSTERS_HELD = UNSEAT_AFTER + 2  # the coming one, the running one, and those by which seats are kept before
+DIGESTS_HELD = 48  # epochs for which a peer's view can be compared: two days
+MAX_ABSENCE = 40  # epochs away after which the chain is not followed link by link any more
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds between attempts to get a roster that should be there
+
+_KIND, _STANDING = "roster", "roster-standing"
+_decode_signed = record_reader(Signed, "roster")
+
+
+class _StoredStanding(msgspec.Struct, frozen=True, array_like=True):
+    acted: int  # epoch of the roster acted on
+    held: int
+
+
+_decode_standing = record_reader(_StoredStanding, "standing")
+log = structlog.get_logger("rosters")
+
+CheckRoster = Callable[[Signed, PublicKey, Network], Roster]
+
+
+class RosterKeeper:
+    """The rosters of about now, and the digests of those before."""
+
+    def __init__(
+        self,
+        network: Network,
+        directory: PublicKey,
+        env: Environment,
+        store: Store,
+        counters: Counters,
+        check: CheckRoster = check_roster,
+        clock: DaemonClock | None = None,
+    ) -> None:
+        """`clock` hears of the rosters: they are witnesses of the time."""
+        self.network = network
+        self.calendar = network.calendar
+        self._directory = directory
+        self._env = env
+        self._store = store
+        self._counters = counters
+        self._check = check
+        self._clock = clock or DaemonClock(env, network.calendar)
+        self._standings: list[Standing] = []
+        self._digests: dict[int, bytes] = {}
+        self._begin: int | None = None
+        """Where to begin without a chain: after this epoch; `None`: with the newest."""
+        self._changed = trio.Event()
+        self._began = env.now()
+        self._asked = trio.Event()
+
+    async def load(self) -> None:
+        """Read back the rosters held before a restart."""
+        noted = {key: _decode_standing(value) for key, value in await self._store.scan(_STANDING)}
+        rosters: dict[int, Roster] = {}
+        for key, value in await self._store.scan(_KIND):
+            roster = self._check(_decode_signed(value), self._directory, self.network)
+            rosters[roster.epoch] = roster
+            note = noted.get(key, _StoredStanding(roster.epoch, 0))
+            self._hold(restored(roster, rosters.get(note.acted, roster), note.held))
+        self._pass_over_ahead()
+        if self.newest is not None:
+            self._clock.witness_roster(self.newest.epoch)
+
+    @property
+    def newest(self) -> Roster | None:
+        """The roster with the highest epoch."""
+        return self._standings[-1].roster if self._standings else None
+
+    @property
+    def held(self) -> int:
+        """How many rosters in a row, up to the newest, are not acted on: they lack too many relays."""
+        return self._standings[-1].held if self._standings else 0
+
+    def current(self) -> Roster:
+        """Return the roster to act on; raise `Refusal` if there is none or it lists nobody."""
+        standing = self._in_force()
+        if standing is None:
+            raise Refusal("no roster yet: the directory was not reached, or waits for relays to register")
+        if not standing.acted.relays:
+            raise Refusal("the roster lists no relay: wait until relays have registered")
+        return standing.acted
+
+    def seating(self) -> Seating:
+        """Return who has a seat in trees now, as subscriptions see it. There is a roster."""
+        settled = self.calendar.settled(self._env.now())
+        past = [standing for standing in self._standings if standing.roster.epoch <= settled]
+        return seating(past or self._standings[:1])
+
+    def relay(self, relay: RelayId) -> Relay | None:
+        """Return what the newest roster that lists a relay says of it, one in force before the coming one.
+
+        What is used of the coming one early would show when this daemon fetched it.
+        """
+        epoch = self.calendar.epoch(self._env.now())
+        listing = [standing.roster for standing in self._standings if relay in standing.roster.relays]
+        best = max(listing, key=lambda roster: (roster.epoch <= epoch, roster.epoch), default=None)
+        return best.relays[relay] if best is not None else None
+
+    def least_difficulty(self, relay: RelayId) -> int:
+        """Return the lowest difficulty (bits) that whoever holds the last roster or a later one knows of."""
+        return min(self._difficulties(relay), default=0)
+
+    def least_price(self, relay: RelayId) -> int:
+        """Return the lowest difficulty (bits) but 0 that these know of; 0 if a relay asked for nothing."""
+        return min((bits for bits in self._difficulties(relay) if bits), default=0)
+
+    def _difficulties(self, relay: RelayId) -> list[int]:
+        epoch = self.calendar.epoch(self._env.now())
+        rosters = [standing.roster for standing in self._standings]
+        known = [held for held in rosters if held.epoch >= epoch - 1] or rosters[-1:]
+        return [held.relays[relay].difficulty for held in known if relay in held.relays]
+
+    def view(self) -> View | None:
+        """Return what this daemon, as a relay, tells its peers to hold: the roster of an epoch that began.
+
+        The coming one would show when this daemon fetched it.
+        """
+        epoch = self.calendar.epoch(self._env.now())
+        begun = [standing.roster for standing in self._standings if standing.roster.epoch <= epoch]
+        return View(begun[-1].epoch, begun[-1].digest) if begun else None
+
+    def compare(self, view: View | None) -> None:
+        """Raise `AuthenticationError` if a peer holds another roster than we for an epoch that has begun."""
+        if view is None or view.epoch > self.calendar.epoch(self._env.now()):
+            return
+        if self._digests.get(view.epoch, view.digest) == view.digest:
+            return
+        self._counters.add("roster_mismatches")
+        log.error("a peer holds another roster for the same epoch: the directory may lie", epoch=view.epoch)
+        raise AuthenticationError("a peer holds another roster for the same epoch")
+
+    async def fresh(self) -> None:
+        """Wait for the roster of this epoch, or until the directory was asked for it in vain."""
+        if self.newest is None or self.newest.epoch < self.calendar.epoch(self._env.now()):
+            await self._asked.wait()
+
+    async def changed(self) -> None:
+        """Wait for the next roster."""
+        await self._changed.wait()
+
+    async def run(self, directory: DirectoryClient) -> None:
+        """Fetch rosters as they are published, until cancelled."""
+        pause = FIRST_PAUSE
+        while True:
+            before, asked = self.newest, False
+            try:
+                await self._catch_up(directory)
+                asked = bool(self._clock.jump())
+            except (TransportError, PeerError, Refusal) as error:
+                log.warning("no roster from the directory", reason=str(error), again_in=round(pause))
+            self._asked.set()
+            pause = FIRST_PAUSE if self.newest is not before else min(2 * pause, self._longest_pause())
+            await trio.sleep(pause * self._env.uniform(0.5, 1.0))
+            moment = self._next_moment()
+            # After a jump of the clock the directory is asked at once: it tells which time is right.
+            while self._env.now() < moment and (asked or not self._clock.jump()):  # noqa: ASYNC110
+                await trio.sleep(min(max(0.0, moment - self._env.now()), LOOK_EVERY))
+
+    async def _catch_up(self, directory: DirectoryClient) -> None:
+        self._pass_over_ahead()
+        more = True
+        while more:
+            chained = self.newest is not None and not self._is_far_behind()
+            after = self.newest.epoch if self.newest is not None and chained else self._begin
+            answer = await directory.roster(after)
+            if answer.roster is None or (self.newest and answer.roster == self.newest.signed):
+                break
+            await self._take(answer.roster, chained)
+            more = answer.more
+        if self.newest is not None:
+            self._clock.witness_roster(self.newest.epoch)
+
+    async def _take(self, signed: Signed, chained: bool) -> None:
+        # A signature for each relay: in a big network too long for the scheduler to wait.
+        roster = await self._env.compute(self._check, signed, self._directory, self.network)
+        if chained:
+            check_successor(roster, self.newest)
+        elif self.newest is not None and roster.epoch <= self.newest.epoch:
+            raise AuthenticationError("the directory gave an older roster than the one held")
+        if self._clock.is_ahead(roster.epoch):
+            self._clock.witness_roster(roster.epoch)
+            self._begin = self.calendar.epoch(self._env.now()) - 2
+            raise Refusal("the directory's roster is for a time to come: its clock or this one is wrong")
+        if not chained and self.newest is not None:
+            log.warning("away for too long to follow the chain of rosters: starting with the newest")
+            self._standings.clear()
+            self._digests.clear()
+        standing = follow(self._standings[-1] if self._standings else None, roster)
+        await self._keep(standing)
+        self._hold(standing)
+        self._counters.add("rosters_taken")
+        log.info("roster taken", epoch=roster.epoch, relays=len(roster.relays))
+        self._tell(standing)
+        self._changed.set()
+        self._changed = trio.Event()
+
+    async def _keep(self, standing: Standing) -> None:
+        roster = standing.roster
+        key, note = _key(roster.epoch), _StoredStanding(standing.acted.epoch, standing.held)
+        staying = {_key(epoch) for kept in self._staying(standing) for epoch in _epochs_of(kept)}
+        stored = {(kind, key) for kind in (_KIND, _STANDING) for key, _ in await self._store.scan(kind)}
+        await self._store.write(
+            *(Change(kind, old, None) for kind, old in sorted(stored) if old not in staying),
+            Change(_KIND, key, encode(roster.signed)),
+            Change(_STANDING, key, encode(note)),
+        )
+
+    def _hold(self, standing: Standing) -> None:
+        self._standings = self._staying(standing)
+        self._digests[standing.roster.epoch] = standing.roster.digest
+        for epoch in [epoch for epoch in self._digests if epoch <= standing.roster.epoch - DIGESTS_HELD]:
+            del self._digests[epoch]
+
+    def _staying(self, newest: Standing) -> list[Standing]:
+        """Return the last rosters, and whatever earlier one is acted on instead of one of them."""
+        all_held = [*self._standings, newest]
+        last = all_held[-ROSTERS_HELD:]
+        acted = {standing.acted.epoch for standing in last}
+        return [standing for standing in all_held[:-ROSTERS_HELD] if standing.roster.epoch in acted] + last
+
+    def _tell(self, standing: Standing) -> None:
+        roster = standing.roster
+        if standing.held:
+            self._counters.add("rosters_held")
+        if standing.held == 1:
+            log.error(
+                "a roster lacks too many relays and is held: many are gone, or the directory lies",
+                epoch=roster.epoch,
+                relays=len(roster.relays),
+                before=len(standing.acted.relays),
+            )
+        published = self.calendar.epoch_start(roster.epoch) - self.calendar.lead
+        settled = self.calendar.settled(self._env.now())
+        if roster.epoch == settled and self._began < published:
+            self._counters.add("rosters_late")
+            log.warning(
+                "a roster came after its time: the directory was away, or kept it back", epoch=roster.epoch
+            )
+
+    def _in_force(self) -> Standing | None:
+        epoch = self.calendar.epoch(self._env.now())
+        begun = (standing for standing in reversed(self._standings) if standing.roster.epoch <= epoch)
+        return next(begun, self._standings[-1] if self._standings else None)
+
+    def _pass_over_ahead(self) -> None:
+        """Act as if rosters for a time to come were not held: they were taken while the clock was wrong."""
+        ahead = [held for held in self._standings if self._clock.is_ahead(held.roster.epoch)]
+        for held in ahead:
+            log.warning("a roster for a time to come is passed over", epoch=held.roster.epoch)
+            self._standings.remove(held)
+            self._digests.pop(held.roster.epoch, None)
+
+    def _is_far_behind(self) -> bool:
+        if self.newest is None:
+            return False
+        return self.calendar.epoch(self._env.now()) - self.newest.epoch > MAX_ABSENCE
+
+    def _next_moment(self) -> float:
+        """Unix time at which the next roster can be there; each daemon asks at a moment of its own."""
+        if self.newest is None:
+            return 0.0
+        return published(self.calendar, self.newest.epoch + 1) + (
+            self._env.uniform(0.0, 0.5) * self.calendar.lead
+        )
+
+    def _longest_pause(self) -> float:
+        return min(LONGEST_PAUSE, self.calendar.lead) if self.newest else 4 * FIRST_PAUSE
+
+
+def _key(epoch: int) -> bytes:
+    return epoch.to_bytes(8, "big")
+
+
+def _epochs_of(standing: Standing) -> set[int]:
+    return {standing.roster.epoch, standing.acted.epoch}

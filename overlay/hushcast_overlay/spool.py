@@ -1,0 +1,330 @@
+"""The spool: messages this relay took over and has not yet seen acknowledged by their next hop.
+
+A message for one next hop is one record. One for several is a body, stored and held once, and for each next
+hop a small reference to it; the body goes with the last of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from typing import Annotated
+from weakref import ref
+
+import msgspec
+
+from hushcast_protocol.base.wire import Bytes16, Bytes32, Wire, decoder, encode
+from hushcast_protocol.base.wire import Counter as Count
+from hushcast_protocol.content.messages import MAX_BODY, MAX_TOKENS, TRAIL_SIZE, Message
+from hushcast_protocol.overlay.forwarding import Send
+from hushcast_protocol.overlay.hops import HOP_SIZE, Hop
+from hushcast_runtime.store import Change, Store, StoreError
+
+MAX_SPOOL = 256 * 1024 * 1024  # bytes of bodies; a thousand of the largest, 250,000 of the smallest
+MAX_SHARE = MAX_SPOOL // 8  # bytes for one next hop: a mailbox that stays away must not stop all the others
+REFERENCE = 640  # bytes that a reference counts: record, index and what memory knows of it
+_SCAN = 15  # records read at once: so many of the largest fit into a queue (`peers.MAX_QUEUE`)
+
+_KIND, _BODY = "spool", "spool-body"
+
+
+class _Reference(Wire, frozen=True, tag="reference"):
+    """A message whose body lies elsewhere, under a number; `size` is the body's, in bytes."""
+
+    number: Count
+    size: Annotated[int, msgspec.Meta(ge=0, le=MAX_BODY)]
+    id: Bytes32
+    day: Count
+    tokens: Annotated[tuple[Bytes16, ...], msgspec.Meta(min_length=1, max_length=MAX_TOKENS)]
+    trail: Annotated[bytes, msgspec.Meta(min_length=TRAIL_SIZE, max_length=TRAIL_SIZE)]
+
+
+_decode: Callable[[bytes], Message | _Reference] = decoder(Message | _Reference, "message", 512 * 1024)
+
+
+class _Shared:
+    """A body in memory: all messages that hold it at a time hold this one."""
+
+    __slots__ = ("__weakref__", "data")
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+
+class Spooled(msgspec.Struct, frozen=True, gc=False):
+    """A message waiting for its next hop to acknowledge it; `key` is its place in the store."""
+
+    key: bytes
+    message: Message
+    shared: _Shared | None = None
+    """The body, where it is one of several that wait with it."""
+
+
+class Move(msgspec.Struct, frozen=True, gc=False):
+    """A spooled message that is to wait for another next hop, in another form."""
+
+    item: Spooled
+    hop: Hop
+    message: Message
+
+
+class _Body:
+    """A body in the store, and how many next hops it waits for."""
+
+    __slots__ = ("_shared", "day", "each", "number", "size", "waiting")
+
+    def __init__(self, size: int, day: int, number: int | None) -> None:
+        self.size = size
+        self.day = day
+        self.number = number  # where it lies; none where it is in the one record of its message
+        self.each = 0 if number is None else REFERENCE  # bytes that a next hop adds
+        self.waiting = 0
+        self._shared: ref[_Shared] | None = None
+
+    def in_memory(self) -> _Shared | None:
+        """Return the body if a message holds it."""
+        return self._shared() if self._shared is not None else None
+
+    def share(self, data: bytes) -> _Shared:
+        """Return the body as it is held in memory, by now."""
+        if (shared := self.in_memory()) is None:
+            shared = _Shared(data)
+            self._shared = ref(shared)
+        return shared
+
+
+class Spool:
+    """Messages by next hop, in order of arrival."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._held: dict[bytes, _Body] = {}  # by key
+        self._size = 0
+        self._shares: dict[Hop, int] = {}  # bytes by next hop
+        self._next = 0
+
+    @property
+    def size(self) -> int:
+        """Bytes held: bodies, references to them, and what is reserved."""
+        return self._size
+
+    def is_full(self, more: int) -> bool:
+        """Tell whether `more` bytes would pass the cap."""
+        return self._size + more > MAX_SPOOL
+
+    def has_share(self, hop: Hop, more: int) -> bool:
+        """Tell whether `more` bytes for one next hop leave the others their part."""
+        return self._shares.get(hop, 0) + more <= MAX_SHARE
+
+    def is_roomy(self, size: int, sends: Sequence[Send]) -> bool:
+        """Tell whether a message of `size` bytes may be put as it is: as a rule it may."""
+        if self._size + size + len(sends) * REFERENCE > MAX_SPOOL:
+            return False
+        for send in sends:  # noqa: SIM110 - a generator takes three times as long
+            if self._shares.get(send.hop, 0) + size > MAX_SHARE:
+                return False
+        return True
+
+    def takes(self, size: int, hops: int) -> int:
+        """Return for how many of `hops` next hops there is room for a message of `size` bytes."""
+        room = MAX_SPOOL - self._size - size
+        if room < 0:
+            return 0
+        return hops if hops == 1 else min(hops, max(1, room // REFERENCE))
+
+    def reserve(self, size: int) -> None:
+        """Keep bytes free for a message that is to come; negative, if it came."""
+        self._size += size
+
+    async def load(self) -> list[Hop]:
+        """Count what was held before a restart; return the next hops that something waits for."""
+        hops: dict[Hop, None] = {}
+        bodies: dict[int, _Body] = {}
+        async for key, value in self._all(_KIND):
+            hop, kept = Hop(key[:HOP_SIZE]), _decode(value)
+            if isinstance(kept, Message):
+                body = _Body(len(kept.body), kept.day, None)
+            else:
+                body = bodies.setdefault(kept.number, _Body(kept.size, kept.day, kept.number))
+            hops[hop] = None
+            self._hold(hop, key, body)
+            self._next = max(self._next, int.from_bytes(key[HOP_SIZE:], "big") + 1)
+        async for key, _ in self._all(_BODY):
+            if int.from_bytes(key, "big") not in bodies:
+                self._store.write_soon(Change(_BODY, key, None))
+        return list(hops)
+
+    def put(self, sends: Iterable[Send], *settled: Change) -> list[tuple[Hop, Spooled]]:
+        """Hold messages, together with what this settles; return them by next hop.
+
+        They may be sent at once, and are taken over, which is what an acknowledgement says, once `durable`.
+        """
+        changes = list(settled)
+        placed = self.take(list(sends), changes)
+        self._store.write_soon(*changes)
+        return placed
+
+    def take(self, sends: list[Send], changes: list[Change]) -> list[tuple[Hop, Spooled]]:
+        """Hold messages as `put` does, and leave it to the caller to write what is added to `changes`."""
+        if len(sends) == 1:  # as in the middle of a tree
+            hop, message = sends[0].hop, sends[0].message
+            key = self._place(hop, _Body(len(message.body), message.day, None))
+            changes.append(Change(_KIND, key, encode(message)))
+            return [(hop, Spooled(key, message))]
+        placed = []
+        copies = _copies(sends)
+        bodies: dict[bytes, _Body] = {}
+        last: Message | None = None
+        shared: _Shared | None = None
+        packed, body = b"", _Body(0, 0, None)
+        for send in sends:
+            message = send.message
+            if message is not last:  # a message for several hops is encoded once
+                last = message
+                if copies[message.id] == 1:
+                    packed, body = encode(message), _Body(len(message.body), message.day, None)
+                else:
+                    if message.id not in bodies:
+                        bodies[message.id] = self._keep_body(message, changes)
+                    body = bodies[message.id]
+                    shared = body.share(message.body)
+                    packed = _pack(message, body)
+            key = self._place(send.hop, body)
+            placed.append((send.hop, Spooled(key, message, None if body.number is None else shared)))
+            changes.append(Change(_KIND, key, packed))
+        return placed
+
+    async def durable(self) -> None:
+        """Return once all that was put is on disk."""
+        await self._store.write()
+
+    async def move(self, moves: Iterable[Move]) -> list[tuple[Hop, Spooled]]:
+        """Let messages wait for other next hops, all in one commit; return them as `put` does."""
+        moves = [move for move in moves if self.holds(move.item)]
+        sends: list[Send] = []
+        placed: list[tuple[Hop, Spooled]] = []
+        changes: list[Change] = []
+        for move in moves:
+            body = self._held[move.item.key]
+            if body.number is None:
+                sends.append(Send(move.hop, move.message))
+            else:  # its body stays where it is
+                key = self._place(move.hop, body)
+                placed.append((move.hop, Spooled(key, move.message, move.item.shared)))
+                changes.append(Change(_KIND, key, _pack(move.message, body)))
+        for move in moves:
+            changes += self._release(move.item.key)
+        placed += self.put(sends, *changes)
+        await self.durable()
+        return placed
+
+    def done(self, spooled: Iterable[Spooled]) -> None:
+        """Forget messages that were acknowledged, or given up."""
+        changes: list[Change] = []
+        for item in spooled:
+            changes += self._release(item.key)
+        self._store.write_soon(*changes)
+
+    def holds(self, item: Spooled) -> bool:
+        """Tell whether a message still waits: it was neither acknowledged nor has it expired."""
+        return item.key in self._held
+
+    def expire(self, is_open: Callable[[int], bool]) -> int:
+        """Forget messages of days that are over; return how many."""
+        expired = [key for key, body in self._held.items() if not is_open(body.day)]
+        for key in expired:
+            self._store.write_soon(*self._release(key))  # one by one: no commit need take all of them
+        return len(expired)
+
+    async def waiting(self, hop: Hop) -> list[Spooled]:
+        """Return the first messages for `hop`, at most 15."""
+        await self.durable()  # what was acknowledged is gone only once that is committed
+        found = []
+        for key, value in await self._store.scan(_KIND, hop, limit=_SCAN):
+            kept = _decode(value)
+            if isinstance(kept, _Reference):
+                shared = await self._shared(key, kept.number)
+                if shared is not None:
+                    message = Message(kept.id, kept.day, kept.tokens, kept.trail, shared.data)
+                    found.append(Spooled(key, message, shared))
+            elif key in self._held:
+                found.append(Spooled(key, kept))
+        return found
+
+    async def _shared(self, key: bytes, number: int) -> _Shared | None:
+        """Return the body that a reference is for; none if that is settled."""
+        body = self._held.get(key)
+        if body is None:
+            return None
+        if (shared := body.in_memory()) is not None:
+            return shared
+        records = await self._store.scan(_BODY, _key(number), limit=1)
+        if key not in self._held:
+            return None
+        if not records:
+            raise StoreError(
+                "a record in the database is missing (spool): restore the state directory from a backup"
+            )
+        return body.share(records[0][1])
+
+    async def _all(self, kind: str) -> AsyncIterator[tuple[bytes, bytes]]:
+        after: bytes | None = None
+        while batch := await self._store.scan(kind, after=after, limit=_SCAN):
+            for record in batch:
+                yield record
+            after = batch[-1][0]
+
+    def _keep_body(self, message: Message, changes: list[Change]) -> _Body:
+        body = _Body(len(message.body), message.day, self._next)
+        changes.append(Change(_BODY, _key(self._next), message.body))
+        return body
+
+    def _place(self, hop: Hop, body: _Body) -> bytes:
+        key = hop + _key(self._next)
+        self._next += 1
+        self._hold(hop, key, body)
+        return key
+
+    def _hold(self, hop: Hop, key: bytes, body: _Body) -> None:
+        self._held[key] = body
+        self._size += body.each if body.waiting else body.each + body.size
+        body.waiting += 1
+        self._shares[hop] = self._shares.get(hop, 0) + body.size
+
+    def _release(self, key: bytes) -> list[Change]:
+        """Let go of a place; return what this changes in the store."""
+        body = self._held.pop(key, None)
+        if body is None:
+            return [Change(_KIND, key, None)]
+        hop = Hop(key[:HOP_SIZE])
+        if (left := self._shares.get(hop, 0) - body.size) > 0:
+            self._shares[hop] = left
+        else:
+            self._shares.pop(hop, None)
+        body.waiting -= 1
+        self._size -= body.each if body.waiting else body.each + body.size
+        if body.number is None:
+            return [Change(_KIND, key, None, body.size)]
+        changes = [Change(_KIND, key, None)]
+        if not body.waiting:
+            changes.append(Change(_BODY, _key(body.number), None, body.size))
+        return changes
+
+
+def _key(number: int) -> bytes:
+    return number.to_bytes(8, "big")
+
+
+def _copies(sends: list[Send]) -> dict[bytes, int]:
+    """Return for how many next hops each message is, by id."""
+    if not sends:
+        return {}
+    first = sends[0].message
+    if all(send.message is first for send in sends):  # as a rule: counting takes longer
+        return {first.id: len(sends)}
+    return Counter([send.message.id for send in sends])
+
+
+def _pack(message: Message, body: _Body) -> bytes:
+    assert body.number is not None
+    return encode(_Reference(body.number, body.size, message.id, message.day, message.tokens, message.trail))

@@ -1,0 +1,213 @@
+"""One subscription and its installations, in memory and as they lie in the store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import msgspec
+import trio
+
+from hushcast_local.inbox import Inbox
+from hushcast_overlay.coverage import Coverage
+from hushcast_protocol.base.addresses import Address, parse_address
+from hushcast_protocol.base.secrets import LeaseSecret, Seed
+from hushcast_protocol.base.wire import RelayId, encode
+from hushcast_protocol.content.predicates import parse_where, write_where
+from hushcast_protocol.content.topics import Interest, parse_topic, write_link
+from hushcast_protocol.overlay.installations import Installation, ListedRoot, MailboxRoot
+from hushcast_protocol.overlay.tree import Tree
+from hushcast_runtime.store import Change, Store, record_reader
+
+_SUBSCRIPTION, _INSTALLATION = "subscription", "installation"
+ID_SIZE = 16  # bytes
+
+
+@dataclass(eq=False)
+class Planned:
+    """One tree's installation for one day: who still has to be told, and whether it is being withdrawn."""
+
+    subscription: bytes
+    number: int  # of the tree, from 0
+    installation: Installation
+    missing: set[RelayId]
+    withdrawing: bool = False
+    withdrawal_under_way: bool = False
+    withdrawn: bool = False
+    told_again: set[RelayId] = field(default_factory=set)
+    """Relays that were told once more because probes are lost there: they may have lost their lease."""
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """Day and number."""
+        return self.installation.day, self.number
+
+    @property
+    def nodes(self) -> int:
+        """The number of relays that confirmed."""
+        return len(self.installation.tree.parents) - len(self.missing)
+
+    def tell_again(self, suspects: Iterable[RelayId]) -> None:
+        """Count relays that lose probes among those that have not confirmed, each once."""
+        new = self.installation.tree.parents.keys() & set(suspects) - self.told_again
+        self.told_again |= new
+        self.missing |= new
+
+
+@dataclass(eq=False)
+class Subscription:
+    """What one daemon holds for one interest, shared by all its applications."""
+
+    id: bytes
+    interest: Interest
+    seed: Seed
+    created: float
+    renewal: float
+    """Share of a day before its end at which the next day is installed; each subscription has its own."""
+    inbox: Inbox
+    address: Address | None = None
+    planned: dict[tuple[int, int], Planned] = field(default_factory=dict)
+    """By day, and number of the tree."""
+    coverage: Coverage = field(default_factory=Coverage)
+    opened: trio.Event = field(default_factory=trio.Event)
+    """Set when the mailbox has its address."""
+    published: trio.Event = field(default_factory=trio.Event)
+    """Set when relays can find the mailbox."""
+    ready: trio.Event = field(default_factory=trio.Event)
+    """Set when messages of the running day reach it."""
+    scope: trio.CancelScope = field(default_factory=trio.CancelScope)
+
+    def on(self, day: int) -> list[Planned]:
+        """Return what is installed for a day."""
+        return [planned for planned in self.planned.values() if planned.installation.day == day]
+
+    def is_top(self, relay: RelayId) -> bool:
+        """Tell whether a relay stands directly under the mailbox in one of its trees."""
+        return any(
+            planned.installation.tree.parents.get(relay, relay) is None for planned in self.planned.values()
+        )
+
+
+class _StoredSubscription(msgspec.Struct, frozen=True, array_like=True):
+    link: str
+    where: str
+    seed: bytes
+    created: float
+    renewal: float
+    address: str | None
+
+
+class _StoredInstallation(msgspec.Struct, frozen=True, array_like=True):
+    day: int
+    root_relay: bytes | None
+    root_seed: bytes | None
+    root_address: str | None
+    parents: list[tuple[bytes, bytes | None]]
+    trunk: bytes
+    entries: tuple[bytes, ...]
+    secret: bytes
+    missing: list[bytes]
+    withdrawing: bool
+
+
+def interest_of(stored: _StoredSubscription) -> Interest:
+    """Return the interest that a stored subscription is for."""
+    topic = parse_topic(stored.link)
+    return Interest(topic, parse_where(stored.where, topic.attributes))
+
+
+_decode_subscription = record_reader(_StoredSubscription, "subscription")
+_decode_installation = record_reader(_StoredInstallation, "installation")
+
+
+class SubscriptionRecords:
+    """Subscriptions and installations in the store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def keep(self, subscription: Subscription) -> None:
+        """Write a subscription; durable on return."""
+        stored = _StoredSubscription(
+            write_link(subscription.interest.topic),
+            write_where(subscription.interest.predicate),
+            subscription.seed.reveal(),
+            subscription.created,
+            subscription.renewal,
+            subscription.address,
+        )
+        await self._store.write(Change(_SUBSCRIPTION, subscription.id, encode(stored)))
+
+    async def keep_installation(self, planned: Planned) -> None:
+        """Write an installation and how far it is; durable on return."""
+        await self._store.write(_change(planned))
+
+    async def end(self, subscription: Subscription) -> None:
+        """Delete a subscription and mark its installations as being withdrawn, all in one commit."""
+        for planned in subscription.planned.values():
+            planned.withdrawing = True
+            planned.missing = set(planned.installation.tree.parents)
+        await self._store.write(
+            Change(_SUBSCRIPTION, subscription.id, None), *map(_change, subscription.planned.values())
+        )
+
+    def forget_installation(self, planned: Planned) -> None:
+        """Delete an installation that lapsed or was withdrawn everywhere."""
+        self._store.write_soon(Change(_INSTALLATION, _key(planned), None))
+
+    async def load_subscriptions(self) -> list[tuple[bytes, _StoredSubscription]]:
+        """Return the subscriptions kept, by id."""
+        return [(key, _decode_subscription(value)) for key, value in await self._store.scan(_SUBSCRIPTION)]
+
+    async def load_installations(self) -> list[Planned]:
+        """Return the installations kept, those being withdrawn included."""
+        loaded = []
+        for key, value in await self._store.scan(_INSTALLATION):
+            stored = _decode_installation(value)
+            loaded.append(
+                Planned(
+                    key[:ID_SIZE],
+                    key[-1],
+                    Installation(
+                        stored.day,
+                        _root(stored),
+                        Tree(dict(stored.parents)),
+                        stored.trunk,
+                        stored.entries,
+                        LeaseSecret(stored.secret),
+                    ),
+                    set(stored.missing),
+                    stored.withdrawing,
+                )
+            )
+        return loaded
+
+
+def _change(planned: Planned) -> Change:
+    installation = planned.installation
+    root = installation.root
+    stored = _StoredInstallation(
+        installation.day,
+        root.relay if isinstance(root, ListedRoot) else None,
+        root.seed.reveal() if isinstance(root, MailboxRoot) else None,
+        root.address if isinstance(root, MailboxRoot) else None,
+        list(installation.tree.parents.items()),
+        installation.trunk,
+        installation.entries,
+        installation.secret.reveal(),
+        sorted(planned.missing),
+        planned.withdrawing,
+    )
+    return Change(_INSTALLATION, _key(planned), encode(stored))
+
+
+def _root(stored: _StoredInstallation) -> MailboxRoot | ListedRoot:
+    if stored.root_relay is not None:
+        return ListedRoot(stored.root_relay)
+    assert stored.root_seed is not None
+    assert stored.root_address is not None
+    return MailboxRoot(Seed(stored.root_seed), parse_address(stored.root_address))
+
+
+def _key(planned: Planned) -> bytes:
+    return planned.subscription + planned.installation.day.to_bytes(8, "big") + bytes([planned.number])

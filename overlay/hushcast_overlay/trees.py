@@ -1,0 +1,121 @@
+"""Trees: plans a subscription's tree, then keeps it over epochs and days, mended on the roster's schedule.
+
+A tree is never mended in answer to an outage: who watches a relay go would else see which trees react. What
+is lost meanwhile goes around (`detours`). Nor does it follow a roster when it comes, but when all do.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterable, Set
+
+from hushcast_local.topic_keys import TopicKeys
+from hushcast_overlay.rosters import RosterKeeper
+from hushcast_overlay.subscription import Planned, Subscription
+from hushcast_protocol.base.secrets import LeaseSecret
+from hushcast_protocol.base.standing import Seating
+from hushcast_protocol.base.wire import RelayId
+from hushcast_protocol.content.tokens import entry_tokens, token
+from hushcast_protocol.overlay.installations import Installation, ListedRoot, MailboxRoot
+from hushcast_protocol.overlay.profile import Profile, Root
+from hushcast_protocol.overlay.tree import BROKEN, STRAINED, Tree, graft, leaving, mend, plan, strain
+from hushcast_runtime.environment import Environment
+
+
+class Trees:
+    """Draws the trees of one daemon's subscriptions."""
+
+    def __init__(
+        self,
+        relay: RelayId | None,
+        profile: Profile,
+        rosters: RosterKeeper,
+        keys: TopicKeys,
+        env: Environment,
+    ) -> None:
+        """`relay` is this daemon's own relay, if it runs one."""
+        self._relay = relay
+        self._profile = profile
+        self._rosters = rosters
+        self._keys = keys
+        self._env = env
+
+    async def plan(self, subscription: Subscription, day: int, number: int) -> Planned:
+        """Plan an installation for a day: along the tree with this number, if there is one, or a new one.
+
+        There is a roster. As published, every day has a new tree.
+        """
+        seating = self._rosters.seating()
+        before = [planned for planned in subscription.planned.values() if planned.number == number]
+        if self._profile.root is Root.LISTED or not before:
+            own = self._relay if self._profile.root is Root.LISTED else None
+            tree = await self._drawn(relay for relay in seating.listed if relay != own)
+        else:
+            last = max(before, key=lambda planned: planned.key).installation.tree
+            suspects = subscription.coverage.shunned(len(seating.listed))
+            tree = await self._mended(last, seating, seating.listed.keys(), suspects, STRAINED)
+        key = await self._keys.get(subscription.interest.topic, day)
+        entries = entry_tokens(key, subscription.interest.predicate)
+        secret = LeaseSecret.draw(self._env.randomness)
+        installation = Installation(day, self._root(subscription), tree, token(key), entries, secret)
+        return Planned(subscription.id, number, installation, set(tree.parents))
+
+    async def mend(self, subscription: Subscription, planned: Planned) -> bool:
+        """Bring an installation's tree in step with the roster, and put suspects where they harm nobody.
+
+        Whose seat changed is `missing` from now on. Returns whether any did.
+        """
+        tree, root = planned.installation.tree, planned.installation.root
+        if isinstance(root, ListedRoot):
+            return False
+        seating = self._rosters.seating()
+        suspects = subscription.coverage.shunned(len(seating.listed))
+        in_step = seating.listed.keys() <= tree.parents.keys() <= seating.kept
+        if (
+            in_step
+            and not any(map(tree.children.get, suspects))
+            and strain(tree, self._profile.depth) < BROKEN
+        ):
+            return False
+        confirmed = seating.listed.keys() & tree.parents.keys() - planned.missing
+        mended = await self._mended(tree, seating, confirmed, suspects, BROKEN)
+        changed = {relay for relay in mended.parents if not _same_seat(relay, tree, mended)}
+        planned.installation = dataclasses.replace(planned.installation, tree=mended)
+        planned.missing = (planned.missing & mended.parents.keys()) | changed
+        subscription.coverage.tree_changed(self._env.now())
+        return bool(changed)
+
+    async def _mended(
+        self,
+        tree: Tree,
+        seating: Seating,
+        confirmed: Set[RelayId],
+        suspects: Collection[RelayId],
+        bearable: float,
+    ) -> Tree:
+        """Return a tree in step with the rosters; one drawn anew where its strain is `bearable` no more."""
+        gone = leaving(tree, seating.kept, self._env.randomness(32))
+        staying = [relay for relay in tree.parents if relay not in gone]
+        mended = await self._env.compute(mend, tree, staying, suspects, self._env.randomness(32))
+        newcomers = [relay for relay in seating.listed if relay not in tree.parents]
+        firm = [relay for relay in mended.parents if relay in confirmed and relay not in suspects]
+        spare = [relay for relay in mended.parents if relay not in confirmed and relay not in suspects]
+        seed = self._env.randomness(32)
+        depth = self._profile.depth
+        grown = await self._env.compute(graft, mended, newcomers, firm, depth, seed, spare)
+        return await self._drawn(seating.listed) if strain(grown, depth) >= bearable else grown
+
+    async def _drawn(self, relays: Iterable[RelayId]) -> Tree:
+        return await self._env.compute(plan, relays, self._profile.depth, self._env.randomness(32))
+
+    def _root(self, subscription: Subscription) -> MailboxRoot | ListedRoot:
+        if self._profile.root is Root.LISTED:
+            assert self._relay is not None
+            return ListedRoot(self._relay)
+        assert subscription.address is not None
+        return MailboxRoot(subscription.seed, subscription.address)
+
+
+def _same_seat(relay: RelayId, one: Tree, other: Tree) -> bool:
+    above = one.parents.get(relay, relay) == other.parents[relay]
+    return above and set(one.children.get(relay, ())) == set(other.children.get(relay, ()))

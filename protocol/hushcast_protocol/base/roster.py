@@ -1,0 +1,189 @@
+"""The roster: the signed list of relays for one epoch, chained by hash to the one before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated
+
+import msgspec
+from nacl.bindings import crypto_scalarmult
+from nacl.exceptions import CryptoError
+
+from hushcast_protocol.base.addresses import Address, parse_address
+from hushcast_protocol.base.epochs import MAX_EPOCH, MIN_EPOCH, Calendar
+from hushcast_protocol.base.errors import AuthenticationError, DecodeError
+from hushcast_protocol.base.hashes import Domain, digest
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.signatures import Purpose, Signed, check, sign
+from hushcast_protocol.base.stamps import MAX_DIFFICULTY
+from hushcast_protocol.base.wire import Bytes32, Counter, PublicKey, RelayId, Wire, decoder, encode
+
+MAX_RELAYS = 2000  # design §3 row 12: beyond it a full mesh of onion links breaks, and shards are needed
+MAX_DESCRIPTOR = 512  # bytes; a descriptor has about 300
+MAX_ROSTER = MAX_RELAYS * (MAX_DESCRIPTOR + 32)  # bytes
+_ANY_SCALAR = b"\x01" * 32
+
+GENESIS = bytes(32)
+"""The digest before a network's first roster."""
+
+
+class Network(Wire, frozen=True, tag="network"):
+    """What all daemons of a network share."""
+
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
+    profile: Annotated[str, msgspec.Meta(max_length=16)]
+    epoch_seconds: Annotated[int, msgspec.Meta(ge=MIN_EPOCH, le=MAX_EPOCH)]
+
+    @property
+    def id(self) -> bytes:
+        """32 bytes that salt topic keys and open every handshake."""
+        return digest(Domain.NETWORK, encode(self))
+
+    @property
+    def calendar(self) -> Calendar:
+        """The network's epochs and days."""
+        return Calendar(self.epoch_seconds)
+
+
+class Descriptor(Wire, frozen=True, tag="descriptor/1"):
+    """What a relay says of itself, signed by its identity key."""
+
+    network: Bytes32
+    relay: RelayId
+    address: Annotated[str, msgspec.Meta(max_length=80)]
+    parcel_key: PublicKey
+    issued: Counter  # Unix seconds
+    expires: Counter  # Unix seconds
+    difficulty: Annotated[int, msgspec.Meta(ge=0, le=MAX_DIFFICULTY)]  # bits of the stamps it asks for
+
+
+class Entry(Wire, frozen=True, tag="entry"):
+    """A relay's signed descriptor and the epoch since which the roster has listed it without a gap."""
+
+    descriptor: Signed
+    since: Counter
+
+
+class RosterBody(Wire, frozen=True, tag="roster/1"):
+    """What the directory signs."""
+
+    network: Network
+    epoch: Counter
+    previous: Bytes32
+    entries: Annotated[tuple[Entry, ...], msgspec.Meta(max_length=MAX_RELAYS)]
+
+
+@dataclass(frozen=True)
+class Relay:
+    """A relay as the roster lists it."""
+
+    id: RelayId
+    address: Address
+    parcel_key: PublicKey
+    since: int
+    difficulty: int = 0
+    """Bits of the stamps that strangers need there."""
+
+
+@dataclass(frozen=True)
+class Roster:
+    """A roster whose signatures were checked."""
+
+    signed: Signed
+    network: Network
+    epoch: int
+    previous: bytes
+    relays: dict[RelayId, Relay]
+
+    @cached_property
+    def digest(self) -> bytes:
+        """Hash of the signed bytes; the next roster names it."""
+        return digest(Domain.ROSTER, self.signed.body)
+
+    @property
+    def origins(self) -> list[RelayId]:
+        """The relays to drop publications at: listed in their second epoch, or since the first roster."""
+        if self.previous == GENESIS:
+            return list(self.relays)
+        return [relay.id for relay in self.relays.values() if relay.since < self.epoch]
+
+
+_decode_descriptor: Callable[[bytes], Descriptor] = decoder(Descriptor, "descriptor", MAX_DESCRIPTOR)
+_decode_roster: Callable[[bytes], RosterBody] = decoder(RosterBody, "roster", MAX_ROSTER)
+
+
+def sign_descriptor(seed: Seed, descriptor: Descriptor) -> Signed:
+    """Sign a descriptor with the identity seed of its relay."""
+    return sign(seed, Purpose.DESCRIPTOR, descriptor)
+
+
+def check_descriptor(signed: Signed, network: Network) -> Descriptor:
+    """Return the descriptor if it is well formed, of this network and signed by its relay.
+
+    Raises `DecodeError` or `AuthenticationError`. Whether it has expired is for the caller, who has a clock.
+    """
+    descriptor = _decode_descriptor(signed.body)
+    if descriptor.network != network.id:
+        raise DecodeError("a descriptor is of another network")
+    if descriptor.relay == bytes(32):
+        raise DecodeError("a descriptor names no key")
+    try:
+        crypto_scalarmult(_ANY_SCALAR, descriptor.parcel_key)
+    except (CryptoError, RuntimeError):
+        raise DecodeError("a descriptor's parcel key is not one that anything can be sealed to") from None
+    parse_address(descriptor.address)
+    check(descriptor.relay, Purpose.DESCRIPTOR, signed.body, signed.signature)
+    return descriptor
+
+
+def sign_roster(seed: Seed, body: RosterBody) -> Signed:
+    """Sign a roster with the directory's seed."""
+    return sign(seed, Purpose.ROSTER, body)
+
+
+def check_roster(signed: Signed, directory: PublicKey, network: Network) -> Roster:
+    """Return the roster if directory and relays signed it and it is of this network.
+
+    Raises `DecodeError` or `AuthenticationError`.
+    """
+    check(directory, Purpose.ROSTER, signed.body, signed.signature)
+    body = _decode_roster(signed.body)
+    if body.network != network:
+        raise DecodeError("a roster is of another network, profile or epoch length")
+    relays: dict[RelayId, Relay] = {}
+    for entry in body.entries:
+        descriptor = check_descriptor(entry.descriptor, network)
+        if descriptor.relay in relays:
+            raise DecodeError("a roster lists a relay twice")
+        if entry.since > body.epoch:
+            raise DecodeError("a roster lists a relay since an epoch to come")
+        relays[descriptor.relay] = Relay(
+            descriptor.relay,
+            parse_address(descriptor.address),
+            descriptor.parcel_key,
+            entry.since,
+            descriptor.difficulty,
+        )
+    return Roster(signed, body.network, body.epoch, body.previous, relays)
+
+
+def listed_descriptors(roster: Roster) -> list[Signed]:
+    """Return the descriptors of the relays of a checked roster, as they signed them."""
+    return [entry.descriptor for entry in _decode_roster(roster.signed.body).entries]
+
+
+def check_successor(roster: Roster, last: Roster | None) -> None:
+    """Raise `AuthenticationError` unless `roster` follows `last` in the chain (anything follows none)."""
+    if last is None:
+        return
+    if roster.epoch <= last.epoch or roster.previous != last.digest:
+        raise AuthenticationError("a roster does not follow the one held: the directory's chain forked")
+
+
+class View(Wire, frozen=True, tag="view"):
+    """The newest roster that one end of a link holds; both ends compare what they can."""
+
+    epoch: Counter
+    digest: Bytes32

@@ -1,0 +1,52 @@
+"""Ed25519 signatures over exact bytes, each use in a domain of its own."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TypeVar
+
+from nacl.exceptions import BadSignatureError, CryptoError
+from nacl.signing import VerifyKey
+
+from hushcast_protocol.base.errors import AuthenticationError
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.wire import Bytes64, PublicKey, Wire, encode
+
+T = TypeVar("T")
+
+
+class Purpose(bytes, Enum):
+    """What a signature is for; it is signed with the bytes."""
+
+    DESCRIPTOR = b"hushcast descriptor 1\x00"
+    ROSTER = b"hushcast roster 1\x00"
+    CONSENT = b"hushcast consent 1\x00"
+    AUTHOR = b"hushcast author 1\x00"
+    LINK_INITIATOR = b"hushcast link initiator 1\x00"
+    LINK_RESPONDER = b"hushcast link responder 1\x00"
+
+
+class Signed(Wire, frozen=True, tag="signed"):
+    """Bytes and the signature over them; the bytes are kept as received and never encoded anew."""
+
+    body: bytes
+    signature: Bytes64
+
+
+def signature(seed: Seed, purpose: Purpose, body: bytes) -> bytes:
+    """Return the 64-byte signature of `body` for `purpose`."""
+    return seed.signing_key().sign(purpose.value + body).signature
+
+
+def sign(seed: Seed, purpose: Purpose, value: object) -> Signed:
+    """Encode `value` and sign the encoding."""
+    body = encode(value)
+    return Signed(body, signature(seed, purpose, body))
+
+
+def check(public: PublicKey, purpose: Purpose, body: bytes, given: bytes) -> None:
+    """Raise `AuthenticationError` unless `given` is the signature of `body` under `public`."""
+    try:
+        VerifyKey(public).verify(purpose.value + body, given)
+    except (BadSignatureError, CryptoError, ValueError):
+        raise AuthenticationError(f"a {purpose.name.lower()} signature does not hold") from None

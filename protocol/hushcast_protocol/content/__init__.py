@@ -1,0 +1,1 @@
+"""What applications mean: topics, attributes, conditions, messages and how they are sealed."""

@@ -1,0 +1,136 @@
+"""Bodies: what is inside a message's seal: payload, attributes, perhaps an author; padded to five sizes.
+
+A content has one plain text, and one body under a nonce: padding is zero, and no longer than it must be. So
+whoever can open a body can make no other one of it that carries the same signature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from nacl.bindings import (
+    crypto_aead_xchacha20poly1305_ietf_decrypt as aead_open,
+)
+from nacl.bindings import (
+    crypto_aead_xchacha20poly1305_ietf_encrypt as aead_seal,
+)
+from nacl.exceptions import CryptoError
+
+from hushcast_protocol.base.errors import AuthenticationError, DecodeError, Refusal
+from hushcast_protocol.base.hashes import LABEL, Domain, digest
+from hushcast_protocol.base.secrets import Randomness, Seed, TopicKey
+from hushcast_protocol.base.signatures import Purpose, check, signature
+from hushcast_protocol.base.wire import decoder, encode
+from hushcast_protocol.content.attributes import Value, Values
+from hushcast_protocol.content.messages import (
+    HEADER,
+    MAX_PAYLOAD,
+    NONCE,
+    PADDED_SIZES,
+    TRAIL_SIZE,
+    Message,
+    message_id,
+)
+
+MAX_VALUES = 4096  # bytes of a message's attributes; eight of the longest take about 900
+
+_MESSAGE, _PROBE = 1, 2  # the first byte inside the seal
+_NOBODY = bytes(32 + 64)  # in the place of an author's key and signature
+_LENGTHS = 7  # bytes: kind, length of the payload, length of the attributes
+
+_decode_values: Callable[[bytes], dict[str, Value]] = decoder(dict[str, Value], "body", MAX_VALUES)
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a publisher seals and a subscriber finds; `author` is an Ed25519 key whose signature holds."""
+
+    payload: bytes = field(repr=False)
+    values: Values = field(default_factory=dict, repr=False)
+    author: bytes | None = field(default=None, repr=False)
+    probe: bool = False
+    """It is for the daemons of subscribers alone (`coverage`, `digests`), never for an application."""
+
+
+def fingerprint(author: bytes) -> str:
+    """Return the 32 hexadecimal digits by which people know an author's key."""
+    return digest(Domain.FINGERPRINT, author, size=LABEL).hex()
+
+
+def compose(
+    key: TopicKey,
+    day: int,
+    tokens: tuple[bytes, ...],
+    content: Content,
+    randomness: Randomness,
+    author: Seed | None = None,
+) -> Message:
+    """Seal content under the topic's key for `day`, padded, with an empty trail.
+
+    Payload and attributes have 256 KiB at most together, else `Refusal`. With the seed of an author the
+    content is signed; without one, nothing in it tells who wrote it. Probes have no author: `ValueError`.
+    """
+    if content.probe and author is not None:
+        raise ValueError("a probe is not signed")
+    values = encode(dict(content.values)) if content.values else b""
+    inner = values + content.payload
+    if len(inner) > MAX_PAYLOAD or len(values) > MAX_VALUES:
+        raise Refusal(f"payload and attributes have {len(inner)} bytes: at most {MAX_PAYLOAD} are possible")
+    nonce = randomness(NONCE)
+    proof = _NOBODY
+    if author is not None:
+        signed = _signed(key, day, nonce, values, content.payload)
+        proof = author.public() + signature(author, Purpose.AUTHOR, signed)
+    kind = _PROBE if content.probe else _MESSAGE
+    lengths = bytes([kind]) + len(content.payload).to_bytes(4, "big") + len(values).to_bytes(2, "big")
+    plain = lengths + proof + inner.ljust(_padded(len(inner)), b"\x00")
+    sealed = nonce + aead_seal(plain, _associated(day), nonce, _body_key(key))
+    return Message(message_id(day, sealed), day, tokens, bytes(TRAIL_SIZE), sealed)
+
+
+def open_body(key: TopicKey, message: Message) -> Content:
+    """Return the content; raise `AuthenticationError` or `DecodeError` if it is not the topic's."""
+    nonce, sealed = message.body[:NONCE], message.body[NONCE:]
+    try:
+        plain = aead_open(sealed, _associated(message.day), nonce, _body_key(key))
+    except (CryptoError, ValueError):
+        raise AuthenticationError("a message's body is not sealed under the topic's key") from None
+    if len(plain) < HEADER or plain[0] not in (_MESSAGE, _PROBE):
+        raise DecodeError("a message's body is of an unknown kind")
+    payload_size = int.from_bytes(plain[1:5], "big")
+    values_size = int.from_bytes(plain[5:_LENGTHS], "big")
+    end = HEADER + values_size + payload_size
+    if end > len(plain):
+        raise DecodeError("a message's body states a wrong length")
+    # Else each of its readers could make new bodies of a signed one, with new ids, shown again and again.
+    if len(plain) != HEADER + _padded(end - HEADER) or plain[end:] != bytes(len(plain) - end):
+        raise DecodeError("a message's body is not padded as it must be")
+    proof, values = plain[_LENGTHS:HEADER], plain[HEADER : HEADER + values_size]
+    payload = plain[HEADER + values_size : end]
+    author = None
+    if proof != _NOBODY:
+        if plain[0] != _MESSAGE:
+            raise DecodeError("a probe is signed")
+        author = proof[:32]
+        check(author, Purpose.AUTHOR, _signed(key, message.day, nonce, values, payload), proof[32:])
+    return Content(payload, _decode_values(values) if values else {}, author, plain[0] == _PROBE)
+
+
+def _signed(key: TopicKey, day: int, nonce: bytes, values: bytes, payload: bytes) -> bytes:
+    # Bound to topic, day and this one seal: nobody can lift a signature into another message. All else that
+    # is sealed follows from what is signed (kind, lengths, padding): the same signature means the same id.
+    return digest(Domain.AUTHOR, day.to_bytes(8, "big"), nonce, values, payload, key=key.reveal())
+
+
+def _padded(size: int) -> int:
+    """Return the bytes that attributes and payload take when padded; they have 256 KiB at most."""
+    return next(padded for padded in PADDED_SIZES if padded >= size)
+
+
+def _body_key(key: TopicKey) -> bytes:
+    return digest(Domain.BODY_KEY, key=key.reveal())
+
+
+def _associated(day: int) -> bytes:
+    return b"hushcast body 1\x00" + day.to_bytes(8, "big")

@@ -1,0 +1,62 @@
+"""A message: an id that is the hash of its sealed body, the tokens it is routed by, and its trail."""
+
+from __future__ import annotations
+
+import hmac
+from typing import Annotated
+
+import msgspec
+from nacl.bindings import (
+    crypto_aead_xchacha20poly1305_ietf_ABYTES as TAG,
+)
+from nacl.bindings import (
+    crypto_aead_xchacha20poly1305_ietf_NPUBBYTES as _NPUBBYTES,
+)
+
+from hushcast_protocol.base.errors import AuthenticationError, DecodeError
+from hushcast_protocol.base.hashes import Domain, digest
+from hushcast_protocol.base.wire import Bytes16, Bytes32, Counter, Wire
+
+MAX_PAYLOAD = 256 * 1024  # bytes
+PADDED_SIZES = (1024, 4 * 1024, 16 * 1024, 64 * 1024, MAX_PAYLOAD)  # a body's size tells one of five
+NONCE: int = _NPUBBYTES  # bytes
+TRAIL_SIZE = 77  # bytes in which a carrier notes the way of a message; zero when it is sealed
+MAX_TOKENS = 80  # a message asks the routing table this often at most
+
+HEADER = (
+    7 + 32 + 64
+)  # bytes before attributes and payload: version, two lengths, an author's key and signature
+SEAL = NONCE + TAG  # bytes
+MAX_BODY = HEADER + MAX_PAYLOAD + SEAL
+_BODY_SIZES = frozenset(HEADER + size + SEAL for size in PADDED_SIZES)
+
+
+class Message(Wire, frozen=True, tag="message"):
+    """What travels: no author, no time, no hop count (design "Publish").
+
+    The first token is the trunk, which leads along trees; the others are looked up where it enters the
+    overlay, and go no further.
+    """
+
+    id: Bytes32
+    day: Counter
+    tokens: Annotated[tuple[Bytes16, ...], msgspec.Meta(min_length=1, max_length=MAX_TOKENS)]
+    trail: Annotated[bytes, msgspec.Meta(min_length=TRAIL_SIZE, max_length=TRAIL_SIZE)]
+    body: Annotated[bytes, msgspec.Meta(max_length=MAX_BODY)]
+
+
+def message_id(day: int, body: bytes) -> bytes:
+    """Return the id (32 bytes) of a sealed body on a day."""
+    return digest(Domain.MESSAGE, day.to_bytes(8, "big"), body)
+
+
+def check_message(message: Message) -> None:
+    """Raise unless the body has one of the fixed sizes and the id is its hash.
+
+    `DecodeError` for a size, `AuthenticationError` for an id. Every hop checks, so that no forged copy with a
+    true message's id can travel and suppress it.
+    """
+    if len(message.body) not in _BODY_SIZES:
+        raise DecodeError("a message's body has none of the fixed sizes")
+    if not hmac.compare_digest(message_id(message.day, message.body), message.id):
+        raise AuthenticationError("a message's id is not the hash of its body")

@@ -1,0 +1,135 @@
+"""Topic → key → token: each step one way, each day anew."""
+
+from __future__ import annotations
+
+from nacl.pwhash import argon2id
+
+from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.base.hashes import LABEL, Domain, digest
+from hushcast_protocol.base.secrets import Randomness, TopicKey
+from hushcast_protocol.base.wire import encode
+from hushcast_protocol.content.attributes import Label, Number, Values
+from hushcast_protocol.content.covers import Interval, around, cover_to_end, widened
+from hushcast_protocol.content.messages import MAX_TOKENS
+from hushcast_protocol.content.predicates import Between, Condition, Equals, Predicate
+from hushcast_protocol.content.topics import Topic
+
+# Guessing an open topic costs this much a try, a day and a network; a daemon pays it once a topic and day.
+STRETCH_OPERATIONS = 3
+STRETCH_MEMORY = 32 * 1024 * 1024  # bytes
+
+TOKEN_COUNTS = (
+    8,
+    24,
+    48,
+    MAX_TOKENS,
+)  # a message's tokens are padded to one of these: the count tells little
+MAX_COVER = 32  # entry tokens of a subscription, each an element at every relay; a 16-bit range takes 30
+LABEL_SHARE = 1 / 32  # share of messages assumed to have a certain label: what a label is worth as a filter
+
+
+def topic_key(topic: Topic, network: bytes, day: int) -> TopicKey:
+    """Derive the key of a topic for one day, salted with network and day.
+
+    A private topic's comes from its secret. An open topic's comes from its name and attributes by Argon2id,
+    which takes tens of milliseconds and 32 MiB on purpose: call it from a worker thread.
+    """
+    when = day.to_bytes(8, "big")
+    if topic.secret is not None:
+        return TopicKey(digest(Domain.PRIVATE, network, when, topic.schema, key=topic.secret.reveal()))
+    salt = digest(Domain.SALT, network, when, size=argon2id.SALTBYTES)
+    key = argon2id.kdf(
+        TopicKey.LENGTH, topic.schema, salt, opslimit=STRETCH_OPERATIONS, memlimit=STRETCH_MEMORY
+    )
+    return TopicKey(key)
+
+
+def token(key: TopicKey, part: bytes = b"") -> bytes:
+    """Return the token (16 bytes) of one part of a topic; of the part `b""`, its trunk."""
+    return digest(Domain.TOKEN, part, key=key.reveal(), size=LABEL)
+
+
+def published_tokens(
+    key: TopicKey, topic: Topic, values: Values, randomness: Randomness
+) -> tuple[bytes, ...]:
+    """Return a message's tokens: the trunk, then what any subscription to it may have asked for.
+
+    For a label its value, for a number the intervals around it; padded with random ones to one of
+    `TOKEN_COUNTS` and in an order that tells nothing.
+    """
+    entries = []
+    for attribute in topic.attributes:
+        value = values.get(attribute.name)
+        if isinstance(attribute, Number) and isinstance(value, int):
+            entries += [_interval(key, attribute, at) for at in around(value, attribute.bits)]
+        elif isinstance(attribute, Label) and isinstance(value, str):
+            entries.append(_label(key, attribute, value))
+    count = next(count for count in TOKEN_COUNTS if count > len(entries))
+    padding = [randomness(LABEL) for _ in range(count - 1 - len(entries))]
+    return (token(key), *sorted(entries + padding))
+
+
+def entry_tokens(key: TopicKey, predicate: Predicate) -> tuple[bytes, ...]:
+    """Return the tokens by which a subscription's messages enter its tree (at most `MAX_COVER`).
+
+    Those of the condition that lets the fewest through, or the trunk where there is no condition. What the
+    other conditions would keep out is kept out at the subscriber. Raises `UsageError` if no condition's
+    range can be covered.
+    """
+    entry = entry_condition(predicate)
+    if entry is None:
+        return (token(key),)
+    if isinstance(entry, Equals):
+        return (_label(key, entry.attribute, entry.value),)
+    return tuple(_interval(key, entry.attribute, at) for at in _cover(entry))
+
+
+def entry_condition(predicate: Predicate) -> Condition | None:
+    """Return the one condition that relays are told of, as opaque elements; `None` where there is none.
+
+    The one that lets the fewest messages through. Raises `UsageError` as `entry_tokens`.
+    """
+    if not predicate.conditions:
+        return None
+    coverable = [condition for condition in predicate.conditions if len(_cover(condition)) <= MAX_COVER]
+    if not coverable:
+        raise UsageError(_advice(predicate.conditions[0]))
+    return min(coverable, key=_share)
+
+
+def check_predicate(predicate: Predicate) -> None:
+    """Raise `UsageError`, with the way out, if no condition of a predicate can be covered."""
+    entry_tokens(TopicKey(bytes(TopicKey.LENGTH)), predicate)
+
+
+def _label(key: TopicKey, attribute: Label, value: str) -> bytes:
+    return token(key, encode(["label", attribute.name, value]))
+
+
+def _interval(key: TopicKey, attribute: Number, interval: Interval) -> bytes:
+    return token(key, encode(["number", attribute.name, *interval]))
+
+
+def _cover(condition: Condition) -> list[Interval]:
+    if isinstance(condition, Equals):
+        return [(0, 0)]
+    number = condition.attribute
+    return cover_to_end(condition.low, condition.high, number.last, number.bits)
+
+
+def _share(condition: Condition) -> float:
+    """Estimate the share of messages that meet a condition, by what is known: the width of a range."""
+    if isinstance(condition, Equals):
+        return LABEL_SHARE
+    return (condition.high - condition.low + 1) / (condition.attribute.last + 1)
+
+
+def _advice(condition: Condition) -> str:
+    assert isinstance(condition, Between)
+    number = condition.attribute
+    low, high = widened(condition.low, condition.high, number.last, number.bits, MAX_COVER)
+    return (
+        f"the range of {number.name} needs {len(_cover(condition))} intervals, and {MAX_COVER} are possible:"
+        f" widen it to {number.name} in [{number.value(low):f}, {number.value(high):f}],"
+        f" narrow it, or make a topic with a coarser resolution"
+    )

@@ -1,0 +1,175 @@
+"""Topics: what people subscribe to and publish on: a name, perhaps attributes, perhaps a secret.
+
+A plain text is an open label topic. A link carries all of a topic in one line:
+`hushcast:` and, in URL-safe base64, a msgpack array followed by eight bytes of its hash.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import msgspec
+
+from hushcast_protocol.base.errors import DecodeError, UsageError
+from hushcast_protocol.base.hashes import Domain, digest
+from hushcast_protocol.base.secrets import TopicSecret
+from hushcast_protocol.base.wire import Bytes32, Wire, decoder, encode
+from hushcast_protocol.content.attributes import (
+    MAX_ATTRIBUTES,
+    Attribute,
+    Number,
+    Value,
+    fits,
+    parse_attribute,
+    parse_value,
+    write_attribute,
+)
+from hushcast_protocol.content.messages import MAX_TOKENS
+from hushcast_protocol.content.predicates import Predicate
+
+MAX_TOPIC = 256  # bytes of UTF-8 of a name, after normalisation
+MAX_LINK = 2048  # characters; the largest topic takes about 1,600
+LINK_SCHEME = "hushcast:"
+_CHECK = 8  # bytes
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic; all of it is hidden from `repr`, so that no log shows it."""
+
+    name: str = field(repr=False)
+    attributes: tuple[Attribute, ...] = field(default=(), repr=False)
+    secret: TopicSecret | None = field(default=None, repr=False)
+
+    @property
+    def schema(self) -> bytes:
+        """The bytes that tell this topic from others of another name or with other attributes."""
+        if not self.attributes:
+            return self.name.encode()
+        return encode([self.name, [write_attribute(attribute) for attribute in self.attributes]])
+
+
+@dataclass(frozen=True)
+class Interest:
+    """What a subscription wants: a topic, and which of its messages."""
+
+    topic: Topic
+    predicate: Predicate = field(default=Predicate(), repr=False)
+
+
+class _Link(Wire, frozen=True, tag="topic/1"):
+    """What a link encodes; attributes as their specifications."""
+
+    name: Annotated[str, msgspec.Meta(max_length=MAX_TOPIC)]
+    attributes: Annotated[tuple[str, ...], msgspec.Meta(max_length=MAX_ATTRIBUTES)]
+    secret: Bytes32 | None
+
+
+_decode_link: Callable[[bytes], _Link] = decoder(_Link, "link", MAX_LINK)
+
+
+def make_topic(name: str, specs: Iterable[str] = (), secret: TopicSecret | None = None) -> Topic:
+    """Return a topic from what a person wrote; raises `UsageError`."""
+    # In one order, so that it does not matter in which they were given.
+    attributes = tuple(sorted(map(parse_attribute, specs), key=lambda attribute: attribute.name))
+    if len(attributes) > MAX_ATTRIBUTES:
+        raise UsageError(f"a topic has at most {MAX_ATTRIBUTES} attributes")
+    names = [attribute.name for attribute in attributes]
+    if len(set(names)) != len(names):
+        raise UsageError("two attributes of a topic have the same name")
+    tokens = 1 + sum(attribute.bits + 1 if isinstance(attribute, Number) else 1 for attribute in attributes)
+    if tokens > MAX_TOKENS:
+        raise UsageError(
+            f"a message on this topic would carry {tokens} tokens, and {MAX_TOKENS} are possible:"
+            " take fewer attributes, or coarser resolutions"
+        )
+    return Topic(_parse_name(name), attributes, secret)
+
+
+def parse_topic(text: str) -> Topic:
+    """Return the topic that a person named by a text or a link; raises `UsageError`."""
+    if text.startswith(LINK_SCHEME):
+        return _read_link(text)
+    if _unpack(text.strip()[len(LINK_SCHEME) :]) is not None:
+        # Else a private topic's secret would become the name of an open one, and be shown as such.
+        raise UsageError(f"the link does not begin with {LINK_SCHEME!r}: copy it again, whole")
+    return Topic(_parse_name(text))
+
+
+def write_link(topic: Topic) -> str:
+    """Return a topic as a link, on one line; a private topic's gives away everything about it."""
+    specs = tuple(write_attribute(attribute) for attribute in topic.attributes)
+    body = encode(_Link(topic.name, specs, topic.secret.reveal() if topic.secret else None))
+    packed = base64.urlsafe_b64encode(body + digest(Domain.LINK, body, size=_CHECK)).decode()
+    return LINK_SCHEME + packed.rstrip("=")
+
+
+def parse_values(topic: Topic, settings: Iterable[str]) -> dict[str, Value]:
+    """Return a message's attributes from settings written `NAME=VALUE`; raises `UsageError`."""
+    known = {attribute.name: attribute for attribute in topic.attributes}
+    values: dict[str, Value] = {}
+    for setting in settings:
+        name, equals, text = setting.partition("=")
+        if not equals:
+            raise UsageError(f"{setting!r}: write NAME=VALUE")
+        if name not in known:
+            raise UsageError(
+                f"{setting!r}: the topic has no such attribute: it has {', '.join(known) or 'none'}"
+            )
+        if name in values:
+            raise UsageError(f"{setting!r}: this attribute is set twice")
+        values[name] = parse_value(known[name], text)
+    return values
+
+
+def check_values(topic: Topic, values: Mapping[str, object]) -> None:
+    """Raise `DecodeError` unless a message's attributes are ones of its topic, with values they can have."""
+    known = {attribute.name: attribute for attribute in topic.attributes}
+    for name, value in values.items():
+        if name not in known or not fits(known[name], value):
+            raise DecodeError("a message has attributes that its topic does not")
+
+
+def _parse_name(text: str) -> str:
+    name = unicodedata.normalize("NFC", text)
+    if not name:
+        raise UsageError("the topic is empty: give any text of 1 to 256 bytes")
+    try:
+        size = len(name.encode())
+    except UnicodeEncodeError:
+        raise UsageError(f"the topic {text!r} is not valid Unicode: give it as UTF-8 text") from None
+    if size > MAX_TOPIC:
+        raise UsageError(f"the topic {name[:32]!r}… has {size} bytes: at most {MAX_TOPIC} are possible")
+    return name
+
+
+def _read_link(text: str) -> Topic:
+    # A link may hold a secret: errors show nothing of it.
+    packed = text.strip().removeprefix(LINK_SCHEME)
+    if len(packed) > MAX_LINK:
+        raise UsageError("the link is too long to be one: was something pasted behind it?")
+    body = _unpack(packed)
+    if body is None:
+        raise UsageError("the link was altered or cut off: copy it again, whole")
+    try:
+        link = _decode_link(body)
+    except DecodeError:
+        raise UsageError("the link is of another version of this program") from None
+    return make_topic(link.name, link.attributes, TopicSecret(link.secret) if link.secret else None)
+
+
+def _unpack(packed: str) -> bytes | None:
+    """Return what a link's text encodes, in the one way it can, if its hash is right."""
+    try:
+        data = base64.b64decode(packed + "=" * (-len(packed) % 4), altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    body, check = data[:-_CHECK], data[-_CHECK:]
+    is_whole = hmac.compare_digest(digest(Domain.LINK, body, size=_CHECK), check)
+    return body if is_whole and base64.urlsafe_b64encode(data).decode().rstrip("=") == packed else None

@@ -1,0 +1,1 @@
+"""The decisions of the overlay: trees, leases, routes, parcels."""

@@ -1,0 +1,250 @@
+"""The forwarding decision: which message goes to which next hops, each once (design "Forward")."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Collection, Iterable, Set
+from enum import Enum
+
+import msgspec
+
+from hushcast_protocol.base.errors import DecodeError
+from hushcast_protocol.base.wire import RelayId
+from hushcast_protocol.content.messages import Message
+from hushcast_protocol.overlay.elements import ORIGIN, element
+from hushcast_protocol.overlay.hops import Hop
+from hushcast_protocol.overlay.leases import LeaseBook
+from hushcast_protocol.overlay.profile import Profile
+from hushcast_protocol.overlay.trail import MAX_BITS_SET, Trail
+
+MAX_IDS = 32_768  # messages remembered; about 10 MB, and five minutes at 100 messages a second
+MAX_SENDS = 500_000  # next hops of all of them; 4 MB more, however few the messages
+CIRCULATION = 600.0  # seconds within which a message can come back to a relay: links retry, relays restart
+
+
+class Outcome(Enum):
+    """What became of a message at this relay."""
+
+    FORWARDED = "forwarded"
+    DUPLICATE = "duplicate"  # all that it asks for was sent before
+    UNROUTED = "unrouted"  # no next hop: this relay is no seat of a tree for it, or nobody subscribes
+    LOOP = "loop"  # its trail says that it was here, and memory cannot say otherwise
+
+
+class Send(msgspec.Struct, frozen=True, gc=False):
+    """A message for one next hop."""
+
+    hop: Hop
+    message: Message
+
+
+class Decision(msgspec.Struct, frozen=True, gc=False):
+    """What to do with a message."""
+
+    outcome: Outcome
+    sends: tuple[Send, ...] = ()
+    popcount: int = 0  # of the trail as it came
+    is_again: bool = False  # it was dropped here before, and there was no room for some of its next hops
+
+
+class _Known(msgspec.Struct, frozen=True, gc=False):
+    """What is remembered of one id under one trunk: since when, by whom, and where it was sent.
+
+    A tuple: a set for each of many thousand takes three times the memory.
+    """
+
+    since: float
+    link: bytes  # the previous hop that brought it first
+    sent: tuple[Hop, ...]
+    is_owed: bool = False  # to a next hop that there was no room for
+
+
+class RecentIds:
+    """Exact memory of what was sent where: for each id and trunk the next hops.
+
+    An honest message has one trunk all its way. A true body under another trunk is another message here: it
+    can neither suppress the true one nor make what is known of it grow, and is paid for as one more.
+
+    When it is full, the oldest is forgotten of the previous hop that brought the most messages, or messages
+    for the most next hops, whichever fills it: whoever floods pushes out nothing but its own.
+    """
+
+    def __init__(self, now: float, capacity: int = MAX_IDS) -> None:
+        self._capacity = capacity
+        self._complete_since = now
+        self._sent: dict[bytes, _Known] = {}  # by id and trunk
+        self._by_link: dict[bytes, deque[bytes]] = {}  # these by the previous hop that brought them first
+        self._pairs = 0
+        self._pairs_by_link: Counter[bytes] = Counter()
+
+    def __len__(self) -> int:
+        """Return the number of messages remembered."""
+        return len(self._sent)
+
+    def knows(self, message_id: bytes, trunk: bytes) -> bool:
+        """Tell whether an id is remembered under this trunk."""
+        return message_id + trunk in self._sent
+
+    def may_have_forgotten(self, now: float) -> bool:
+        """Tell whether an unknown id may yet have been here: after a restart, or when memory is full."""
+        return now - self._complete_since < CIRCULATION
+
+    def sent(self, message_id: bytes, trunk: bytes) -> Collection[Hop]:
+        """Return the next hops that an id was sent to under a trunk."""
+        known = self._sent.get(message_id + trunk)
+        return frozenset(known.sent) if known is not None else frozenset()
+
+    def is_owed(self, message_id: bytes, trunk: bytes) -> bool:
+        """Tell whether `unsent` was the last that was heard of an id under a trunk."""
+        known = self._sent.get(message_id + trunk)
+        return known is not None and known.is_owed
+
+    def note(self, message_id: bytes, link: bytes, now: float, pairs: Iterable[tuple[bytes, Hop]]) -> None:
+        """Remember that an id, brought by the previous hop `link`, was sent to (trunk, next hop) pairs."""
+        by_trunk: dict[bytes, list[Hop]] = {}
+        for trunk, hop in pairs:
+            by_trunk.setdefault(trunk, []).append(hop)
+        for trunk, hops in by_trunk.items():
+            self._note(message_id + trunk, link, now, hops)
+
+    def _note(self, name: bytes, link: bytes, now: float, hops: list[Hop]) -> None:
+        known = self._sent.get(name)
+        if known is None:
+            if (beside := self._by_link.get(link)) is None:
+                beside = self._by_link[link] = deque()
+            beside.append(name)
+            new = tuple(dict.fromkeys(hops))
+            self._sent[name] = _Known(now, link, new)
+        else:
+            link = known.link
+            sent = frozenset(known.sent)
+            new = tuple(dict.fromkeys([hop for hop in hops if hop not in sent]))
+            self._sent[name] = _Known(known.since, link, known.sent + new)
+        self._pairs += len(new)
+        self._pairs_by_link[link] += len(new)
+        while len(self._sent) > self._capacity or self._pairs > MAX_SENDS:
+            self._forget_one(link)
+
+    def unsent(self, message_id: bytes, trunk: bytes, hops: Set[Hop]) -> None:
+        """Take back that an id was sent to next hops: it has still to get there."""
+        known = self._sent.get(message_id + trunk)
+        if known is None:
+            return
+        left = tuple([hop for hop in known.sent if hop not in hops])
+        if len(left) < len(known.sent):
+            # The id stays known, so that its trail is not taken for a loop's when it comes back.
+            self._sent[message_id + trunk] = _Known(known.since, known.link, left, is_owed=True)
+            self._pairs -= len(known.sent) - len(left)
+            self._pairs_by_link[known.link] -= len(known.sent) - len(left)
+
+    def _forget_one(self, link: bytes) -> None:
+        if self._pairs > MAX_SENDS:
+            link = max(self._pairs_by_link, key=self._pairs_by_link.__getitem__)
+        elif len(self._by_link.get(link, ())) * len(self._by_link) <= self._capacity:
+            # It has no more than its share.
+            link = max(self._by_link, key=lambda other: len(self._by_link[other]))
+        oldest = self._by_link[link].popleft()
+        gone = self._sent.pop(oldest)
+        self._pairs -= len(gone.sent)
+        self._pairs_by_link[link] -= len(gone.sent)
+        if not self._by_link[link]:
+            del self._by_link[link], self._pairs_by_link[link]
+        self._complete_since = max(self._complete_since, gone.since)
+
+
+class Router:
+    """One relay's decisions: from a message and where it came from to what is sent on."""
+
+    def __init__(
+        self, relay: RelayId, profile: Profile, leases: LeaseBook, memory: RecentIds, label: bytes
+    ) -> None:
+        """Begin with a first trail label (16 random bytes)."""
+        self._relay = relay
+        self._profile = profile
+        self._leases = leases
+        self._memory = memory
+        self._labels: tuple[bytes, ...] = (label,)
+
+    def use_label(self, label: bytes) -> None:
+        """Take a fresh trail label (16 random bytes) for a new epoch; the last one is still recognised."""
+        self._labels = (label, *self._labels[:1])
+
+    def route(self, message: Message, previous: bytes, now: float) -> Decision:
+        """Decide on a checked message that came from `previous` (a relay's key, or `ORIGIN`).
+
+        One with several tokens that does not come from `ORIGIN` is a detour: it enters a tree again, by all
+        its tokens but the trunk. Raises `DecodeError` if the trail is forged, or so full that no next hop
+        would take it: so detours end.
+        """
+        trail = Trail(message.trail)
+        popcount = trail.popcount()
+        trunk = message.tokens[0]
+        known = self._memory.knows(message.id, trunk)
+        if any(map(trail.__contains__, self._labels)) and self._is_loop(known, now):
+            return Decision(Outcome.LOOP, popcount=popcount)
+        if known and not self._profile.edge_elements and not self._memory.is_owed(message.id, trunk):
+            # As published a relay sends to all its next hops at once, so a second copy brings nothing new.
+            return Decision(Outcome.DUPLICATE, popcount=popcount)
+        found = self._next_hops(message, previous)
+        if not found:
+            return Decision(Outcome.UNROUTED, popcount=popcount)
+        sent = self._memory.sent(message.id, trunk) if known else ()
+        hops = [hop for hop in found if hop not in sent] if sent else found
+        if not hops:
+            # A detour that comes back to a relay it left must go on elsewhere: this one's way was tried.
+            outcome = Outcome.UNROUTED if _is_detour(message, previous) else Outcome.DUPLICATE
+            return Decision(outcome, popcount=popcount)
+        is_again = known and previous == ORIGIN and self._memory.is_owed(message.id, trunk)
+        trail.add(self._labels[0])
+        if trail.popcount() > MAX_BITS_SET:
+            raise DecodeError("a trail has no room for another relay")
+        # Only now, and only what is sent on: neither a forged trail nor a message without a route may make
+        # the memory hold a true copy for sent, or push out others.
+        self._memory.note(message.id, previous, now, [(trunk, hop) for hop in hops])
+        onward = Message(message.id, message.day, (trunk,), trail.to_bytes(), message.body)
+        return Decision(Outcome.FORWARDED, tuple([Send(hop, onward) for hop in hops]), popcount, is_again)
+
+    def moved(self, message: Message, before: Hop, now: float) -> list[Hop]:
+        """Return where a message goes that waits for a next hop, now that its lease has another one.
+
+        Nothing goes where it was sent before; that it is sent there now is remembered.
+        """
+        trunk = message.tokens[0]
+        sent = self._memory.sent(message.id, trunk)
+        hops = [hop for hop in self._leases.moved(message.day, before, trunk) if hop not in sent]
+        if hops:  # as in `route`: what goes nowhere must not push out others
+            self._memory.note(message.id, ORIGIN, now, [(trunk, hop) for hop in hops])
+        return hops
+
+    def unsent(self, message: Message, hops: Iterable[Hop]) -> None:
+        """Hear that a message is not sent to next hops after all: it comes again, or goes another way."""
+        self._memory.unsent(message.id, message.tokens[0], frozenset(hops))
+
+    def _is_loop(self, known: bool, now: float) -> bool:
+        if self._profile.trail_alone_drops:
+            return True
+        # Where the id is known, memory of (token, next hop) ends the loop and loses nothing.
+        return not known and self._memory.may_have_forgotten(now)
+
+    def _next_hops(self, message: Message, previous: bytes) -> list[Hop]:
+        """Return all next hops of a message, those it was sent to before included.
+
+        Where it enters the overlay all its tokens are looked up; in a tree it follows the trunk alone.
+        """
+        table = self._leases.table(message.day)
+        if table is None:
+            return []
+        asked = message.tokens
+        if self._profile.detours and _is_detour(message, previous):
+            asked, previous = asked[1:], ORIGIN
+        elif previous != ORIGIN:
+            asked = asked[:1]
+        found: dict[Hop, None] = {}
+        for token in asked:
+            for hop in table.lookup(element(self._profile, token, self._relay, previous)):
+                found[hop] = None
+        return list(found)
+
+
+def _is_detour(message: Message, previous: bytes) -> bool:
+    return previous != ORIGIN and len(message.tokens) > 1

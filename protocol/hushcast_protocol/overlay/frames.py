@@ -1,0 +1,128 @@
+"""Frames: everything that two daemons, or a daemon and the directory, say over a link."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Literal
+
+import msgspec
+
+from hushcast_protocol.base.hashes import Domain, digest
+from hushcast_protocol.base.roster import MAX_RELAYS, MAX_ROSTER
+from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.base.stamps import Stamp
+from hushcast_protocol.base.wire import Counter, RelayId, Wire, decoder
+from hushcast_protocol.content.messages import MAX_BODY, Message
+from hushcast_protocol.overlay.parcels import MAX_PARCEL
+
+MAX_OVERLAY_FRAME = MAX_PARCEL + 4096  # bytes; the largest is a parcel, a message has at most 264 KiB
+assert MAX_BODY + 4096 <= MAX_OVERLAY_FRAME
+MAX_DIRECTORY_REQUEST = 1024  # bytes; a descriptor has about 300
+MAX_DIRECTORY_ANSWER = MAX_ROSTER + 4096  # bytes; rosters come one at a time
+
+MAX_UNROUTED = 16_384  # of one acknowledgement; a window full of the smallest messages has 4,000
+
+Reason = Literal["form", "day", "quota", "stamp", "withdrawn"]
+
+
+class Forward(Wire, frozen=True, tag="forward"):
+    """Relay to relay or mailbox: a message on its way. Its number is its place on this link, from 1."""
+
+    message: Message
+
+
+class Ack(Wire, frozen=True, tag="ack"):
+    """The answer: all forwards up to this number are in the spool or inbox of this end.
+
+    But for those `unrouted` among them: this end knows no such element from that previous hop.
+    """
+
+    number: Counter
+    unrouted: Annotated[tuple[Counter, ...], msgspec.Meta(max_length=MAX_UNROUTED)]
+
+
+class Ping(Wire, frozen=True, tag="ping"):
+    """Relay to next hop, over a link on which nothing was said for a while: answered with an `Ack`."""
+
+
+class Drop(Wire, frozen=True, tag="drop"):
+    """A publisher, whom the link does not name, to an origin."""
+
+    message: Message
+    stamp: Stamp | None
+
+
+class Receipt(Wire, frozen=True, tag="receipt"):
+    """An origin's answer, given before any look-up: it says nothing of who subscribes."""
+
+    verdict: Literal["accepted", "form", "day", "quota", "stamp"]
+
+
+class ParcelFrame(Wire, frozen=True, tag="parcel"):
+    """A sealed parcel, from a relay or dropped by a subscriber whom the link does not name."""
+
+    number: Counter
+    sealed: Annotated[bytes, msgspec.Meta(max_length=MAX_PARCEL)]
+    stamp: Stamp | None  # a relay under its own name needs none
+
+
+class ParcelAnswer(Wire, frozen=True, tag="parcel-answer"):
+    """What became of a parcel: carried out here unless `refused`, and not carried out at `missing` below."""
+
+    number: Counter
+    refused: Reason | None
+    missing: Annotated[tuple[RelayId, ...], msgspec.Meta(max_length=MAX_RELAYS)]
+
+
+OverlayFrame = Forward | Ack | Ping | Drop | Receipt | ParcelFrame | ParcelAnswer
+
+
+def handed_in(frame: Drop | ParcelFrame) -> bytes:
+    """Return the digest (32 bytes) of what a stranger hands in, which its stamp is bound to.
+
+    A message is taken by its id, before that was checked: a stamp is spent with the first that claims it.
+    """
+    if isinstance(frame, Drop):
+        return digest(Domain.STAMP, b"drop", frame.message.id, *frame.message.tokens)
+    return digest(Domain.STAMP, b"parcel", frame.sealed)
+
+
+class Register(Wire, frozen=True, tag="register"):
+    """A relay's signed descriptor, for the rosters to come."""
+
+    descriptor: Signed
+
+
+class Registered(Wire, frozen=True, tag="registered"):
+    """The directory reached the relay at its address and will list it."""
+
+
+class Fetch(Wire, frozen=True, tag="fetch"):
+    """Ask for the first roster after an epoch, or for the newest."""
+
+    after: Counter | None
+
+
+class Rosters(Wire, frozen=True, tag="rosters"):
+    """The roster asked for, or none; `more` tells that later ones exist."""
+
+    roster: Signed | None
+    more: bool
+
+
+class Refused(Wire, frozen=True, tag="refused"):
+    """The directory declines, and why."""
+
+    reason: Annotated[str, msgspec.Meta(max_length=256, pattern=r"^[ -~]*\Z")]
+
+
+DirectoryRequest = Register | Fetch
+DirectoryAnswer = Registered | Rosters | Refused
+
+decode_overlay: Callable[[bytes], OverlayFrame] = decoder(OverlayFrame, "frame", MAX_OVERLAY_FRAME)
+decode_directory_request: Callable[[bytes], DirectoryRequest] = decoder(
+    DirectoryRequest, "request", MAX_DIRECTORY_REQUEST
+)
+decode_directory_answer: Callable[[bytes], DirectoryAnswer] = decoder(
+    DirectoryAnswer, "answer", MAX_DIRECTORY_ANSWER
+)

@@ -1,0 +1,334 @@
+"""Leases: what one subscription installed at one relay, the mailbox's consent, withdrawal and tombstones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated
+
+import msgspec
+
+from hushcast_protocol.base.addresses import Address, is_of_key, parse_address
+from hushcast_protocol.base.epochs import Calendar
+from hushcast_protocol.base.errors import AuthenticationError, DecodeError, Refusal
+from hushcast_protocol.base.hashes import LABEL, Domain, digest
+from hushcast_protocol.base.secrets import LeaseSecret, Seed
+from hushcast_protocol.base.signatures import Purpose, Signed, check, sign
+from hushcast_protocol.base.stamps import NEEDED_FROM
+from hushcast_protocol.base.wire import Bytes16, Counter, PublicKey, RelayId, Wire, decoder
+from hushcast_protocol.overlay.bloom import CAPACITY
+from hushcast_protocol.overlay.hops import Hop, mailbox_hop, relay_hop
+from hushcast_protocol.overlay.routing import RoutingTable
+
+MAX_LEASES = 20_000  # held by one relay: 10,000 subscriptions on two days; some 40 MB
+MAX_ELEMENTS = 1024  # in one lease: a filter (`bloom.CAPACITY`) takes two of the largest
+ELEMENTS_A_LEASE = 32  # of the usual size; a larger lease is worth several, and its stamp costs as much more
+MAX_ELEMENTS_HELD = ELEMENTS_A_LEASE * MAX_LEASES  # in all together; 620 MB if each has its own next hop
+MAX_TOMBSTONES = 20_000  # of words never heard of; together with leases held and withdrawn 40,000
+MAX_CONSENT = 256  # bytes; a consent has about 200
+assert MAX_ELEMENTS <= CAPACITY
+
+Elements = Annotated[tuple[Bytes16, ...], msgspec.Meta(min_length=1, max_length=MAX_ELEMENTS)]
+
+
+class Consent(Wire, frozen=True, tag="consent/1"):
+    """A mailbox's word that this relay may send it what this lease routes, on this day."""
+
+    mailbox: PublicKey
+    address: Annotated[str, msgspec.Meta(max_length=80)]
+    relay: RelayId
+    lease: Bytes16
+    day: Counter
+
+
+class ToRelay(Wire, frozen=True, tag="relay"):
+    """A next hop that the roster lists."""
+
+    relay: RelayId
+
+
+class ToMailbox(Wire, frozen=True, tag="mailbox"):
+    """A next hop that is the mailbox itself, with its signed `Consent`."""
+
+    consent: Signed
+
+
+class Install(Wire, frozen=True, tag="install"):
+    """The instruction "route these elements to this next hop" for one day, under a lease id.
+
+    Where the next hop is lost, a message whose trunk has this `mark` enters the tree again at another relay,
+    by the token `bypass`.
+    """
+
+    lease: Bytes16
+    day: Counter
+    next_hop: ToRelay | ToMailbox
+    elements: Elements
+    mark: Bytes16
+    bypass: Bytes16
+
+
+class Withdraw(Wire, frozen=True, tag="withdraw"):
+    """Forget the lease whose id is the hash of `word`, and refuse it from now on."""
+
+    word: Bytes16
+
+
+Instruction = Install | Withdraw
+
+_decode_consent: Callable[[bytes], Consent] = decoder(Consent, "consent", MAX_CONSENT)
+
+
+def lease_word(secret: LeaseSecret, relay: RelayId) -> bytes:
+    """Return the word (16 bytes) of an installation's lease at `relay`; no other relay can know it."""
+    return digest(Domain.LEASE_WORD, relay, key=secret.reveal(), size=LABEL)
+
+
+def lease_id(word: bytes) -> bytes:
+    """Return the id (16 bytes) of the lease that `word` withdraws."""
+    return digest(Domain.LEASE_ID, word, size=LABEL)
+
+
+def lease_mark(trunk: bytes, relay: RelayId) -> bytes:
+    """Return the mark (16 bytes) by which `relay` finds the leases that a message with this trunk follows."""
+    return digest(Domain.MARK, trunk, relay, size=LABEL)
+
+
+def bypass_token(secret: LeaseSecret) -> bytes:
+    """Return the token (16 bytes) by which detours enter the tree of one installation, and no other."""
+    return digest(Domain.BYPASS, key=secret.reveal(), size=LABEL)
+
+
+def units(elements: int) -> int:
+    """Return how many leases of the usual size a lease with so many elements is worth of room (1 to 32)."""
+    return max(1, -(-elements // ELEMENTS_A_LEASE))
+
+
+def give_consent(mailbox: Seed, address: Address, relay: RelayId, lease: bytes, day: int) -> Signed:
+    """Sign a mailbox's consent with its own key."""
+    return sign(mailbox, Purpose.CONSENT, Consent(mailbox.public(), address, relay, lease, day))
+
+
+def check_consent(signed: Signed, relay: RelayId, install: Install) -> Consent:
+    """Return the consent if the mailbox gave it for this relay, lease and day, and the address is its own.
+
+    Raises `DecodeError` or `AuthenticationError`.
+    """
+    consent = _decode_consent(signed.body)
+    check(consent.mailbox, Purpose.CONSENT, signed.body, signed.signature)
+    if (consent.relay, consent.lease, consent.day) != (relay, install.lease, install.day):
+        raise AuthenticationError("a consent is for another relay, lease or day")
+    if not is_of_key(parse_address(consent.address), consent.mailbox):
+        raise AuthenticationError("a consent is for an address that is not its signer's")
+    return consent
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A lease as held by a relay."""
+
+    id: bytes
+    day: int
+    hop: Hop
+    address: Address | None  # of a mailbox; a relay's is in the roster
+    elements: tuple[bytes, ...]
+    mark: bytes
+    bypass: bytes
+    before: Hop | None = None  # the next hop that it had until it was installed anew
+
+
+_Moved = tuple[int, Hop, bytes]
+"""Day, next hop of before and mark of leases that have another now."""
+
+
+class LeaseBook:
+    """The leases of one relay and, kept in step with them, its routing table for each day."""
+
+    def __init__(self, relay: RelayId, calendar: Calendar, filter_key: bytes) -> None:
+        self._relay = relay
+        self._calendar = calendar
+        self._filter_key = filter_key
+        self._leases: dict[bytes, Lease] = {}
+        self._by_hop: dict[Hop, dict[bytes, Lease]] = {}
+        self._moved: dict[_Moved, dict[Hop, int]] = {}
+        self._tombstones: dict[bytes, int] = {}
+        self._tables: dict[int, RoutingTable] = {}
+        self._places: dict[bytes, int] = {}
+        self._elements = 0
+
+    def __len__(self) -> int:
+        """Return the number of leases held."""
+        return len(self._leases)
+
+    def __contains__(self, lease: bytes) -> bool:
+        return lease in self._leases
+
+    def leases(self) -> list[Lease]:
+        """Return the leases held."""
+        return list(self._leases.values())
+
+    def tombstones(self) -> dict[bytes, int]:
+        """Return withdrawn lease ids with the day after which they may be forgotten."""
+        return dict(self._tombstones)
+
+    def table(self, day: int) -> RoutingTable | None:
+        """Return the routing table of a day, if anything is installed for it."""
+        return self._tables.get(day)
+
+    def fullness(self) -> float:
+        """Return which share (0 to 1) is taken of what is scarcest: leases, elements or tombstones."""
+        held, all_held = len(self._leases), len(self._leases) + len(self._tombstones)
+        return max(
+            held / MAX_LEASES, self._elements / MAX_ELEMENTS_HELD, all_held / (MAX_LEASES + MAX_TOMBSTONES)
+        )
+
+    def install(self, install: Install, now: float, paid: bool = False) -> Lease:
+        """Take a lease, `paid` if a stamp for it holds; return it.
+
+        The same lease installed anew replaces what was there: so an instruction may be repeated, and a tree
+        may grow. Raises `Refusal` ("day", "quota", "withdrawn") or a `PeerError`.
+        """
+        if install.day not in self._calendar.installable_days(now):
+            raise Refusal("day")
+        if install.lease in self._tombstones:
+            raise Refusal("withdrawn")
+        address = None
+        if isinstance(install.next_hop, ToMailbox):
+            consent = check_consent(install.next_hop.consent, self._relay, install)
+            hop, address = mailbox_hop(consent.mailbox), parse_address(consent.address)
+        else:
+            hop = relay_hop(install.next_hop.relay)
+            if install.next_hop.relay == self._relay:
+                raise DecodeError("an instruction routes a relay to itself")
+        elements = tuple(dict.fromkeys(install.elements))
+        held = self._leases.get(install.lease)
+        before = None
+        if held is not None:
+            before = held.hop if held.hop != hop else held.before
+        lease = Lease(
+            install.lease, install.day, hop, address, elements, install.mark, install.bypass, before
+        )
+        if held == lease:
+            return held
+        if not self._has_room(held, lease, paid):
+            raise Refusal("quota")
+        self._replace(held, lease)
+        return lease
+
+    def withdraw(self, withdraw: Withdraw, now: float, paid: bool = False) -> tuple[bytes, int]:
+        """Forget a lease, `paid` if a stamp holds; return its id and the day with which its tombstone lapses.
+
+        A lease never seen leaves a tombstone, too: its install may be on its way. Raises `Refusal` ("quota").
+        """
+        lease = lease_id(withdraw.word)
+        held = self._leases.get(lease)
+        if held is not None:
+            self._drop(held)
+        elif lease not in self._tombstones and len(self._tombstones) >= MAX_TOMBSTONES * _share(paid):
+            raise Refusal("quota")
+        day = held.day if held is not None else self._calendar.day(now) + 1
+        self._tombstones[lease] = day
+        return lease, day
+
+    def restore(self, lease: Lease) -> None:
+        """Take back a lease that this relay held before a restart."""
+        self._put(lease)
+
+    def restore_tombstone(self, lease: bytes, day: int) -> None:
+        """Take back a tombstone that this relay held before a restart."""
+        self._tombstones[lease] = day
+
+    def lapse(self, now: float) -> list[bytes]:
+        """Forget what belongs to days gone by; return the ids of leases and tombstones forgotten."""
+        gone = [lease.id for lease in self._leases.values() if self._calendar.lapse(lease.day) <= now]
+        for lease in gone:
+            self._forget(self._leases[lease])
+        for day in [day for day in self._tables if self._calendar.lapse(day) <= now]:
+            del self._tables[day]
+        dead = [lease for lease, day in self._tombstones.items() if self._calendar.lapse(day) <= now]
+        for lease in dead:
+            del self._tombstones[lease]
+        return gone + dead
+
+    def mailbox_address(self, hop: Hop) -> Address | None:
+        """Return where a mailbox is reached, if a lease here sends to it."""
+        return next((lease.address for lease in self._by_hop.get(hop, {}).values()), None)
+
+    def next_hops(self) -> list[Hop]:
+        """Return the next hops of all leases."""
+        return list(self._by_hop)
+
+    def followed(self, day: int, hop: Hop, trunk: bytes) -> list[Lease]:
+        """Return the leases by which messages with this trunk go to `hop` on a day."""
+        mark = lease_mark(trunk, self._relay)
+        held = self._by_hop.get(hop, {}).values()
+        return [lease for lease in held if lease.day == day and lease.mark == mark]
+
+    def moved(self, day: int, hop: Hop, trunk: bytes) -> list[Hop]:
+        """Return where leases send messages with this trunk that sent them to `hop` before."""
+        mark = lease_mark(trunk, self._relay)
+        return list(self._moved.get((day, hop, mark), ()))
+
+    def prune(self, lease: Lease) -> None:
+        """Drop a lease whose next hop knows nothing of it; it may be installed again."""
+        if self._leases.get(lease.id) is lease:
+            self._drop(lease)
+
+    def _has_room(self, held: Lease | None, lease: Lease, paid: bool) -> bool:
+        before = len(held.elements) if held is not None else 0
+        if held is not None and units(len(lease.elements)) <= units(before):
+            paid = True  # a tree that grows by a child takes no room that it had not paid for
+        share = _share(paid)
+        if self._elements + len(lease.elements) - before > MAX_ELEMENTS_HELD * share:
+            return False
+        if held is not None:
+            return True
+        # A lease held can always be withdrawn, so it needs room for its tombstone from the beginning.
+        both = len(self._leases) + len(self._tombstones)
+        return len(self._leases) < MAX_LEASES * share and both < (MAX_LEASES + MAX_TOMBSTONES) * share
+
+    def _replace(self, held: Lease | None, lease: Lease) -> None:
+        if held is not None:
+            self._drop(held)
+        try:
+            self._put(lease)
+        except Refusal:
+            if held is not None:
+                self._put(held)
+            raise
+
+    def _put(self, lease: Lease) -> None:
+        table = self._tables.setdefault(lease.day, RoutingTable(self._filter_key))
+        self._places[lease.id] = table.add(lease.hop, lease.elements)
+        self._leases[lease.id] = lease
+        self._by_hop.setdefault(lease.hop, {})[lease.id] = lease
+        if lease.before is not None:
+            hops = self._moved.setdefault((lease.day, lease.before, lease.mark), {})
+            hops[lease.hop] = hops.get(lease.hop, 0) + 1
+        self._elements += len(lease.elements)
+
+    def _drop(self, lease: Lease) -> None:
+        self._tables[lease.day].remove(self._places[lease.id], lease.elements)
+        self._forget(lease)
+
+    def _forget(self, lease: Lease) -> None:
+        del self._leases[lease.id], self._places[lease.id]
+        self._elements -= len(lease.elements)
+        beside = self._by_hop[lease.hop]
+        del beside[lease.id]  # by id: a next hop may have thousands
+        if not beside:
+            del self._by_hop[lease.hop]
+        if lease.before is not None:
+            self._forget_moved((lease.day, lease.before, lease.mark), lease.hop)
+
+    def _forget_moved(self, moved: _Moved, hop: Hop) -> None:
+        hops = self._moved[moved]
+        hops[hop] -= 1
+        if not hops[hop]:
+            del hops[hop]
+        if not hops:
+            del self._moved[moved]
+
+
+def _share(paid: bool) -> float:
+    return 1.0 if paid else NEEDED_FROM

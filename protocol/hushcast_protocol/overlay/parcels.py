@@ -1,0 +1,147 @@
+"""Parcels: an instruction for one relay, sealed to it, around sealed parcels for it to pass on (VB §4.2)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Annotated
+
+import msgspec
+from nacl.bindings import (
+    crypto_box_easy,
+    crypto_box_SECRETKEYBYTES,
+    crypto_scalarmult_base,
+)
+from nacl.exceptions import CryptoError
+from nacl.public import SealedBox
+
+from hushcast_protocol.base.errors import AuthenticationError, DecodeError, Refusal
+from hushcast_protocol.base.hashes import Domain, digest
+from hushcast_protocol.base.secrets import ParcelKey, Randomness
+from hushcast_protocol.base.stamps import NEEDED_FROM, Stamp, inside
+from hushcast_protocol.base.wire import Bytes32, Counter, RelayId, Wire, decoder, encode
+from hushcast_protocol.overlay.leases import Install, Instruction, units
+
+MAX_PARCEL = 512 * 1024  # bytes; the top parcel of 10,000 relays at depth 3 has about 250 KiB
+MAX_FANOUT = 256  # parcels that one relay passes on; 100 are needed for 10,000 relays at depth 2
+MAX_PARCELS_REMEMBERED = 50_000  # within three epochs; 3 MB; half of them without a stamp inside
+MAX_PATIENCE = 100  # seconds; 20 for each level below the top of the deepest tree
+NEAR = 1  # epochs that a parcel may be early or late
+
+_NONCE = 24
+
+
+class Onward(Wire, frozen=True, tag="onward"):
+    """A parcel to pass on, and to whom."""
+
+    relay: RelayId
+    sealed: Annotated[bytes, msgspec.Meta(max_length=MAX_PARCEL)]
+
+
+class Parcel(Wire, frozen=True, tag="parcel/1"):
+    """What a relay finds inside its seal. Its own key and the epoch bind it to one reader and time."""
+
+    network: Bytes32
+    relay: RelayId
+    epoch: Counter
+    instruction: Instruction
+    patience: Annotated[int, msgspec.Meta(ge=0, le=MAX_PATIENCE)]  # seconds to await answers from below
+    onward: Annotated[tuple[Onward, ...], msgspec.Meta(max_length=MAX_FANOUT)]
+    stamp: Stamp | None = None  # for the room that the instruction takes; needed when that is short
+
+
+_decode_parcel: Callable[[bytes], Parcel] = decoder(Parcel, "parcel", MAX_PARCEL)
+
+
+def instructed(instruction: Instruction) -> bytes:
+    """Return the digest (32 bytes) of an instruction, which the stamp inside its parcel is bound to."""
+    return digest(Domain.STAMP, b"instruction", encode(instruction))
+
+
+def price(instruction: Instruction, difficulty: int) -> int:
+    """Return the bits of the stamp for an instruction at a relay that advertises a difficulty (bits)."""
+    worth = units(len(instruction.elements)) if isinstance(instruction, Install) else 1
+    return inside(difficulty, worth)
+
+
+def seal_parcel(parcel: Parcel, parcel_key: bytes, randomness: Randomness) -> bytes:
+    """Seal a parcel to a relay's public parcel key (32 bytes).
+
+    The bytes are those of libsodium's sealed box, which draws its own randomness; here the ephemeral key
+    comes from `randomness`, so that simulations replay. Raises `Refusal` if the parcel grew too large.
+    """
+    plain = encode(parcel)
+    ephemeral = randomness(crypto_box_SECRETKEYBYTES)
+    public = crypto_scalarmult_base(ephemeral)
+    sealed = public + crypto_box_easy(plain, _nonce(public, parcel_key), parcel_key, ephemeral)
+    if len(sealed) > MAX_PARCEL:
+        raise Refusal("a parcel would be larger than relays accept: use a deeper tree")
+    return sealed
+
+
+def open_parcel(sealed: bytes, key: ParcelKey, network: bytes, relay: RelayId, epoch: int) -> Parcel:
+    """Open a parcel sealed to `relay`; raise a `PeerError`, or `Refusal` ("day") if untimely."""
+    if len(sealed) > MAX_PARCEL:
+        raise AuthenticationError("a parcel is over the limit")
+    try:
+        plain = SealedBox(key.private_key()).decrypt(sealed)
+    except (CryptoError, ValueError, TypeError):
+        raise AuthenticationError("a parcel is not sealed to this relay") from None
+    parcel = _decode_parcel(plain)
+    if parcel.network != network or parcel.relay != relay:
+        raise AuthenticationError("a parcel is meant for another relay or network")
+    below = {onward.relay for onward in parcel.onward}
+    if len(below) < len(parcel.onward) or relay in below:
+        raise DecodeError("a parcel passes on to a relay twice, or to the one that opens it")
+    if abs(parcel.epoch - epoch) > NEAR:
+        raise Refusal("day")
+    return parcel
+
+
+class ParcelMemory:
+    """Digests of the parcels opened lately, so that none works twice."""
+
+    def __init__(self) -> None:
+        self._seen: dict[bytes, int] = {}
+
+    def __len__(self) -> int:
+        """Return how many parcels are remembered."""
+        return len(self._seen)
+
+    def fullness(self) -> float:
+        """Return which share (0 to 1) of the room for digests is taken."""
+        return len(self._seen) / MAX_PARCELS_REMEMBERED
+
+    def note(self, sealed: bytes, epoch: int, paid: bool) -> tuple[bytes, int]:
+        """Remember a parcel until no relay takes it any more; return the digest and its last epoch.
+
+        It is `paid` for if the stamp inside holds; others may fill `NEEDED_FROM` of the room. Raises
+        `AuthenticationError` if it was seen before, `Refusal` ("quota") if too many came lately.
+        """
+        name = digest(Domain.PARCEL, sealed)
+        if name in self._seen:
+            raise AuthenticationError("a parcel was seen before")
+        most = MAX_PARCELS_REMEMBERED * (1.0 if paid else NEEDED_FROM)
+        if len(self._seen) >= most:
+            self.forget(epoch)
+        if len(self._seen) >= most:
+            raise Refusal("quota")
+        last = epoch + 2 * NEAR
+        self._seen[name] = last
+        return name, last
+
+    def restore(self, name: bytes, last: int) -> None:
+        """Take back what was remembered before a restart."""
+        self._seen[name] = last
+
+    def forget(self, epoch: int) -> list[bytes]:
+        """Forget the parcels that have become too old to be taken; return their digests."""
+        old = [name for name, last in self._seen.items() if last < epoch]
+        for name in old:
+            del self._seen[name]
+        return old
+
+
+def _nonce(ephemeral: bytes, recipient: bytes) -> bytes:
+    # libsodium, crypto_box_seal: the nonce is BLAKE2b-192 of both public keys.
+    return hashlib.blake2b(ephemeral + recipient, digest_size=_NONCE).digest()

@@ -1,0 +1,127 @@
+"""The routing table: for each next hop Bloom filters of route elements, all asked at once.
+
+The filters stand side by side as rows, one Python int for each bit position with one bit for each filter,
+so that one look-up hashes once and intersects `HASHES` ints, however many there are. A next hop has one, and
+gets another when what is installed towards it does not fit: so nobody fills the place of others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.overlay.bloom import CAPACITY, positions
+from hushcast_protocol.overlay.hops import Hop
+
+
+class _Column:
+    """One filter's place in the rows."""
+
+    __slots__ = ("bit", "elements", "hop")
+
+    def __init__(self, hop: Hop, bit: int) -> None:
+        self.hop = hop
+        self.bit = bit
+        self.elements = 0
+
+
+class RoutingTable:
+    """Bloom filters of next hops, with removal: how often a bit was set again is counted beside the rows.
+
+    `key` (16 to 64 bytes) is the relay's own secret for `bloom.positions`.
+    """
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+        self._rows: dict[int, int] = {}
+        self._again: dict[tuple[int, int], int] = {}  # by bit and position; most are set once
+        self._columns: dict[Hop, list[_Column]] = {}
+        self._by_bit: list[_Column | None] = []
+        self._free: list[int] = []
+
+    def __len__(self) -> int:
+        """Return the number of next hops."""
+        return len(self._columns)
+
+    def elements(self, hop: Hop) -> int:
+        """Return how many elements the filters of `hop` hold, repeats counted."""
+        return sum(column.elements for column in self._columns.get(hop, ()))
+
+    def add(self, hop: Hop, elements: Iterable[bytes]) -> int:
+        """Put elements (1 to `CAPACITY`, else `Refusal`) into one filter of `hop`; return its place."""
+        batch = list(elements)
+        if not 0 < len(batch) <= CAPACITY:
+            raise Refusal("quota")
+        column = self._with_room(hop, len(batch))
+        column.elements += len(batch)
+        bit, rows = 1 << column.bit, self._rows
+        for element in batch:
+            for position in positions(element, self._key):
+                row = rows.get(position)
+                if row is None:
+                    rows[position] = bit  # all rows of one next hop alone share the same int
+                elif row & bit:
+                    again = column.bit, position
+                    self._again[again] = self._again.get(again, 0) + 1
+                else:
+                    rows[position] = row | bit
+        return column.bit
+
+    def remove(self, place: int, elements: Iterable[bytes]) -> None:
+        """Take elements out of the filter at the place to which they were added; an empty one disappears."""
+        column = self._by_bit[place]
+        assert column is not None
+        bit, rows = 1 << column.bit, self._rows
+        for element in elements:
+            column.elements -= 1
+            for position in positions(element, self._key):
+                again = column.bit, position
+                if count := self._again.get(again):
+                    self._again[again] = count - 1
+                    if count == 1:
+                        del self._again[again]
+                elif row := rows[position] & ~bit:
+                    rows[position] = row
+                else:
+                    del rows[position]
+        if not column.elements:
+            beside = self._columns[column.hop]
+            beside.remove(column)
+            if not beside:
+                del self._columns[column.hop]
+            self._by_bit[column.bit] = None
+            self._free.append(column.bit)
+
+    def lookup(self, element: bytes) -> list[Hop]:
+        """Return the next hops with a filter that holds `element`: all, and by chance one that does not."""
+        found, rows = -1, self._rows
+        for position in positions(element, self._key):
+            row = rows.get(position)
+            if row is None:
+                return []
+            found &= row
+        hops: list[Hop] = []
+        while found:
+            lowest = found & -found
+            column = self._by_bit[lowest.bit_length() - 1]
+            if column is not None:
+                hops.append(column.hop)
+            found ^= lowest
+        return hops if len(hops) < 2 else list(dict.fromkeys(hops))
+
+    def _with_room(self, hop: Hop, elements: int) -> _Column:
+        # Few: a new one comes only when each of them holds more than `CAPACITY` less the largest batch.
+        for column in self._columns.get(hop, ()):
+            if column.elements + elements <= CAPACITY:
+                return column
+        return self._open(hop)
+
+    def _open(self, hop: Hop) -> _Column:
+        if self._free:
+            bit = self._free.pop()
+        else:
+            bit = len(self._by_bit)
+            self._by_bit.append(None)
+        column = self._by_bit[bit] = _Column(hop, bit)
+        self._columns.setdefault(hop, []).append(column)
+        return column

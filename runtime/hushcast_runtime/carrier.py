@@ -1,0 +1,117 @@
+"""Carriers: how sealed messages travel from daemon to daemon. One interface, one conformance suite.
+
+A carrier never sees what is inside a message, and does not know applications. It takes a sealed message and
+returns a receipt, and keeps an interest routed and hands in what arrives. What it promises:
+
+- What has a receipt arrives at everybody whose route was ready, while its day is open.
+- What arrives is handed in until it is durable, and repeats are possible: whoever takes it knows ids.
+- An ended route hands in nothing more, and relays or servers are told to forget it.
+- Routes outlast restarts; what nobody wants any more after one is ended.
+- State is bounded, and a refusal comes with a reason for people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, NamedTuple, Protocol
+
+import trio
+
+from hushcast_protocol.base.epochs import Calendar
+from hushcast_protocol.content.messages import Message
+from hushcast_protocol.content.topics import Interest
+
+
+class Handover(Protocol):
+    """What hears how handing over a message goes."""
+
+    def note_try(self, taker: bytes) -> None:
+        """Note that it is being handed to a taker: a relay's key, or whatever names one to the carrier."""
+
+    def note_receipt(self, taker: bytes) -> None:
+        """Note that a taker has it durably."""
+
+    def note_failure(self, reason: str) -> None:
+        """Note that a taker gave no receipt, or refused; `reason` is for people."""
+
+
+class Tokens(NamedTuple):
+    """By what a route is found on one day (16 bytes each)."""
+
+    trunk: bytes
+    """That all messages of the topic have."""
+    entries: tuple[bytes, ...]
+    """That a message needs one of."""
+
+
+class Wanted(Protocol):
+    """An interest that is to be kept routed, and where its messages go."""
+
+    @property
+    def name(self) -> bytes:
+        """16 random bytes, the same after a restart."""
+
+    @property
+    def interest(self) -> Interest:
+        """The topic and the condition."""
+
+    async def tokens(self, day: int) -> Tokens:
+        """Return the tokens for a day; takes tens of milliseconds the first time."""
+
+    def knows(self, message_id: bytes) -> bool:
+        """Tell whether a message came before."""
+
+    async def take(self, messages: list[Message]) -> None:
+        """Take what arrived, repeats included; durable on return."""
+
+
+class Route(Protocol):
+    """One interest, kept routed."""
+
+    @property
+    def ready(self) -> trio.Event:
+        """Set when messages of the running day arrive; and when the route has ended."""
+
+    def describe(self) -> dict[str, Any]:
+        """Describe how it is routed; `nodes` is how many relays or servers route to it."""
+
+    def coverage(self) -> dict[str, Any]:
+        """Describe how much of the network reaches it, by its probes."""
+
+    async def probe(self, message: Message) -> bool:
+        """Hand over a message of this interest as publications are, and watch for its arrival.
+
+        Returns whether anybody took it. Raises `Refusal` as `Carrier.hand_over`.
+        """
+
+    async def end(self) -> None:
+        """Hand in nothing more; durable on return. Who routes to it is told in the background."""
+
+    async def forgotten(self) -> None:
+        """Return once all who routed to it have forgotten it; that may take hours."""
+
+
+class Carrier(Protocol):
+    """One way for sealed messages to travel."""
+
+    @property
+    def calendar(self) -> Calendar:
+        """The network's epochs and days."""
+
+    def check_open(self) -> None:
+        """Raise `Refusal` where nobody could take a message now."""
+
+    async def hand_over(self, message: Message, handover: Handover, taken: Collection[bytes] = ()) -> None:
+        """Hand a message to as many takers as the network wants that have not `taken` it, some tries each.
+
+        Raises `Refusal` where there is nobody to hand it to.
+        """
+
+    async def resume(self, wanted: Collection[Wanted]) -> dict[bytes, Route]:
+        """Take up, after a restart, the routes of what is still wanted, by name; end all others."""
+
+    def keep(self, wanted: Wanted) -> Route:
+        """Begin to keep an interest routed; raise `Refusal` where this carrier or this daemon cannot."""
+
+    def describe(self) -> dict[str, Any]:
+        """Describe the carrier's state, for people."""

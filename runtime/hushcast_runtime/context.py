@@ -1,0 +1,24 @@
+"""The context: what every part of a daemon needs of the world, in one value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from hushcast_runtime.counters import Counters
+from hushcast_runtime.environment import Environment
+from hushcast_runtime.store import Store
+from hushcast_runtime.tracing import Tracer
+
+
+@dataclass(frozen=True)
+class Context:
+    """One daemon's world while it runs."""
+
+    env: Environment
+    store: Store
+    counters: Counters
+    tracer: Tracer
+    spawn: Callable[..., Any]
+    """Starts a task that ends with the daemon: an async function and its arguments."""
