@@ -16,7 +16,8 @@ import trio.testing
 from benchmarks.figures import Effort, Figure, at_most
 from hushcast_directory.registry import Registry
 from hushcast_directory.server import DirectoryServer
-from hushcast_node.daemon import Daemon, OverlayFeed, Parts
+from hushcast_local.service import InboxFeed
+from hushcast_node.daemon import Daemon, Parts
 from hushcast_overlay.identity import draw_identity
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.roster import Network, check_roster
@@ -138,7 +139,7 @@ class _Stream:
             while not all(daemon.ready for daemon in daemons):  # noqa: ASYNC110 - a mock clock
                 await trio.sleep(1)
             for daemon in daemons[:SUBSCRIBERS]:
-                nursery.start_soon(self._listen, await daemon.subscribe(Interest(_TOPIC)))
+                nursery.start_soon(self._listen, await daemon.service.subscribe(Interest(_TOPIC)))
             self.ideal = self._way(daemons) * SUBSCRIBERS * PADDED / NODES
             await self._publish(daemons[-1], 10)  # links open
             before = self._meter.sent
@@ -174,7 +175,7 @@ class _Stream:
             )
         )
 
-    async def _listen(self, feed: OverlayFeed) -> None:
+    async def _listen(self, feed: InboxFeed) -> None:
         while (arrival := await feed.next()) is not None:
             feed.shown(arrival[0])
             self._delivered += 1
@@ -182,7 +183,7 @@ class _Stream:
     async def _publish(self, daemon: Daemon, count: int) -> None:
         for number in range(count):
             began = trio.current_time()
-            await daemon.publish(_TOPIC, Content(number.to_bytes(PAYLOAD, "big")))
+            await daemon.service.publish(_TOPIC, Content(number.to_bytes(PAYLOAD, "big")))
             await trio.sleep(max(0.0, began + 1 - trio.current_time()))
         await trio.sleep(5)  # the last ones arrive
 
@@ -190,8 +191,7 @@ class _Stream:
     def _way(daemons: list[Daemon]) -> float:
         steps = []
         for daemon in daemons[:SUBSCRIBERS]:
-            assert daemon.subscriber is not None
-            for subscription in daemon.subscriber.subscriptions:
-                tree = next(iter(subscription.planned.values())).installation.tree
+            for route in daemon.routes.held:
+                tree = next(iter(route.planned.values())).installation.tree
                 steps += [tree.path_length(relay) for relay in tree.parents]
         return sum(steps) / len(steps)

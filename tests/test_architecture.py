@@ -10,13 +10,51 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-ORDER = ["protocol", "runtime", "directory", "node", "testnet", "cli"]  # each may import those before it
-MAX_LINES = 400
-ALONE = {"trace.py", "tree.py", "profile.py"}  # analyses read these without the daemon's dependencies
-
+PROTOCOL = {"base", "content", "overlay"}
+ARROWS: dict[str, set[str]] = {
+    # What each room may import beside itself.
+    "base": set(),
+    "content": {"base"},
+    "overlay family": {"base", "content"},
+    "runtime": {"base", "content", "overlay family"},
+    "directory": {"base", "overlay family", "runtime"},
+    "client": {"base", "content"},
+    "local": {"base", "content", "runtime", "client"},
+    "overlay": {"base", "content", "overlay family", "runtime", "directory"},
+    "node": {"base", "content", "overlay family", "runtime", "directory", "client", "local", "overlay"},
+}
+ARROWS["testnet"] = {*ARROWS["node"], "node"}
+ARROWS["cli"] = {*ARROWS["testnet"], "testnet", "analytics"}  # analytics lazily: a test of the CLI holds that
+DAEMON = ["protocol", "runtime", "directory", "client", "local", "overlay", "node"]
 ANALYTICS = "spark_analytics"  # stands beside the daemon: it reads traces
+ALONE = {"base.trace", "overlay.tree", "overlay.profile"}  # without the daemon's dependencies
+MAX_LINES = 400
+MAX_FUNCTION = 60  # lines
+MAX_PARAMETERS = 7  # of a constructor
 
-FILES = [path for package in [*ORDER, ANALYTICS] for path in sorted((ROOT / package).rglob("*.py"))]
+FILES = [
+    path
+    for package in [*DAEMON, "testnet", "cli", ANALYTICS]
+    for path in sorted((ROOT / package).rglob("*.py"))
+]
+
+
+def room_of(module: str) -> str:
+    """Return the room of a module of ours."""
+    package, _, inside = module.partition(".")
+    if package == "hushcast_protocol":
+        family = inside.partition(".")[0]
+        return "overlay family" if family == "overlay" else family
+    return "client" if package == "hushcast" else package.removeprefix("hushcast_")
+
+
+def module_of(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).parts[1:]).removesuffix(".py")
+
+
+def ours(tree: ast.AST) -> Iterator[str]:
+    """The modules of ours that are imported anywhere in a file."""
+    yield from (module for module in imports(tree) if module.split(".")[0].startswith("hushcast"))
 
 
 def name_of(path: Path) -> str:
@@ -43,27 +81,29 @@ each_file = pytest.mark.parametrize("path", FILES, ids=name_of)
 
 
 def test_there_is_something_to_look_at() -> None:
-    assert {path.relative_to(ROOT).parts[0] for path in FILES} == {*ORDER, ANALYTICS}
+    rooms = {room_of(module_of(path)) for path in FILES}
+    assert rooms - {"__init__"} == {*ARROWS, "analytics"}
 
 
 @each_file
 def test_arrows_between_packages_point_one_way(path: Path) -> None:
-    package = path.relative_to(ROOT).parts[0]
-    if package == ANALYTICS:
-        ours = {module for module in imports(parsed(path)) if module.startswith("hushcast_")}
-        alone = tuple(f"hushcast_protocol.{name.removesuffix('.py')}" for name in ALONE)
-        assert all(module.startswith(("hushcast_analytics", *alone)) for module in ours)
+    room = room_of(module_of(path))
+    found = set(ours(parsed(path)))
+    if room == "analytics":
+        alone = tuple(f"hushcast_protocol.{name}" for name in ALONE)
+        assert all(module.startswith(("hushcast_analytics", *alone)) for module in found)
         return
-    below = {f"hushcast_{other}" for other in ORDER[: ORDER.index(package) + 1]}
-    if package == "cli":
-        below.add("hushcast_analytics")  # lazily: a test of the command line holds that
-    ours = {module.split(".")[0] for module in imports(parsed(path)) if module.startswith("hushcast_")}
-    assert ours <= below
+    assert {room_of(module) for module in found} <= {room, *ARROWS.get(room, ())}
+
+
+def test_no_two_rooms_stand_in_a_circle() -> None:
+    for room, below in ARROWS.items():
+        assert all(room not in ARROWS.get(other, ()) for other in below)
 
 
 @pytest.mark.parametrize("name", sorted(ALONE))
 def test_what_analyses_import_needs_the_standard_library_alone(name: str) -> None:
-    path = ROOT / "protocol" / "hushcast_protocol" / name
+    path = ROOT / "protocol" / "hushcast_protocol" / f"{name.replace('.', '/')}.py"
     for module in imports(parsed(path)):
         assert module.split(".")[0] in sys.stdlib_module_names | {"__future__"}
 
@@ -100,6 +140,26 @@ def test_a_reader_knows_the_room(path: Path) -> None:
 @each_file
 def test_a_file_holds_one_idea(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= MAX_LINES
+
+
+def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    yield from (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+
+
+@each_file
+def test_a_function_is_read_at_one_look(path: Path) -> None:
+    for function in functions(parsed(path)):
+        assert function.end_lineno is not None
+        lines = function.end_lineno - function.lineno + 1
+        assert lines <= MAX_FUNCTION, f"{function.name} has {lines} lines"
+
+
+@each_file
+def test_a_constructor_takes_few_things(path: Path) -> None:
+    for function in functions(parsed(path)):
+        if function.name == "__init__":
+            arguments = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+            assert len(arguments) - 1 <= MAX_PARAMETERS, f"line {function.lineno}"
 
 
 def called(tree: ast.AST) -> set[str]:
@@ -139,7 +199,7 @@ def world(tree: ast.AST) -> set[str]:
 @pytest.mark.parametrize(
     "path",
     # Testnets and the command line are tools around real processes: they wait for real time.
-    [f for f in FILES if f.relative_to(ROOT).parts[0] in ("protocol", "runtime", "directory", "node")]
+    [f for f in FILES if f.relative_to(ROOT).parts[0] in DAEMON]
     + [ROOT / "testnet" / "hushcast_testnet" / "simulation.py"],
     ids=name_of,
 )

@@ -10,7 +10,7 @@ import msgspec
 import trio
 
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.base.wire import RelayId, decoder, encode
+from hushcast_protocol.base.wire import decoder, encode
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.store import Change, Store, record_reader
@@ -56,7 +56,7 @@ class Publication:
     topic: str = field(repr=False)
     since: float
     """Unix time at which it was published."""
-    origins: list[RelayId] = field(default_factory=list, repr=False)
+    origins: list[bytes] = field(default_factory=list, repr=False)
     """The relays that gave a receipt."""
     attempts: int = 0
     reason: str | None = None

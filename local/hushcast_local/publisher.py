@@ -1,4 +1,4 @@
-"""The publisher: seals a message and drops it at random relays until one takes it over."""
+"""The publisher: seals a message and hands it to the carrier until somebody has taken it over."""
 
 from __future__ import annotations
 
@@ -7,22 +7,18 @@ import trio
 
 from hushcast_local.outbox import Outbox, Publication
 from hushcast_local.topic_keys import TopicKeys
-from hushcast_overlay.dropping import Dropper
-from hushcast_overlay.rosters import RosterKeeper
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.content.bodies import Content, compose
 from hushcast_protocol.content.tokens import published_tokens
 from hushcast_protocol.content.topics import Topic
 from hushcast_runtime.backoff import Backoff
-from hushcast_runtime.counters import Counters
-from hushcast_runtime.environment import Environment
-from hushcast_runtime.tracing import Tracer
+from hushcast_runtime.carrier import Carrier
+from hushcast_runtime.context import Context
 
-MAX_UNDER_WAY = 64  # publications being dropped at once; more wait their turn in the outbox
+MAX_UNDER_WAY = 64  # publications being handed over at once; more wait their turn in the outbox
 FIRST_RETRY, LONGEST_RETRY = 30.0, 600.0  # seconds after which the outbox tries again; doubled each time
-RESUME_WITHIN = 10.0  # seconds after a restart in which what waits is dropped, each at a moment of its own
+RESUME_WITHIN = 10.0  # seconds after a restart in which what waits is handed over, each at its own moment
 
 log = structlog.get_logger("publisher")
 
@@ -34,32 +30,22 @@ class Publisher:
     have ended, with a receipt or without: the first receipt is what counts, the others are redundancy.
     """
 
-    def __init__(
-        self,
-        dropper: Dropper,
-        rosters: RosterKeeper,
-        keys: TopicKeys,
-        env: Environment,
-        outbox: Outbox,
-        counters: Counters,
-        tracer: Tracer,
-        nursery: trio.Nursery,
-    ) -> None:
-        self._dropper = dropper
-        self._rosters = rosters
+    def __init__(self, carrier: Carrier, keys: TopicKeys, outbox: Outbox, context: Context) -> None:
+        self._carrier = carrier
+        self._calendar = carrier.calendar
         self._keys = keys
-        self._env = env
         self._outbox = outbox
-        self._counters = counters
-        self._tracer = tracer
-        self._nursery = nursery
+        self._env = context.env
+        self._counters = context.counters
+        self._tracer = context.tracer
+        self._spawn = context.spawn
         self._turns = trio.CapacityLimiter(MAX_UNDER_WAY)
 
     async def load(self) -> None:
         """Take up the publications that a restart interrupted."""
         for publication in await self._outbox.load():
             publication.next_attempt = self._env.now() + self._env.uniform(0.0, RESUME_WITHIN)
-            self._nursery.start_soon(self._keep, publication)
+            self._spawn(self._keep, publication)
 
     async def publish(self, topic: Topic, content: Content, author: Seed | None = None) -> Publication:
         """Publish, and return once a relay has given its receipt; the other drops go on meanwhile.
@@ -79,18 +65,18 @@ class Publisher:
         no relay to drop at, for whoever waits is better told than queued.
         """
         if at_once:
-            self._dropper.origins()
-        day = self._rosters.calendar.day(self._env.now())
+            self._carrier.check_open()
+        day = self._calendar.day(self._env.now())
         key = await self._keys.get(topic, day)
         tokens = published_tokens(key, topic, content.values, self._env.randomness)
         message = compose(key, day, tokens, content, self._env.randomness, author)
         publication = await self._outbox.put(topic.name, message)
-        self._nursery.start_soon(self._keep, publication)
+        self._spawn(self._keep, publication)
         return publication
 
     async def _keep(self, publication: Publication) -> None:
         """Drop it, again and again, until a relay has taken it or its day is over."""
-        lapse = self._rosters.calendar.lapse(publication.message.day)
+        lapse = self._calendar.lapse(publication.message.day)
         backoff = Backoff(FIRST_RETRY, LONGEST_RETRY, self._env.randomness)
         with publication.scope:
             while True:
@@ -126,24 +112,24 @@ class Publisher:
 
     async def _drop_all(self, publication: Publication) -> None:
         try:
-            handed = _Handed(publication, self._outbox)
-            await self._dropper.drop(publication.message, handed, publication.origins)
+            handover = _Handover(publication, self._outbox)
+            await self._carrier.hand_over(publication.message, handover, publication.origins)
         except Refusal as refusal:
             publication.reason = refusal.reason
 
 
-class _Handed:
+class _Handover:
     """Notes at a publication how its drops go."""
 
     def __init__(self, publication: Publication, outbox: Outbox) -> None:
         self._publication = publication
         self._outbox = outbox
 
-    def note_try(self, origin: RelayId) -> None:
+    def note_try(self, taker: bytes) -> None:
         self._publication.attempts += 1
 
-    def note_receipt(self, origin: RelayId) -> None:
-        self._publication.origins.append(origin)
+    def note_receipt(self, taker: bytes) -> None:
+        self._publication.origins.append(taker)
         self._outbox.note(self._publication)
         self._publication.settled.set()
 

@@ -91,6 +91,3 @@ class PubSub(Protocol):
 
     def subscriptions(self) -> list[dict[str, Any]]:
         """Describe the subscriptions held, `{"topic", …}` each."""
-
-    def status(self) -> dict[str, Any]:
-        """Describe the daemon."""

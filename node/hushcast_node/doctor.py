@@ -140,9 +140,8 @@ class Doctor:
         return _good("onion service", "reached from here")
 
     async def _subscriptions(self) -> Finding:
-        subscriber = self.daemon.subscriber if self.daemon is not None else None
-        held = subscriber.subscriptions if subscriber is not None else []
-        ready = sum(subscription.ready.is_set() for subscription in held)
+        held = self.daemon.service.subscriptions() if self.daemon is not None and self.daemon.serves else []
+        ready = sum(subscription["ready"] for subscription in held)
         if ready < len(held):
             return Finding(
                 "subscriptions",

@@ -45,7 +45,6 @@ class _Node:
         self._doctor = Doctor(settings, self._env)
         self._tor: TorTransport | None = None
         self._daemon: Daemon | None = None
-        self._serves = False
 
     async def live(self, nursery: trio.Nursery) -> None:
         """Start everything: the control socket first, so that `status` can show the rest."""
@@ -83,8 +82,7 @@ class _Node:
                 if self._tor is not None:
                     living.start_soon(compare_clock, self._daemon.clock, self._tor)
                 await living.start(self._daemon.run)
-                control.open(self._daemon)
-                self._serves = True
+                control.open(self._daemon.service)
                 log.info("running", role=settings.role)
         finally:
             store.close()
@@ -93,7 +91,7 @@ class _Node:
     def health(self) -> Health:
         """Tell how far the node is: Tor, the onion service, the roster."""
         settings, tor, daemon = self._settings, self._tor, self._daemon
-        if daemon is None or not self._serves:
+        if daemon is None or not daemon.serves:
             if tor is not None and tor.state.percent < 100:
                 return Health(False, f"waiting for tor: {tor.state.percent} %")
             return Health(False, "starting")
@@ -115,7 +113,6 @@ class _Node:
         status: dict[str, Any] = {"ready": False, "role": self._settings.role}
         if self._daemon is not None:
             status = self._daemon.status()
-            status["ready"] &= self._serves
         status["transport"] = self._settings.transport
         status["tor"] = asdict(self._tor.state) if self._tor is not None else None
         return status

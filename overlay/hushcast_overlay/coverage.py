@@ -1,21 +1,17 @@
-"""Coverage of one subscription: its probes and their outcome, and what it received and missed lately."""
+"""Coverage of one route: its probes and their outcome."""
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from hushcast_protocol.base.wire import RelayId
-from hushcast_protocol.content.attributes import Values
-from hushcast_protocol.content.reports import Heard
 from hushcast_protocol.overlay.coverage import Probe, Way, judged, share, suspects, weight
 
-MAX_PROBES = 8192  # outcomes remembered for one subscription: four for each relay of a full roster; 2 MB
+MAX_PROBES = 8192  # outcomes remembered for one route: four for each relay of a full roster; 2 MB
 MAX_SHUNNED = 0.25  # share of the relays; no network with more bad ones would work anyway
-MAX_RECENT = 256  # messages received lately, of which reports name some
-MAX_GAPS = 4096  # missed messages remembered, so that each is told once; 0.5 MB
 
 
 @dataclass(eq=False)
@@ -63,24 +59,13 @@ class _Whole(NamedTuple):
     sent: float
 
 
-@dataclass(frozen=True)
-class _Recent:
-    id: bytes
-    time: float
-    values: Values
-
-
 @dataclass(eq=False)
 class Coverage:
-    """What one subscriber knows of how much of the network reaches it."""
+    """What a daemon knows of how much of the network reaches one of its routes."""
 
-    whole_since: float | None = None
-    """Unix seconds since which the subscription is ready without a break."""
     _under_way: dict[bytes, UnderWay] = field(default_factory=dict)
     _outcomes: deque[Probe] = field(default_factory=lambda: deque(maxlen=MAX_PROBES))
     _whole: deque[_Whole] = field(default_factory=lambda: deque(maxlen=MAX_PROBES))
-    _recent: deque[_Recent] = field(default_factory=lambda: deque(maxlen=MAX_RECENT))
-    _gaps: OrderedDict[bytes, None] = field(default_factory=OrderedDict)
     _tree_since: float = 0.0
     _suspects: list[RelayId] | None = None
 
@@ -158,27 +143,3 @@ class Coverage:
             "delivered": round(sum(whole) / len(whole), 4) if whole else None,
             "suspects": [relay.hex() for relay in self.suspects()],
         }
-
-    def received(self, message: bytes, now: float, values: Values) -> None:
-        """Note a message that the mailbox got, wanted or not, to report it to other subscribers.
-
-        Were only those reported that are wanted, their attributes would show all conditions.
-        """
-        self._recent.append(_Recent(message, now, values))
-
-    def heard(self, now: float, settled: float) -> list[Heard]:
-        """Return the messages received at least `settled` seconds ago."""
-        return [
-            Heard(recent.id, int(now - recent.time), dict(recent.values))
-            for recent in self._recent
-            if now - recent.time >= settled
-        ]
-
-    def new_gaps(self, ids: list[bytes]) -> list[bytes]:
-        """Return those of some missed messages that were not told yet, and remember them."""
-        new = [message for message in ids if message not in self._gaps]
-        for message in new:
-            self._gaps[message] = None
-            if len(self._gaps) > MAX_GAPS:
-                self._gaps.popitem(last=False)
-        return new

@@ -7,7 +7,7 @@ import trio
 from hushcast_overlay.leasing import Leasing
 from hushcast_overlay.peers import Peers
 from hushcast_protocol.overlay.hops import Hop
-from hushcast_runtime.environment import Environment
+from hushcast_runtime.context import Context
 
 MAX_KEPT = 512  # links; each costs circuits at both ends
 SIGN_OF_LIFE = 120.0  # seconds between two looks at a link; idle ones end after 300
@@ -19,11 +19,11 @@ LEFT_FOR = 300.0  # seconds of that while
 class KeptLinks:
     """Keeps the links of one relay."""
 
-    def __init__(self, leasing: Leasing, peers: Peers, env: Environment, nursery: trio.Nursery) -> None:
+    def __init__(self, leasing: Leasing, peers: Peers, context: Context) -> None:
         self._leasing = leasing
         self._peers = peers
-        self._env = env
-        self._nursery = nursery
+        self._env = context.env
+        self._spawn = context.spawn
         self._left: dict[Hop, float] = {}  # next hops that did not answer, and when
 
     async def run(self) -> None:
@@ -32,7 +32,7 @@ class KeptLinks:
             now = self._env.elapsed()
             self._left = {hop: at for hop, at in self._left.items() if now - at < LEFT_FOR}
             for hop in self._to_be_opened(self._leasing.book.next_hops()):
-                self._nursery.start_soon(self._open, hop)
+                self._spawn(self._open, hop)
             with trio.move_on_after(SIGN_OF_LIFE * self._env.uniform(0.75, 1.0)):
                 await self._leasing.installed.wait()
                 await trio.sleep(PREPARE * self._env.uniform(0.5, 1.0))  # leases come in company

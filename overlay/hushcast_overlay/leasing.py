@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 import trio
 
+from hushcast_overlay.identity import Identity
 from hushcast_overlay.passing import PassingOn, PassOn
 from hushcast_overlay.rosters import RosterKeeper
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.errors import PeerError, Refusal
-from hushcast_protocol.base.secrets import FilterKey, ParcelKey
 from hushcast_protocol.base.stamps import StampCheck
 from hushcast_protocol.base.wire import RelayId, encode
 from hushcast_protocol.overlay.elements import ORIGIN
@@ -17,10 +17,8 @@ from hushcast_protocol.overlay.frames import ParcelAnswer, Reason
 from hushcast_protocol.overlay.hops import Hop, key_of
 from hushcast_protocol.overlay.leases import Lease, LeaseBook, Withdraw
 from hushcast_protocol.overlay.parcels import Parcel, ParcelMemory, instructed, open_parcel, price
-from hushcast_runtime.counters import Counters
-from hushcast_runtime.environment import Environment
-from hushcast_runtime.store import Change, Store, record_reader
-from hushcast_runtime.tracing import Tracer
+from hushcast_runtime.context import Context
+from hushcast_runtime.store import Change, record_reader
 
 _LEASE, _TOMBSTONE, _PARCEL = "lease", "tombstone", "parcel"
 
@@ -45,27 +43,22 @@ class Leasing:
 
     def __init__(
         self,
-        relay: RelayId,
-        parcel_key: ParcelKey,
-        filter_key: FilterKey,
+        identity: Identity,
         rosters: RosterKeeper,
         pass_on: PassOn,
-        env: Environment,
-        store: Store,
-        counters: Counters,
-        tracer: Tracer,
+        context: Context,
     ) -> None:
-        self.book = LeaseBook(relay, rosters.calendar, filter_key.reveal())
-        self._relay = relay
-        self._parcel_key = parcel_key
+        self._relay = identity.seed.public()
+        self._parcel_key = identity.parcel_key
+        self.book = LeaseBook(self._relay, rosters.calendar, identity.filter_key.reveal())
         self._rosters = rosters
         self._passing = PassingOn(rosters, pass_on)
-        self._env = env
-        self._store = store
-        self._counters = counters
-        self._tracer = tracer
+        self._env = context.env
+        self._store = context.store
+        self._counters = context.counters
+        self._tracer = context.tracer
         self._seen = ParcelMemory()
-        self._stamps = StampCheck(relay)
+        self._stamps = StampCheck(self._relay)
         self._turn = trio.Lock()
         self.installed = trio.Event()
         """Set, and made anew, with every lease installed."""

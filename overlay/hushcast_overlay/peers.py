@@ -70,7 +70,7 @@ class Peers:
         handlers: Handlers,
         env: Environment,
         counters: Counters,
-        nursery: trio.Nursery,
+        spawn: Callable[..., None],
     ) -> None:
         self._us = us
         self._connector = connector
@@ -80,7 +80,7 @@ class Peers:
         self._handlers = handlers
         self._env = env
         self._counters = counters
-        self._spawn = nursery.start_soon
+        self._spawn = spawn
         self._peers: dict[Hop, Peer] = {}
         self.away: set[Hop] = set()
         """The next hops that messages go around."""

@@ -31,10 +31,8 @@ from hushcast_protocol.overlay.frames import Drop, OverlayFrame, ParcelAnswer, P
 from hushcast_protocol.overlay.hops import Hop, is_mailbox, key_of
 from hushcast_protocol.overlay.profile import Profile
 from hushcast_protocol.overlay.trail import LABEL_SIZE
-from hushcast_runtime.counters import Counters
-from hushcast_runtime.environment import Environment
-from hushcast_runtime.store import Change, Store
-from hushcast_runtime.tracing import Tracer
+from hushcast_runtime.context import Context
+from hushcast_runtime.store import Change
 from hushcast_runtime.transports.base import TransportError
 
 MAX_CONNECTIONS = 4096  # links of other relays to us at once: each of a full roster may have two
@@ -62,12 +60,9 @@ class Relay:
         rosters: RosterKeeper,
         connector: Connector,
         take_listed: TakeListed,
-        env: Environment,
-        store: Store,
-        counters: Counters,
-        tracer: Tracer,
-        nursery: trio.Nursery,
+        context: Context,
     ) -> None:
+        env, store, counters = context.env, context.store, context.counters
         self.id: RelayId = identity.seed.public()
         self._identity = identity
         self._rosters = rosters
@@ -77,31 +72,21 @@ class Relay:
         self._env = env
         self._store = store
         self._counters = counters
-        self._tracer = tracer
-        self._nursery = nursery
+        self._tracer = context.tracer
+        self._spawn = context.spawn
         self._spool = Spool(store)
-        self.leasing = Leasing(
-            self.id,
-            identity.parcel_key,
-            identity.filter_key,
-            rosters,
-            self._pass_on,
-            env,
-            store,
-            counters,
-            tracer,
-        )
+        self.leasing = Leasing(identity, rosters, self._pass_on, context)
         memory = RecentIds(env.elapsed())
         self._router = Router(self.id, profile, self.leasing.book, memory, env.randomness(LABEL_SIZE))
         detours = None
         if profile.detours:
             detours = Detours(self.id, rosters, self.leasing, self._router, self._spool, env, counters)
         self.peers = Peers(
-            identity.seed, connector, self._spool, detours, self._locate, self, env, counters, nursery
+            identity.seed, connector, self._spool, detours, self._locate, self, env, counters, context.spawn
         )
         self._placing = Placing(self._spool, detours, self._router, env, counters)
         self._flows = Flows(env)
-        self.kept_links = KeptLinks(self.leasing, self.peers, env, nursery)
+        self.kept_links = KeptLinks(self.leasing, self.peers, context)
         self._strangers = strangers_room(env, counters)
         self._answering: Counter[type] = Counter()  # a parcel takes minutes, and drops do not wait for them
         self.intake = Intake(self.id, rosters, env, self.leasing.fullness)
@@ -243,7 +228,7 @@ class Relay:
         self._counters.add("messages_dropped_here")
         self._tracer.observe("drop", message=message.id, tokens=message.tokens, size=len(message.body))
         key = await self._accepted.take(message)
-        self._nursery.start_soon(self._route_accepted, key, message)
+        self._spawn(self._route_accepted, key, message)
         return Receipt("accepted")
 
     async def _route_accepted(self, key: bytes, message: Message) -> bool:
@@ -258,7 +243,7 @@ class Relay:
             self._waiting.extend(keys)
         elif keys:
             self._waiting = deque(keys)
-            self._nursery.start_soon(self._try_again, self._waiting, pause)
+            self._spawn(self._try_again, self._waiting, pause)
 
     async def _try_again(self, waiting: deque[bytes], pause: float) -> None:
         """Route what there was no room for, in order of arrival, until all is gone."""

@@ -9,13 +9,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Iterable, Set
 
-from hushcast_local.topic_keys import TopicKeys
 from hushcast_overlay.rosters import RosterKeeper
-from hushcast_overlay.subscription import Planned, Subscription
+from hushcast_overlay.route import Planned, Route
 from hushcast_protocol.base.secrets import LeaseSecret
 from hushcast_protocol.base.standing import Seating
 from hushcast_protocol.base.wire import RelayId
-from hushcast_protocol.content.tokens import entry_tokens, token
 from hushcast_protocol.overlay.installations import Installation, ListedRoot, MailboxRoot
 from hushcast_protocol.overlay.profile import Profile, Root
 from hushcast_protocol.overlay.tree import BROKEN, STRAINED, Tree, graft, leaving, mend, plan, strain
@@ -30,37 +28,34 @@ class Trees:
         relay: RelayId | None,
         profile: Profile,
         rosters: RosterKeeper,
-        keys: TopicKeys,
         env: Environment,
     ) -> None:
         """`relay` is this daemon's own relay, if it runs one."""
         self._relay = relay
         self._profile = profile
         self._rosters = rosters
-        self._keys = keys
         self._env = env
 
-    async def plan(self, subscription: Subscription, day: int, number: int) -> Planned:
+    async def plan(self, route: Route, day: int, number: int) -> Planned:
         """Plan an installation for a day: along the tree with this number, if there is one, or a new one.
 
         There is a roster. As published, every day has a new tree.
         """
         seating = self._rosters.seating()
-        before = [planned for planned in subscription.planned.values() if planned.number == number]
+        before = [planned for planned in route.planned.values() if planned.number == number]
         if self._profile.root is Root.LISTED or not before:
             own = self._relay if self._profile.root is Root.LISTED else None
             tree = await self._drawn(relay for relay in seating.listed if relay != own)
         else:
             last = max(before, key=lambda planned: planned.key).installation.tree
-            suspects = subscription.coverage.shunned(len(seating.listed))
+            suspects = route.coverage.shunned(len(seating.listed))
             tree = await self._mended(last, seating, seating.listed.keys(), suspects, STRAINED)
-        key = await self._keys.get(subscription.interest.topic, day)
-        entries = entry_tokens(key, subscription.interest.predicate)
+        tokens = await route.wanted.tokens(day)
         secret = LeaseSecret.draw(self._env.randomness)
-        installation = Installation(day, self._root(subscription), tree, token(key), entries, secret)
-        return Planned(subscription.id, number, installation, set(tree.parents))
+        installation = Installation(day, self._root(route), tree, tokens.trunk, tokens.entries, secret)
+        return Planned(route.wanted.name, number, installation, set(tree.parents))
 
-    async def mend(self, subscription: Subscription, planned: Planned) -> bool:
+    async def mend(self, route: Route, planned: Planned) -> bool:
         """Bring an installation's tree in step with the roster, and put suspects where they harm nobody.
 
         Whose seat changed is `missing` from now on. Returns whether any did.
@@ -69,7 +64,7 @@ class Trees:
         if isinstance(root, ListedRoot):
             return False
         seating = self._rosters.seating()
-        suspects = subscription.coverage.shunned(len(seating.listed))
+        suspects = route.coverage.shunned(len(seating.listed))
         in_step = seating.listed.keys() <= tree.parents.keys() <= seating.kept
         if (
             in_step
@@ -82,7 +77,7 @@ class Trees:
         changed = {relay for relay in mended.parents if not _same_seat(relay, tree, mended)}
         planned.installation = dataclasses.replace(planned.installation, tree=mended)
         planned.missing = (planned.missing & mended.parents.keys()) | changed
-        subscription.coverage.tree_changed(self._env.now())
+        route.coverage.tree_changed(self._env.now())
         return bool(changed)
 
     async def _mended(
@@ -108,12 +103,12 @@ class Trees:
     async def _drawn(self, relays: Iterable[RelayId]) -> Tree:
         return await self._env.compute(plan, relays, self._profile.depth, self._env.randomness(32))
 
-    def _root(self, subscription: Subscription) -> MailboxRoot | ListedRoot:
+    def _root(self, route: Route) -> MailboxRoot | ListedRoot:
         if self._profile.root is Root.LISTED:
             assert self._relay is not None
             return ListedRoot(self._relay)
-        assert subscription.address is not None
-        return MailboxRoot(subscription.seed, subscription.address)
+        assert route.address is not None
+        return MailboxRoot(route.seed, route.address)
 
 
 def _same_seat(relay: RelayId, one: Tree, other: Tree) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import trio
 
 from hushcast_overlay.installing import Installer
-from hushcast_overlay.subscription import Planned, SubscriptionRecords
+from hushcast_overlay.route import Planned, RouteRecords
 from hushcast_protocol.base.epochs import Calendar
-from hushcast_runtime.environment import Environment
+from hushcast_runtime.context import Context
 
 
 class Withdrawals:
@@ -16,16 +18,22 @@ class Withdrawals:
     def __init__(
         self,
         installer: Installer,
-        records: SubscriptionRecords,
+        records: RouteRecords,
         calendar: Calendar,
-        env: Environment,
-        nursery: trio.Nursery,
+        context: Context,
     ) -> None:
         self._installer = installer
         self._records = records
         self._calendar = calendar
-        self._env = env
-        self._nursery = nursery
+        self._env = context.env
+        self._spawn = context.spawn
+
+    async def end(self, name: bytes, installed: Iterable[Planned]) -> None:
+        """Mark what was installed for an interest as being withdrawn, durably, and begin to withdraw it."""
+        ended = list(installed)
+        await self._records.end(name, ended)
+        for planned in ended:
+            self.begin(planned)
 
     def begin(self, planned: Planned) -> None:
         """See to it in the background that an installation is withdrawn.
@@ -33,7 +41,7 @@ class Withdrawals:
         Each is repeated at moments of its own: a common one would show whose installations are one daemon's.
         """
         planned.withdrawing = True
-        self._nursery.start_soon(self._repeat, planned)
+        self._spawn(self._repeat, planned)
 
     async def _repeat(self, planned: Planned) -> None:
         while not planned.withdrawn:

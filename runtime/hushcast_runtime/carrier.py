@@ -12,7 +12,7 @@ returns a receipt, and keeps an interest routed and hands in what arrives. What 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import trio
@@ -88,7 +88,10 @@ class Route(Protocol):
         """Hand in nothing more; durable on return. Who routes to it is told in the background."""
 
     async def forgotten(self) -> None:
-        """Return once all who routed to it have forgotten it; that may take hours."""
+        """Tell who routed to an ended route; return when all were told, or did not answer.
+
+        Those are told again in the background.
+        """
 
 
 class Carrier(Protocol):
@@ -107,11 +110,8 @@ class Carrier(Protocol):
         Raises `Refusal` where there is nobody to hand it to.
         """
 
-    async def resume(self, wanted: Collection[Wanted]) -> dict[bytes, Route]:
+    async def resume(self, wanted: Collection[Wanted]) -> Mapping[bytes, Route]:
         """Take up, after a restart, the routes of what is still wanted, by name; end all others."""
 
     def keep(self, wanted: Wanted) -> Route:
         """Begin to keep an interest routed; raise `Refusal` where this carrier or this daemon cannot."""
-
-    def describe(self) -> dict[str, Any]:
-        """Describe the carrier's state, for people."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
@@ -20,5 +19,5 @@ class Context:
     store: Store
     counters: Counters
     tracer: Tracer
-    spawn: Callable[..., Any]
+    spawn: Callable[..., None]
     """Starts a task that ends with the daemon: an async function and its arguments."""

@@ -129,19 +129,15 @@ def companions_named(seated: Seated, owners: Collection[Owner], rounds: Collecti
 
 def _owners(clients: list[Member]) -> list[Owner]:
     return [
-        (number, held.interest.topic.name)
-        for number, client in enumerate(clients)
-        if client.daemon.subscriber is not None
-        for held in client.daemon.subscriber.subscriptions
+        (number, held.topic) for number, client in enumerate(clients) for held in client.daemon.routes.held
     ]
 
 
 def _owners_of_leases(clients: list[Member], relay: Member) -> dict[bytes, Owner]:
     assert relay.key is not None
     return {
-        lease_id(lease_word(planned.installation.secret, relay.key)): (number, held.interest.topic.name)
+        lease_id(lease_word(planned.installation.secret, relay.key)): (number, held.topic)
         for number, client in enumerate(clients)
-        if client.daemon.subscriber is not None
-        for held in client.daemon.subscriber.subscriptions
+        for held in client.daemon.routes.held
         for planned in held.planned.values()
     }

@@ -18,9 +18,9 @@ import trio.testing
 
 from hushcast_local.inbox import Gap
 from hushcast_local.outbox import Publication
-from hushcast_node.daemon import OverlayFeed
-from hushcast_overlay.probing import PROBES_AN_EPOCH
-from hushcast_overlay.subscription import Subscription
+from hushcast_local.probing import PROBES_AN_EPOCH
+from hushcast_local.service import InboxFeed
+from hushcast_overlay.route import Route
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.roster import Network
@@ -184,12 +184,12 @@ class _Simulation:
             else:
                 interests = [Interest(parse_topic(name)) for name in names]
             self._progress(f"subscribing {scenario.subscribers} times to {len(interests)} topics")
-            subscriptions = await self._subscribe(interests, nursery)
+            routes = await self._subscribe(interests, nursery)
             self._set_out(interests)
             self._progress(f"publishing {scenario.publications} messages")
             await self._publish(interests, nursery)
             await self._settle()
-            result = self._count(subscriptions)
+            result = self._count(routes)
             nursery.cancel_scope.cancel()
         self._house.close()
         return result
@@ -217,17 +217,14 @@ class _Simulation:
             count = max(1, round(scenario.read_probes * len(self._relays)))
             self._readers.bribe(self._env.sample(self._relays, count))
 
-    async def _subscribe(
-        self, interests: list[Interest], nursery: trio.Nursery
-    ) -> dict[Topic, list[Subscription]]:
+    async def _subscribe(self, interests: list[Interest], nursery: trio.Nursery) -> dict[Topic, list[Route]]:
         """Subscribe on every topic; under listed roots by random relays, else by clients."""
-        subscriptions: dict[Topic, list[Subscription]] = {interest.topic: [] for interest in interests}
+        routes: dict[Topic, list[Route]] = {interest.topic: [] for interest in interests}
 
         async def subscribe(member: Member, interest: Interest, number: int) -> None:
-            feed = await member.daemon.subscribe(interest)
-            assert member.daemon.subscriber is not None
-            held = next(h for h in member.daemon.subscriber.subscriptions if h.interest == interest)
-            subscriptions[interest.topic].append(held)
+            feed = await member.daemon.service.subscribe(interest)
+            route = next(held for held in member.daemon.routes.held if held.wanted.interest == interest)
+            routes[interest.topic].append(route)
             nursery.start_soon(self._listen, feed, number)
 
         async with trio.open_nursery() as subscribing:
@@ -235,9 +232,9 @@ class _Simulation:
                 members = self._clients or self._env.sample(self._relays, self._scenario.subscribers)
                 for number, member in enumerate(members):
                     subscribing.start_soon(subscribe, member, interest, number)
-        return subscriptions
+        return routes
 
-    async def _listen(self, feed: OverlayFeed, subscriber: int) -> None:
+    async def _listen(self, feed: InboxFeed, subscriber: int) -> None:
         while (arrival := await feed.next()) is not None:
             if isinstance(arrival, Gap):
                 self._gaps += 1
@@ -281,7 +278,7 @@ class _Simulation:
 
     async def _publish_one(self, member: Member, sent: _Sent, content: Content) -> None:
         with suppress(Refusal):
-            sent.publication = await member.daemon.enqueue(sent.topic, content)
+            sent.publication = await member.daemon.service.enqueue(sent.topic, content)
 
     async def _settle(self) -> None:
         pairs = (
@@ -292,7 +289,7 @@ class _Simulation:
                 await self._arrived.wait()
         await trio.sleep(LONGEST_WAY * 20)  # late duplicates would come now
 
-    def _count(self, subscriptions: dict[Topic, list[Subscription]]) -> Result:
+    def _count(self, routes: dict[Topic, list[Route]]) -> Result:
         subscribers = self._scenario.subscribers
         accepted = [(sent, sent.accepted) for sent in self._sent if sent.accepted is not None]
         shown = Counter(message for message, _ in self._shown)
@@ -304,7 +301,7 @@ class _Simulation:
             delivered=len(self._shown),
             duplicates=self._shown.total() - len(self._shown),
             transmissions=sum(member.counters["messages_sent"] for member in self._relays),
-            ideal=sum(_ideal(publication, subscriptions[sent.topic]) for sent, publication in accepted),
+            ideal=sum(_ideal(publication, routes[sent.topic]) for sent, publication in accepted),
             virtual_seconds=round(trio.current_time(), 3),
             seconds=0.0,
             receipts=len(accepted),
@@ -314,14 +311,14 @@ class _Simulation:
                 "pairs": len(repaired) * subscribers,
                 "delivered": sum(shown[publication.message.id] for publication in repaired),
             },
-            told=self._told([held for some in subscriptions.values() for held in some]),
+            told=self._told([held for some in routes.values() for held in some]),
             companions=self._delays.found() if self._delays is not None else {},
             conditions=self._readers.found() if self._readers is not None else {},
         )
 
-    def _told(self, subscriptions: list[Subscription]) -> dict[str, Any]:
+    def _told(self, routes: list[Route]) -> dict[str, Any]:
         bad = {relay.key for relay in self._relays if relay.drops}
-        told = [held.coverage.describe() for held in subscriptions]
+        told = [held.coverage.describe() for held in routes]
         if not bad or not all(coverage["probes"] for coverage in told):
             return {}
         suspected = [{bytes.fromhex(relay) for relay in coverage["suspects"]} for coverage in told]
@@ -334,8 +331,8 @@ class _Simulation:
         }
 
 
-def _ideal(publication: Publication, subscriptions: list[Subscription]) -> int:
+def _ideal(publication: Publication, routes: list[Route]) -> int:
     """Return the sum of the ways from a publication's origins to the mailboxes."""
     day = publication.message.day
-    trees = [planned.installation.tree for held in subscriptions for planned in held.on(day)]
+    trees = [planned.installation.tree for held in routes for planned in held.on(day)]
     return sum(tree.path_length(o) for tree in trees for o in publication.origins if o in tree.parents)

@@ -17,7 +17,7 @@ async def test_publications_enter_at_suspects_as_at_all_others() -> None:
     async with small_network(relays=5, clients=1) as net:
         client, suspect = net.clients[0], net.relays[0]
         await client.listen(ONE)
-        coverage = client.subscription().coverage
+        coverage = client.route().coverage
         coverage._outcomes += [Probe((suspect.id,), False, net.now)] * 8
         coverage._outcomes += [
             Probe((relay.id,), True, net.now) for relay in net.relays[1:] for _ in range(8)
@@ -26,6 +26,6 @@ async def test_publications_enter_at_suspects_as_at_all_others() -> None:
         assert coverage.shunned(len(net.relays)) == [suspect.id]
         entered = suspect.count("messages_dropped_here")
         for number in range(PUBLICATIONS):
-            await client.daemon.publish(TWO, Content(b"%d" % number))
+            await client.daemon.service.publish(TWO, Content(b"%d" % number))
         # Two of five origins: 24 are expected, and fewer than 10 happen once in 20,000 times.
         assert suspect.count("messages_dropped_here") - entered >= 10

@@ -18,7 +18,7 @@ from hushcast_runtime.channel import open_channel
 
 
 def top_of(net: SmallNetwork, client: Node) -> Node:
-    (planned,) = client.subscription(ONE).planned.values()
+    (planned,) = client.route(ONE).planned.values()
     return next(net.relay(key) for key, above in planned.installation.tree.parents.items() if above is None)
 
 
@@ -33,7 +33,7 @@ async def test_a_top_relay_brings_so_many_frames_and_no_more(
         reader = net.clients[0]
         ear, other = await reader.listen(ONE), await reader.listen(TWO)
         mole = top_of(net, reader)
-        subscription = reader.subscription(ONE)
+        subscription = reader.route(ONE)
         address = subscription.address
         assert address is not None
         assert mole.identity is not None

@@ -36,7 +36,7 @@ async def test_a_client_with_a_wrong_clock_keeps_its_unread_messages() -> None:
         ear = await client.listen()
         ear.close()
         for number in range(5):
-            await net.clients[1].daemon.publish(ONE, Content(b"%d" % number))
+            await net.clients[1].daemon.service.publish(ONE, Content(b"%d" % number))
         await until(lambda: client.count("messages_delivered") == 5)
         await net.directory.stop()  # nobody is there who could tell
         client.set_clock(22 * 86_400.0)
@@ -47,7 +47,7 @@ async def test_a_client_with_a_wrong_clock_keeps_its_unread_messages() -> None:
         await trio.sleep(3 * 600)
         assert client.daemon.status()["clock"] == {"certain": True, "disputed": False, "jump": 0}
         assert await read_again(client, 5) == [b"%d" % number for number in range(5)]
-        await net.clients[1].daemon.publish(ONE, Content(b"after"))
+        await net.clients[1].daemon.service.publish(ONE, Content(b"after"))
         await until(lambda: client.count("messages_delivered") == 6)
 
 
@@ -56,7 +56,7 @@ async def test_a_client_that_starts_with_a_wrong_clock_keeps_its_unread_messages
         client = net.clients[0]
         ear = await client.listen()
         ear.close()
-        await net.clients[1].daemon.publish(ONE, Content(b"x"))
+        await net.clients[1].daemon.service.publish(ONE, Content(b"x"))
         await until(lambda: client.count("messages_delivered") == 1)
         await client.stop()
         net.skews = {client.name: 22 * 86_400.0}
@@ -81,7 +81,7 @@ async def test_a_message_published_by_a_wrong_clock_arrives() -> None:
         ear = await net.clients[0].listen()
         for ahead in (2.0 * DAY_SECONDS, -2.0 * DAY_SECONDS):
             net.clients[1].set_clock(ahead)
-            await net.clients[1].daemon.publish(ONE, Content(b"x"))
+            await net.clients[1].daemon.service.publish(ONE, Content(b"x"))
             net.clients[1].set_clock(0.0)
         await ear.hears(2)
 
@@ -90,7 +90,7 @@ async def test_a_relay_that_lost_its_leases_is_told_again() -> None:
     """Nothing that it answers shows that it lost them: probes that enter there do."""
     async with small_network(relays=6, clients=1, epoch=3600, origins=1, probes_an_epoch=60.0) as net:
         ear = await net.clients[0].listen()
-        subscription = net.clients[0].subscription()
+        subscription = net.clients[0].route()
         tree = next(iter(subscription.planned.values())).installation.tree
         leaf = next(net.relay(relay) for relay in tree.parents if not tree.children.get(relay))
         assert leaf.daemon.relay is not None
@@ -136,7 +136,7 @@ async def test_a_relay_that_starts_with_a_wrong_clock_keeps_what_it_accepted(ahe
 async def test_a_clock_that_is_set_sends_nothing_around() -> None:
     async with small_network(relays=6, clients=1, epoch=4 * 3600, origins=1) as net:
         await net.clients[0].listen()
-        tree = next(iter(net.clients[0].subscription().planned.values())).installation.tree
+        tree = next(iter(net.clients[0].route().planned.values())).installation.tree
         top = next(relay for relay in tree.children[None] if tree.children.get(relay))
         origin = net.relay(tree.children[top][0])
         await net.relay(top).stop()

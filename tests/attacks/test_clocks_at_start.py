@@ -12,8 +12,8 @@ import trio
 from small_network import DAY_SECONDS, EPOCH_SECONDS, ONE, TWO, Node, SmallNetwork, small_network, until
 
 from hushcast_overlay.relay import FULL_PAUSE
-from hushcast_overlay.subscriber import ASK_WITHIN, RESUME_WITHIN
-from hushcast_overlay.subscription import Subscription
+from hushcast_overlay.route import Route
+from hushcast_overlay.upkeep import ASK_WITHIN, RESUME_WITHIN
 from hushcast_protocol.content.bodies import Content
 
 WRONG = 2.0 * DAY_SECONDS
@@ -53,7 +53,7 @@ async def test_a_relay_keeps_what_it_accepted() -> None:
 async def test_a_relay_does_not_confirm_what_it_would_throw_away() -> None:
     async with small_network(relays=4, origins=1, depth=2) as net:
         ear = await net.clients[0].listen()
-        tree = next(iter(net.clients[0].subscription().planned.values())).installation.tree
+        tree = next(iter(net.clients[0].route().planned.values())).installation.tree
         below, top = next((below, top) for below, top in tree.parents.items() if top is not None)
         relay, wrong = net.relay(below), net.relay(top)
         await wrong.stop()
@@ -76,7 +76,7 @@ async def test_a_client_does_not_confirm_what_it_would_throw_away() -> None:
         await net.directory.stop()
         await start_wrong(net, client)
         for number in range(3):
-            await net.clients[1].daemon.publish(ONE, Content(b"%d" % number))
+            await net.clients[1].daemon.service.publish(ONE, Content(b"%d" % number))
             await trio.sleep(5)
         client.set_clock(0.0)
         await net.directory.start()
@@ -99,15 +99,14 @@ async def test_subscriptions_that_waited_for_a_roster_do_not_go_on_together() ->
         await client.start()
         assert client.daemon.rosters.newest is None
         moments: dict[bytes, float] = {}
-        subscriber = client.daemon.subscriber
-        assert subscriber is not None
-        complete = subscriber._complete
+        upkeep = client.daemon.routes._upkeep
+        complete = upkeep._complete
 
-        async def note(subscription: Subscription, *others: Any) -> None:
-            moments.setdefault(subscription.id, trio.current_time())
-            await complete(subscription, *others)
+        async def note(route: Route, *others: Any) -> None:
+            moments.setdefault(route.wanted.name, trio.current_time())
+            await complete(route, *others)
 
-        subscriber._complete = note  # type: ignore[method-assign]
+        upkeep._complete = note  # type: ignore[method-assign]
         await trio.sleep(ASK_WITHIN + RESUME_WITHIN + 1)
         client.set_clock(0.0)
         await net.directory.start()

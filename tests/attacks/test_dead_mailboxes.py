@@ -180,7 +180,7 @@ async def test_links_that_are_there_are_kept_whatever_was_installed(monkeypatch:
     monkeypatch.setattr(dials, "MAX_DIALS", 2)
     async with small_network(relays=3, clients=1, epoch=7200, origins=1) as net:
         await net.clients[0].listen()
-        (planned,) = net.clients[0].subscription().planned.values()
+        (planned,) = net.clients[0].route().planned.values()
         top = next(
             net.relay(key) for key, above in planned.installation.tree.parents.items() if above is None
         )

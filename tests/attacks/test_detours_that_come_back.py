@@ -16,7 +16,7 @@ MESSAGES = 24
 
 
 def tree_of(node: Node) -> Tree:
-    (planned,) = node.subscription().planned.values()
+    (planned,) = node.route().planned.values()
     return planned.installation.tree
 
 

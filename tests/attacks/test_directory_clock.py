@@ -21,14 +21,14 @@ async def works(net: SmallNetwork) -> None:
         assert epoch <= newest.epoch <= epoch + 1, node.name
         assert len(newest.relays) == len(newest.origins) == len(net.relays), node.name
     subscriber, publisher = net.clients[:2]
-    for planned in subscriber.subscription().on(net.calendar.day(net.now)):
+    for planned in subscriber.route().on(net.calendar.day(net.now)):
         assert len(planned.installation.tree.parents) == len(net.relays)
         assert not planned.missing
     ear = await publisher.listen(TWO)
-    await subscriber.daemon.publish(TWO, Content(b"works"))
+    await subscriber.daemon.service.publish(TWO, Content(b"works"))
     assert await ear.hears(1) == [b"works"]
     ear.close()
-    assert await publisher.daemon.unsubscribe(TWO)
+    assert await publisher.daemon.service.unsubscribe(TWO)
     assert net.count("roster_mismatches") == 0
 
 
@@ -44,7 +44,7 @@ async def test_a_roster_signed_for_a_time_to_come_is_taken_by_nobody_and_taken_b
         joining = net.add("late", False)  # whoever joins at this moment knows no other roster
         await joining.start()
         for number in range(12):
-            await net.clients[1].daemon.publish(ONE, Content(b"%d" % number))
+            await net.clients[1].daemon.service.publish(ONE, Content(b"%d" % number))
             await trio.sleep(EPOCH_SECONDS / 2)
         assert await ear.hears(12) == [b"%d" % number for number in range(12)]
         assert held is not None
@@ -68,7 +68,7 @@ async def test_daemons_live_on_while_only_rosters_for_a_time_to_come_are_there()
         await registry.publish(net.now + 30 * EPOCH_SECONDS)
         held = net.clients[0].daemon.rosters.newest
         for number in range(20):
-            await net.clients[1].daemon.publish(ONE, Content(b"%d" % number))
+            await net.clients[1].daemon.service.publish(ONE, Content(b"%d" % number))
             await trio.sleep(EPOCH_SECONDS / 2)
         assert await ear.hears(20) == [b"%d" % number for number in range(20)]
         assert net.clients[0].daemon.rosters.newest is held
@@ -105,7 +105,7 @@ async def test_a_clock_that_stays_wrong_and_is_set_right_costs_some_rosters(ahea
         assert registry.newest.epoch > net.calendar.epoch(net.now) + ahead / 2
         net.directory.set_clock(0.0)
         for number in range(8):
-            await net.clients[1].daemon.publish(ONE, Content(b"%d" % number))
+            await net.clients[1].daemon.service.publish(ONE, Content(b"%d" % number))
             await trio.sleep(EPOCH_SECONDS)
         assert len(ear.heard) == 8
         await works(net)

@@ -64,6 +64,6 @@ async def test_what_is_never_shown_pushes_no_shown_id_out(
         await hand_in(net, net.relays[1], message)
         await trio.sleep(60)
         assert ear.payloads == ([] if restarted else [b"evacuate now"])
-        seen = reader.subscription(FIRES).inbox
+        seen = reader.route(FIRES).wanted.inbox
         assert len(seen._seen) == 1
         assert len(seen._passed_over) <= 20

@@ -30,7 +30,7 @@ def small_shares(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def tree_of(node: Node) -> Tree:
-    (planned,) = node.subscription().planned.values()
+    (planned,) = node.route().planned.values()
     return planned.installation.tree
 
 

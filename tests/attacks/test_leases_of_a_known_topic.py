@@ -36,7 +36,7 @@ def book(relay: Node) -> LeaseBook:
 
 def planned(owner: Node) -> list[Any]:
     """The installations of all days of a daemon's subscriptions."""
-    return [plan.installation for topic in (ONE, TWO) for plan in owner.subscription(topic).planned.values()]
+    return [plan.installation for topic in (ONE, TWO) for plan in owner.route(topic).planned.values()]
 
 
 async def subscribe(owner: Node) -> None:

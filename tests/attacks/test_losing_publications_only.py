@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import trio
 from small_network import ONE, SmallNetwork, small_network, until
 
-from hushcast_overlay.subscription import Planned
+from hushcast_overlay.route import Planned
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.messages import Message
 from hushcast_testnet.colluders import Colluders, Selecting
@@ -44,7 +44,7 @@ async def test_a_probe_enters_as_often_as_a_publication() -> None:
     async with small_network(relays=5, clients=1, epoch=EPOCH, probes_an_epoch=60.0) as net:
         await net.clients[0].listen()
         seen = count_drops(net)
-        publication = await net.clients[0].daemon.start_publication(ONE, Content(b"x"))
+        publication = await net.clients[0].daemon.service.start_publication(ONE, Content(b"x"))
         await trio.sleep(EPOCH / 2)
         assert len(seen) > 20
         last = list(seen)[-1]  # may be on its way
@@ -56,7 +56,7 @@ async def test_colluders_that_lose_only_what_they_hold_twice_are_found() -> None
     async with small_network(relays=12, clients=1, epoch=EPOCH, probes_an_epoch=120.0) as net:
         client = net.clients[0]
         ear = await client.listen()
-        subscription = client.subscription()
+        subscription = client.route()
         (planned,) = subscription.planned.values()
         tops = [relay for relay, above in planned.installation.tree.parents.items() if above is None]
         together = Colluders()

@@ -12,7 +12,7 @@ from typing import Any
 import trio
 from small_network import Node, SmallNetwork, derive, small_network
 
-from hushcast_overlay.probing import SETTLED
+from hushcast_local.subscription import SETTLED
 from hushcast_protocol.base.errors import AuthenticationError
 from hushcast_protocol.content.attributes import Number
 from hushcast_protocol.content.bodies import Content, open_body
@@ -68,7 +68,7 @@ async def test_probes_show_the_entry_condition_and_no_other() -> None:
         assert max(lat) > 45
         assert len({probe.values["kind"] for probe in seen}) == len(seen)
         # They serve their purpose all the same.
-        told = victim.subscription(FIRES).coverage.describe()
+        told = victim.route(FIRES).coverage.describe()
         assert told["probes"] >= 20
         assert told["share"] == told["delivered"] == 1.0
         assert victim.count("messages_delivered") == 0

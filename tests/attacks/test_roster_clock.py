@@ -14,7 +14,6 @@ import pytest
 import trio
 from small_network import Node, SmallNetwork, small_network
 
-from hushcast_overlay.subscriber import Subscriber
 from hushcast_protocol.base.epochs import MENDING
 from hushcast_protocol.base.standing import UNSEAT_AFTER
 from hushcast_protocol.content.topics import parse_topic
@@ -54,10 +53,6 @@ def bribed(net: SmallNetwork, relay: Node) -> Iterator[None]:
     registry._listed, registry.after = honest_list, honest_after  # type: ignore[method-assign]
 
 
-def subscribers(net: SmallNetwork) -> list[Subscriber]:
-    return [client.daemon.subscriber for client in net.clients if client.daemon.subscriber is not None]
-
-
 async def watch(net: SmallNetwork, relay: Node, rounds: int) -> Seated:
     """Let a relay note its leases; the truth is used to name them only."""
     noted: list[tuple[float, bytes, int]] = []
@@ -80,11 +75,11 @@ async def watch(net: SmallNetwork, relay: Node, rounds: int) -> Seated:
         await net.sleep_until(published)
         noted.clear()
         await trio.sleep(1.2 * EPOCH)
-        for daemon, subscriber in enumerate(subscribers(net)):
-            for held in subscriber.subscriptions:
+        for daemon, client in enumerate(net.clients):
+            for held in client.daemon.routes.held:
                 for planned in held.planned.values():
                     word = lease_word(planned.installation.secret, relay.id)
-                    owners[lease_id(word)] = daemon, held.interest.topic.name
+                    owners[lease_id(word)] = daemon, held.topic
         today = net.calendar.day(net.calendar.epoch_start(epoch) + 0.8 * EPOCH)
         for moment, lease, day in noted:
             if lease in owners and day == today:

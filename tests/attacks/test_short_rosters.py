@@ -44,7 +44,7 @@ class Directory:
 
 
 def trees(net: SmallNetwork) -> list[Tree]:
-    held = [client.subscription(topic) for client, topic in zip(net.clients, TOPICS, strict=True)]
+    held = [client.route(topic) for client, topic in zip(net.clients, TOPICS, strict=True)]
     today = net.calendar.day(net.now)
     return [planned.installation.tree for one in held for planned in one.on(today)]
 
@@ -123,7 +123,7 @@ async def test_short_rosters_for_long_take_hold_slowly_and_heal_by_themselves() 
         ears = [await client.listen(topic) for client, topic in zip(net.clients, TOPICS, strict=True)]
         await trio.sleep(2 * EPOCH_SECONDS)
         for topic, ear in zip(TOPICS, ears, strict=True):
-            await net.clients[0].daemon.publish(topic, Content(b"x"))
+            await net.clients[0].daemon.service.publish(topic, Content(b"x"))
             assert await ear.hears(1) == [b"x"]
 
 
@@ -132,12 +132,12 @@ async def test_a_tree_broken_before_is_drawn_anew() -> None:
     async with small_network(relays=RELAYS, clients=1) as net:
         mole = net.relays[5]
         await net.clients[0].listen()
-        (planned,) = net.clients[0].subscription().planned.values()
+        (planned,) = net.clients[0].route().planned.values()
         everybody = {relay.id for relay in net.relays}
         broken = Tree({relay: None if relay == mole.id else mole.id for relay in everybody})
         object.__setattr__(planned.installation, "tree", broken)
         assert BROKEN <= strain(broken, net.profile.depth) < math.inf
         await trio.sleep(EPOCH_SECONDS)
-        mended = next(iter(net.clients[0].subscription().planned.values())).installation.tree
+        mended = next(iter(net.clients[0].route().planned.values())).installation.tree
         assert strain(mended, net.profile.depth) == 1
         assert net.leases() == dict.fromkeys((relay.name for relay in net.relays), 1)

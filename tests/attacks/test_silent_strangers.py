@@ -90,7 +90,7 @@ async def test_a_relay_still_lets_others_in(monkeypatch: pytest.MonkeyPatch) -> 
         for node in net.relays:
             await besiege(net, net.directory_entry(node))
         for number in range(3):
-            await net.clients[1].daemon.enqueue(ONE, Content(b"%d" % number))
+            await net.clients[1].daemon.service.enqueue(ONE, Content(b"%d" % number))
         assert sorted(await ear.hears(3, 600.0)) == [b"0", b"1", b"2"]
         assert net.count("strangers_dropped") > 0
 
@@ -99,10 +99,10 @@ async def test_a_mailbox_still_lets_its_relays_in(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(admission, "MAX_STRANGERS", PLACES)
     async with small_network(relays=3, clients=2) as net:
         ear = await net.clients[0].listen()
-        address = net.clients[0].subscription().address
+        address = net.clients[0].route().address
         assert address is not None
         await besiege(net, address)
-        await net.clients[1].daemon.publish(ONE, Content(b"heard"))
+        await net.clients[1].daemon.service.publish(ONE, Content(b"heard"))
         assert await ear.hears(1) == [b"heard"]
 
 
@@ -121,7 +121,7 @@ async def is_shut(channel: Channel[object]) -> bool:
 async def test_a_listed_relay_has_only_so_many_links() -> None:
     async with small_network(relays=3, clients=1) as net:
         await net.clients[0].listen()
-        held = net.clients[0].subscription()
+        held = net.clients[0].route()
         assert held.address is not None
         top = next(node for node in net.relays if held.is_top(node.id) and node.identity)
         other = next(node for node in net.relays if node is not top)

@@ -91,7 +91,7 @@ async def test_whoever_pays_nothing_leaves_half_and_honest_subscriptions_pay_for
         await until(lambda: held(relay) == ROOM // 2 + 1, 60, "who pays finds room")
         for ear in (early, late):
             ear.heard.clear()
-        await net.clients[0].daemon.publish(ONE, Content(b"heard by both"))
+        await net.clients[0].daemon.service.publish(ONE, Content(b"heard by both"))
         await early.hears(1)
         await late.hears(1)
         assert net.count("internal_errors") == 0

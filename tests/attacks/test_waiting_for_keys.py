@@ -7,8 +7,8 @@ from typing import Any
 import trio
 import trio.testing
 
+from hushcast_local.subscriber import MAX_SUBSCRIPTIONS
 from hushcast_local.topic_keys import TopicKeys
-from hushcast_overlay.subscriber import MAX_SUBSCRIPTIONS
 from hushcast_protocol.base.secrets import TopicKey
 from hushcast_protocol.content.topics import Topic, parse_topic
 from hushcast_runtime.environment import Environment

@@ -37,26 +37,27 @@ AUTHOR = Seed(bytes(range(32)))
 async def main(out: Path) -> None:
     async with small_network(relays=3, clients=2, seed=7) as net:
         reader, writer = net.clients
-        (await reader.daemon.subscribe(Interest(ONE))).close()
-        (await reader.daemon.subscribe(Interest(PLACES, parse_where(WHERE, PLACES.attributes)))).close()
+        (await reader.daemon.service.subscribe(Interest(ONE))).close()
+        (
+            await reader.daemon.service.subscribe(Interest(PLACES, parse_where(WHERE, PLACES.attributes)))
+        ).close()
         for topic in (TWO, ENDED):
-            (await reader.daemon.subscribe(Interest(topic))).close()
-        assert reader.daemon.subscriber is not None
-        await reader.daemon.subscriber.unsubscribe(TWO, None)  # leaves tombstones
+            (await reader.daemon.service.subscribe(Interest(topic))).close()
+        await reader.daemon.service.unsubscribe(TWO)  # leaves tombstones
         await trio.sleep(2 * EPOCH_SECONDS)
         await some_are_read(net, reader, writer)
         away = net.relays[2]
         await away.stop()
-        await reader.daemon.subscriber.unsubscribe(ENDED, None)  # one relay has not heard of it
+        await reader.daemon.service.unsubscribe(ENDED)  # one relay has not heard of it
         await reader.stop()
         await away.start()
         for number in range(4):
-            await writer.daemon.publish(ONE, Content(b"in a spool %d" % number))
+            await writer.daemon.service.publish(ONE, Content(b"in a spool %d" % number))
         await trio.sleep(10)
         snapshot = await taken_and_not_routed(net)
         for payload in (b"in the outbox 0", b"in the outbox 1"):
             with suppress(NotYetTaken):
-                await writer.daemon.publish(ONE, Content(payload))
+                await writer.daemon.service.publish(ONE, Content(payload))
         await trio.sleep(20)
         await writer.stop()
         await net.directory.stop()
@@ -66,16 +67,16 @@ async def main(out: Path) -> None:
 
 async def some_are_read(net: SmallNetwork, reader: Node, writer: Node) -> None:
     for number in range(4):
-        await writer.daemon.publish(ONE, Content(b"in the inbox %d" % number))
+        await writer.daemon.service.publish(ONE, Content(b"in the inbox %d" % number))
         await until(lambda count=number + 1: reader.count("messages_delivered") == count)
     for number, kind in enumerate(("depot", "other", "depot")):
         values = {"a": 15, "kind": kind}
-        publication = await writer.daemon.start_publication(
+        publication = await writer.daemon.service.start_publication(
             PLACES, Content(b"at %d" % number, values), AUTHOR
         )
         await publication.taken()
     await until(lambda: reader.count("messages_delivered") == 6)
-    ear = Ear(net, await reader.daemon.subscribe(Interest(ONE)), shows=False)
+    ear = Ear(net, await reader.daemon.service.subscribe(Interest(ONE)), shows=False)
     await ear.hears(4)
     ear.feed.shown(ear.numbers[1])  # two were read
     ear.close()

@@ -25,9 +25,11 @@ from hushcast_directory.client import DirectoryClient
 from hushcast_directory.registry import Registry
 from hushcast_directory.server import DirectoryServer
 from hushcast_local.inbox import Inbox
+from hushcast_local.subscription import interest_record, kept
+from hushcast_overlay.identity import Identity
 from hushcast_overlay.leasing import Leasing
+from hushcast_overlay.route import Planned, RouteRecords, mailbox_record
 from hushcast_overlay.spool import Spool
-from hushcast_overlay.subscription import Planned, SubscriptionRecords
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.errors import HushcastError, PeerError, Refusal
 from hushcast_protocol.base.links import Link
@@ -35,6 +37,7 @@ from hushcast_protocol.base.roster import Descriptor, check_roster
 from hushcast_protocol.base.secrets import FilterKey, LeaseSecret
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.content.topics import Interest, make_topic
 from hushcast_protocol.overlay.forwarding import Send
 from hushcast_protocol.overlay.frames import (
     MAX_DIRECTORY_ANSWER,
@@ -51,9 +54,11 @@ from hushcast_protocol.overlay.hops import relay_hop
 from hushcast_protocol.overlay.installations import Installation, MailboxRoot
 from hushcast_protocol.overlay.tree import plan
 from hushcast_runtime.channel import accept_channel
+from hushcast_runtime.context import Context
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.store import Change
+from hushcast_runtime.tracing import NoTracer
 from hushcast_runtime.transports.base import TransportError
 
 _SILENT = structlog.make_filtering_bound_logger(logging.CRITICAL)
@@ -299,7 +304,9 @@ class _Kept:
         tree = plan([relay_id(number) for number in range(4)], 2, b"s" * 16)
         root = MailboxRoot(examples.MAILBOX, examples.mailbox_address())
         installation = Installation(DAY, root, tree, b"t" * 16, (b"e" * 16,), LeaseSecret(b"l" * 32))
-        records = SubscriptionRecords(store)
+        store.write_soon(mailbox_record(b"i" * 16, examples.MAILBOX, 0.3, examples.mailbox_address()))
+        store.write_soon(interest_record(b"i" * 16, Interest(make_topic("one")), 1.0))
+        records = RouteRecords(store)
         finished(records.keep_installation(Planned(b"i" * 16, 0, installation, set(tree.parents))))
 
 
@@ -318,20 +325,13 @@ def _stored(data: bytes) -> None:
     store.records = records
     finished(Spool(store).load())
     finished(Inbox(b"i" * 16, _environment(), store, Counters()).load())
-    finished(SubscriptionRecords(store).load_installations())
-    finished(SubscriptionRecords(store).load_subscriptions())
+    finished(RouteRecords(store).load_installations())
+    finished(RouteRecords(store).load_mailboxes())
+    finished(kept(store))
     rosters: Any = SimpleNamespace(calendar=NETWORK.calendar, network=NETWORK)
-    leasing = Leasing(
-        relay_id(0),
-        examples.parcel_key(0),
-        FilterKey(bytes(32)),
-        rosters,
-        None,  # type: ignore[arg-type]
-        _environment(),
-        store,
-        Counters(),
-        None,  # type: ignore[arg-type]
-    )
+    identity = Identity(examples.seed(0), examples.seed(0), examples.parcel_key(0), FilterKey(bytes(32)))
+    context = Context(_environment(), store, Counters(), NoTracer(), print)
+    leasing = Leasing(identity, rosters, None, context)  # type: ignore[arg-type]
     finished(leasing.load())
 
 

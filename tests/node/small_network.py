@@ -14,9 +14,10 @@ import trio
 from hushcast_directory.registry import Registry
 from hushcast_directory.server import DirectoryServer
 from hushcast_local.inbox import Gap, Received
-from hushcast_node.daemon import Daemon, OverlayFeed, Parts
+from hushcast_local.service import InboxFeed
+from hushcast_node.daemon import Daemon, Parts
 from hushcast_overlay.identity import draw_identity
-from hushcast_overlay.subscription import Subscription
+from hushcast_overlay.route import Route
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.links import Link
@@ -302,20 +303,19 @@ class Node(_Process):
         )
         await self._daemon.run(task_status=task_status)
 
-    def subscription(self, topic: Any = ONE) -> Subscription:
-        assert self.daemon.subscriber is not None
-        return next(held for held in self.daemon.subscriber.subscriptions if held.interest.topic == topic)
+    def route(self, topic: Any = ONE) -> Route:
+        return next(held for held in self.daemon.routes.held if held.wanted.interest.topic == topic)
 
     async def listen(self, topic: Any = ONE, where: str = "") -> Ear:
         """Subscribe, and collect what comes."""
         interest = Interest(topic, parse_where(where, topic.attributes))
-        return Ear(self.network, await self.daemon.subscribe(interest))
+        return Ear(self.network, await self.daemon.service.subscribe(interest))
 
 
 class Ear:
     """One application that listens: what it got, in order."""
 
-    def __init__(self, network: SmallNetwork, feed: OverlayFeed, shows: bool = True) -> None:
+    def __init__(self, network: SmallNetwork, feed: InboxFeed, shows: bool = True) -> None:
         self.feed = feed
         self.shows = shows
         self.heard: list[Received] = []

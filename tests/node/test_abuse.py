@@ -129,9 +129,9 @@ async def test_honest_messages_arrive_and_all_stays_bounded_under_attack() -> No
         sent = net.count("messages_sent")
         count, ideal = 60, 0
         for number in range(count):
-            publication = await publisher.daemon.start_publication(ONE, Content(b"%d" % number))
+            publication = await publisher.daemon.service.start_publication(ONE, Content(b"%d" % number))
             for client in subscribers:
-                (planned,) = client.subscription().planned.values()
+                (planned,) = client.route().planned.values()
                 ideal += planned.installation.tree.path_length(publication.origins[0])
             await trio.sleep(1 / HONEST)
         for ear in ears:
@@ -156,13 +156,13 @@ async def test_a_victim_is_left_alone_after_a_few_messages() -> None:
         honest = {relay.id: len(relay.daemon.relay.leasing.book) - 1 for relay in net.relays[:-1]}  # type: ignore[union-attr]
         assert set(honest.values()) == {1}
         for number in range(80):
-            await publisher.daemon.publish(ONE, Content(b"%d" % number))
+            await publisher.daemon.service.publish(ONE, Content(b"%d" % number))
         await ear.hears(80)
         await trio.sleep(30)
         assert net.count("leases_pruned") >= 5
         unrouted = victim.count("messages_unrouted")
         assert unrouted <= 2 * 5 * PRUNE_AFTER  # more than five times eight is what was under way
         for number in range(20):
-            await publisher.daemon.publish(ONE, Content(b"more %d" % number))
+            await publisher.daemon.service.publish(ONE, Content(b"more %d" % number))
         await ear.hears(100)
         assert victim.count("messages_unrouted") == unrouted

@@ -49,7 +49,7 @@ async def one_way_to_a_mailbox() -> AsyncIterator[tuple[SmallNetwork, Node]]:
 async def publish_many(publisher: Node, count: int = COUNT) -> list[bytes]:
     sent = [b"%d " % number + bytes(MAX_PAYLOAD - 10) for number in range(count)]
     for payload in sent:
-        await publisher.daemon.publish(ONE, Content(payload))
+        await publisher.daemon.service.publish(ONE, Content(payload))
     return sent
 
 
@@ -60,7 +60,7 @@ async def test_a_subscriber_that_does_not_read_holds_up_nobody_else() -> None:
         slow.gate.shut()
         watch = Watch(net, relay)
         for number in range(COUNT):
-            await publisher.daemon.publish(ONE, Content(b"%d " % number + bytes(MAX_PAYLOAD - 10)))
+            await publisher.daemon.service.publish(ONE, Content(b"%d " % number + bytes(MAX_PAYLOAD - 10)))
             await quick_ear.hears(number + 1, 2.0)
         assert slow_ear.heard == []
         assert watch.most <= MAX_QUEUE + MAX_UNACKNOWLEDGED
@@ -97,7 +97,7 @@ async def test_what_waits_in_the_spool_goes_out_in_order_and_once() -> None:
         assert await ear.hears(45, 10 * EPOCH_SECONDS) == sent
         late = [b"late %d" % number for number in range(5)]
         for payload in late:
-            await publisher.daemon.publish(ONE, Content(payload))
+            await publisher.daemon.service.publish(ONE, Content(payload))
         assert (await ear.hears(50))[45:] == late
         await trio.sleep(EPOCH_SECONDS)
         assert len(ear.heard) == 50
@@ -115,10 +115,10 @@ async def test_new_messages_wait_behind_old_ones(opens_after: float) -> None:
         await trio.sleep(opens_after)
         second = [b"second %d" % number for number in range(10)]
         for payload in second[:5]:
-            await publisher.daemon.publish(ONE, Content(payload))
+            await publisher.daemon.service.publish(ONE, Content(payload))
         slow.gate.open()
         for payload in second[5:]:
-            await publisher.daemon.publish(ONE, Content(payload))
+            await publisher.daemon.service.publish(ONE, Content(payload))
         heard = await ear.hears(50, 10 * EPOCH_SECONDS)
         assert sorted(heard) == sorted(first + second)
         assert heard == first + second
@@ -138,14 +138,14 @@ async def test_a_relay_that_does_not_read_costs_only_what_goes_through_it() -> N
         for number in range(12):
             for index, topic in enumerate((ONE, TWO)):
                 sent[index].append(b"%d" % number)
-                await publisher.daemon.publish(topic, Content(sent[index][-1]))
+                await publisher.daemon.service.publish(topic, Content(sent[index][-1]))
         for ear, payloads in zip(ears, sent, strict=True):
             assert sorted(await ear.hears(12)) == sorted(payloads)
         stuck.gate.open()
         await trio.sleep(2 * EPOCH_SECONDS)
         for ear in ears:
             assert len(ear.heard) == 12
-        publication = await publisher.daemon.start_publication(ONE, Content(b"after"))
+        publication = await publisher.daemon.service.start_publication(ONE, Content(b"after"))
         assert publication.origins
         await ears[0].hears(13)
 
@@ -162,7 +162,7 @@ async def throughput(stalled: bool) -> float:
         async with trio.open_nursery() as publishing:
             for number in range(count):
                 content = Content(b"%d " % number + bytes(size))
-                publishing.start_soon(publisher.daemon.publish, ONE, content)
+                publishing.start_soon(publisher.daemon.service.publish, ONE, content)
         for ear in ears[1:]:
             await ear.hears(count, within=600)
         took = trio.current_time() - began
@@ -189,7 +189,7 @@ async def test_a_next_hop_that_takes_nothing_is_dialled_with_growing_pauses(
         await subscriber.listen()
         await subscriber.restart()
         monkeypatch.setattr(Mailbox, "_take_all", take_nothing)
-        await publisher.daemon.publish(ONE, Content(b"x"))
+        await publisher.daemon.service.publish(ONE, Content(b"x"))
         await trio.sleep(1)
         opened = net.relays[0].count("links_opened")
         await trio.sleep(120)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import trio
 from small_network import ONE, Node, small_network, until
 
-from hushcast_overlay.probing import PROBE_WITHIN, SETTLED
+from hushcast_local.subscription import SETTLED
+from hushcast_overlay.probing import PROBE_WITHIN
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import parse_topic
 from hushcast_protocol.overlay.forwarding import Decision, Outcome
@@ -33,7 +34,7 @@ async def test_all_probes_of_a_sound_network_arrive() -> None:
     async with small_network(relays=8, clients=1, **MANY) as net:
         await net.clients[0].listen()
         await trio.sleep(EPOCH)
-        told = net.clients[0].subscription().coverage.describe()
+        told = net.clients[0].route().coverage.describe()
         assert told["probes"] >= 30
         assert told["share"] == 1.0
         assert told["suspects"] == []
@@ -43,7 +44,7 @@ async def test_all_probes_of_a_sound_network_arrive() -> None:
 async def test_a_relay_that_loses_messages_is_found_and_loses_its_seat() -> None:
     async with small_network(relays=12, clients=2, **MANY) as net:
         ear = await net.clients[0].listen()
-        subscription = net.clients[0].subscription()
+        subscription = net.clients[0].route()
         (planned,) = subscription.planned.values()
         top = next(relay for relay, above in planned.installation.tree.parents.items() if above is None)
         make_it_lose(net.relay(top))
@@ -71,7 +72,7 @@ async def test_probes_are_not_shown_and_show_nothing_outside() -> None:
                 return await inner(message)
 
             relay.daemon.relay._take_drop = spy  # type: ignore[method-assign]
-        await net.clients[1].daemon.publish(topic, Content(b"true"))
+        await net.clients[1].daemon.service.publish(topic, Content(b"true"))
         await trio.sleep(EPOCH / 2)
         assert ear.payloads == [b"true"]
         assert len(seen) > 10
@@ -86,18 +87,18 @@ async def test_a_subscriber_learns_what_another_one_got_and_it_did_not() -> None
         whole, torn, publisher = net.clients
         whole_ear, torn_ear = await whole.listen(), await torn.listen()
         await trio.sleep(2 * SETTLED)
-        inbox = torn.subscription().inbox
+        inbox = torn.route().wanted.inbox
         put = inbox.put
 
         def lose(*_: object) -> bool:
             return False
 
         inbox.put = lose  # type: ignore[method-assign, assignment]
-        await publisher.daemon.publish(ONE, Content(b"lost"))
+        await publisher.daemon.service.publish(ONE, Content(b"lost"))
         await whole_ear.hears(1)
         await trio.sleep(30)
         inbox.put = put  # type: ignore[method-assign]
-        await publisher.daemon.publish(ONE, Content(b"there"))
+        await publisher.daemon.service.publish(ONE, Content(b"there"))
         await torn_ear.hears(1)
         await until(lambda: torn.count("gaps_found") == 1, 2 * EPOCH, "the gap is found")
         await trio.sleep(PROBE_WITHIN)
@@ -109,7 +110,7 @@ async def test_who_comes_later_misses_nothing_of_before() -> None:
     async with small_network(relays=6, clients=3, **MANY) as net:
         first, late, publisher = net.clients
         ear = await first.listen()
-        await publisher.daemon.publish(ONE, Content(b"before"))
+        await publisher.daemon.service.publish(ONE, Content(b"before"))
         await ear.hears(1)
         await late.listen()
         await trio.sleep(2 * EPOCH)

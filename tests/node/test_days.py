@@ -25,7 +25,7 @@ async def publish_until(net: SmallNetwork, moment: float, every: float, by: Node
     sent = []
     while net.now < moment:
         sent.append(b"at %d" % net.now)
-        await by.daemon.publish(ONE, Content(sent[-1]))
+        await by.daemon.service.publish(ONE, Content(sent[-1]))
         await trio.sleep(every)
     return sent
 
@@ -45,7 +45,7 @@ async def test_nothing_is_lost_or_doubled_over_a_change_of_day(seed: int) -> Non
         sent = await publish_until(net, net.now + DAY_SECONDS + 4 * EPOCH_SECONDS, 20, publisher)
         await assert_each_once(ear, sent)
         assert net.calendar.day(net.now) == first + 1
-        assert list(subscriber.subscription().planned) == [(first + 1, 0)]
+        assert list(subscriber.route().planned) == [(first + 1, 0)]
         assert set(net.leases().values()) == {1}
         assert net.count("messages_expired") == 0
         assert net.count("refused_day") == 0
@@ -64,7 +64,7 @@ async def test_messages_around_midnight_arrive() -> None:
 async def test_the_next_day_is_installed_before_it_begins() -> None:
     async with small_network(relays=4) as net:
         await net.clients[0].listen()
-        held = net.clients[0].subscription()
+        held = net.clients[0].route()
         today = net.calendar.day(net.now)
         midnight = net.calendar.day_start(today + 1)
         await net.sleep_until(midnight - 0.5 * DAY_SECONDS - 1)
@@ -83,12 +83,12 @@ async def test_a_day_changes_while_everybody_but_the_relays_is_away() -> None:
     """Leases of the next day are there; the spools keep what the subscriber's mailbox misses."""
     async with small_network(relays=4) as net:
         subscriber, publisher = net.clients
-        (await subscriber.daemon.subscribe(Interest(ONE))).close()
+        (await subscriber.daemon.service.subscribe(Interest(ONE))).close()
         midnight = net.calendar.day_start(net.calendar.day(net.now) + 1)
         await net.sleep_until(midnight - EPOCH_SECONDS)
         await subscriber.stop()
         await net.sleep_until(midnight + 60)
-        await publisher.daemon.publish(ONE, Content(b"while away"))
+        await publisher.daemon.service.publish(ONE, Content(b"while away"))
         await trio.sleep(10 * EPOCH_SECONDS)
         await subscriber.start()
         ear = await subscriber.listen()
@@ -98,7 +98,7 @@ async def test_a_day_changes_while_everybody_but_the_relays_is_away() -> None:
 async def test_two_days_of_absence_end_in_a_new_installation() -> None:
     async with small_network(relays=4) as net:
         subscriber, publisher = net.clients
-        (await subscriber.daemon.subscribe(Interest(ONE))).close()
+        (await subscriber.daemon.service.subscribe(Interest(ONE))).close()
         away_from = net.calendar.day(net.now)
         await subscriber.stop()
         # Early on a day: nobody installs the next one yet.
@@ -107,7 +107,7 @@ async def test_two_days_of_absence_end_in_a_new_installation() -> None:
         await subscriber.start()
         ear = await subscriber.listen()
         await until(lambda: set(net.leases().values()) == {1}, EPOCH_SECONDS)
-        await publisher.daemon.publish(ONE, Content(b"x"))
+        await publisher.daemon.service.publish(ONE, Content(b"x"))
         assert await ear.hears(1) == [b"x"]
 
 
@@ -156,9 +156,9 @@ async def test_nothing_is_lost_or_doubled_over_two_changes_of_day_with_clocks_ap
                 level = (1000, 999, 2001, 2002, 1500, 60_000)[len(sent) % 6]
                 if 1000 <= level <= 2001:
                     wanted.append(payload)
-                publishing.start_soon(publisher.daemon.publish, ONE, Content(payload))
+                publishing.start_soon(publisher.daemon.service.publish, ONE, Content(payload))
                 content = Content(payload, {"level": level})
-                publishing.start_soon(publisher.daemon.publish, READINGS, content)
+                publishing.start_soon(publisher.daemon.service.publish, READINGS, content)
                 await trio.sleep(1)
         await label.hears(len(sent))
         await inside.hears(len(wanted))
@@ -192,9 +192,9 @@ async def test_a_newcomer_gets_a_seat_and_becomes_an_origin() -> None:
         assert newcomer.id not in rosters.current().origins, "it has one before it is an origin"
         await net.sleep_until(net.calendar.epoch_start(listed.epoch + 1) + 1)
         assert newcomer.id in rosters.current().origins
-        await until(lambda: subscriber.daemon.subscriptions()[0]["nodes"] == 5, EPOCH_SECONDS)
+        await until(lambda: subscriber.daemon.service.subscriptions()[0]["nodes"] == 5, EPOCH_SECONDS)
         for number in range(5):
-            publication = await publisher.daemon.start_publication(ONE, Content(b"%d" % number))
+            publication = await publisher.daemon.service.start_publication(ONE, Content(b"%d" % number))
             await until(lambda p=publication: len(p.origins) == 5)
             assert newcomer.id in publication.origins
         await assert_each_once(ear, [b"%d" % number for number in range(5)])
@@ -213,7 +213,7 @@ async def test_a_newcomer_alone_carries_messages() -> None:
         await until(lambda: net.leases()["newcomer"] == 1, 3 * EPOCH_SECONDS)
         await trio.sleep(3 * EPOCH_SECONDS)
         for number in range(8):
-            await publisher.daemon.publish(ONE, Content(b"%d" % number))
+            await publisher.daemon.service.publish(ONE, Content(b"%d" % number))
         await assert_each_once(ear, [b"%d" % number for number in range(8)])
         assert newcomer.count("messages_dropped_here") > 0
 
@@ -232,7 +232,7 @@ async def test_a_relay_that_leaves_for_good_is_lived_without() -> None:
         ear = await subscriber.listen()
         assert ear.feed.nodes == 5
         for number in range(10):
-            await publisher.daemon.publish(ONE, Content(b"%d" % number))
+            await publisher.daemon.service.publish(ONE, Content(b"%d" % number))
         await assert_each_once(ear, [b"%d" % number for number in range(10)])
 
 
@@ -249,9 +249,9 @@ async def test_a_relay_down_while_subscribing_is_told_when_it_is_back(number: in
         assert ear.feed.nodes == 5
         assert set(net.leases().values()) == {1}
         await away.start()
-        await until(lambda: subscriber.daemon.subscriptions()[0]["nodes"] == 6, 3 * EPOCH_SECONDS)
+        await until(lambda: subscriber.daemon.service.subscriptions()[0]["nodes"] == 6, 3 * EPOCH_SECONDS)
         assert set(net.leases().values()) == {1}
-        publication = await publisher.daemon.start_publication(ONE, Content(b"x"))
+        publication = await publisher.daemon.service.start_publication(ONE, Content(b"x"))
         await until(lambda: len(publication.origins) == 6)
         await assert_each_once(ear, [b"x"])
         assert net.count("messages_unrouted") == 0

@@ -17,7 +17,7 @@ LONG = 4 * 3600  # seconds of an epoch, so long that no tree is mended during a 
 
 
 def tree_of(subscriber: Node) -> Tree:
-    (planned,) = subscriber.subscription().planned.values()
+    (planned,) = subscriber.route().planned.values()
     return planned.installation.tree
 
 
@@ -160,7 +160,7 @@ async def test_a_stranger_gets_no_detour_by_guessing() -> None:
     """The bypass tokens of other trees are nothing a relay can compute."""
     async with small_network(relays=4, clients=2, origins=1, epoch=LONG) as net:
         ear = await net.clients[0].listen()
-        await net.clients[1].daemon.publish(ONE, Content(b"x"))
+        await net.clients[1].daemon.service.publish(ONE, Content(b"x"))
         await ear.hears(1)
         bypasses = {lease.bypass for node in net.relays for lease in book_of(node).leases()}
         assert len(bypasses) == 1
@@ -172,7 +172,7 @@ async def test_a_stranger_gets_no_detour_by_guessing() -> None:
 async def test_links_to_next_hops_are_open_before_the_first_message_and_stay() -> None:
     async with small_network(relays=6, clients=1, epoch=LONG) as net:
         await net.clients[0].listen()
-        mailbox = mailbox_hop(net.clients[0].subscription().seed.public())
+        mailbox = mailbox_hop(net.clients[0].route().seed.public())
         tops = [node_of(net, key) for key in tree_of(net.clients[0]).children[None]]
         await until(
             lambda: all(top.daemon.relay.peers.is_linked(mailbox) for top in tops), 20, "dialled ahead"
@@ -187,7 +187,7 @@ async def test_a_link_that_no_lease_needs_is_closed() -> None:
     async with small_network(relays=2, clients=1, epoch=LONG) as net:
         await net.clients[0].listen()
         await trio.sleep(10)
-        await net.clients[0].daemon.unsubscribe(ONE)
+        await net.clients[0].daemon.service.unsubscribe(ONE)
         await trio.sleep(2 * IDLE)
         assert all(node.daemon.relay.peers.open_links() == 0 for node in net.relays)
         assert all(not node.daemon.relay.peers._peers for node in net.relays)

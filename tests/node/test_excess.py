@@ -41,7 +41,7 @@ async def test_applications_see_what_matches_and_the_rest_is_counted_and_bounded
         entered, over_edges, mismatched = 0, 0.0, 0
         for number in range(150):
             values = parse_values(BOXES, [f"a={chance.randrange(65_536)}", f"b={chance.randrange(65_536)}"])
-            await publisher.daemon.publish(BOXES, Content(b"%d" % number, values))
+            await publisher.daemon.service.publish(BOXES, Content(b"%d" % number, values))
             tokens = set(published_tokens(key, BOXES, values, net.env.randomness))
             ways_in = [not one.isdisjoint(tokens) for one in entries]
             for predicate, heard, way_in in zip(predicates, expected, ways_in, strict=True):

@@ -64,7 +64,7 @@ async def test_a_flooded_relay_asks_a_price_and_honest_publications_pass() -> No
         heard = 0
         for _ in range(8):  # while the price goes up, and then at it
             for number in range(3):
-                await net.clients[1].daemon.publish(ONE, Content(b"%d" % number))
+                await net.clients[1].daemon.service.publish(ONE, Content(b"%d" % number))
             heard += 3
             await trio.sleep(net.epoch / 2)
         await ear.hears(heard)
@@ -76,7 +76,7 @@ async def test_a_flooded_relay_asks_a_price_and_honest_publications_pass() -> No
         assert await ask(net, relay, Drop(a_message(net), None)) == Receipt("stamp")
         assert relay.count("refused_stamp") == 1
         assert relay.count("messages_dropped_here") == before
-        connector = net.clients[1].daemon._publisher._dropper._connector  # type: ignore[union-attr]
+        connector = net.clients[1].daemon.service._publisher._carrier._dropper._connector
         entry = relay.daemon.rosters.relay(relay.id)
         assert entry is not None
         message = a_message(net, b"paid")
@@ -106,11 +106,11 @@ async def test_where_a_price_is_asked_everything_honest_pays_it() -> None:
     async with small_network(relays=4, clients=2) as net:
         ear = await net.clients[0].listen()
         for number in range(5):
-            await net.clients[1].daemon.publish(ONE, Content(b"%d" % number))
+            await net.clients[1].daemon.service.publish(ONE, Content(b"%d" % number))
         await ear.hears(5)
         assert all(node.daemon.status()["difficulty"] == LOW for node in net.relays)
         assert net.count("refused_stamp") == 0
-        await net.clients[0].daemon.unsubscribe(ONE)
+        await net.clients[0].daemon.service.unsubscribe(ONE)
         assert sum(net.leases().values()) == 0
 
 

@@ -44,14 +44,14 @@ async def test_a_link_that_floods_a_next_hop_is_slowed_and_loses_nothing(
     async with small_network(relays=6, clients=3, origins=1, epoch=4 * 3600) as net:
         flooded, other, publisher = net.clients
         ear, other_ear = await flooded.listen(ONE), await other.listen(TWO)
-        (planned,) = flooded.subscription(ONE).planned.values()
+        (planned,) = flooded.route(ONE).planned.values()
         tree = planned.installation.tree
         below = next(net.relay(relay) for relay, above in tree.parents.items() if above is not None)
         began = trio.current_time()
         async with trio.open_nursery() as flood:
             for number in range(60):
                 flood.start_soon(net.drop_at, below, ONE, Content(b"%d" % number))
-        await publisher.daemon.publish(TWO, Content(b"quick"))
+        await publisher.daemon.service.publish(TWO, Content(b"quick"))
         await other_ear.hears(1)
         assert trio.current_time() - began < 10, "other links are not slowed"
         await trio.sleep(60)

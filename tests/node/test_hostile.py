@@ -41,7 +41,7 @@ async def network_that_stays_healthy() -> AsyncIterator[tuple[SmallNetwork, Node
         ear = await net.clients[0].listen()
         await until(lambda: net.count("messages_sent") == net.count("messages_received"))
         yield net, net.relays[0]
-        publication = await net.clients[1].daemon.start_publication(ONE, Content(b"still well"))
+        publication = await net.clients[1].daemon.service.start_publication(ONE, Content(b"still well"))
         await until(lambda: len(publication.origins) == 3)
         await until(lambda: b"still well" in ear.payloads)
         assert len(set(ear.payloads)) == len(ear.payloads)
@@ -360,7 +360,7 @@ async def test_another_roster_for_the_same_epoch_ends_a_link_and_is_counted() ->
 
 async def test_a_relay_that_forges_is_shut_out_and_what_was_good_counts() -> None:
     async with network_that_stays_healthy() as (net, _):
-        (planned,) = net.clients[0].subscription().planned.values()
+        (planned,) = net.clients[0].route().planned.values()
         tree = planned.installation.tree
         child = next(node for node in net.relays if tree.parents[node.id] is not None)
         top = net.relay(tree.parents[child.id])  # type: ignore[arg-type]
@@ -375,7 +375,7 @@ async def test_a_relay_that_forges_is_shut_out_and_what_was_good_counts() -> Non
 
 async def test_a_relay_whose_bytes_are_altered_is_shut_out_and_what_was_good_counts() -> None:
     async with network_that_stays_healthy() as (net, _):
-        (planned,) = net.clients[0].subscription().planned.values()
+        (planned,) = net.clients[0].route().planned.values()
         tree = planned.installation.tree
         child = next(node for node in net.relays if tree.parents[node.id] is not None)
         top = net.relay(tree.parents[child.id])  # type: ignore[arg-type]

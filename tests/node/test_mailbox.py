@@ -31,7 +31,7 @@ STRANGER = Seed(b"stranger" * 4)
 
 def a_top(net: SmallNetwork, is_top: bool = True) -> Node:
     """A relay that stands directly under the mailbox, or one that does not."""
-    return next(node for node in net.relays if net.clients[0].subscription().is_top(node.id) == is_top)
+    return next(node for node in net.relays if net.clients[0].route().is_top(node.id) == is_top)
 
 
 def seed_of(node: Node) -> Seed:
@@ -43,7 +43,7 @@ async def visit(
     net: SmallNetwork, us: Seed | None, view: View | None = None
 ) -> tuple[Channel[OverlayFrame], View | None]:
     """Open a link to the mailbox of the first client's subscription."""
-    held = net.clients[0].subscription()
+    held = net.clients[0].route()
     assert held.address is not None
     link = Link.initiate(net.net.id, held.seed.public(), net.env.randomness, MAX_OVERLAY_FRAME, us, view)
     channel, established = await open_channel(
@@ -95,7 +95,7 @@ async def test_a_repeat_is_not_acknowledged_either_before_the_message_is_on_disk
         subscriber = net.clients[0]
         disk = subscriber.store = Disk(subscriber.store)
         await subscriber.restart()
-        (await subscriber.daemon.subscribe(Interest(ONE))).close()
+        (await subscriber.daemon.service.subscribe(Interest(ONE))).close()
         message = a_message(net)
         disk.hang()
         links = [(await visit(net, seed_of(a_top(net))))[0] for _ in range(2)]
@@ -174,7 +174,7 @@ async def test_forged_and_foreign_messages_are_not_shown() -> None:
         assert await says_nothing(channel)
         assert await counted(subscriber, "refused_form", 1)
         assert ear.heard == []
-        await net.clients[1].daemon.publish(ONE, Content(b"true"))
+        await net.clients[1].daemon.service.publish(ONE, Content(b"true"))
         assert await ear.hears(1) == [b"true"]
 
 
@@ -183,7 +183,7 @@ async def test_mailboxes_of_one_subscriber_share_nothing() -> None:
         subscriber = net.clients[0]
         for topic in (ONE, TWO):
             await subscriber.listen(topic)
-        one, two = subscriber.subscription(ONE), subscriber.subscription(TWO)
+        one, two = subscriber.route(ONE), subscriber.route(TWO)
         assert one.address != two.address
         assert one.seed != two.seed
         assert one.renewal != two.renewal
@@ -197,14 +197,14 @@ async def test_a_mailbox_whose_address_cannot_be_opened_is_tried_again() -> None
     async with small_network(relays=3) as net:
         subscriber, publisher = net.clients
         await subscriber.listen()
-        held = subscriber.subscription()
+        held = subscriber.route()
         await subscriber.stop()
         squatter = await net.wires.transport().listen(held.seed)
         await subscriber.start()
         await trio.sleep(5)
-        assert not subscriber.daemon.subscriptions()[0]["ready"]
+        assert not subscriber.daemon.service.subscriptions()[0]["ready"]
         await squatter.aclose()
         ear = await subscriber.listen()
-        await publisher.daemon.publish(ONE, Content(b"x"))
+        await publisher.daemon.service.publish(ONE, Content(b"x"))
         assert await ear.hears(1) == [b"x"]
-        await until(lambda: subscriber.daemon.subscriptions()[0]["ready"])
+        await until(lambda: subscriber.daemon.service.subscriptions()[0]["ready"])

@@ -38,11 +38,11 @@ async def start_relays(net: SmallNetwork) -> None:
 
 async def publish_in_vain(node: Node, payload: bytes) -> None:
     with pytest.raises(NotYetTaken, match="stays in the outbox"):
-        await node.daemon.publish(ONE, Content(payload))
+        await node.daemon.service.publish(ONE, Content(payload))
 
 
 def listed(node: Node) -> list[dict[str, Any]]:
-    return node.daemon.outbox()
+    return node.daemon.service.outbox()
 
 
 # Through the network
@@ -51,7 +51,7 @@ def listed(node: Node) -> list[dict[str, Any]]:
 async def test_it_is_on_disk_before_the_first_drop_and_gone_after_the_receipts() -> None:
     async with small_network(relays=3) as net:
         ear = await net.clients[0].listen()
-        publication = await net.clients[1].daemon.enqueue(ONE, Content(b"x"))
+        publication = await net.clients[1].daemon.service.enqueue(ONE, Content(b"x"))
         assert [key for key, _ in await net.clients[1].store.scan("outbox")] == [publication.id]
         assert net.count("messages_dropped_here") == 0
         await publication.taken()
@@ -97,7 +97,7 @@ async def test_a_publisher_that_restarts_goes_on_with_the_same_id(moment: float)
     async with small_network(relays=3) as net:
         ear = await net.clients[0].listen()
         await stop_relays(net)
-        publication = await net.clients[1].daemon.enqueue(ONE, Content(b"x"))
+        publication = await net.clients[1].daemon.service.enqueue(ONE, Content(b"x"))
         await trio.sleep(moment)
         await net.clients[1].restart()
         assert [entry["id"] for entry in listed(net.clients[1])] == [publication.id.hex()]
@@ -114,7 +114,7 @@ async def test_a_receipt_is_remembered_and_only_the_other_origin_is_tried_after_
     async with small_network(relays=6) as net:
         for relay in net.relays[:5]:
             relay.gate.shut()
-        publication = await net.clients[1].daemon.start_publication(ONE, Content(b"x"))
+        publication = await net.clients[1].daemon.service.start_publication(ONE, Content(b"x"))
         assert publication.origins == [net.relays[5].id]
         await net.clients[1].restart()
         assert [entry["receipts"] for entry in listed(net.clients[1])] == [1]
@@ -132,14 +132,14 @@ async def test_without_a_relay_who_waits_is_refused_and_who_does_not_is_queued()
         await net.clients[0].start()
         daemon = net.clients[0].daemon
         with pytest.raises(Refusal, match="no roster yet"):
-            await daemon.publish(ONE, Content(b"waits"))
-        publication = await daemon.enqueue(ONE, Content(b"does not"))
+            await daemon.service.publish(ONE, Content(b"waits"))
+        publication = await daemon.service.enqueue(ONE, Content(b"does not"))
         await until(lambda: publication.settled.is_set())
-        assert [entry["reason"] for entry in daemon.outbox()] == [
+        assert [entry["reason"] for entry in daemon.service.outbox()] == [
             "no roster yet: the directory was not reached, or waits for relays to register"
         ]
         await net.relays[0].start()
-        await until(lambda: daemon.outbox() == [])
+        await until(lambda: daemon.service.outbox() == [])
         assert net.relays[0].count("messages_dropped_here") == 1
         nursery.cancel_scope.cancel()
 
@@ -164,7 +164,7 @@ async def test_it_is_given_up_when_its_day_is_over_and_that_is_told() -> None:
             None,
         )
         assert client.daemon.status()["outbox"] == 0
-        assert await client.daemon.cancel(bytes.fromhex(given_up["id"])) == ONE.name
+        assert await client.daemon.service.cancel(bytes.fromhex(given_up["id"])) == ONE.name
         assert listed(client) == []
         assert await client.store.scan("outbox-state") == []
         assert net.now < lapse + DAY_SECONDS
@@ -175,7 +175,7 @@ async def test_what_is_cancelled_is_not_dropped_and_who_waits_hears_of_it() -> N
         client = net.clients[1]
         for relay in net.relays:
             relay.gate.shut()
-        publication = await client.daemon.enqueue(ONE, Content(b"x"))
+        publication = await client.daemon.service.enqueue(ONE, Content(b"x"))
         reasons: list[str] = []
 
         async def wait() -> None:
@@ -187,10 +187,10 @@ async def test_what_is_cancelled_is_not_dropped_and_who_waits_hears_of_it() -> N
             nursery.start_soon(wait)
             await trio.sleep(1)
             assert [entry["state"] for entry in listed(client)] == ["dropping"]
-            assert await client.daemon.cancel(publication.id) == ONE.name
+            assert await client.daemon.service.cancel(publication.id) == ONE.name
         assert reasons == ["the message was taken back from the outbox"]
         assert listed(client) == []
-        assert await client.daemon.cancel(publication.id) is None
+        assert await client.daemon.service.cancel(publication.id) is None
         await client.restart()
         assert listed(client) == []
 
@@ -200,7 +200,7 @@ async def test_more_than_are_dropped_at_once_wait_their_turn(monkeypatch: pytest
     async with small_network(relays=3) as net:
         ear = await net.clients[0].listen()
         for number in range(20):
-            await net.clients[1].daemon.enqueue(ONE, Content(b"%d" % number))
+            await net.clients[1].daemon.service.enqueue(ONE, Content(b"%d" % number))
         assert len(listed(net.clients[1])) > 10
         assert sorted(await ear.hears(20)) == sorted(b"%d" % number for number in range(20))
         await until(lambda: listed(net.clients[1]) == [])

@@ -6,8 +6,8 @@ import pytest
 import trio
 from small_network import EPOCH_SECONDS, ONE, SmallNetwork, small_network, until
 
-from hushcast_local import outbox
-from hushcast_overlay import spool, subscriber
+from hushcast_local import outbox, subscriber
+from hushcast_overlay import spool
 from hushcast_overlay.dropping import ATTEMPTS, LONGEST_DELAY, RECEIPT_TIMEOUT
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.content.bodies import Content
@@ -28,15 +28,15 @@ async def test_without_a_roster_nothing_can_be_done() -> None:
         await net.directory.start()
         await net.clients[0].start()
         daemon = net.clients[0].daemon
-        assert "no roster yet" in await refusal_of(daemon.publish(ONE, Content(b"x")))
-        assert "no roster yet" in await refusal_of(daemon.subscribe(Interest(ONE)))
-        assert daemon.subscriptions() == []
+        assert "no roster yet" in await refusal_of(daemon.service.publish(ONE, Content(b"x")))
+        assert "no roster yet" in await refusal_of(daemon.service.subscribe(Interest(ONE)))
+        assert daemon.service.subscriptions() == []
         assert not daemon.ready
         status = daemon.status()
         assert (status["ready"], status["roster"], status["role"]) == (False, None, "client")
         await net.relays[0].start()
         await until(lambda: daemon.ready)
-        await daemon.publish(ONE, Content(b"x"))
+        await daemon.service.publish(ONE, Content(b"x"))
         assert net.count("internal_errors") == 0
         nursery.cancel_scope.cancel()
 
@@ -48,8 +48,8 @@ async def test_an_empty_roster_is_no_network() -> None:
         daemon = net.clients[0].daemon
         await until(lambda: daemon.rosters.newest and not daemon.rosters.newest.relays, 30 * EPOCH_SECONDS)
         await net.sleep_until(net.calendar.epoch_start(daemon.rosters.newest.epoch) + 1)
-        assert "lists no relay" in await refusal_of(daemon.publish(ONE, Content(b"x")))
-        assert "lists no relay" in await refusal_of(daemon.subscribe(Interest(ONE)))
+        assert "lists no relay" in await refusal_of(daemon.service.publish(ONE, Content(b"x")))
+        assert "lists no relay" in await refusal_of(daemon.service.subscribe(Interest(ONE)))
 
 
 async def test_relays_in_their_first_epoch_are_no_origins() -> None:
@@ -62,9 +62,9 @@ async def test_relays_in_their_first_epoch_are_no_origins() -> None:
         await newcomer.start()
         await until(lambda: daemon.rosters.newest.relays, 3 * EPOCH_SECONDS)
         await net.sleep_until(net.calendar.epoch_start(daemon.rosters.newest.epoch) + 1)
-        assert "second epoch" in await refusal_of(daemon.publish(ONE, Content(b"x")))
+        assert "second epoch" in await refusal_of(daemon.service.publish(ONE, Content(b"x")))
         await net.sleep_until(net.calendar.epoch_start(daemon.rosters.newest.epoch + 1) + 1)
-        await daemon.publish(ONE, Content(b"x"))
+        await daemon.service.publish(ONE, Content(b"x"))
 
 
 async def test_dead_origins_are_said_to_be_dead_before_long() -> None:
@@ -72,7 +72,7 @@ async def test_dead_origins_are_said_to_be_dead_before_long() -> None:
         for relay in net.relays:
             await relay.stop()
         before = trio.current_time()
-        reason = await refusal_of(net.clients[0].daemon.publish(ONE, Content(b"x")))
+        reason = await refusal_of(net.clients[0].daemon.service.publish(ONE, Content(b"x")))
         assert reason.startswith(
             "no relay gave a receipt: no daemon answers at this address: the message stays"
         )
@@ -85,12 +85,12 @@ async def test_origins_that_fall_silent_are_given_up() -> None:
             relay.gate.shut()
         before = trio.current_time()
         assert "no relay gave a receipt" in await refusal_of(
-            net.clients[0].daemon.publish(ONE, Content(b"x"))
+            net.clients[0].daemon.service.publish(ONE, Content(b"x"))
         )
         assert trio.current_time() - before < ATTEMPTS * (RECEIPT_TIMEOUT + LONGEST_DELAY + 2)
         for relay in net.relays:
             relay.gate.open()
-        await net.clients[0].daemon.publish(ONE, Content(b"x"))
+        await net.clients[0].daemon.service.publish(ONE, Content(b"x"))
 
 
 async def test_another_origin_stands_in_for_a_dead_one() -> None:
@@ -99,7 +99,7 @@ async def test_another_origin_stands_in_for_a_dead_one() -> None:
         for relay in net.relays[1:]:
             await relay.stop()
         for number in range(6):
-            publication = await net.clients[1].daemon.start_publication(ONE, Content(b"%d" % number))
+            publication = await net.clients[1].daemon.service.start_publication(ONE, Content(b"%d" % number))
             assert publication.origins == [net.relays[0].id]
         for relay in net.relays[1:]:
             await relay.start()
@@ -108,7 +108,7 @@ async def test_another_origin_stands_in_for_a_dead_one() -> None:
 
 async def test_too_large_a_payload_is_refused_with_its_size() -> None:
     async with small_network(relays=1) as net:
-        reason = await refusal_of(net.clients[0].daemon.publish(ONE, Content(bytes(MAX_PAYLOAD + 1))))
+        reason = await refusal_of(net.clients[0].daemon.service.publish(ONE, Content(bytes(MAX_PAYLOAD + 1))))
         assert str(MAX_PAYLOAD) in reason
         assert str(MAX_PAYLOAD + 1) in reason
 
@@ -121,7 +121,7 @@ async def test_too_many_publications_are_refused_and_not_piled_up(monkeypatch: p
 
         async def publish() -> None:
             try:
-                await net.clients[0].daemon.publish(ONE, Content(b"x"))
+                await net.clients[0].daemon.service.publish(ONE, Content(b"x"))
             except Refusal as refusal:
                 reasons.append(refusal.reason)
 
@@ -140,24 +140,24 @@ async def test_too_many_subscriptions_are_refused(monkeypatch: pytest.MonkeyPatc
     async with small_network(relays=1) as net:
         daemon = net.clients[0].daemon
         for name in ("a", "b"):
-            await daemon.subscribe(Interest(parse_topic(name)))
-        assert "2 subscriptions" in await refusal_of(daemon.subscribe(Interest(parse_topic("c"))))
-        await daemon.subscribe(Interest(parse_topic("a")))
-        await daemon.unsubscribe(parse_topic("a"))
-        await daemon.subscribe(Interest(parse_topic("c")))
+            await daemon.service.subscribe(Interest(parse_topic(name)))
+        assert "2 subscriptions" in await refusal_of(daemon.service.subscribe(Interest(parse_topic("c"))))
+        await daemon.service.subscribe(Interest(parse_topic("a")))
+        await daemon.service.unsubscribe(parse_topic("a"))
+        await daemon.service.subscribe(Interest(parse_topic("c")))
 
 
 async def test_a_full_spool_refuses_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     async with small_network(relays=1) as net:
         client, publisher = net.clients
-        (await client.daemon.subscribe(Interest(ONE))).close()
+        (await client.daemon.service.subscribe(Interest(ONE))).close()
         await client.stop()  # so that relays have to keep what they took
         monkeypatch.setattr(spool, "MAX_SPOOL", 20_000)
         reason = ""
         accepted = []
         for number in range(40):
             try:
-                await publisher.daemon.publish(ONE, Content(b"%d" % number))
+                await publisher.daemon.service.publish(ONE, Content(b"%d" % number))
                 accepted.append(b"%d" % number)
                 await trio.sleep(1)
             except Refusal as refusal:
@@ -173,5 +173,5 @@ async def test_a_full_spool_refuses_and_says_so(monkeypatch: pytest.MonkeyPatch)
         ear = await client.listen()
         late = b"%d" % len(accepted)  # it waited in the outbox until there was room again
         assert sorted(await ear.hears(len(accepted) + 1)) == sorted([*accepted, late])
-        await publisher.daemon.publish(ONE, Content(b"room again"))
+        await publisher.daemon.service.publish(ONE, Content(b"room again"))
         await until(lambda: b"room again" in ear.payloads)

@@ -14,7 +14,7 @@ from hushcast_protocol.content.topics import Interest, make_topic
 
 async def publish_some(node: Node, payloads: list[bytes]) -> None:
     for payload in payloads:
-        await node.daemon.publish(ONE, Content(payload))
+        await node.daemon.service.publish(ONE, Content(payload))
 
 
 async def test_every_relay_may_restart_one_after_the_other() -> None:
@@ -25,7 +25,7 @@ async def test_every_relay_may_restart_one_after_the_other() -> None:
         for number, relay in enumerate(net.relays):
             await relay.restart()
             sent.append(b"%d" % number)
-            await publisher.daemon.publish(ONE, Content(sent[-1]))
+            await publisher.daemon.service.publish(ONE, Content(sent[-1]))
             await ear.hears(len(sent))
         await trio.sleep(EPOCH_SECONDS)
         assert ear.payloads == sent
@@ -43,7 +43,7 @@ async def test_messages_published_while_a_relay_is_away_arrive() -> None:
             await relay.stop()
             for number in range(6):
                 sent.append(b"%s %d" % (relay.name.encode(), number))
-                await publisher.daemon.publish(ONE, Content(sent[-1]))
+                await publisher.daemon.service.publish(ONE, Content(sent[-1]))
             await relay.start()
             assert sorted(await ear.hears(len(sent))) == sorted(sent)
         await trio.sleep(2 * EPOCH_SECONDS)
@@ -54,7 +54,7 @@ async def test_what_a_relay_took_over_survives_its_restart() -> None:
     """The mailbox is away: everything waits in the spools of the top relays, which all restart."""
     async with small_network() as net:
         subscriber, publisher = net.clients
-        (await subscriber.daemon.subscribe(Interest(ONE))).close()
+        (await subscriber.daemon.service.subscribe(Interest(ONE))).close()
         await subscriber.stop()
         sent = [b"%d" % number for number in range(10)]
         await publish_some(publisher, sent)
@@ -77,7 +77,7 @@ async def test_a_message_with_a_receipt_survives_the_restart_of_its_origin(momen
         subscriber, publisher = net.clients
         ear = await subscriber.listen()
         for number in range(5):
-            publication = await publisher.daemon.start_publication(ONE, Content(b"%d" % number))
+            publication = await publisher.daemon.service.start_publication(ONE, Content(b"%d" % number))
             await trio.sleep(moment)
             await net.relay(publication.origins[0]).restart()
         assert sorted(await ear.hears(5)) == [b"%d" % number for number in range(5)]
@@ -89,41 +89,42 @@ async def test_a_subscriber_that_restarts_keeps_its_subscriptions() -> None:
     async with small_network() as net:
         subscriber, publisher = net.clients
         for topic in (ONE, TWO):
-            (await subscriber.daemon.subscribe(Interest(topic))).close()
+            (await subscriber.daemon.service.subscribe(Interest(topic))).close()
         before = {
-            held.interest.topic: (held.id, held.seed, held.address) for held in subscriptions(subscriber)
+            held.wanted.interest.topic: (held.wanted.name, held.seed, held.address)
+            for held in routes(subscriber)
         }
         parcels = net.count("parcels_opened")
         for _ in range(3):
             await subscriber.restart()
         after = {
-            held.interest.topic: (held.id, held.seed, held.address) for held in subscriptions(subscriber)
+            held.wanted.interest.topic: (held.wanted.name, held.seed, held.address)
+            for held in routes(subscriber)
         }
         assert after == before
-        await until(lambda: all(held["ready"] for held in subscriber.daemon.subscriptions()))
-        assert [held["nodes"] for held in subscriber.daemon.subscriptions()] == [5, 5]
+        await until(lambda: all(held["ready"] for held in subscriber.daemon.service.subscriptions()))
+        assert [held["nodes"] for held in subscriber.daemon.service.subscriptions()] == [5, 5]
         one, two = await subscriber.listen(ONE), await subscriber.listen(TWO)
-        await publisher.daemon.publish(ONE, Content(b"one"))
-        await publisher.daemon.publish(TWO, Content(b"two"))
+        await publisher.daemon.service.publish(ONE, Content(b"one"))
+        await publisher.daemon.service.publish(TWO, Content(b"two"))
         assert (await one.hears(1), await two.hears(1)) == ([b"one"], [b"two"])
         assert net.count("parcels_opened") == parcels
 
 
-def subscriptions(node: Node) -> list:
-    assert node.daemon.subscriber is not None
-    return node.daemon.subscriber.subscriptions
+def routes(node: Node) -> list:
+    return node.daemon.routes.held
 
 
 async def test_messages_published_while_the_subscriber_is_away_arrive_once() -> None:
     async with small_network() as net:
         subscriber, publisher = net.clients
-        (await subscriber.daemon.subscribe(Interest(ONE))).close()
+        (await subscriber.daemon.service.subscribe(Interest(ONE))).close()
         sent = []
         for round_number in range(3):
             await subscriber.stop()
             for number in range(4):
                 sent.append(b"%d %d" % (round_number, number))
-                await publisher.daemon.publish(ONE, Content(sent[-1]))
+                await publisher.daemon.service.publish(ONE, Content(sent[-1]))
             await subscriber.start()
         ear = await subscriber.listen()
         assert sorted(await ear.hears(len(sent))) == sorted(sent)
@@ -139,14 +140,14 @@ async def test_a_subscriber_that_restarts_while_subscribing_gets_there() -> None
             await trio.sleep(moment)
             await subscriber.restart()
             ear = await subscriber.listen()
-            await publisher.daemon.publish(ONE, Content(b"x"))
+            await publisher.daemon.service.publish(ONE, Content(b"x"))
             assert await ear.hears(1) == [b"x"]
             await until(lambda net=net: set(net.leases().values()) == {1}, 3 * EPOCH_SECONDS)
 
 
 async def quietly_subscribe(node: Node) -> None:
     with trio.move_on_after(1):
-        await node.daemon.subscribe(Interest(ONE))
+        await node.daemon.service.subscribe(Interest(ONE))
 
 
 async def test_the_network_works_on_while_the_directory_is_away() -> None:
@@ -155,7 +156,7 @@ async def test_the_network_works_on_while_the_directory_is_away() -> None:
         await net.directory.stop()
         ear = await subscriber.listen()
         for number in range(10):
-            await publisher.daemon.publish(ONE, Content(b"%d" % number))
+            await publisher.daemon.service.publish(ONE, Content(b"%d" % number))
             await trio.sleep(EPOCH_SECONDS / 4)
         assert await ear.hears(10) == [b"%d" % number for number in range(10)]
 
@@ -172,7 +173,7 @@ async def test_a_directory_that_was_away_for_epochs_takes_nothing_from_the_netwo
                 await net.directory.start()
             for quarter in range(4):
                 sent.append(b"%d %d" % (epoch, quarter))
-                await publisher.daemon.publish(ONE, Content(sent[-1]))
+                await publisher.daemon.service.publish(ONE, Content(sent[-1]))
                 await trio.sleep(EPOCH_SECONDS / 4)
         await ear.hears(len(sent))
         assert sorted(ear.payloads) == sorted(sent)
@@ -187,7 +188,7 @@ async def test_a_directory_that_restarts_goes_on() -> None:
         for number in range(6):
             await net.directory.restart()
             await trio.sleep(EPOCH_SECONDS / 2)
-            await net.clients[1].daemon.publish(ONE, Content(b"%d" % number))
+            await net.clients[1].daemon.service.publish(ONE, Content(b"%d" % number))
         assert await ear.hears(6) == [b"%d" % number for number in range(6)]
         newest = [node.daemon.rosters.newest for node in net.nodes]
         assert len({roster.digest for roster in newest if roster}) <= 2  # some may be about to fetch it
@@ -209,11 +210,11 @@ async def everything_restarts(net: SmallNetwork) -> None:
 async def test_everything_may_restart_at_once() -> None:
     async with small_network() as net:
         subscriber, publisher = net.clients
-        (await subscriber.daemon.subscribe(Interest(ONE))).close()
+        (await subscriber.daemon.service.subscribe(Interest(ONE))).close()
         sent = []
         for round_number in range(3):
             sent.append(b"%d" % round_number)
-            await publisher.daemon.publish(ONE, Content(sent[-1]))
+            await publisher.daemon.service.publish(ONE, Content(sent[-1]))
             await everything_restarts(net)
         ear = await subscriber.listen()
         assert sorted(await ear.hears(3)) == sent
@@ -225,16 +226,18 @@ async def test_a_private_subscription_with_a_condition_outlives_a_restart() -> N
     where = 'a in [10, 20], kind = "a \\"b\\", c"'
     async with small_network(relays=4) as net:
         subscriber, publisher = net.clients
-        (await subscriber.daemon.subscribe(Interest(topic, parse_where(where, topic.attributes)))).close()
-        described = subscriber.daemon.subscriptions()
+        (
+            await subscriber.daemon.service.subscribe(Interest(topic, parse_where(where, topic.attributes)))
+        ).close()
+        described = subscriber.daemon.service.subscriptions()
         await subscriber.restart()
-        await until(lambda: all(held["ready"] for held in subscriber.daemon.subscriptions()))
-        assert subscriber.daemon.subscriptions() == described
+        await until(lambda: all(held["ready"] for held in subscriber.daemon.service.subscriptions()))
+        assert subscriber.daemon.service.subscriptions() == described
         ear = await subscriber.listen(topic, where)
-        assert len(subscriber.daemon.subscriptions()) == 1
+        assert len(subscriber.daemon.service.subscriptions()) == 1
         for number, kind in enumerate(['a "b", c', "other", 'a "b", c']):
             values = {"a": 15, "kind": kind}
-            await publisher.daemon.publish(topic, Content(b"%d" % number, values))
+            await publisher.daemon.service.publish(topic, Content(b"%d" % number, values))
         assert sorted(await ear.hears(2)) == [b"0", b"2"]
         await until(lambda: subscriber.count("messages_excess") == 1)
 
@@ -242,7 +245,7 @@ async def test_a_private_subscription_with_a_condition_outlives_a_restart() -> N
 async def test_the_next_hop_does_not_wait_for_a_relays_disk_and_an_acknowledgement_does() -> None:
     async with small_network(origins=1) as net:
         ear = await net.clients[0].listen()
-        (planned,) = net.clients[0].subscription().planned.values()
+        (planned,) = net.clients[0].route().planned.values()
         below, top = next((key, above) for key, above in planned.installation.tree.parents.items() if above)
         relay, origin = net.relay(top), net.relay(below)
         assert origin.daemon.relay is not None

@@ -35,6 +35,6 @@ async def test_a_key_is_replaced(name: str, kind: type[ParcelKey | Seed | Filter
         await net.sleep_until(net.calendar.epoch_start(net.calendar.epoch(net.now) + 3))
         later = await reader.listen(TWO)
         for number in range(8):
-            await writer.daemon.publish((ONE, TWO)[number % 2], Content(b"still there"))
+            await writer.daemon.service.publish((ONE, TWO)[number % 2], Content(b"still there"))
         await ear.hears(4)
         await later.hears(4)

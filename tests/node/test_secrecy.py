@@ -7,7 +7,7 @@ from pathlib import Path
 
 from small_network import DAY_SECONDS, ONE, TWO, Node, SmallNetwork, small_network, until
 
-from hushcast_overlay.subscription import Subscription
+from hushcast_overlay.route import Route
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import write_link
 from hushcast_runtime.store import MemoryStore
@@ -31,7 +31,7 @@ def both_forms(secret: bytes) -> tuple[bytes, bytes]:
     return secret, secret.hex().encode()
 
 
-def mailbox_marks(held: Subscription) -> list[bytes]:
+def mailbox_marks(held: Route) -> list[bytes]:
     """What names a mailbox: its key and its address, in every form that they are kept in."""
     assert held.address is not None
     return [*both_forms(held.seed.public()), held.address.encode(), held.address.split(".")[0].encode()]
@@ -46,13 +46,13 @@ async def run_a_while(net: SmallNetwork, *owners: Node) -> None:
     ears = [await owner.listen(topic) for owner in owners for topic in (ONE, TWO)]
     publisher = net.clients[-1]
     for number in range(6):
-        await publisher.daemon.publish((ONE, TWO)[number % 2], Content(b"a payload to look for"))
+        await publisher.daemon.service.publish((ONE, TWO)[number % 2], Content(b"a payload to look for"))
     for ear in ears:
         await ear.hears(3)
     midnight = net.calendar.day_start(net.calendar.day(net.now) + 1)
     await net.sleep_until(midnight - 0.2 * DAY_SECONDS)
     for number in range(6):
-        await publisher.daemon.publish((ONE, TWO)[number % 2], Content(b"a payload to look for"))
+        await publisher.daemon.service.publish((ONE, TWO)[number % 2], Content(b"a payload to look for"))
     for ear in ears:
         await ear.hears(6)
 
@@ -62,7 +62,7 @@ async def test_only_top_relays_know_a_mailbox() -> None:
         owner = net.clients[0]
         await run_a_while(net, owner)
         for topic in (ONE, TWO):
-            held = owner.subscription(topic)
+            held = owner.route(topic)
             assert len(held.planned) == 2
             trees = [planned.installation.tree for planned in held.planned.values()]
             tops = {relay for tree in trees for relay, above in tree.parents.items() if above is None}
@@ -83,8 +83,8 @@ async def test_what_only_the_subscriber_knows_is_nowhere_else() -> None:
         secrets = [write_link(ONE).encode(), write_link(TWO).encode()]
         secrets += [ONE.name.encode(), TWO.name.encode(), b"a payload to look for"]
         for topic in (ONE, TWO):
-            held = owner.subscription(topic)
-            secrets += [*both_forms(held.seed.reveal()), held.id]
+            held = owner.route(topic)
+            secrets += [*both_forms(held.seed.reveal()), held.wanted.name]
             for planned in held.planned.values():
                 secrets += both_forms(planned.installation.secret.reveal())
                 for token in (planned.installation.trunk, *planned.installation.entries):
@@ -109,7 +109,7 @@ async def test_nothing_ties_a_mailbox_to_a_relay_that_owns_it() -> None:
             *both_forms(owner.identity.parcel_key.public()),
         ]
         for topic in (ONE, TWO):
-            marks = mailbox_marks(owner.subscription(topic))
+            marks = mailbox_marks(owner.route(topic))
             for node in net.nodes:
                 if node is owner:
                     continue
@@ -124,7 +124,7 @@ async def test_nothing_ties_a_mailbox_to_a_relay_that_owns_it() -> None:
 async def test_mailboxes_of_one_owner_share_nothing_at_relays() -> None:
     async with small_network(relays=6, clients=2) as net:
         await run_a_while(net, net.clients[0])
-        one, two = (mailbox_marks(net.clients[0].subscription(topic)) for topic in (ONE, TWO))
+        one, two = (mailbox_marks(net.clients[0].route(topic)) for topic in (ONE, TWO))
         for relay in net.relays:
             for record in records(relay):
                 assert not (holds_any(record, one) and holds_any(record, two))
@@ -137,7 +137,7 @@ async def test_traces_of_what_relays_saw_do_not_tie_a_mailbox_to_its_owner(tmp_p
         for owner in owners:
             name = owner.id.hex() if owner.identity else owner.name
             for topic in (ONE, TWO):
-                mailbox = owner.subscription(topic).seed.public().hex()
+                mailbox = owner.route(topic).seed.public().hex()
                 for file in (tmp_path / "traces").iterdir():
                     is_owners = file.name.startswith(f"{owner.name}.")
                     for line in file.read_text().splitlines():
@@ -159,7 +159,7 @@ async def test_nothing_is_left_at_relays_once_a_subscription_has_lapsed() -> Non
     async with small_network(relays=4, clients=2) as net:
         owner = net.clients[0]
         await run_a_while(net, owner)
-        marks = [mark for topic in (ONE, TWO) for mark in mailbox_marks(owner.subscription(topic))]
+        marks = [mark for topic in (ONE, TWO) for mark in mailbox_marks(owner.route(topic))]
         assert any(holds_any(everything(relay), marks) for relay in net.relays)
         await owner.stop()
         day = net.calendar.day(net.now) + 1

@@ -14,7 +14,7 @@ from hushcast_protocol.overlay.tree import Tree
 
 
 def trees_of(subscriber: Node) -> list[Tree]:
-    return [planned.installation.tree for planned in subscriber.subscription().planned.values()]
+    return [planned.installation.tree for planned in subscriber.route().planned.values()]
 
 
 def a_busy_relay(net: SmallNetwork, subscriber: Node) -> Node:
@@ -53,7 +53,7 @@ async def test_a_relay_gone_for_good_is_replaced_and_all_ways_lead_home_again() 
             "mended",
         )
         await trio.sleep(EPOCH_SECONDS / 2)
-        (planned,) = net.clients[0].subscription().planned.values()
+        (planned,) = net.clients[0].route().planned.values()
         assert not planned.missing
         after = planned.installation.tree
         moved = {relay for relay in after.parents if after.parents[relay] != before.parents[relay]}
@@ -103,7 +103,7 @@ async def test_a_second_tree_carries_what_the_first_loses() -> None:
 async def test_what_waits_for_a_mailbox_follows_when_the_tree_is_mended() -> None:
     async with small_network(relays=12, clients=1) as net:
         (subscriber,) = net.clients
-        (await subscriber.daemon.subscribe(Interest(ONE))).close()
+        (await subscriber.daemon.service.subscribe(Interest(ONE))).close()
         top = a_busy_relay(net, subscriber)
         await subscriber.stop()
         await net.drop_at(top, ONE, Content(b"x"))
@@ -126,14 +126,14 @@ async def test_what_waits_for_a_mailbox_is_forgotten_when_the_subscription_ends(
     async with small_network(relays=4) as net:
         subscriber, other = net.clients
         ear = await other.listen()
-        (await subscriber.daemon.subscribe(Interest(ONE))).close()
+        (await subscriber.daemon.service.subscribe(Interest(ONE))).close()
         top = a_busy_relay(net, subscriber)
         relay = top.daemon.relay
         assert relay is not None
         subscriber.gate.shut()
         await net.drop_at(top, ONE, Content(b"x"))
         await until(lambda: relay._spool.size > 0)
-        (held,) = subscriber.subscription().planned.values()
+        (held,) = subscriber.route().planned.values()
         relay.leasing.book.withdraw(Withdraw(lease_word(held.installation.secret, top.id)), net.now)
         subscriber.gate.open()
         await subscriber.stop()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import trio
 from small_network import EPOCH_SECONDS, ONE, TWO, Node, SmallNetwork, small_network, until
 
-from hushcast_overlay.subscriber import WITHDRAW_WITHIN
+from hushcast_local.subscriber import WITHDRAW_WITHIN
 from hushcast_protocol.base.secrets import TopicSecret
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import Interest, make_topic
@@ -27,31 +27,31 @@ async def test_after_unsubscribing_nothing_comes_and_nothing_is_left() -> None:
     async with small_network() as net:
         subscriber, publisher = net.clients
         ear, other = await subscriber.listen(), await publisher.listen(TWO)
-        await publisher.daemon.publish(ONE, Content(b"before"))
+        await publisher.daemon.service.publish(ONE, Content(b"before"))
         await ear.hears(1)
         await until(lambda: net.count("messages_duplicate") + net.count("messages_sent") >= 2)
         assert set(net.leases().values()) == {2}
-        assert await subscriber.daemon.unsubscribe(ONE)
+        assert await subscriber.daemon.service.unsubscribe(ONE)
         await until(lambda: ear.ended)
         assert ear.payloads == [b"before"]
-        assert subscriber.daemon.subscriptions() == []
+        assert subscriber.daemon.service.subscriptions() == []
         assert set(net.leases().values()) == {1}
         assert set(tombstones(net).values()) == {1}
         for relay in net.relays:
             assert len(await relay.store.scan("lease")) == 1
             assert len(await relay.store.scan("tombstone")) == 1
         await trio.sleep(1)
-        kinds = ("subscription", "installation", "inbox", "inbox-seen", "inbox-progress")
+        kinds = ("interest", "mailbox", "installation", "inbox", "inbox-seen", "inbox-progress")
         assert await kept(subscriber, *kinds) == []
         assert len(net.wires.listeners) == 1 + len(net.relays) + 1  # directory, relays, the other's mailbox
         sent, unrouted = net.count("messages_sent"), net.count("messages_unrouted")
-        publication = await publisher.daemon.start_publication(ONE, Content(b"after"))
+        publication = await publisher.daemon.service.start_publication(ONE, Content(b"after"))
         await until(lambda: len(publication.origins) == 2)
         await until(lambda: net.count("messages_unrouted") == unrouted + 2)
         await trio.sleep(EPOCH_SECONDS)
         assert net.count("messages_sent") == sent
         assert net.count("messages_delivered") == 1
-        await publisher.daemon.publish(TWO, Content(b"still here"))
+        await publisher.daemon.service.publish(TWO, Content(b"still here"))
         assert await other.hears(1) == [b"still here"]
 
 
@@ -61,9 +61,9 @@ async def test_what_is_on_its_way_while_unsubscribing_is_not_shown() -> None:
         ear = await subscriber.listen()
         async with trio.open_nursery() as nursery:
             for number in range(20):
-                nursery.start_soon(publisher.daemon.publish, ONE, Content(b"%d" % number))
+                nursery.start_soon(publisher.daemon.service.publish, ONE, Content(b"%d" % number))
             await until(lambda: len(ear.heard) >= 3)
-            await subscriber.daemon.unsubscribe(ONE)
+            await subscriber.daemon.service.unsubscribe(ONE)
             heard = len(ear.heard)
         await trio.sleep(EPOCH_SECONDS)
         assert len(ear.heard) == heard
@@ -73,23 +73,23 @@ async def test_what_is_on_its_way_while_unsubscribing_is_not_shown() -> None:
 
 async def test_there_is_nothing_to_unsubscribe_from() -> None:
     async with small_network(relays=1) as net:
-        assert not await net.clients[0].daemon.unsubscribe(ONE)
-        await net.clients[0].daemon.subscribe(Interest(ONE))
-        assert await net.clients[0].daemon.unsubscribe(ONE)
-        assert not await net.clients[0].daemon.unsubscribe(ONE)
+        assert not await net.clients[0].daemon.service.unsubscribe(ONE)
+        await net.clients[0].daemon.service.subscribe(Interest(ONE))
+        assert await net.clients[0].daemon.service.unsubscribe(ONE)
+        assert not await net.clients[0].daemon.service.unsubscribe(ONE)
 
 
 async def test_subscribing_again_is_a_new_subscription() -> None:
     async with small_network() as net:
         subscriber, publisher = net.clients
         await subscriber.listen()
-        first = subscriber.subscription()
-        await subscriber.daemon.unsubscribe(ONE)
+        first = subscriber.route()
+        await subscriber.daemon.service.unsubscribe(ONE)
         ear = await subscriber.listen()
-        second = subscriber.subscription()
+        second = subscriber.route()
         assert first.seed != second.seed
-        assert first.id != second.id
-        await publisher.daemon.publish(ONE, Content(b"x"))
+        assert first.wanted.name != second.wanted.name
+        await publisher.daemon.service.publish(ONE, Content(b"x"))
         assert await ear.hears(1) == [b"x"]
         assert set(net.leases().values()) == {1}
 
@@ -101,7 +101,7 @@ async def test_unsubscribing_does_not_wait_for_a_relay_that_is_away() -> None:
         away = net.relays[0]
         await away.stop()
         before = trio.current_time()
-        assert await subscriber.daemon.unsubscribe(ONE)
+        assert await subscriber.daemon.service.unsubscribe(ONE)
         assert trio.current_time() - before <= WITHDRAW_WITHIN + 1
         await away.start()
         relay = away.daemon.relay
@@ -117,9 +117,9 @@ async def test_a_restart_does_not_forget_to_withdraw() -> None:
         await subscriber.listen()
         away = net.relays[0]
         await away.stop()
-        await subscriber.daemon.unsubscribe(ONE)
+        await subscriber.daemon.service.unsubscribe(ONE)
         await subscriber.restart()
-        assert subscriber.daemon.subscriptions() == []
+        assert subscriber.daemon.service.subscriptions() == []
         assert len(await kept(subscriber, "installation")) == 1
         await away.start()
         await until(lambda: set(net.leases().values()) == {0}, EPOCH_SECONDS, "all relays forgot")
@@ -131,15 +131,15 @@ async def test_unsubscribing_while_still_subscribing_leaves_nothing() -> None:
         async with small_network() as net:
             subscriber = net.clients[0]
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(subscriber.daemon.subscribe, Interest(ONE))
+                nursery.start_soon(subscriber.daemon.service.subscribe, Interest(ONE))
                 await trio.sleep(moment)
-                await subscriber.daemon.unsubscribe(ONE)
+                await subscriber.daemon.service.unsubscribe(ONE)
             await until(
                 lambda net=net: not any(net.leases().values()), 2 * EPOCH_SECONDS, f"forgotten, {moment}"
             )
             await trio.sleep(2 * EPOCH_SECONDS)
             assert not any(net.leases().values())
-            assert await kept(subscriber, "subscription", "installation") == []
+            assert await kept(subscriber, "interest", "mailbox", "installation") == []
             assert len(net.wires.listeners) == 1 + len(net.relays)
 
 
@@ -147,7 +147,7 @@ async def test_tombstones_lapse() -> None:
     async with small_network(relays=2) as net:
         subscriber = net.clients[0]
         await subscriber.listen()
-        await subscriber.daemon.unsubscribe(ONE)
+        await subscriber.daemon.service.unsubscribe(ONE)
         day = net.calendar.day(net.now)
         await net.sleep_until(net.calendar.lapse(day + 1) + 1.5 * EPOCH_SECONDS)
         assert set(tombstones(net).values()) == {0}
@@ -163,6 +163,6 @@ async def test_two_that_end_the_same_subscriptions_at_once_both_succeed() -> Non
             await net.clients[0].listen(boxes, where)
         async with trio.open_nursery() as nursery:
             for _ in range(2):
-                nursery.start_soon(daemon.unsubscribe, boxes)
-        assert daemon.subscriptions() == []
+                nursery.start_soon(daemon.service.unsubscribe, boxes)
+        assert daemon.service.subscriptions() == []
         assert set(net.leases().values()) == {0}

@@ -84,17 +84,21 @@ async def test_there_is_a_state_to_take_up() -> None:
 async def test_subscriptions_are_still_there_and_what_was_not_read(kept: Path) -> None:
     async with upgraded(kept) as net:
         reader = net.clients[0]
-        held = [(each["topic"], each["where"], each["shown"]) for each in reader.daemon.subscriptions()]
+        held = [
+            (each["topic"], each["where"], each["shown"]) for each in reader.daemon.service.subscriptions()
+        ]
         assert sorted(held) == [("places", WHERE, 0), (ONE.name, "", 2)]
-        before = {key for key, _ in await reader.store.scan("subscription")}
-        assert before == {key for key, _ in await store_of(kept / reader.name).scan("subscription")}
+        before = {key for key, _ in await store_of(kept / reader.name).scan("subscription")}
+        for kind in ("interest", "mailbox"):
+            assert before == {key for key, _ in await reader.store.scan(kind)}
+        assert await reader.store.scan("subscription") == []
         places = await reader.listen(PLACES, WHERE)
         assert await places.hears(2) == [b"at 0", b"at 2"]
         assert [received.values for received in places.heard] == [{"a": 15, "kind": "depot"}] * 2
         assert {received.author for received in places.heard} == {AUTHOR}
         one = await reader.listen(ONE)
         assert (await one.hears(2))[:2] == UNREAD
-        assert len(reader.daemon.subscriptions()) == 2
+        assert len(reader.daemon.service.subscriptions()) == 2
 
 
 async def test_whatever_waited_somewhere_arrives_once(kept: Path) -> None:
@@ -122,7 +126,7 @@ async def test_trees_go_on_and_withdrawals_are_finished(kept: Path) -> None:
             await until(lambda expected=expected: expected <= set(one.payloads))
             await places.hears(3 + days)
         await until(lambda: set(net.leases().values()) == {2}, EPOCHS_A_DAY * EPOCH_SECONDS)
-        assert len(await net.clients[0].store.scan("subscription")) == 2
+        assert len(await net.clients[0].store.scan("mailbox")) == 2
 
 
 def roster_of(node: Node) -> dict:

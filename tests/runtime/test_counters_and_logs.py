@@ -20,7 +20,7 @@ from hushcast_runtime.counters import COUNTERS, DIRECTORY_COUNTERS, Counters
 from hushcast_runtime.logs import configure_logs
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ["protocol", "runtime", "directory", "node"]
+PACKAGES = ["protocol", "runtime", "directory", "client", "local", "overlay", "node"]
 
 
 def sources() -> Iterator[tuple[Path, ast.Module]]:

@@ -1,4 +1,4 @@
-"""One subscription and its installations, in memory and as they lie in the store."""
+"""A route: what the overlay holds for one interest, in memory and as it lies in the store."""
 
 from __future__ import annotations
 
@@ -8,26 +8,24 @@ from dataclasses import dataclass, field
 import msgspec
 import trio
 
-from hushcast_local.inbox import Inbox
 from hushcast_overlay.coverage import Coverage
 from hushcast_protocol.base.addresses import Address, parse_address
 from hushcast_protocol.base.secrets import LeaseSecret, Seed
 from hushcast_protocol.base.wire import RelayId, encode
-from hushcast_protocol.content.predicates import parse_where, write_where
-from hushcast_protocol.content.topics import Interest, parse_topic, write_link
 from hushcast_protocol.overlay.installations import Installation, ListedRoot, MailboxRoot
 from hushcast_protocol.overlay.tree import Tree
+from hushcast_runtime.carrier import Wanted
 from hushcast_runtime.store import Change, Store, record_reader
 
-_SUBSCRIPTION, _INSTALLATION = "subscription", "installation"
-ID_SIZE = 16  # bytes
+_MAILBOX, _INSTALLATION = "mailbox", "installation"
+_NAME = 16  # bytes of the name of what is wanted
 
 
 @dataclass(eq=False)
 class Planned:
     """One tree's installation for one day: who still has to be told, and whether it is being withdrawn."""
 
-    subscription: bytes
+    name: bytes  # of what is wanted
     number: int  # of the tree, from 0
     installation: Installation
     missing: set[RelayId]
@@ -55,16 +53,13 @@ class Planned:
 
 
 @dataclass(eq=False)
-class Subscription:
-    """What one daemon holds for one interest, shared by all its applications."""
+class Route:
+    """A mailbox and the trees that lead to it, for one interest."""
 
-    id: bytes
-    interest: Interest
+    wanted: Wanted
     seed: Seed
-    created: float
     renewal: float
-    """Share of a day before its end at which the next day is installed; each subscription has its own."""
-    inbox: Inbox
+    """Share of a day before its end at which the next day is installed; each route has its own."""
     address: Address | None = None
     planned: dict[tuple[int, int], Planned] = field(default_factory=dict)
     """By day, and number of the tree."""
@@ -77,6 +72,11 @@ class Subscription:
     """Set when messages of the running day reach it."""
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)
 
+    @property
+    def topic(self) -> str:
+        """The topic's name, for traces."""
+        return self.wanted.interest.topic.name
+
     def on(self, day: int) -> list[Planned]:
         """Return what is installed for a day."""
         return [planned for planned in self.planned.values() if planned.installation.day == day]
@@ -88,11 +88,10 @@ class Subscription:
         )
 
 
-class _StoredSubscription(msgspec.Struct, frozen=True, array_like=True):
-    link: str
-    where: str
+class _StoredMailbox(msgspec.Struct, frozen=True, array_like=True):
+    """What a route needs to have the same mailbox after a restart."""
+
     seed: bytes
-    created: float
     renewal: float
     address: str | None
 
@@ -110,54 +109,40 @@ class _StoredInstallation(msgspec.Struct, frozen=True, array_like=True):
     withdrawing: bool
 
 
-def interest_of(stored: _StoredSubscription) -> Interest:
-    """Return the interest that a stored subscription is for."""
-    topic = parse_topic(stored.link)
-    return Interest(topic, parse_where(stored.where, topic.attributes))
-
-
-_decode_subscription = record_reader(_StoredSubscription, "subscription")
+_decode_mailbox = record_reader(_StoredMailbox, "mailbox")
 _decode_installation = record_reader(_StoredInstallation, "installation")
 
 
-class SubscriptionRecords:
-    """Subscriptions and installations in the store."""
+class RouteRecords:
+    """Mailboxes and installations in the store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def keep(self, subscription: Subscription) -> None:
-        """Write a subscription; durable on return."""
-        stored = _StoredSubscription(
-            write_link(subscription.interest.topic),
-            write_where(subscription.interest.predicate),
-            subscription.seed.reveal(),
-            subscription.created,
-            subscription.renewal,
-            subscription.address,
-        )
-        await self._store.write(Change(_SUBSCRIPTION, subscription.id, encode(stored)))
+    async def keep(self, route: Route) -> None:
+        """Write a route's mailbox; durable on return."""
+        await self._store.write(mailbox_record(route.wanted.name, route.seed, route.renewal, route.address))
 
     async def keep_installation(self, planned: Planned) -> None:
         """Write an installation and how far it is; durable on return."""
         await self._store.write(_change(planned))
 
-    async def end(self, subscription: Subscription) -> None:
-        """Delete a subscription and mark its installations as being withdrawn, all in one commit."""
-        for planned in subscription.planned.values():
-            planned.withdrawing = True
-            planned.missing = set(planned.installation.tree.parents)
-        await self._store.write(
-            Change(_SUBSCRIPTION, subscription.id, None), *map(_change, subscription.planned.values())
-        )
+    async def end(self, name: bytes, planned: Iterable[Planned]) -> None:
+        """Delete a mailbox and mark the installations towards it as being withdrawn, all in one commit."""
+        changes = [Change(_MAILBOX, name, None)]
+        for held in planned:
+            held.withdrawing = True
+            held.missing = set(held.installation.tree.parents)
+            changes.append(_change(held))
+        await self._store.write(*changes)
 
     def forget_installation(self, planned: Planned) -> None:
         """Delete an installation that lapsed or was withdrawn everywhere."""
         self._store.write_soon(Change(_INSTALLATION, _key(planned), None))
 
-    async def load_subscriptions(self) -> list[tuple[bytes, _StoredSubscription]]:
-        """Return the subscriptions kept, by id."""
-        return [(key, _decode_subscription(value)) for key, value in await self._store.scan(_SUBSCRIPTION)]
+    async def load_mailboxes(self) -> dict[bytes, _StoredMailbox]:
+        """Return the mailboxes kept, by the name of what is wanted."""
+        return {name: _decode_mailbox(value) for name, value in await self._store.scan(_MAILBOX)}
 
     async def load_installations(self) -> list[Planned]:
         """Return the installations kept, those being withdrawn included."""
@@ -166,7 +151,7 @@ class SubscriptionRecords:
             stored = _decode_installation(value)
             loaded.append(
                 Planned(
-                    key[:ID_SIZE],
+                    key[:_NAME],
                     key[-1],
                     Installation(
                         stored.day,
@@ -181,6 +166,11 @@ class SubscriptionRecords:
                 )
             )
         return loaded
+
+
+def mailbox_record(name: bytes, seed: Seed, renewal: float, address: Address | None) -> Change:
+    """Return the record of a mailbox."""
+    return Change(_MAILBOX, name, encode(_StoredMailbox(seed.reveal(), renewal, address)))
 
 
 def _change(planned: Planned) -> Change:
@@ -210,4 +200,4 @@ def _root(stored: _StoredInstallation) -> MailboxRoot | ListedRoot:
 
 
 def _key(planned: Planned) -> bytes:
-    return planned.subscription + planned.installation.day.to_bytes(8, "big") + bytes([planned.number])
+    return planned.name + planned.installation.day.to_bytes(8, "big") + bytes([planned.number])

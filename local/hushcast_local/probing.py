@@ -1,0 +1,87 @@
+"""Probing: drops messages on a subscription's own topic at random moments, to learn what reaches it.
+
+A probe has the tokens, the size and the seal of a publication, and is handed over as one. Only whoever knows
+the topic, and so can open it, can tell; to its other subscribers it carries a report. Of the subscription's
+conditions it shows what carriers hold, the one by which messages find its route, and no other.
+"""
+
+from __future__ import annotations
+
+import structlog
+import trio
+
+from hushcast_local.subscription import SETTLED, Subscription
+from hushcast_local.topic_keys import TopicKeys
+from hushcast_protocol.base.epochs import Calendar
+from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.content.attributes import Number, Value
+from hushcast_protocol.content.bodies import Content, compose
+from hushcast_protocol.content.messages import Message
+from hushcast_protocol.content.predicates import Equals
+from hushcast_protocol.content.reports import MAX_HEARD, write_report
+from hushcast_protocol.content.tokens import entry_condition, published_tokens
+from hushcast_protocol.content.topics import Interest
+from hushcast_runtime.context import Context
+
+PROBES_AN_EPOCH = 24.0  # for each subscription; each is a message to all subscribers of its topic
+
+_LABEL = 8  # random bytes of a label that nobody subscribed to
+
+log = structlog.get_logger("probing")
+
+
+class Prober:
+    """Probes for the subscriptions of one daemon."""
+
+    def __init__(self, calendar: Calendar, keys: TopicKeys, probes_an_epoch: float, context: Context) -> None:
+        """`probes_an_epoch` is the rate for each subscription; 0: none."""
+        self._calendar = calendar
+        self._keys = keys
+        self._rate = probes_an_epoch
+        self._env = context.env
+        self._counters = context.counters
+
+    async def run(self, subscription: Subscription) -> None:
+        """Probe for one subscription at random moments, until cancelled."""
+        if not self._rate:
+            return
+        await subscription.route.ready.wait()
+        subscription.recent.whole_since = self._env.now()
+        between = self._calendar.epoch_seconds / self._rate
+        while True:
+            await trio.sleep(between * self._env.uniform(0.5, 1.5))
+            try:
+                sent = await subscription.route.probe(await self._compose(subscription))
+            except Refusal as refusal:
+                log.debug("a probe was not sent", reason=refusal.reason)
+            else:
+                self._counters.add("probes_sent", int(sent))
+
+    async def _compose(self, subscription: Subscription) -> Message:
+        now = self._env.now()
+        day, topic = self._calendar.day(now), subscription.interest.topic
+        key = await self._keys.get(topic, day)
+        report = write_report(self._env.sample(subscription.recent.heard(now, SETTLED), MAX_HEARD))
+        values = self._values(subscription.interest)
+        tokens = published_tokens(key, topic, values, self._env.randomness)
+        return compose(key, day, tokens, Content(report, values, probe=True), self._env.randomness)
+
+    def _values(self, interest: Interest) -> dict[str, Value]:
+        """Draw all attributes of the topic, that of the entry condition so that it lets the probe in.
+
+        The entry condition shows in what carriers hold anyway. The others are nobody's business: the
+        subscription takes its probe whatever they are.
+        """
+        values: dict[str, Value] = {
+            attribute.name: self._env.below(attribute.last + 1)
+            if isinstance(attribute, Number)
+            else self._env.randomness(_LABEL).hex()
+            for attribute in interest.topic.attributes
+        }
+        entry = entry_condition(interest.predicate)
+        if isinstance(entry, Equals):
+            values[entry.attribute.name] = entry.value
+        elif entry is not None:
+            span = entry.high - entry.low + 1
+            values[entry.attribute.name] = entry.low + self._env.below(span)
+        return values

@@ -1,0 +1,138 @@
+"""The service: what applications ask of a daemon, carried out by publisher, outbox and subscriber."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hushcast_local.inbox import Gap, InboxListener, Received
+from hushcast_local.outbox import Outbox, Publication
+from hushcast_local.publisher import Publisher
+from hushcast_local.pubsub import Accepted
+from hushcast_local.subscriber import Subscriber
+from hushcast_local.subscription import Subscription
+from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.content.predicates import Predicate, write_where
+from hushcast_protocol.content.topics import Interest, Topic
+
+
+class Service:
+    """One daemon's publish/subscribe over a carrier."""
+
+    def __init__(self, publisher: Publisher, subscriber: Subscriber, outbox: Outbox) -> None:
+        self._publisher = publisher
+        self.subscriber = subscriber
+        self._outbox = outbox
+
+    async def load(self) -> None:
+        """Take up what a restart interrupted."""
+        await self._publisher.load()
+        await self.subscriber.load()
+
+    async def publish(self, topic: Topic, content: Content, author: Seed | None = None) -> Accepted:
+        """Publish; return once somebody has given a receipt. Raises `Refusal`."""
+        return Accepted((await self.start_publication(topic, content, author)).message.id)
+
+    async def start_publication(
+        self, topic: Topic, content: Content, author: Seed | None = None
+    ) -> Publication:
+        """Publish as `publish` does; the result shows who gives receipts meanwhile."""
+        return await self._publisher.publish(topic, content, author)
+
+    async def enqueue(
+        self, topic: Topic, content: Content, author: Seed | None = None, at_once: bool = False
+    ) -> Publication:
+        """Publish; return once the message is durable in the outbox. Raises `Refusal`."""
+        return await self._publisher.enqueue(topic, content, author, at_once)
+
+    def outbox(self) -> list[dict[str, Any]]:
+        """Describe the publications that wait for a receipt, and those that were given up."""
+        return self._outbox.describe()
+
+    async def cancel(self, message_id: bytes) -> str | None:
+        """Remove a publication from the outbox; return its topic's name, `None` if there is none."""
+        return await self._outbox.cancel(message_id)
+
+    async def subscribe(self, interest: Interest, since: int | None = None) -> InboxFeed:
+        """Subscribe; return once messages reach this daemon. Raises `Refusal`."""
+        subscription = await self.subscriber.subscribe(interest)
+        if since is not None:
+            subscription.inbox.check_cursor(since)
+        await subscription.route.ready.wait()
+        return InboxFeed(subscription, since)
+
+    async def acknowledge(self, topic: Topic, cursor: int, predicate: Predicate | None = None) -> None:
+        """Acknowledge all messages up to a cursor, of one subscription to a topic or of all to it.
+
+        Durable on return. Raises `Refusal`, before any is acknowledged, where there is no subscription or one
+        of them has not come to the cursor.
+        """
+        inboxes = [subscription.inbox for subscription in self.subscriber.find(topic, predicate)]
+        if not inboxes:
+            raise Refusal("there is no such subscription: `hushcast subscriptions` lists them")
+        for inbox in inboxes:
+            inbox.check_cursor(cursor)
+        for inbox in inboxes:
+            await inbox.acknowledge(cursor)
+
+    def coverage(self, topic: Topic, predicate: Predicate | None = None) -> list[dict[str, Any]]:
+        """Describe how much of the network reaches the subscriptions to a topic, or one of them."""
+        return [
+            {"topic": topic.name, "where": write_where(held.interest.predicate)} | held.route.coverage()
+            for held in self.subscriber.find(topic, predicate)
+        ]
+
+    async def unsubscribe(self, topic: Topic, predicate: Predicate | None = None) -> bool:
+        """End one subscription to a topic, or without a predicate all; return whether there was one."""
+        return await self.subscriber.unsubscribe(topic, predicate)
+
+    def subscriptions(self) -> list[dict[str, Any]]:
+        """Describe the subscriptions held."""
+        return [
+            {
+                "topic": subscription.interest.topic.name,
+                "where": write_where(subscription.interest.predicate),
+                "private": subscription.interest.topic.secret is not None,
+            }
+            | subscription.route.describe()
+            | {
+                "ready": subscription.route.ready.is_set(),
+                "since": round(subscription.created, 3),
+            }
+            | subscription.inbox.describe()
+            for subscription in self.subscriber.subscriptions
+        ]
+
+    def status(self) -> dict[str, Any]:
+        """Describe how much is held for applications."""
+        return {"subscriptions": len(self.subscriber.subscriptions), "outbox": len(self._outbox)}
+
+
+class InboxFeed:
+    """One application's view of a subscription of this daemon."""
+
+    def __init__(self, subscription: Subscription, since: int | None = None) -> None:
+        self.nodes: int = subscription.route.describe().get("nodes", 0)
+        self._listener: InboxListener = subscription.inbox.listen(since)
+
+    @property
+    def position(self) -> int:
+        """The cursor behind which this feed goes on."""
+        return self._listener.position
+
+    async def next(self) -> tuple[int, Received] | Gap | None:
+        """Return the next message and its cursor, or a gap; `None` when the subscription ended."""
+        return await self._listener.next()
+
+    def lost(self) -> int:
+        """Return how many messages were removed before this feed got them, since last asked."""
+        return self._listener.lost()
+
+    def shown(self, number: int, acknowledged: bool = False) -> None:
+        """Note that the messages up to `number` were shown, or are not needed any more."""
+        self._listener.shown(number, acknowledged)
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._listener.close()

@@ -1,0 +1,124 @@
+"""The subscriber: the subscriptions of one daemon, from what applications ask to what carriers bring."""
+
+from __future__ import annotations
+
+import trio
+
+from hushcast_local.inbox import Inbox
+from hushcast_local.probing import Prober
+from hushcast_local.subscription import NAME_SIZE, Subscription, forget, keep, kept
+from hushcast_local.topic_keys import TopicKeys
+from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.content.predicates import Predicate
+from hushcast_protocol.content.tokens import check_predicate
+from hushcast_protocol.content.topics import Interest, Topic
+from hushcast_runtime.carrier import Carrier
+from hushcast_runtime.config import InboxSection
+from hushcast_runtime.context import Context
+
+MAX_SUBSCRIPTIONS = 256  # of one daemon: each has a route, which on the overlay is a mailbox and a tree
+WITHDRAW_WITHIN = 30.0  # seconds that unsubscribing waits for the network; what is left is done afterwards
+ERASE_WITHIN = 10.0  # seconds in which the disk must have forgotten it, whoever asked for that and left
+
+
+class Subscriber:
+    """All subscriptions of one daemon."""
+
+    def __init__(
+        self, carrier: Carrier, keys: TopicKeys, prober: Prober, retention: InboxSection, context: Context
+    ) -> None:
+        self._carrier = carrier
+        self._calendar = carrier.calendar
+        self._keys = keys
+        self._prober = prober
+        self._retention = retention
+        self._context = context
+        self._env = context.env
+        self._store = context.store
+        self._by_interest: dict[Interest, Subscription] = {}
+
+    @property
+    def subscriptions(self) -> list[Subscription]:
+        """The subscriptions held, oldest first."""
+        return list(self._by_interest.values())
+
+    def find(self, topic: Topic, predicate: Predicate | None) -> list[Subscription]:
+        """Return the subscription to a topic with a condition or, without one, all to the topic."""
+        return [
+            held
+            for interest, held in self._by_interest.items()
+            if interest.topic == topic and predicate in (None, interest.predicate)
+        ]
+
+    async def load(self) -> None:
+        """Take up the subscriptions that a restart interrupted."""
+        held = [self._made(*one) for one in await kept(self._store)]
+        for subscription in held:
+            await subscription.inbox.load()
+        routes = await self._carrier.resume(held)
+        for subscription in held:
+            subscription.route = routes[subscription.name]
+            self._start(subscription)
+
+    async def subscribe(self, interest: Interest) -> Subscription:
+        """Return the subscription for an interest, new or held; its route tells when messages reach it.
+
+        Raises `Refusal` where the carrier cannot keep it routed, or where there are too many; `UsageError` if
+        no tokens can cover what is wanted.
+        """
+        if (held := self._by_interest.get(interest)) is not None:
+            return held
+        check_predicate(interest.predicate)
+        if len(self._by_interest) >= MAX_SUBSCRIPTIONS:
+            raise Refusal(f"this daemon has {MAX_SUBSCRIPTIONS} subscriptions: unsubscribe from one first")
+        subscription = self._made(self._env.randomness(NAME_SIZE), interest, self._env.now())
+        subscription.route = self._carrier.keep(subscription)
+        self._start(subscription)
+        await keep(self._store, subscription)
+        return subscription
+
+    async def unsubscribe(self, topic: Topic, predicate: Predicate | None) -> bool:
+        """End the subscription for an interest, or, without a predicate, all to a topic.
+
+        Nothing is delivered from now on, and the network is told to forget it, for a while here and then in
+        the background. Returns whether there was one.
+        """
+        ending = self.find(topic, predicate)
+        for subscription in ending:
+            if self._by_interest.get(subscription.interest) is subscription:  # nobody else ended it meanwhile
+                # Whoever asked may go: half an end would come back with the next start.
+                with trio.CancelScope(shield=True), trio.move_on_after(ERASE_WITHIN):
+                    await self._end(subscription)
+        with trio.move_on_after(WITHDRAW_WITHIN):
+            async with trio.open_nursery() as nursery:
+                for subscription in ending:
+                    nursery.start_soon(subscription.route.forgotten)
+        return bool(ending)
+
+    async def _end(self, subscription: Subscription) -> None:
+        del self._by_interest[subscription.interest]
+        subscription.scope.cancel()
+        subscription.inbox.close()
+        await forget(self._store, subscription)
+        await subscription.route.end()
+        await subscription.inbox.erase()
+
+    def _made(self, name: bytes, interest: Interest, created: float) -> Subscription:
+        inbox = Inbox(name, self._env, self._store, self._context.counters, self._retention)
+        return Subscription(name, interest, created, inbox, self._keys, self._context)
+
+    def _start(self, subscription: Subscription) -> None:
+        self._by_interest[subscription.interest] = subscription
+        self._context.spawn(self._live, subscription)
+
+    async def _live(self, subscription: Subscription) -> None:
+        with subscription.scope:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._forget_days, subscription)
+                nursery.start_soon(self._prober.run, subscription)
+
+    async def _forget_days(self, subscription: Subscription) -> None:
+        """Forget in the inbox the ids of days gone by."""
+        while True:
+            subscription.inbox.lapse(self._calendar.day(self._env.now() - self._calendar.grace))
+            await trio.sleep(self._calendar.lead * self._env.uniform(0.5, 1.0))

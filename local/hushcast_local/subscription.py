@@ -1,0 +1,151 @@
+"""A subscription: an interest that a carrier keeps routed, and the inbox that its messages go to."""
+
+from __future__ import annotations
+
+import msgspec
+import trio
+
+from hushcast_local.inbox import Inbox
+from hushcast_local.recent import Recent
+from hushcast_local.topic_keys import TopicKeys
+from hushcast_protocol.base.errors import AuthenticationError, DecodeError
+from hushcast_protocol.base.wire import encode
+from hushcast_protocol.content.bodies import Content, open_body
+from hushcast_protocol.content.messages import Message
+from hushcast_protocol.content.predicates import parse_where, write_where
+from hushcast_protocol.content.reports import decode_report, missed
+from hushcast_protocol.content.tokens import entry_tokens, token
+from hushcast_protocol.content.topics import Interest, check_values, parse_topic, write_link
+from hushcast_runtime.carrier import Route, Tokens
+from hushcast_runtime.context import Context
+from hushcast_runtime.store import Change, Store, record_reader
+
+NAME_SIZE = 16  # bytes
+SETTLED = 300.0  # seconds after which a message that others received should have come here, too
+WHOLE_AFTER = 30.0  # seconds from being ready until a message that others get is missed here
+
+_KIND = "interest"
+
+
+class Subscription:
+    """What one daemon holds for one interest, shared by all its applications: a carrier's `Wanted`."""
+
+    def __init__(
+        self, name: bytes, interest: Interest, created: float, inbox: Inbox, keys: TopicKeys, context: Context
+    ) -> None:
+        """`created` is Unix seconds."""
+        self.name = name
+        self.interest = interest
+        self.created = created
+        self.inbox = inbox
+        self.recent = Recent()
+        self.scope = trio.CancelScope()
+        self._keys = keys
+        self._env = context.env
+        self._counters = context.counters
+        self._tracer = context.tracer
+        self._route: Route | None = None
+
+    @property
+    def route(self) -> Route:
+        """How the carrier keeps it routed."""
+        assert self._route is not None
+        return self._route
+
+    @route.setter
+    def route(self, route: Route) -> None:
+        self._route = route
+
+    async def tokens(self, day: int) -> Tokens:
+        """Return by what the carrier finds it on a day."""
+        key = await self._keys.get(self.interest.topic, day)
+        return Tokens(token(key), entry_tokens(key, self.interest.predicate))
+
+    def knows(self, message_id: bytes) -> bool:
+        """Tell whether a message came before."""
+        return self.inbox.knows(message_id)
+
+    async def take(self, messages: list[Message]) -> None:
+        """Take what arrived into the inbox; durable on return."""
+        for message in messages:
+            if not self.inbox.knows(message.id):
+                await self._take(message)
+        await self.inbox.durable()  # of repeats, too: they may not be on disk yet
+
+    async def _take(self, message: Message) -> None:
+        topic = self.interest.topic
+        key = await self._keys.get(topic, message.day)
+        try:
+            content = open_body(key, message)
+            check_values(topic, content.values)
+        except (AuthenticationError, DecodeError):
+            self._counters.add("messages_not_ours")
+            return
+        self._tracer.observe("delivered", message=message.id, tokens=message.tokens, size=len(message.body))
+        if content.probe:
+            if self.inbox.pass_over(message.id, message.day):
+                self._take_report(content)
+            return
+        # Wanted or not: what is told to others must not show what is wanted.
+        self.recent.received(message.id, self._env.now(), content.values)
+        if not self.interest.predicate.matches(content.values):
+            if self.inbox.pass_over(message.id, message.day):
+                self._counters.add("messages_excess")
+            return
+        if self.inbox.put(message.id, message.day, content):
+            self._tracer.tell("delivered", topic=topic.name, message=message.id)
+
+    def _take_report(self, content: Content) -> None:
+        """Learn from a probe, one's own or another's, what others received and this subscription did not."""
+        if self.recent.whole_since is None:
+            return
+        try:
+            report = decode_report(content.payload)
+        except DecodeError:
+            self._counters.add("messages_not_ours")
+            return
+        since = self._env.now() - self.recent.whole_since - WHOLE_AFTER
+        found = self.recent.new_gaps(
+            missed(report, self.interest.predicate, self.inbox.knows, SETTLED, since)
+        )
+        self._counters.add("gaps_found", len(found))
+        for gap in found:
+            self.inbox.note_gap(gap)
+            self._tracer.tell("gap", topic=self.interest.topic.name, message=gap)
+
+
+class _Stored(msgspec.Struct, frozen=True, array_like=True):
+    """A subscription as it lies in the store."""
+
+    link: str
+    where: str
+    created: float
+
+
+_decode = record_reader(_Stored, "subscription")
+
+
+async def keep(store: Store, subscription: Subscription) -> None:
+    """Write a subscription; durable on return."""
+    await store.write(interest_record(subscription.name, subscription.interest, subscription.created))
+
+
+def interest_record(name: bytes, interest: Interest, created: float) -> Change:
+    """Return the record of an interest."""
+    stored = _Stored(write_link(interest.topic), write_where(interest.predicate), created)
+    return Change(_KIND, name, encode(stored))
+
+
+async def forget(store: Store, subscription: Subscription) -> None:
+    """Delete a subscription; durable on return."""
+    await store.write(Change(_KIND, subscription.name, None))
+
+
+async def kept(store: Store) -> list[tuple[bytes, Interest, float]]:
+    """Return the name, interest and beginning of each subscription kept, oldest first."""
+    found = []
+    for name, value in await store.scan(_KIND):
+        stored = _decode(value)
+        topic = parse_topic(stored.link)
+        found.append((name, Interest(topic, parse_where(stored.where, topic.attributes)), stored.created))
+    return sorted(found, key=lambda one: one[2])

@@ -1,0 +1,105 @@
+"""The overlay as a carrier: drops what is published at random relays, keeps routes by mailboxes and trees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+import trio
+
+from hushcast_overlay.dropping import Dropper
+from hushcast_overlay.probing import Probes
+from hushcast_overlay.rosters import RosterKeeper
+from hushcast_overlay.route import Route
+from hushcast_overlay.routes import Routes
+from hushcast_protocol.base.epochs import Calendar
+from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.content.messages import Message
+from hushcast_runtime.carrier import Handover, Wanted
+from hushcast_runtime.environment import Environment
+
+
+class OverlayCarrier:
+    """One daemon's part in the overlay, as applications use it."""
+
+    def __init__(
+        self,
+        rosters: RosterKeeper,
+        dropper: Dropper,
+        routes: Routes,
+        probes: Probes,
+        env: Environment,
+        can_subscribe: bool,
+    ) -> None:
+        """`can_subscribe` is false where subscribers are listed roots and this daemon is a client."""
+        self._rosters = rosters
+        self._dropper = dropper
+        self._routes = routes
+        self._probes = probes
+        self._env = env
+        self._can_subscribe = can_subscribe
+
+    @property
+    def calendar(self) -> Calendar:
+        """The network's epochs and days."""
+        return self._rosters.calendar
+
+    def check_open(self) -> None:
+        """Raise `Refusal` where there is no relay to drop at."""
+        self._dropper.origins()
+
+    async def hand_over(self, message: Message, handover: Handover, taken: Collection[bytes] = ()) -> None:
+        """Drop a message at random origins that have not `taken` it; raise `Refusal` where there is none."""
+        await self._dropper.drop(message, handover, taken)
+
+    async def resume(self, wanted: Collection[Wanted]) -> dict[bytes, KeptRoute]:
+        """Take up, after a restart, the routes of what is still wanted; withdraw all others."""
+        return {name: self._kept(route) for name, route in (await self._routes.resume(wanted)).items()}
+
+    def keep(self, wanted: Wanted) -> KeptRoute:
+        """Begin to keep an interest routed; raise `Refusal` where there is no roster, or no right to."""
+        self._rosters.current()
+        if not self._can_subscribe:
+            raise Refusal("under the profile paper only relays can subscribe: this daemon is a client")
+        return self._kept(self._routes.keep(wanted))
+
+    def _kept(self, route: Route) -> KeptRoute:
+        return KeptRoute(route, self._routes, self._probes, self._today)
+
+    def _today(self) -> int:
+        return self.calendar.day(self._env.now())
+
+
+class KeptRoute:
+    """A route, as whoever wanted it sees it."""
+
+    def __init__(self, route: Route, routes: Routes, probes: Probes, today: Callable[[], int]) -> None:
+        self._route = route
+        self._routes = routes
+        self._probes = probes
+        self._today = today
+
+    @property
+    def ready(self) -> trio.Event:
+        """Set when messages of the running day reach the mailbox."""
+        return self._route.ready
+
+    def describe(self) -> dict[str, Any]:
+        """Return how many relays route to it today (`nodes`)."""
+        return {"nodes": min((planned.nodes for planned in self._route.on(self._today())), default=0)}
+
+    def coverage(self) -> dict[str, Any]:
+        """Return the share of origins that reach it, by its probes, and who seems to lose messages."""
+        return self._route.coverage.describe()
+
+    async def probe(self, message: Message) -> bool:
+        """Drop a probe; return whether an origin took it."""
+        return await self._probes.send(self._route, message)
+
+    async def end(self) -> None:
+        """Hand in nothing more; durable on return."""
+        await self._routes.end(self._route)
+
+    async def forgotten(self) -> None:
+        """Tell its relays, and return when all were told or did not answer."""
+        await self._routes.withdrawn(self._route)

@@ -1,0 +1,74 @@
+"""Mailboxes: opens a route's mailbox, lets the top relays of its trees in, and hands in what they bring."""
+
+from __future__ import annotations
+
+import trio
+
+from hushcast_overlay.admission import Admission
+from hushcast_overlay.connector import Connector
+from hushcast_overlay.mailbox import MAX_CONNECTIONS, Mailbox, until_published
+from hushcast_overlay.route import Route, RouteRecords
+from hushcast_protocol.base.epochs import Calendar
+from hushcast_protocol.base.wire import RelayId
+from hushcast_protocol.content.messages import Message, check_message
+from hushcast_runtime.context import Context
+from hushcast_runtime.transports.base import Transport
+
+
+class Mailboxes:
+    """The mailboxes of one daemon."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        connector: Connector,
+        calendar: Calendar,
+        records: RouteRecords,
+        context: Context,
+    ) -> None:
+        self._transport = transport
+        self._connector = connector
+        self._calendar = calendar
+        self._records = records
+        self._env = context.env
+        self._counters = context.counters
+
+    async def serve(self, route: Route) -> None:
+        """Serve a route's mailbox until cancelled."""
+
+        async def deliver(messages: list[Message], top: RelayId) -> None:
+            for message in messages:
+                check_message(message)
+            for message in messages:
+                route.coverage.arrived(message.id, top)  # repeats, too: each copy tells of its way
+            await route.wanted.take([message for message in messages if self._takes(route, message)])
+
+        mailbox = Mailbox(route.seed, self._transport, self._connector, route.is_top, deliver)
+        listener = await mailbox.open(route.address)
+        try:
+            if route.address != listener.address:
+                route.address = listener.address
+                await self._records.keep(route)
+            route.opened.set()
+            async with trio.open_nursery() as nursery:
+                admission = Admission(
+                    mailbox.accept, mailbox.serve, MAX_CONNECTIONS, self._env, self._counters
+                )
+                nursery.start_soon(listener.serve, admission.admit)
+                await until_published(listener)
+                route.published.set()
+        finally:
+            with trio.CancelScope(shield=True), trio.move_on_after(5):
+                await listener.aclose()
+
+    def _takes(self, route: Route, message: Message) -> bool:
+        """Tell whether a message is taken: by an uncertain clock, those of all days with a tree.
+
+        To refuse them would lose them, and not to confirm them would show top relays that the time is wrong.
+        """
+        if route.wanted.knows(message.id) or message.day in self._calendar.open_days(self._env.now()):
+            return True
+        if not self._env.is_certain() and route.on(message.day):
+            return True
+        self._counters.add("refused_day")
+        return False

@@ -1,0 +1,147 @@
+"""Upkeep: plans a route's trees, tells relays, mends and renews, each route at moments of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import trio
+
+from hushcast_overlay.installing import Installer
+from hushcast_overlay.rosters import RosterKeeper
+from hushcast_overlay.route import Planned, Route, RouteRecords
+from hushcast_overlay.trees import Trees
+from hushcast_protocol.base.wire import RelayId
+from hushcast_protocol.overlay.profile import Profile
+from hushcast_runtime.backoff import Backoff
+from hushcast_runtime.context import Context
+
+FIRST_PAUSE, LONGEST_PAUSE = 2.0, 60.0  # seconds before the next attempt where no relay confirmed
+ASK_WITHIN = 30.0  # seconds after a restart that old trees wait for the rosters missed
+RESUME_WITHIN = 10.0  # seconds after a restart in which relays are told what is missing, each at its moment
+
+
+class Upkeep:
+    """Keeps the trees of one daemon's routes installed."""
+
+    def __init__(
+        self,
+        profile: Profile,
+        rosters: RosterKeeper,
+        trees: Trees,
+        installer: Installer,
+        records: RouteRecords,
+        context: Context,
+    ) -> None:
+        self._profile = profile
+        self._rosters = rosters
+        self._calendar = rosters.calendar
+        self._trees = trees
+        self._installer = installer
+        self._records = records
+        self._env = context.env
+        self._tracer = context.tracer
+
+    async def run(self, route: Route, resumed: bool) -> None:
+        """Plan, tell, mend and renew at moments of this route's own, never because a roster came."""
+        await route.opened.wait()
+        # A relay that dialled earlier would not find the mailbox, and wait before it dials again.
+        await route.published.wait()
+        if resumed:
+            await self._resume(route)
+        mending = self._next_mending()
+        longest = min(LONGEST_PAUSE, self._calendar.lead)
+        backoff = Backoff(min(FIRST_PAUSE, longest), longest, self._env.randomness)
+        while True:
+            mends = self._env.now() >= mending
+            if mends:
+                mending = self._next_mending()
+            for day in self._days_wanted(route):
+                for number in range(self._profile.trees):
+                    if (day, number) not in route.planned:
+                        await self._plan(route, day, number)
+                    await self._complete(route, route.planned[day, number], mends)
+            self._forget_lapsed(route)
+            if not self._is_told(route):
+                await trio.sleep(backoff.next())
+                continue
+            backoff.reset()
+            route.ready.set()
+            await trio.sleep(self._until_next_look(route, mending))
+
+    async def _resume(self, route: Route) -> None:
+        """Take up what a restart interrupted, with rosters of now if the directory has any."""
+        if self._is_told(route):
+            route.ready.set()
+        with trio.move_on_after(ASK_WITHIN):
+            await self._rosters.fresh()
+        while self._rosters.newest is None:
+            await self._rosters.changed()
+        await trio.sleep(self._env.uniform(0.0, RESUME_WITHIN))
+
+    def _is_told(self, route: Route) -> bool:
+        today = route.on(self._calendar.day(self._env.now()))
+        return any(planned.nodes for planned in today)
+
+    def _next_mending(self) -> float:
+        return self._calendar.next_mending(self._env.now(), self._env.uniform(0.0, 1.0))
+
+    def _days_wanted(self, route: Route) -> Iterable[int]:
+        today = self._calendar.day(self._env.now())
+        return (today, today + 1) if self._renews_at(route, today) <= self._env.now() else (today,)
+
+    def _renews_at(self, route: Route, day: int) -> float:
+        return self._calendar.day_start(day + 1) - route.renewal * self._calendar.day_seconds
+
+    def _until_next_look(self, route: Route, mending: float) -> float:
+        now = self._env.now()
+        renewal = self._renews_at(route, self._calendar.day(now))
+        # Telling relays may have taken until after the moment to mend.
+        return max(0.0, (min(mending, renewal) if renewal > now else mending) - now)
+
+    async def _plan(self, route: Route, day: int, number: int) -> None:
+        planned = await self._trees.plan(route, day, number)
+        # On disk before any relay hears of it: what is installed can always be withdrawn.
+        await self._records.keep_installation(planned)
+        route.planned[planned.key] = planned
+        self._tell_installed(route, planned)
+
+    def _tell_installed(self, route: Route, planned: Planned) -> None:
+        installation = planned.installation
+        self._tracer.tell(
+            "installed",
+            topic=route.topic,
+            mailbox=route.seed.public(),
+            day=installation.day,
+            depth=self._profile.depth,
+            tree=dict(installation.tree.parents),
+            tokens=(installation.trunk, *installation.entries),
+        )
+
+    async def _complete(self, route: Route, planned: Planned, mends: bool) -> None:
+        """Tell all whose seat changed, and all others that have not confirmed."""
+        # A tree that nobody knows of may change at any moment.
+        if (mends or not planned.nodes) and await self._trees.mend(route, planned):
+            await self._records.keep_installation(planned)
+            self._tell_installed(route, planned)
+        planned.tell_again(route.coverage.shunned(len(planned.installation.tree.parents)))
+        if not planned.missing:
+            return
+        installation = planned.installation
+
+        def confirm(relays: set[RelayId]) -> None:
+            if not planned.withdrawing:  # unsubscribed meanwhile: what is missing is now said of withdrawals
+                planned.missing -= relays
+
+        await self._installer.deliver(
+            installation.tree,
+            sorted(planned.missing),
+            lambda relay: installation.install(self._profile, relay),
+            confirm,
+        )
+        if not planned.withdrawing:
+            await self._records.keep_installation(planned)
+
+    def _forget_lapsed(self, route: Route) -> None:
+        for key in list(route.planned) if self._env.is_certain() else ():
+            if self._calendar.lapse(key[0]) <= self._env.now():
+                self._records.forget_installation(route.planned.pop(key))
