@@ -1,4 +1,4 @@
-"""The house of design §5, held by reading every file: arrows, sizes, words of each room."""
+"""The house of docs/architecture.md, held by reading every file: arrows, sizes, words of each room."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ARROWS: dict[str, set[str]] = {
     "base": set(),
     "content": {"base"},
     "overlay family": {"base", "content"},
-    "runtime": {"base", "content", "overlay family"},
+    "runtime": {"base", "content"},
     "directory": {"base", "overlay family", "runtime"},
     "client": {"base", "content"},
     "local": {"base", "content", "runtime", "client"},

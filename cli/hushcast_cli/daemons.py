@@ -33,7 +33,8 @@ def run_node_command(config: Path) -> None:
       hushcast node run --config relay.toml
     """
     from hushcast_node.run import run_node
-    from hushcast_runtime.config import NodeSettings, load_settings
+    from hushcast_node.settings import NodeSettings
+    from hushcast_runtime.config import load_settings
 
     run_node(lambda: load_settings(config, NodeSettings))
 
@@ -55,7 +56,8 @@ def run_directory_command(config: Path) -> None:
       hushcast directory run --config directory.toml
     """
     from hushcast_directory.run import run_directory
-    from hushcast_runtime.config import DirectorySettings, load_settings
+    from hushcast_directory.settings import DirectorySettings
+    from hushcast_runtime.config import load_settings
 
     run_directory(lambda: load_settings(config, DirectorySettings))
 
@@ -75,7 +77,9 @@ def check_config(choices: Choices, file: Path) -> None:
       hushcast check-config relay.toml
     """
     from hushcast_cli.output import json_line, text_line, write
-    from hushcast_runtime.config import DirectorySettings, NodeSettings, load_settings
+    from hushcast_directory.settings import DirectorySettings
+    from hushcast_node.settings import NodeSettings
+    from hushcast_runtime.config import load_settings
 
     if _is_for_directory(file):
         load_settings(file, DirectorySettings)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -17,7 +17,8 @@ from hushcast_cli.options import (
 )
 
 if TYPE_CHECKING:
-    from hushcast.words import Published
+    from hushcast.words import Publish, Published
+    from hushcast_protocol.content.topics import Topic
 
 
 @click.command()
@@ -78,48 +79,29 @@ def publish(
       hushcast publish temperatures -- -5
       hushcast publish --link-file fires.link --set lat=60.17 --set kind=fire 'smoke'
     """
-    from hushcast_cli.links import choose_topic, is_link
+    from hushcast_cli.links import is_link
 
-    usage = click.get_current_context()
     if link_file is not None:
         if payload is not None or (topic is not None and is_link(topic)):
-            raise click.UsageError("give TOPIC or --link-file, not both", usage)
+            raise click.UsageError("give TOPIC or --link-file, not both", click.get_current_context())
         topic, payload = None, topic
     check_one_topic(topic, link_file)
-    if payload is not None and file is not None:
-        raise click.UsageError("give PAYLOAD or --file, not both", usage)
-    if str(link_file) == "-" and (payload if file is None else str(file)) in (None, "-"):
-        raise click.UsageError("standard input holds the link: give PAYLOAD or --file F", usage)
-    from hushcast.conversation import NoDaemon, ask
-    from hushcast.words import Publish, Published
-    from hushcast_cli.asking import daemon_socket, expect, run
+    _check_one_payload(payload, file, link_file)
+    from hushcast.words import Publish
+    from hushcast_cli.asking import run
     from hushcast_cli.exits import TimedOut
-    from hushcast_cli.key import read_key
-    from hushcast_cli.output import json_line, text_line, write
-    from hushcast_cli.payload import read_payload
-    from hushcast_cli.progress import shown_when_slow
-    from hushcast_protocol.base.errors import Refusal
-    from hushcast_protocol.content.topics import parse_values
 
     told: list[Published] = []  # how far the publication has come
 
     async def work() -> None:
+        from hushcast_cli.links import choose_topic
+        from hushcast_cli.payload import read_payload
+
         chosen = await choose_topic(topic, link_file)
-        parse_values(chosen.topic, settings)
-        author = read_key(key_file).reveal() if key_file is not None else None
+        author = _author(chosen.topic, settings, key_file)
         data = await read_payload(payload, file)
-        request = Publish(chosen.text, data, list(settings), author, "queued" if no_wait else "each")
-        async with ask(daemon_socket(choices), request) as conversation:
-            told.append(await expect(conversation, Published))
-            if not no_wait:
-                async with shown_when_slow("waiting for a relay's receipt"):
-                    try:
-                        told.append(await expect(conversation, Published))
-                    except NoDaemon as error:
-                        raise NoDaemon(f"{error}: {_whereabouts(told)}") from None
-                    except Refusal:  # somebody took it back
-                        told.clear()
-                        raise
+        tell: Literal["queued", "each"] = "queued" if no_wait else "each"
+        await _hand_in(choices, Publish(chosen.text, data, list(settings), author, tell), told)
 
     try:
         run(work, timeout)
@@ -127,10 +109,55 @@ def publish(
         raise TimedOut(f"{error}: {_whereabouts(told)}") from None
     finally:
         for done in told[-1:]:  # also of a publication that only waits in the outbox a program learns the id
-            if choices.json:
-                write(json_line({"id": done.id, "topic": done.topic, "receipt": done.receipt}))
-            elif done.receipt == "accepted" or no_wait:
-                write(text_line(f"{done.receipt} {done.id}"))
+            _tell(choices, done, no_wait)
+
+
+def _check_one_payload(payload: str | None, file: Path | None, link_file: Path | None) -> None:
+    usage = click.get_current_context()
+    if payload is not None and file is not None:
+        raise click.UsageError("give PAYLOAD or --file, not both", usage)
+    if str(link_file) == "-" and (payload if file is None else str(file)) in (None, "-"):
+        raise click.UsageError("standard input holds the link: give PAYLOAD or --file F", usage)
+
+
+def _author(topic: Topic, settings: tuple[str, ...], key_file: Path | None) -> bytes | None:
+    """Check the attributes, and return the author's key, if there is one."""
+    from hushcast_cli.key import read_key
+    from hushcast_protocol.content.topics import parse_values
+
+    parse_values(topic, settings)
+    return read_key(key_file).reveal() if key_file is not None else None
+
+
+async def _hand_in(choices: Choices, request: Publish, told: list[Published]) -> None:
+    """Ask the daemon, and note in `told` how far it says that the publication has come."""
+    from hushcast.conversation import NoDaemon, ask
+    from hushcast.words import Published
+    from hushcast_cli.asking import daemon_socket, expect
+    from hushcast_cli.progress import shown_when_slow
+    from hushcast_protocol.base.errors import Refusal
+
+    async with ask(daemon_socket(choices), request) as conversation:
+        told.append(await expect(conversation, Published))
+        if request.tell == "queued":
+            return
+        async with shown_when_slow("waiting for a relay's receipt"):
+            try:
+                told.append(await expect(conversation, Published))
+            except NoDaemon as error:
+                raise NoDaemon(f"{error}: {_whereabouts(told)}") from None
+            except Refusal:  # somebody took it back
+                told.clear()
+                raise
+
+
+def _tell(choices: Choices, done: Published, no_wait: bool) -> None:
+    from hushcast_cli.output import json_line, text_line, write
+
+    if choices.json:
+        write(json_line({"id": done.id, "topic": done.topic, "receipt": done.receipt}))
+    elif done.receipt == "accepted" or no_wait:
+        write(text_line(f"{done.receipt} {done.id}"))
 
 
 def _whereabouts(told: list[Published]) -> str:

@@ -119,19 +119,8 @@ def simulate(
       hushcast testnet simulate --nodes 100 --subscribers 10 --publications 50 --json
     """
     check_nodes(nodes)
-    if PROFILES[profile].root is Root.LISTED and subscribers > nodes:
-        raise UsageError(
-            f"--subscribers {subscribers}: under --profile {profile} relays subscribe, and there are {nodes}"
-        )
-    if origins > nodes:
-        raise UsageError(f"--origins {origins}: there are only {nodes} relays")
-    if select and not droppers:
-        raise UsageError("--select says how --droppers choose: give their share, too")
-    from hushcast_cli.output import json_line, text_line, write
-    from hushcast_cli.progress import reporting
     from hushcast_testnet.faults import Faults
     from hushcast_testnet.simulation import Scenario
-    from hushcast_testnet.simulation import simulate as run
 
     faults = Faults(kill, churn, droppers, select)
     scenario = Scenario(
@@ -150,16 +139,38 @@ def simulate(
         delay_rosters,
         read_probes,
     )
-    if delay_rosters or read_probes:
-        check_learning(scenario)
+    check_scenario(scenario)
+    _run(choices, scenario)
+
+
+def _run(choices: Choices, scenario: Scenario) -> None:
+    from hushcast_cli.output import json_line, text_line, write
+    from hushcast_cli.progress import reporting
+    from hushcast_testnet.simulation import simulate
+
     with reporting() as progress:
-        result = run(scenario, progress).as_dict()
+        result = simulate(scenario, progress).as_dict()
     if choices.json:
         write(json_line(result))
         return
     width = max(map(len, result))
     for name, value in result.items():
         write(text_line(f"{name.replace('_', ' ').ljust(width)}  {value}"))
+
+
+def check_scenario(scenario: Scenario) -> None:
+    """Raise `UsageError` if options contradict each other."""
+    if PROFILES[scenario.profile].root is Root.LISTED and scenario.subscribers > scenario.nodes:
+        raise UsageError(
+            f"--subscribers {scenario.subscribers}: under --profile {scenario.profile} relays subscribe, and"
+            f" there are {scenario.nodes}"
+        )
+    if scenario.origins > scenario.nodes:
+        raise UsageError(f"--origins {scenario.origins}: there are only {scenario.nodes} relays")
+    if scenario.faults.select and not scenario.faults.droppers:
+        raise UsageError("--select says how --droppers choose: give their share, too")
+    if scenario.delay_rosters or scenario.read_probes:
+        check_learning(scenario)
 
 
 def check_learning(scenario: Scenario) -> None:

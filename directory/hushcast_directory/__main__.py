@@ -3,7 +3,7 @@
 import sys
 
 from hushcast_directory.run import run_directory
-from hushcast_runtime.config import DirectorySettings
+from hushcast_directory.settings import DirectorySettings
 from hushcast_runtime.process import main
 
 main(sys.argv, DirectorySettings, run_directory)

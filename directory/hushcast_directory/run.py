@@ -10,13 +10,14 @@ from typing import Any
 import structlog
 import trio
 
+from hushcast_directory.counted import DIRECTORY_COUNTERS
 from hushcast_directory.publishing import Publishing
 from hushcast_directory.registry import Registry
 from hushcast_directory.server import DirectoryServer
+from hushcast_directory.settings import DirectorySettings
 from hushcast_protocol.base.addresses import Address, parse_address
 from hushcast_protocol.base.secrets import Seed
-from hushcast_runtime.config import DirectorySettings
-from hushcast_runtime.counters import DIRECTORY_COUNTERS, Counters
+from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import system_environment
 from hushcast_runtime.files import load_seed, write_private
 from hushcast_runtime.metrics import MetricsServer, readings

@@ -8,6 +8,7 @@ import structlog
 import trio
 
 from hushcast_directory.checks import Checks
+from hushcast_directory.counted import DIRECTORY_COUNTERS
 from hushcast_directory.publishing import Publishing
 from hushcast_directory.registry import Registry
 from hushcast_protocol.base.addresses import parse_address
@@ -31,7 +32,7 @@ from hushcast_protocol.overlay.frames import (
 )
 from hushcast_runtime.channel import Channel, open_channel
 from hushcast_runtime.clock import DaemonClock
-from hushcast_runtime.counters import DIRECTORY_COUNTERS, Counters
+from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.rooms import Room
 from hushcast_runtime.transports.base import Listener, Transport, TransportError

@@ -10,10 +10,10 @@ from typing import NamedTuple
 import msgspec
 import trio
 
+from hushcast_local.settings import InboxSection
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.bodies import Content
-from hushcast_runtime.config import InboxSection
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.store import Change, Store, record_reader

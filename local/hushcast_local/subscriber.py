@@ -6,6 +6,7 @@ import trio
 
 from hushcast_local.inbox import Inbox
 from hushcast_local.probing import Prober
+from hushcast_local.settings import InboxSection
 from hushcast_local.subscription import NAME_SIZE, Subscription, forget, keep, kept
 from hushcast_local.topic_keys import TopicKeys
 from hushcast_protocol.base.errors import Refusal
@@ -13,7 +14,6 @@ from hushcast_protocol.content.predicates import Predicate
 from hushcast_protocol.content.tokens import check_predicate
 from hushcast_protocol.content.topics import Interest, Topic
 from hushcast_runtime.carrier import Carrier
-from hushcast_runtime.config import InboxSection
 from hushcast_runtime.context import Context
 
 MAX_SUBSCRIPTIONS = 256  # of one daemon: each has a route, which on the overlay is a mailbox and a tree

@@ -3,7 +3,7 @@
 import sys
 
 from hushcast_node.run import run_node
-from hushcast_runtime.config import NodeSettings
+from hushcast_node.settings import NodeSettings
 from hushcast_runtime.process import main
 
 main(sys.argv, NodeSettings, run_node)

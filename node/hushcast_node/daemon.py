@@ -12,8 +12,10 @@ from hushcast_local.outbox import Outbox
 from hushcast_local.probing import PROBES_AN_EPOCH, Prober
 from hushcast_local.publisher import Publisher
 from hushcast_local.service import Service
+from hushcast_local.settings import InboxSection
 from hushcast_local.subscriber import Subscriber
 from hushcast_local.topic_keys import Derive, TopicKeys
+from hushcast_node.counted import COUNTERS
 from hushcast_node.upgrade import upgrade
 from hushcast_overlay.admission import Admission
 from hushcast_overlay.carrier import OverlayCarrier
@@ -37,7 +39,6 @@ from hushcast_protocol.base.wire import PublicKey, RelayId
 from hushcast_protocol.content.tokens import topic_key
 from hushcast_protocol.overlay.profile import Profile, Root
 from hushcast_runtime.clock import DaemonClock
-from hushcast_runtime.config import InboxSection
 from hushcast_runtime.context import Context
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
@@ -74,7 +75,7 @@ class Daemon:
         self._parts = parts
         self.clock = DaemonClock(parts.env, parts.network.calendar)
         self._env = self.clock.environment()
-        self.counters = counters if counters is not None else Counters()
+        self.counters = counters if counters is not None else Counters(COUNTERS)
         self.rosters = RosterKeeper(
             parts.network,
             parts.directory_key,

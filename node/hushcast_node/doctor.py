@@ -11,7 +11,7 @@ import trio
 
 from hushcast.words import Finding
 from hushcast_node.daemon import Daemon
-from hushcast_runtime.config import NodeSettings
+from hushcast_node.settings import NodeSettings
 from hushcast_runtime.core_dumps import core_dumps_are_forbidden
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.tor.consensus import consensus_span

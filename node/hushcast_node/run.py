@@ -10,10 +10,11 @@ import structlog
 import trio
 
 from hushcast_local.control import ControlServer
+from hushcast_node.counted import COUNTERS
 from hushcast_node.daemon import Daemon, Parts
 from hushcast_node.doctor import Doctor
+from hushcast_node.settings import NodeSettings
 from hushcast_overlay.identity import Identity, load_identity
-from hushcast_runtime.config import NodeSettings, directory_address
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment, system_environment
 from hushcast_runtime.metrics import MetricsServer, readings
@@ -41,7 +42,7 @@ class _Node:
         self._settings = settings
         clock = settings.testnet.clock if settings.testnet is not None else None
         self._env = system_environment(Path(clock) if clock is not None else None)
-        self._counters = Counters()
+        self._counters = Counters(COUNTERS)
         self._doctor = Doctor(settings, self._env)
         self._tor: TorTransport | None = None
         self._daemon: Daemon | None = None
@@ -66,7 +67,7 @@ class _Node:
                 Parts(
                     settings.network.network(),
                     settings.profile(),
-                    directory_address(settings),
+                    settings.directory_address(),
                     bytes.fromhex(settings.network.directory_key),
                     identity,
                     env,

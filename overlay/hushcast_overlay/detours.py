@@ -1,8 +1,8 @@
-"""Detours: takes messages around a next hop that is lost, into the same trees elsewhere (design §3, row 10).
+"""Detours: takes messages around a next hop that is lost, into the same trees elsewhere.
 
 A message whose next hop is away, or knows nothing of it, is handed to a random relay with the bypass tokens
 of just those leases that it followed: it enters no other tree, and redundancy is paid on failure alone. A
-lease whose next hop keeps saying that it knows nothing of it is pruned (row 7).
+lease whose next hop keeps saying that it knows nothing of it is pruned (threat model, rows 7 and 10).
 """
 
 from __future__ import annotations

@@ -16,15 +16,13 @@ import structlog
 import trio
 
 from hushcast_protocol.base.errors import HushcastError, UsageError
-from hushcast_runtime.config import DirectorySettings, NodeSettings, SettingsT, load_settings
+from hushcast_runtime.config import DaemonSettings, SettingsT, load_settings
 from hushcast_runtime.core_dumps import forbid_core_dumps
 from hushcast_runtime.files import private_directory
 from hushcast_runtime.logs import configure_logs
 from hushcast_runtime.readiness import Health, service_manager
-from hushcast_runtime.tor.endpoints import parse_endpoint
 from hushcast_runtime.tor.transport import TorTransport
 from hushcast_runtime.transports.base import Transport
-from hushcast_runtime.transports.tcp import TcpTransport
 
 # The kernel tells of locks a page at a time, and passes over some if others go meanwhile.
 _LOOKS = 3
@@ -47,8 +45,8 @@ def run_until_signal(
     ended the daemon, `UsageError` if another one uses its state.
     """
     configure_logs(settings.log.level, settings.log.json)
-    if not (isinstance(settings, NodeSettings) and settings.testnet):
-        forbid_core_dumps()  # a testnet's daemons are there to be looked into
+    if not settings.is_watched:
+        forbid_core_dumps()
     state = private_directory(Path(settings.state))
     with _locked(state):
         try:
@@ -104,14 +102,11 @@ async def _live(work: Work, health: Callable[[], Health], reload: Callable[[], N
 
 
 async def open_transport(
-    settings: NodeSettings | DirectorySettings, nursery: trio.Nursery, announce: Callable[[Any], None]
+    settings: DaemonSettings, nursery: trio.Nursery, announce: Callable[[Any], None]
 ) -> Transport:
     """Open the transport of the settings; `announce` gets it before it is ready, to show its progress."""
     if settings.transport == "tcp":
-        testnet = settings.testnet if isinstance(settings, NodeSettings) else None
-        if testnet is None:
-            return TcpTransport()
-        return TcpTransport(testnet.host, parse_endpoint(testnet.path) if testnet.path else None)
+        return settings.tcp()
     shown = -1
 
     def progress(percent: int, summary: str) -> None:

@@ -9,6 +9,7 @@ import trio
 
 from hushcast_directory.registry import Registry
 from hushcast_directory.server import DirectoryServer
+from hushcast_node.counted import COUNTERS
 from hushcast_node.daemon import Daemon, Parts
 from hushcast_overlay.identity import draw_identity
 from hushcast_protocol.base.roster import Network, check_roster
@@ -48,7 +49,7 @@ class Member:
         self.drops = False
         """Whether it silently loses what it should forward."""
         self._together: Colluders | None = None
-        self.counters = Counters()
+        self.counters = Counters(COUNTERS)
         self._house = house
         self._env = house.environment(name)
         self._identity = draw_identity(self._env.randomness) if is_relay else None

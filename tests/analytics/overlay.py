@@ -1,4 +1,4 @@
-"""An oracle of its own: the rules in plain Python on trees of its own, as of the figures in design §3."""
+"""An oracle of its own: the rules in plain Python on trees of its own, against the figures of the pages."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from hushcast_node.counted import COUNTERS
 from hushcast_overlay import spool as spools
 from hushcast_overlay.placing import Placing
 from hushcast_overlay.spool import Spool
@@ -39,7 +40,7 @@ def seconds(next_hops: int) -> float:
         router = Router(
             b"r" * 32, HARDENED, LeaseBook(b"r" * 32, Calendar(3600), b"k" * 32), memory, b"l" * 16
         )
-        placing = Placing(Spool(MemoryStore()), None, router, simulated_environment(1), Counters())
+        placing = Placing(Spool(MemoryStore()), None, router, simulated_environment(1), Counters(COUNTERS))
         began = time.process_time()
         ways, is_held = placing.place(sends, (), 0)
         least = min(least, time.process_time() - began)

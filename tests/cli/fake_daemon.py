@@ -14,6 +14,8 @@ from hushcast_local.control import ControlServer
 from hushcast_local.inbox import Inbox, InboxListener, Received
 from hushcast_local.outbox import Outbox, Publication
 from hushcast_local.pubsub import Accepted
+from hushcast_local.settings import InboxSection
+from hushcast_node.counted import COUNTERS
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.attributes import Value
@@ -21,7 +23,6 @@ from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message
 from hushcast_protocol.content.predicates import Predicate, write_where
 from hushcast_protocol.content.topics import Interest, Topic, parse_topic
-from hushcast_runtime.config import InboxSection
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment, system_environment
 from hushcast_runtime.store import MemoryStore
@@ -186,7 +187,9 @@ class FakePubSub:
         """Return an interest's inbox, subscribing if there is none."""
         if interest not in self._inboxes:
             name = str(len(self._inboxes)).encode() + b"\x00"
-            self._inboxes[interest] = Inbox(name, self._env, MemoryStore(), Counters(), self.retention)
+            self._inboxes[interest] = Inbox(
+                name, self._env, MemoryStore(), Counters(COUNTERS), self.retention
+            )
         return self._inboxes[interest]
 
     async def until_feeds(self, count: int) -> None:
@@ -206,7 +209,7 @@ class FakeDaemon:
 
     async def start(self, nursery: trio.Nursery, ready: bool = True) -> None:
         """Serve from now on; only `status` while not `ready`."""
-        server = ControlServer(self.socket, self.service.status, self.examine, Counters())
+        server = ControlServer(self.socket, self.service.status, self.examine, Counters(COUNTERS))
         if ready:
             server.open(self.service)
         await nursery.start(self._run, server)

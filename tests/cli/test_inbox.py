@@ -8,7 +8,7 @@ import pytest
 from fake_daemon import FakeDaemon
 from running import Outcome, Running, hushcast
 
-from hushcast_runtime.config import InboxSection
+from hushcast_local.settings import InboxSection
 
 
 async def fill(daemon: FakeDaemon, count: int, size: int = 1) -> None:

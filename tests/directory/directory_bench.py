@@ -11,6 +11,7 @@ import trio
 from hushcast_directory.client import DirectoryClient
 from hushcast_directory.registry import Registry
 from hushcast_directory.server import DirectoryServer
+from hushcast_node.counted import COUNTERS
 from hushcast_overlay.rosters import RosterKeeper
 from hushcast_protocol.base.addresses import Address, memory_address
 from hushcast_protocol.base.errors import PeerError
@@ -149,7 +150,7 @@ class Bench:
             DIRECTORY.public(),
             simulated_environment(name, BEGIN),
             store or MemoryStore(),
-            Counters(),
+            Counters(COUNTERS),
         )
 
     async def sleep_until(self, moment: float) -> None:

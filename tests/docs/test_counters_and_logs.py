@@ -6,7 +6,8 @@ import ast
 
 from pages import PACKAGES, ROOT, rows
 
-from hushcast_runtime.counters import COUNTERS, DIRECTORY_COUNTERS
+from hushcast_directory.counted import DIRECTORY_COUNTERS
+from hushcast_node.counted import COUNTERS
 from hushcast_runtime.metrics import GAUGES
 
 _LEVELS = {"debug", "info", "warning", "error", "exception"}

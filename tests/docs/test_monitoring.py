@@ -10,7 +10,8 @@ import pytest
 import yaml
 from pages import ROOT
 
-from hushcast_runtime.counters import COUNTERS, DIRECTORY_COUNTERS
+from hushcast_directory.counted import DIRECTORY_COUNTERS
+from hushcast_node.counted import COUNTERS
 from hushcast_runtime.metrics import GAUGES, PREFIX
 
 FOLDER = ROOT / "docs" / "monitoring"

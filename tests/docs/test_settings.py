@@ -11,7 +11,9 @@ import msgspec
 import pytest
 from pages import ROOT, blocks, part, rows
 
-from hushcast_runtime.config import DirectorySettings, NodeSettings, load_settings
+from hushcast_directory.settings import DirectorySettings
+from hushcast_node.settings import NodeSettings
+from hushcast_runtime.config import load_settings
 
 PAGE = ROOT / "docs" / "configuration.md"
 KINDS: dict[str, type[msgspec.Struct]] = {"node": NodeSettings, "directory": DirectorySettings}

@@ -21,13 +21,6 @@ PACKAGES = [
     "hushcast_local",
     "hushcast_overlay",
 ]
-    "hushcast_protocol",
-    "hushcast_runtime",
-    "hushcast_directory",
-    "hushcast",
-    "hushcast_local",
-    "hushcast_overlay",
-]
 MAX_LENGTH = 8192  # bytes of an input
 OWN_MUTATOR = 0.5  # share of inputs that the target's own mutator makes; libFuzzer's makes the others
 

@@ -26,6 +26,7 @@ from hushcast_directory.registry import Registry
 from hushcast_directory.server import DirectoryServer
 from hushcast_local.inbox import Inbox
 from hushcast_local.subscription import interest_record, kept
+from hushcast_node.counted import COUNTERS
 from hushcast_overlay.identity import Identity
 from hushcast_overlay.leasing import Leasing
 from hushcast_overlay.route import Planned, RouteRecords, mailbox_record
@@ -298,7 +299,7 @@ class _Kept:
         store: Any = self.store
         spool = Spool(store)
         spool.put([Send(relay_hop(relay_id(1)), examples.small_message(number=n)) for n in range(3)])
-        inbox = Inbox(b"i" * 16, _environment(), store, Counters())
+        inbox = Inbox(b"i" * 16, _environment(), store, Counters(COUNTERS))
         for number in range(3):
             inbox.put(bytes([number]) * 32, DAY, Content(b"x", {"lat": 3, "kind": "é"}, b"a" * 32))
         tree = plan([relay_id(number) for number in range(4)], 2, b"s" * 16)
@@ -324,13 +325,13 @@ def _stored(data: bytes) -> None:
     store: Any = _Records()
     store.records = records
     finished(Spool(store).load())
-    finished(Inbox(b"i" * 16, _environment(), store, Counters()).load())
+    finished(Inbox(b"i" * 16, _environment(), store, Counters(COUNTERS)).load())
     finished(RouteRecords(store).load_installations())
     finished(RouteRecords(store).load_mailboxes())
     finished(kept(store))
     rosters: Any = SimpleNamespace(calendar=NETWORK.calendar, network=NETWORK)
     identity = Identity(examples.seed(0), examples.seed(0), examples.parcel_key(0), FilterKey(bytes(32)))
-    context = Context(_environment(), store, Counters(), NoTracer(), print)
+    context = Context(_environment(), store, Counters(COUNTERS), NoTracer(), print)
     leasing = Leasing(identity, rosters, None, context)  # type: ignore[arg-type]
     finished(leasing.load())
 

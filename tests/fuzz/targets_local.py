@@ -16,9 +16,11 @@ from mutating import mutate_bytes, mutate_text
 
 from hushcast import words
 from hushcast.lines import Lines
+from hushcast_directory.settings import DirectorySettings
+from hushcast_node.settings import NodeSettings
 from hushcast_protocol.base.addresses import onion_address
 from hushcast_protocol.base.errors import DecodeError, UsageError
-from hushcast_runtime.config import DirectorySettings, NodeSettings, load_settings
+from hushcast_runtime.config import load_settings
 from hushcast_runtime.store import Change, MemoryStore, SqliteStore, StoreError
 from hushcast_runtime.tor import authentication, control, isolation, replies, socks, watch
 from hushcast_runtime.tor.publication import Publication

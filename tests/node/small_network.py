@@ -15,6 +15,7 @@ from hushcast_directory.registry import Registry
 from hushcast_directory.server import DirectoryServer
 from hushcast_local.inbox import Gap, Received
 from hushcast_local.service import InboxFeed
+from hushcast_node.counted import COUNTERS
 from hushcast_node.daemon import Daemon, Parts
 from hushcast_overlay.identity import draw_identity
 from hushcast_overlay.route import Route
@@ -276,7 +277,7 @@ class Node(_Process):
         return sum(counters[name] for counters in self.counters)
 
     async def start(self) -> None:
-        self.counters.append(Counters())
+        self.counters.append(Counters(COUNTERS))
         network = self.network
         await super().start()
         if network.waits:

@@ -6,6 +6,7 @@ import pytest
 import trio
 import trio.testing
 
+from hushcast_node.counted import COUNTERS
 from hushcast_overlay import admission
 from hushcast_overlay.admission import Admission
 from hushcast_runtime.counters import Counters
@@ -38,7 +39,7 @@ class Door:
     """An `Admission` whose handshake is one byte, `n` of who shows a name; serving lasts until told."""
 
     def __init__(self, nursery: trio.Nursery) -> None:
-        self.counters = Counters()
+        self.counters = Counters(COUNTERS)
         self.served: list[trio.Event] = []
         self._admission = Admission(
             self._accept,  # type: ignore[arg-type]

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from hushcast_local import inbox as module
 from hushcast_local.inbox import Inbox, InboxListener
+from hushcast_local.settings import InboxSection
+from hushcast_node.counted import COUNTERS
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.content.bodies import Content
-from hushcast_runtime.config import InboxSection
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment, simulated_environment
 from hushcast_runtime.store import Change, MemoryStore
@@ -50,7 +51,7 @@ class Desk:
     def __init__(self, retention: InboxSection | None = None) -> None:
         self.store = MortalStore()
         self.env: Environment = simulated_environment(1, 1e9)
-        self.counters = Counters()
+        self.counters = Counters(COUNTERS)
         self.retention = retention or InboxSection()
         self.put_so_far = 0
         self.inbox = self._open()

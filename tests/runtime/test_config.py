@@ -9,15 +9,21 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from hushcast_directory import settings as directory_settings
+from hushcast_directory.settings import DirectorySettings
+from hushcast_local import settings as local_settings
+from hushcast_node import settings as node_settings
+from hushcast_node.settings import NodeSettings
 from hushcast_protocol.base.addresses import onion_address
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.roster import Network
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.overlay.profile import HARDENED, PAPER
 from hushcast_runtime import config
-from hushcast_runtime.config import MAX_CONFIG, DirectorySettings, NodeSettings, load_settings
+from hushcast_runtime.config import MAX_CONFIG, load_settings
 
 ONION = onion_address(Seed(bytes(32)).public())
+DECLARING = [config, local_settings, directory_settings, node_settings]
 DOCS = Path(__file__).parents[2] / "docs" / "configuration.md"
 
 NODE = f"""
@@ -59,15 +65,16 @@ def with_lines(text: str, *lines: str) -> str:
 def sections() -> list[type]:
     return [
         kind
-        for kind in vars(config).values()
-        if inspect.isclass(kind) and issubclass(kind, msgspec.Struct) and kind.__module__ == config.__name__
+        for module in DECLARING
+        for kind in vars(module).values()
+        if inspect.isclass(kind) and issubclass(kind, msgspec.Struct) and kind.__module__ == module.__name__
     ]
 
 
 def undocumented() -> list[str]:
     """Settings without a docstring of their own, by reading the source."""
     found = []
-    for node in ast.parse(inspect.getsource(config)).body:
+    for node in [node for module in DECLARING for node in ast.parse(inspect.getsource(module)).body]:
         if not isinstance(node, ast.ClassDef):
             continue
         for position, statement in enumerate(node.body):

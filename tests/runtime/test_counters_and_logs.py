@@ -13,10 +13,12 @@ from pathlib import Path
 import pytest
 import structlog
 
+from hushcast_directory.counted import DIRECTORY_COUNTERS
+from hushcast_node.counted import COUNTERS
 from hushcast_protocol.base.addresses import onion_address
 from hushcast_protocol.base.secrets import FilterKey, LeaseSecret, ParcelKey, Seed, TopicKey
 from hushcast_protocol.content.topics import parse_topic
-from hushcast_runtime.counters import COUNTERS, DIRECTORY_COUNTERS, Counters
+from hushcast_runtime.counters import Counters
 from hushcast_runtime.logs import configure_logs
 
 ROOT = Path(__file__).parents[2]
@@ -45,7 +47,7 @@ def calls(method: str) -> Iterator[tuple[Path, ast.Call]]:
 
 
 def test_counters_start_at_nothing_and_count() -> None:
-    counters = Counters()
+    counters = Counters(COUNTERS)
     assert set(counters.as_dict().values()) == {0}
     counters.add("messages_sent")
     counters.add("messages_sent", 3)
@@ -58,9 +60,9 @@ def test_counters_start_at_nothing_and_count() -> None:
 def test_a_counter_that_is_not_declared_is_an_error() -> None:
     for name in ("messages", "messages_sent_to_alice", ""):
         with pytest.raises(KeyError):
-            Counters().add(name)
+            Counters(COUNTERS).add(name)
     with pytest.raises(KeyError):
-        Counters()["messages"]
+        Counters(COUNTERS)["messages"]
 
 
 def test_every_counter_has_a_name_and_a_meaning() -> None:

@@ -12,8 +12,10 @@ import pytest
 import trio
 from prometheus_client.parser import text_string_to_metric_families
 
+from hushcast_directory.counted import DIRECTORY_COUNTERS
+from hushcast_node.counted import COUNTERS
 from hushcast_protocol.base.errors import UsageError
-from hushcast_runtime.counters import COUNTERS, DIRECTORY_COUNTERS, Counters
+from hushcast_runtime.counters import Counters
 from hushcast_runtime.metrics import GAUGES, MAX_REQUEST, MAX_SCRAPERS, MetricsServer, readings
 from hushcast_runtime.tor.endpoints import Endpoint
 
@@ -31,7 +33,7 @@ STATUS = {
 
 @pytest.fixture
 async def socket(tmp_path: Path) -> AsyncIterator[Path]:
-    counters = Counters()
+    counters = Counters(COUNTERS)
     counters.add("messages_received", 41)
     path = tmp_path / "metrics.sock"
     async with trio.open_nursery() as nursery:

@@ -16,7 +16,8 @@ import trio
 from hushcast.conversation import ask
 from hushcast.words import Publish, Published
 from hushcast_directory.run import NETWORK_FILE
-from hushcast_runtime.config import NodeSettings, load_settings
+from hushcast_node.settings import NodeSettings
+from hushcast_runtime.config import load_settings
 from hushcast_testnet import processes, testnet
 
 pytestmark = [pytest.mark.tor, pytest.mark.processes]

@@ -20,7 +20,7 @@ from hushcast_protocol.base.signatures import Purpose, Signed, check, sign
 from hushcast_protocol.base.stamps import MAX_DIFFICULTY
 from hushcast_protocol.base.wire import Bytes32, Counter, PublicKey, RelayId, Wire, decoder, encode
 
-MAX_RELAYS = 2000  # design §3 row 12: beyond it a full mesh of onion links breaks, and shards are needed
+MAX_RELAYS = 2000  # threat model, row 12: beyond it a full mesh of onion links breaks, and shards are needed
 MAX_DESCRIPTOR = 512  # bytes; a descriptor has about 300
 MAX_ROSTER = MAX_RELAYS * (MAX_DESCRIPTOR + 32)  # bytes
 _ANY_SCALAR = b"\x01" * 32

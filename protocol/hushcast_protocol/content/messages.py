@@ -32,7 +32,7 @@ _BODY_SIZES = frozenset(HEADER + size + SEAL for size in PADDED_SIZES)
 
 
 class Message(Wire, frozen=True, tag="message"):
-    """What travels: no author, no time, no hop count (design "Publish").
+    """What travels: no author, no time, no hop count.
 
     The first token is the trunk, which leads along trees; the others are looked up where it enters the
     overlay, and go no further.

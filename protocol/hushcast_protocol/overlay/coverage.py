@@ -1,4 +1,4 @@
-"""Coverage: what a subscriber's probes tell of the relays (design §3, row 11).
+"""Coverage: what a subscriber's probes tell of the relays (threat model, row 11).
 
 A probe enters at several relays, as a publication does, and its copies climb known ways. By which top relay a
 copy comes tells which way it took; whether it came tests all relays of that way at once.

@@ -1,4 +1,4 @@
-"""The forwarding decision: which message goes to which next hops, each once (design "Forward")."""
+"""The forwarding decision: which message goes to which next hops, each once."""
 
 from __future__ import annotations
 

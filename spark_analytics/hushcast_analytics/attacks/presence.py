@@ -15,7 +15,7 @@ SLACK = 0.02  # share of epochs in which a roster and a machine disagree: it lis
 
 
 def presence(view: View) -> DataFrame:
-    """Compare a mailbox's comings and goings with the rosters (design §3, row 3).
+    """Compare a mailbox's comings and goings with the rosters (threat model, row 3).
 
     Colluders at the top of a tree send to the mailbox, or do not reach it, whatever for. A mailbox is a next
     hop that no roster lists. Where both happened in an epoch, it was there for a part of it, and the epoch

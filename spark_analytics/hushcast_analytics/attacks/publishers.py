@@ -32,7 +32,8 @@ def first_spy(view: View) -> DataFrame:
 def origin_choice(view: View) -> DataFrame:
     """Name relays that an author's messages never entered at, among those whose messages can be told.
 
-    For authors who leave out their own relay (design §3, row 10); asked of authors, by the token of a topic
+    For authors who leave out their own relay (threat model, row 10); asked of authors, by the token of a
+    topic
     on which nobody else publishes. Which relays a message entered at is known where it was dropped at a
     colluder, and where a colluder received it with one label in its trail: the previous hop was the origin.
     A watched relay is the origin of m messages with probability e^(−λ)λ^m/m!, λ the mean of those watched,

@@ -46,7 +46,7 @@ def install_depth(view: View) -> DataFrame:
     """Name the next hop of a colluder that got its instruction from outside the overlay.
 
     Instructions come down the tree from the root; who gets one by an anonymous drop stands at the top
-    (design §3, row 1). Without such a colluder, `parent_of_interior`.
+    (threat model, row 1). Without such a colluder, `parent_of_interior`.
     """
     tops = seats(view).where("top").select("run", "trial", "node", F.col("next").alias("candidate"))
     known = shared_by(

@@ -1,0 +1,14 @@
+"""What a directory counts."""
+
+from __future__ import annotations
+
+DIRECTORY_COUNTERS = {
+    "relays_registered": "descriptors of relays that were taken",
+    "relays_carried": "relays that did not renew in a flood and stay in a roster because they were reached",
+    "registrations_refused": "descriptors that were not, whatever the reason",
+    "newcomers_turned_away": "of these, unlisted relays that came while too many others waited",
+    "rosters_asked_for": "questions for a roster",
+    "connections_dropped": "connections that had asked nothing yet and gave way to newer ones",
+    "fetches_dropped": "questions for a roster whose answer was cut short to make room for others",
+}
+"""By name, with its meaning."""
