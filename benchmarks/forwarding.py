@@ -14,6 +14,7 @@ import trio
 from benchmarks.figures import Effort, Figure, PeerMissing, alternate_async, at_least, missing, times_faster
 from benchmarks.peers import amqtt, gossipsub, mosquitto
 from benchmarks.throughput import overlay
+from hushcast_runtime.groups import innermost
 
 FAN_OUT = 10
 _OURS, _SPOOL, _FAN = "spool off", "spool on", "10 out"
@@ -42,7 +43,7 @@ async def _measure(effort: Effort) -> list[Figure]:
                 try:
                     running[name] = await stack.enter_async_context(start())
                 except* PeerMissing as reasons:
-                    gone[name] = _first(reasons)
+                    gone[name] = innermost(reasons)
             cpu: dict[str, list[float]] = {name: [] for name in running}
             turns = {name: _turn(side, name, effort, cpu) for name, side in running.items()}
             for turn in turns.values():
@@ -121,11 +122,3 @@ def _rate(value: float | PeerMissing) -> float:
     if isinstance(value, PeerMissing):  # the daemon itself could not be measured
         raise value
     return value
-
-
-def _first(group: BaseExceptionGroup[PeerMissing]) -> PeerMissing:
-    error: BaseException = group
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    assert isinstance(error, PeerMissing)
-    return error

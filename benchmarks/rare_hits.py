@@ -20,7 +20,8 @@ from hushcast_analytics.lab.asked import Asked
 from hushcast_analytics.lab.drawing import ROOT, Columns, Numbers, Run
 from hushcast_analytics.lab.networks import BETWEEN_DROPS, HOP
 from hushcast_analytics.measures import DIGITS
-from hushcast_analytics.summary import Z, variance_of_mean
+from hushcast_analytics.summary import variance_of_mean
+from hushcast_protocol.base.intervals import Z
 
 Reals = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]

@@ -27,7 +27,12 @@ ARROWS["testnet"] = {*ARROWS["node"], "node"}
 ARROWS["cli"] = {*ARROWS["testnet"], "testnet", "analytics"}  # analytics lazily: a test of the CLI holds that
 DAEMON = ["protocol", "runtime", "directory", "client", "local", "overlay", "node"]
 ANALYTICS = "spark_analytics"  # stands beside the daemon: it reads traces
-ALONE = {"base.trace", "overlay.tree", "overlay.profile"}  # without the daemon's dependencies
+ALONE = {
+    "base.intervals",
+    "base.trace",
+    "overlay.tree",
+    "overlay.profile",
+}  # without the daemon's dependencies
 MAX_LINES = 400
 MAX_FUNCTION = 60  # lines
 MAX_PARAMETERS = 7  # of a constructor

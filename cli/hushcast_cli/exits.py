@@ -73,15 +73,14 @@ def _exit_code(error: HushcastError) -> ExitCode:
 
 def _out_of_group(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """Return the one error that tells the story; the group itself where any of it is unexpected."""
+    from hushcast_runtime.groups import innermost
+
     _, unexpected = group.split((KeyboardInterrupt, StdoutClosed, HushcastError))
     if unexpected is not None:
         return group
     for kind in (KeyboardInterrupt, StdoutClosed, HushcastError):
-        found: BaseException | None = group.subgroup(kind)
-        while isinstance(found, BaseExceptionGroup):
-            found = found.exceptions[0]
-        if found is not None:
-            return found
+        if (found := group.subgroup(kind)) is not None:
+            return innermost(found)
     return group
 
 

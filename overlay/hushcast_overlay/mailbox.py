@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-import structlog
 import trio
 
 from hushcast_overlay.connector import Connector, OverlayChannel
 from hushcast_overlay.session import IDLE
-from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.buckets import TokenBucket
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.roster import MAX_RELAYS
@@ -17,16 +15,12 @@ from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.frames import Ack, Forward, Ping
-from hushcast_runtime.transports.base import Listener, Transport, TransportError
 
 MAX_CONNECTIONS = 2 * MAX_RELAYS  # of relays at once: at depth 1 each stands at the top, and may dial anew
 MAX_LINKS = 4  # of them from one relay: the newest, and some that may be dead without our knowing yet
 # What one top relay may bring. A mailbox opens every message, and shares its daemon with other mailboxes: who
 # could keep it busy would see which others become slow.
 MESSAGES_A_SECOND, MESSAGES_AT_ONCE = 500.0, 1000.0
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds between attempts to open the address
-
-log = structlog.get_logger("mailbox")
 
 Deliver = Callable[[list[Message], RelayId], Awaitable[None]]
 """Takes messages from a relay into the inbox; returns once they are durable.
@@ -41,30 +35,17 @@ class Mailbox:
     def __init__(
         self,
         seed: Seed,
-        transport: Transport,
         connector: Connector,
         is_top: Callable[[RelayId], bool],
         deliver: Deliver,
     ) -> None:
         """`is_top` tells whether a relay stands directly under this mailbox in one of its trees."""
         self.seed = seed
-        self._transport = transport
         self._connector = connector
         self._is_top = is_top
         self._deliver = deliver
         self._buckets: dict[RelayId, TokenBucket] = {}
         self._links: dict[RelayId, list[trio.CancelScope]] = {}
-
-    async def open(self, previous: Address | None) -> Listener:
-        """Open the mailbox's address, trying until it succeeds."""
-        pause = FIRST_PAUSE
-        while True:
-            try:
-                return await self._transport.listen(self.seed, previous)
-            except TransportError as error:
-                log.warning("a mailbox cannot be opened", reason=str(error), again_in=round(pause))
-                await trio.sleep(pause)
-                pause = min(2 * pause, LONGEST_PAUSE)
 
     async def accept(self, stream: trio.abc.Stream) -> OverlayChannel:
         """Take a stream through the handshake; raises a `PeerError` or `TransportError`."""
@@ -107,13 +88,3 @@ class Mailbox:
                 await trio.sleep(debt)  # the relay keeps what is not acknowledged, and sends no more
             await channel.send(Ack(taken, ()))
             scope.deadline = trio.current_time() + IDLE
-
-
-async def until_published(listener: Listener) -> None:
-    """Return once relays can find a mailbox, trying until it succeeds."""
-    while True:
-        try:
-            return await listener.published()
-        except TransportError as error:
-            log.warning("a mailbox is not published yet", reason=str(error))
-            await trio.sleep(FIRST_PAUSE)

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import structlog
 import trio
 
 from hushcast_overlay.admission import Admission
 from hushcast_overlay.connector import Connector
-from hushcast_overlay.mailbox import MAX_CONNECTIONS, Mailbox, until_published
+from hushcast_overlay.mailbox import MAX_CONNECTIONS, Mailbox
 from hushcast_overlay.route import Route, RouteRecords
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.content.messages import Message, check_message
+from hushcast_runtime.backoff import Backoff
 from hushcast_runtime.context import Context
-from hushcast_runtime.transports.base import Transport
+from hushcast_runtime.transports.base import Listener, Transport, TransportError
+
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds between attempts to open an address, or to publish it
+
+log = structlog.get_logger("mailbox")
 
 
 class Mailboxes:
@@ -43,8 +49,8 @@ class Mailboxes:
                 route.coverage.arrived(message.id, top)  # repeats, too: each copy tells of its way
             await route.wanted.take([message for message in messages if self._takes(route, message)])
 
-        mailbox = Mailbox(route.seed, self._transport, self._connector, route.is_top, deliver)
-        listener = await mailbox.open(route.address)
+        mailbox = Mailbox(route.seed, self._connector, route.is_top, deliver)
+        listener = await self._open(route)
         try:
             if route.address != listener.address:
                 route.address = listener.address
@@ -55,11 +61,32 @@ class Mailboxes:
                     mailbox.accept, mailbox.serve, MAX_CONNECTIONS, self._env, self._counters
                 )
                 nursery.start_soon(listener.serve, admission.admit)
-                await until_published(listener)
+                await self._until_published(listener)
                 route.published.set()
         finally:
             with trio.CancelScope(shield=True), trio.move_on_after(5):
                 await listener.aclose()
+
+    async def _open(self, route: Route) -> Listener:
+        """Open the mailbox's address, trying until it succeeds."""
+        backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE, self._env.randomness)
+        while True:
+            try:
+                return await self._transport.listen(route.seed, route.address)
+            except TransportError as error:
+                pause = backoff.next()
+                log.warning("a mailbox cannot be opened", reason=str(error), again_in=round(pause))
+                await trio.sleep(pause)
+
+    async def _until_published(self, listener: Listener) -> None:
+        """Return once relays can find a mailbox, trying until they can."""
+        backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE, self._env.randomness)
+        while True:
+            try:
+                return await listener.published()
+            except TransportError as error:
+                log.warning("a mailbox is not published yet", reason=str(error))
+                await trio.sleep(backoff.next())
 
     def _takes(self, route: Route, message: Message) -> bool:
         """Tell whether a message is taken: by an uncertain clock, those of all days with a tree.

@@ -19,6 +19,7 @@ from hushcast_protocol.base.errors import HushcastError, UsageError
 from hushcast_runtime.config import DaemonSettings, SettingsT, load_settings
 from hushcast_runtime.core_dumps import forbid_core_dumps
 from hushcast_runtime.files import private_directory
+from hushcast_runtime.groups import innermost
 from hushcast_runtime.logs import configure_logs
 from hushcast_runtime.readiness import Health, service_manager
 from hushcast_runtime.tor.transport import TorTransport
@@ -52,7 +53,7 @@ def run_until_signal(
         try:
             trio.run(_live, work, health, lambda: _reload(settings, load))
         except* HushcastError as errors:
-            raise _first(errors) from None
+            raise innermost(errors) from None
 
 
 def _reload(settings: SettingsT, load: Load[SettingsT]) -> None:
@@ -119,14 +120,6 @@ async def open_transport(
     announce(tor)
     await nursery.start(tor.run)
     return tor
-
-
-def _first(group: BaseExceptionGroup[HushcastError]) -> HushcastError:
-    error: BaseException = group
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    assert isinstance(error, HushcastError)
-    return error
 
 
 def main(arguments: list[str], kind: type[SettingsT], run: Callable[[Load[SettingsT]], None]) -> None:

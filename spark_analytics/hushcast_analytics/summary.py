@@ -7,7 +7,8 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-Z = 1.959964  # of a two-sided 95 % interval
+from hushcast_protocol.base.intervals import Z, wilson
+
 MEANS = (
     "bound",
     "inverse_rank",
@@ -104,14 +105,3 @@ def variance_of_mean(runs: int, n: int, mean: float, squares: float, cross: floa
     """Variance of a mean over trials, from how the runs' sums scatter."""
     scatter = max(0.0, squares - 2 * mean * cross + mean * mean * sizes)
     return scatter * runs / (runs - 1) / n**2 if runs > 1 else 0.0
-
-
-def wilson(share: float, trials: float) -> tuple[float, float]:
-    """Return Wilson's 95 % interval of a share of so many trials (JASA 1927)."""
-    if trials <= 0:
-        return 0.0, 1.0
-    centre = share + Z * Z / (2 * trials)
-    width = Z * (share * (1 - share) / trials + Z * Z / (4 * trials**2)) ** 0.5
-    return max(0.0, (centre - width) / (1 + Z * Z / trials)), min(
-        1.0, (centre + width) / (1 + Z * Z / trials)
-    )

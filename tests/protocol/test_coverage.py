@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushcast_protocol.base.errors import DecodeError
+from hushcast_protocol.base.intervals import wilson
 from hushcast_protocol.content.attributes import parse_attribute
 from hushcast_protocol.content.messages import PADDED_SIZES
 from hushcast_protocol.content.predicates import parse_where
@@ -22,7 +23,7 @@ from hushcast_protocol.content.reports import (
     missed,
     write_report,
 )
-from hushcast_protocol.overlay.coverage import Probe, Way, interval, judged, share, suspects, ways, weight
+from hushcast_protocol.overlay.coverage import Probe, Way, judged, share, suspects, ways, weight
 from hushcast_protocol.overlay.tree import Tree, plan
 
 
@@ -37,14 +38,17 @@ from hushcast_protocol.overlay.tree import Tree, plan
     ],
 )
 def test_known_intervals(arrived, probes, low, high):
-    assert interval(arrived, probes) == (pytest.approx(low, abs=1e-4), pytest.approx(high, abs=1e-4))
+    assert wilson(arrived / probes if probes else 0.0, probes) == (
+        pytest.approx(low, abs=1e-4),
+        pytest.approx(high, abs=1e-4),
+    )
 
 
 def test_an_interval_holds_the_truth_19_times_of_20():
     rng = random.Random(1)
     held = 0
     for _ in range(2000):
-        low, high = interval(sum(rng.random() < 0.9 for _ in range(200)), 200)
+        low, high = wilson(sum(rng.random() < 0.9 for _ in range(200)) / 200, 200)
         held += low <= 0.9 <= high
     assert 0.935 <= held / 2000 <= 0.965
 

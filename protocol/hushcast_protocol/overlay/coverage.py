@@ -11,13 +11,13 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from typing import NamedTuple
 
+from hushcast_protocol.base.intervals import wilson
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.overlay.tree import Tree
 
 MIN_LOST = 2  # lost probes that name a relay: one may be bad luck
 MIN_LOSS = 0.05  # share of what passes a suspect that it loses at least, of which we are sure to 97.5 %
 _NEVER = 1e-12  # in the place of a probability of 0 that something is divided by
-_Z = 1.959964  # of a normal distribution, for 95 %
 _ROUNDS = 100  # of the estimate of losses: further ones change it by less than a hundredth
 _DOUBT = 0.5  # loss that the estimate begins with, the same for all
 _FORGIVEN = 1.0  # lost probes of each relay that count for nothing: chance is not laid on many a little
@@ -102,16 +102,6 @@ def judged(
     return found
 
 
-def interval(arrived: float, probes: float) -> tuple[float, float]:
-    """Return the 95 % interval (Wilson's), within 0 to 1, of a share: `arrived` of `probes` were seen."""
-    if not probes:
-        return 0.0, 1.0
-    share, square = arrived / probes, _Z * _Z / probes
-    middle = share + square / 2
-    half = _Z * math.sqrt(share * (1 - share) / probes + square / (4 * probes))
-    return max(0.0, (middle - half) / (1 + square)), min(1.0, (middle + half) / (1 + square))
-
-
 def share(probes: Iterable[Probe]) -> tuple[float, float, float]:
     """Return the share of origins that reach the subscriber, and its 95 % interval; there is a probe.
 
@@ -121,7 +111,7 @@ def share(probes: Iterable[Probe]) -> tuple[float, float, float]:
     total = sum(probe.weight for probe in held)
     arrived = sum(probe.weight for probe in held if probe.arrived) / total
     size = total * total / sum(probe.weight * probe.weight for probe in held)
-    return (arrived, *interval(arrived * size, size))
+    return (arrived, *wilson(arrived, size))
 
 
 def suspects(probes: Iterable[Probe]) -> list[RelayId]:
@@ -138,7 +128,7 @@ def suspects(probes: Iterable[Probe]) -> list[RelayId]:
 
 
 def _is_suspect(lost: float, passed: float) -> bool:
-    return round(lost) >= MIN_LOST and interval(lost, lost + passed)[0] >= MIN_LOSS
+    return round(lost) >= MIN_LOST and wilson(lost / (lost + passed), lost + passed)[0] >= MIN_LOSS
 
 
 def _losses(probes: Iterable[Probe]) -> tuple[dict[RelayId, float], dict[RelayId, float]]:

@@ -20,6 +20,7 @@ from hushcast_protocol.base.addresses import ONION_PORT, Address, is_onion
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.secrets import Randomness, Seed
 from hushcast_runtime.backoff import Backoff
+from hushcast_runtime.groups import innermost
 from hushcast_runtime.tor import callers, publication, socks, watch
 from hushcast_runtime.tor.control import ControlClient, open_control
 from hushcast_runtime.tor.endpoints import Endpoint, open_endpoint
@@ -117,7 +118,7 @@ class TorTransport:
                 await self._watch.wait()
                 task_status.started()
         except* (TransportError, UsageError) as failures:
-            failure = _first(failures)
+            failure = innermost(failures)
         if failure is not None:
             raise failure
 
@@ -311,12 +312,3 @@ async def _user_of(control: ControlClient, before: int | None) -> int:
         "the daemon cannot tell tor from other users of this machine, who could learn its onion services at "
         "loopback ports: set tor.services"
     )
-
-
-def _first(group: BaseExceptionGroup[Any]) -> Exception:
-    """Return the first plain error in `group`; there is one, for one failure ends the nursery."""
-    error: Any = group
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    assert isinstance(error, Exception)
-    return error
