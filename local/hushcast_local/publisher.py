@@ -7,6 +7,7 @@ import trio
 
 from hushcast_local.outbox import Outbox, Publication
 from hushcast_local.topic_keys import TopicKeys
+from hushcast_protocol.base import told
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.bodies import Content, compose
@@ -103,11 +104,12 @@ class Publisher:
                 publication.settled.set()
         if publication.attempts:
             self._tracer.tell(
-                "published",
-                topic=publication.topic,
-                message=publication.id,
-                origins=publication.origins,
-                took=round(self._env.now() - publication.since, 6),
+                told.Published(
+                    publication.topic,
+                    publication.id,
+                    publication.origins,
+                    round(self._env.now() - publication.since, 6),
+                )
             )
 
     async def _drop_all(self, publication: Publication) -> None:

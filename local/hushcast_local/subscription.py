@@ -8,6 +8,7 @@ import trio
 from hushcast_local.inbox import Inbox
 from hushcast_local.recent import Recent
 from hushcast_local.topic_keys import TopicKeys
+from hushcast_protocol.base import observed, told
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.bodies import Content, open_body
@@ -81,7 +82,7 @@ class Subscription:
         except (AuthenticationError, DecodeError):
             self._counters.add("messages_not_ours")
             return
-        self._tracer.observe("delivered", message=message.id, tokens=message.tokens, size=len(message.body))
+        self._tracer.observe(observed.Delivered(message.id, message.tokens, len(message.body)))
         if content.probe:
             if self.inbox.pass_over(message.id, message.day):
                 self._take_report(content)
@@ -93,7 +94,7 @@ class Subscription:
                 self._counters.add("messages_excess")
             return
         if self.inbox.put(message.id, message.day, content):
-            self._tracer.tell("delivered", topic=topic.name, message=message.id)
+            self._tracer.tell(told.Delivered(topic.name, message.id))
 
     def _take_report(self, content: Content) -> None:
         """Learn from a probe, one's own or another's, what others received and this subscription did not."""
@@ -111,7 +112,7 @@ class Subscription:
         self._counters.add("gaps_found", len(found))
         for gap in found:
             self.inbox.note_gap(gap)
-            self._tracer.tell("gap", topic=self.interest.topic.name, message=gap)
+            self._tracer.tell(told.Gap(self.interest.topic.name, gap))
 
 
 class _Stored(msgspec.Struct, frozen=True, array_like=True):

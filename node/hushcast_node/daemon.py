@@ -33,6 +33,7 @@ from hushcast_overlay.routes import Routes
 from hushcast_overlay.trees import Trees
 from hushcast_overlay.upkeep import Upkeep
 from hushcast_overlay.withdrawals import Withdrawals
+from hushcast_protocol.base import observed, told
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.roster import Network, Roster, check_roster
 from hushcast_protocol.base.wire import PublicKey, RelayId
@@ -131,7 +132,7 @@ class Daemon:
             await service.load()
             self._service = service
             role = "relay" if parts.identity else "client"
-            tracer.tell("started", role=role, profile=parts.profile.name)
+            tracer.tell(told.Started(role, parts.profile.name))
             task_status.started()
 
     def _overlay(self, connector: Connector, context: Context) -> OverlayCarrier:
@@ -198,7 +199,7 @@ class Daemon:
         """Note how many a roster lists; the first of them notes whom, too."""
         first = self.relay is not None and self.relay.id == min(roster.relays, default=None)
         listed = sorted(roster.relays) if first else None
-        self._parts.tracer.observe("roster", relays=len(roster.relays), listed=listed)
+        self._parts.tracer.observe(observed.Roster(len(roster.relays), listed))
 
     @property
     def relay_id(self) -> RelayId | None:

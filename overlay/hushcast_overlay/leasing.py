@@ -8,6 +8,7 @@ import trio
 from hushcast_overlay.identity import Identity
 from hushcast_overlay.passing import PassingOn, PassOn
 from hushcast_overlay.rosters import RosterKeeper
+from hushcast_protocol.base import observed
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.stamps import StampCheck
@@ -107,7 +108,7 @@ class Leasing:
         pruned = self.book.followed(day, hop, trunk)
         for lease in pruned:
             self.book.prune(lease)
-            self._tracer.observe("pruned", lease=lease.id, next=key_of(hop))
+            self._tracer.observe(observed.Pruned(lease.id, key_of(hop)))
         await self._store.write(*(Change(_LEASE, lease.id, None) for lease in pruned))
         return len(pruned)
 
@@ -124,7 +125,7 @@ class Leasing:
             return ParcelAnswer(0, "form", ())
         except Refusal as refusal:
             return self._refused(refusal, ())
-        self._tracer.observe("parcel", size=len(sealed), children=len(parcel.onward))
+        self._tracer.observe(observed.Parcel(len(sealed), len(parcel.onward)))
         below = tuple(onward.relay for onward in parcel.onward)
         try:
             with self._passing.reserve(parcel, previous) as passage:
@@ -166,7 +167,7 @@ class Leasing:
         instruction = parcel.instruction
         if isinstance(instruction, Withdraw):
             lease_id, day = self.book.withdraw(instruction, self._env.now(), paid)
-            self._tracer.observe("withdrawn", lease=lease_id)
+            self._tracer.observe(observed.Withdrawn(lease_id))
             await self._store.write(
                 Change(_LEASE, lease_id, None), Change(_TOMBSTONE, lease_id, day.to_bytes(8, "big"))
             )
@@ -179,14 +180,15 @@ class Leasing:
         self.installed.set()
         self.installed = trio.Event()
         self._tracer.observe(
-            "installed",
-            lease=lease.id,
-            mark=lease.mark,
-            day=lease.day,
-            next=key_of(lease.hop),
-            previous=None if previous == ORIGIN else previous,
-            elements=len(lease.elements),
-            children=len(parcel.onward),
+            observed.Installed(
+                lease.id,
+                lease.mark,
+                lease.day,
+                key_of(lease.hop),
+                None if previous == ORIGIN else previous,
+                len(lease.elements),
+                len(parcel.onward),
+            )
         )
         for onward in parcel.onward:
-            self._tracer.observe("passed", lease=lease.id, next=onward.relay)
+            self._tracer.observe(observed.Passed(lease.id, onward.relay))

@@ -21,6 +21,7 @@ from hushcast_overlay.peers import Peers
 from hushcast_overlay.placing import Placing
 from hushcast_overlay.rosters import RosterKeeper
 from hushcast_overlay.spool import Spool, Spooled
+from hushcast_protocol.base import observed
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError
 from hushcast_protocol.base.wire import RelayId, Wire
@@ -174,11 +175,11 @@ class Relay:
 
     def note_sent(self, message: Message, hop: Hop) -> None:
         """Trace a message going out."""
-        self._tracer.observe("sent", message=message.id, tokens=message.tokens, next=key_of(hop))
+        self._tracer.observe(observed.Sent(message.id, message.tokens, key_of(hop)))
 
     def note_unreached(self, hop: Hop) -> None:
         """Trace that a next hop was not reached."""
-        self._tracer.observe("unreached", next=key_of(hop))
+        self._tracer.observe(observed.Unreached(key_of(hop)))
 
     async def _serve_anonymous(self, channel: OverlayChannel) -> None:
         with self._strangers.place(ANONYMOUS_TIMEOUT):
@@ -226,7 +227,7 @@ class Relay:
             self._counters.add("refused_quota")
             return Receipt("quota")
         self._counters.add("messages_dropped_here")
-        self._tracer.observe("drop", message=message.id, tokens=message.tokens, size=len(message.body))
+        self._tracer.observe(observed.Drop(message.id, message.tokens, len(message.body)))
         key = await self._accepted.take(message)
         self._spawn(self._route_accepted, key, message)
         return Receipt("accepted")
@@ -310,13 +311,14 @@ class Relay:
         if decision.is_again:  # tried again, not received again
             return decision
         self._tracer.observe(
-            "received",
-            message=message.id,
-            tokens=message.tokens,
-            previous=None if previous == ORIGIN else previous,
-            outcome=decision.outcome.value,
-            popcount=decision.popcount,
-            size=len(message.body),
+            observed.Received(
+                message.id,
+                message.tokens,
+                None if previous == ORIGIN else previous,
+                decision.outcome.value,
+                decision.popcount,
+                len(message.body),
+            )
         )
         if decision.outcome in _COUNTED:
             self._counters.add(_COUNTED[decision.outcome])

@@ -10,6 +10,7 @@ from hushcast_overlay.mailboxes import Mailboxes
 from hushcast_overlay.route import Planned, Route, RouteRecords
 from hushcast_overlay.upkeep import Upkeep
 from hushcast_overlay.withdrawals import Withdrawals
+from hushcast_protocol.base import told
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import RelayId
@@ -76,7 +77,7 @@ class Routes:
     def keep(self, wanted: Wanted) -> Route:
         """Begin to keep an interest routed."""
         route = self._routes[wanted.name] = self._made(wanted)
-        self._tracer.tell("subscribed", topic=route.topic, mailbox=route.seed.public())
+        self._tracer.tell(told.Subscribed(route.topic, route.seed.public()))
         self._spawn(self._live, route, False)
         return route
 
@@ -86,7 +87,7 @@ class Routes:
             return
         route.scope.cancel()
         route.ready.set()  # who still waits for it hears from whoever wanted it that it ended
-        self._tracer.tell("unsubscribed", topic=route.topic, mailbox=route.seed.public())
+        self._tracer.tell(told.Unsubscribed(route.topic, route.seed.public()))
         await self._withdrawals.end(route.wanted.name, route.planned.values())
 
     async def withdrawn(self, route: Route) -> None:

@@ -10,6 +10,7 @@ from hushcast_overlay.installing import Installer
 from hushcast_overlay.rosters import RosterKeeper
 from hushcast_overlay.route import Planned, Route, RouteRecords
 from hushcast_overlay.trees import Trees
+from hushcast_protocol.base import told
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.overlay.profile import Profile
 from hushcast_runtime.backoff import Backoff
@@ -108,13 +109,14 @@ class Upkeep:
     def _tell_installed(self, route: Route, planned: Planned) -> None:
         installation = planned.installation
         self._tracer.tell(
-            "installed",
-            topic=route.topic,
-            mailbox=route.seed.public(),
-            day=installation.day,
-            depth=self._profile.depth,
-            tree=dict(installation.tree.parents),
-            tokens=(installation.trunk, *installation.entries),
+            told.Installed(
+                route.topic,
+                route.seed.public(),
+                installation.day,
+                self._profile.depth,
+                dict(installation.tree.parents),
+                (installation.trunk, *installation.entries),
+            )
         )
 
     async def _complete(self, route: Route, planned: Planned, mends: bool) -> None:

@@ -6,18 +6,20 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, Protocol
 
+from hushcast_protocol.base.observed import Observed
+from hushcast_protocol.base.told import Stopped, Told
 from hushcast_protocol.base.trace import Observation, Truth, to_line
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.files import private_directory
 
 
 class Tracer(Protocol):
-    """Takes observations and truths; the fields are those of `hushcast_protocol.base.trace`."""
+    """Takes what a daemon observes, and what only it knows."""
 
-    def observe(self, kind: Any, **fields: Any) -> None:
+    def observe(self, observed: Observed) -> None:
         """Write down what this daemon saw."""
 
-    def tell(self, kind: Any, **fields: Any) -> None:
+    def tell(self, told: Told) -> None:
         """Write down what only this daemon knows."""
 
     def close(self) -> None:
@@ -27,10 +29,10 @@ class Tracer(Protocol):
 class NoTracer:
     """The tracer of every daemon outside a testnet: it writes nothing."""
 
-    def observe(self, kind: Any, **fields: Any) -> None:
+    def observe(self, observed: Observed) -> None:
         """Do nothing."""
 
-    def tell(self, kind: Any, **fields: Any) -> None:
+    def tell(self, told: Told) -> None:
         """Do nothing."""
 
     def close(self) -> None:
@@ -52,25 +54,30 @@ class FileTracer:
         self._epoch_seconds = epoch_seconds
         self._env = env
 
-    def observe(self, kind: Any, **fields: Any) -> None:
+    def observe(self, observed: Observed) -> None:
         """Append an observation."""
-        record = Observation(self._node, *self._when(), kind, **_hexed(fields))
+        record = Observation(self._node, *self._when(), kind_of(observed), **_hexed(observed._asdict()))
         self._observations.write(to_line(record) + "\n")
 
-    def tell(self, kind: Any, **fields: Any) -> None:
+    def tell(self, told: Told) -> None:
         """Append a truth."""
-        record = Truth(self._node, *self._when(), kind, **_hexed(fields))
+        record = Truth(self._node, *self._when(), kind_of(told), **_hexed(told._asdict()))
         self._truths.write(to_line(record) + "\n")
 
     def close(self) -> None:
         """Note that the daemon stops, and close both files."""
-        self.tell("stopped")
+        self.tell(Stopped())
         self._observations.close()
         self._truths.close()
 
     def _when(self) -> tuple[float, int]:
         now = self._env.now()
         return round(now - self._began, 6), int(now // self._epoch_seconds)
+
+
+def kind_of(record: Observed | Told) -> Any:
+    """Return what a trace calls a kind of record."""
+    return type(record).__name__.lower()
 
 
 def _append(path: Path) -> TextIOWrapper:

@@ -16,7 +16,7 @@ from hushcast_protocol.overlay.frames import Drop, ParcelFrame, Receipt
 from hushcast_protocol.overlay.leases import Install, ToRelay
 from hushcast_protocol.overlay.parcels import Parcel, seal_parcel
 from hushcast_protocol.overlay.tree import Tree
-from hushcast_runtime.tracing import NoTracer
+from hushcast_runtime.tracing import NoTracer, kind_of
 
 LONG = 4 * 3600  # seconds of an epoch, so long that no tree is mended during a test
 SHARE = 40_000  # bytes, instead of 32 MiB
@@ -123,7 +123,7 @@ async def test_what_is_tried_again_is_traced_once(monkeypatch: pytest.MonkeyPatc
         traced: list[str] = []
         assert relay.daemon.relay is not None
         tracer = NoTracer()
-        monkeypatch.setattr(tracer, "observe", lambda kind, **_: traced.append(kind))
+        monkeypatch.setattr(tracer, "observe", lambda observed: traced.append(kind_of(observed)))
         relay.daemon.relay._tracer = tracer
         sent = await drop_honest(net, relay)
         await trio.sleep(25)

@@ -2,11 +2,14 @@
 
 import dataclasses
 import json
+import typing
 
+import pytest
 from core_examples import properties
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hushcast_protocol.base import observed, told
 from hushcast_protocol.base.trace import SCHEMA, Observation, Truth, to_line
 
 observations = st.builds(
@@ -53,3 +56,13 @@ def test_a_line_does_not_change():
     assert line == (
         '{"schema":4,"node":"n","time":1.5,"epoch":2,"kind":"sent","message":"ab","tokens":["cd"],"next":"ef"}'
     )
+
+
+@pytest.mark.parametrize(("records", "line"), [(observed.Observed, Observation), (told.Told, Truth)])
+def test_there_is_a_record_for_each_kind_of_line(records, line):
+    kinds = typing.get_args(typing.get_type_hints(line)["kind"])
+    assert [record.__name__.lower() for record in typing.get_args(records)] == list(kinds)
+    fields = {field.name for field in dataclasses.fields(line)} - {"node", "time", "epoch", "kind"}
+    for record in typing.get_args(records):
+        assert set(record._fields) <= fields
+    assert {name for record in typing.get_args(records) for name in record._fields} == fields

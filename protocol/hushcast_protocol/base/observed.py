@@ -1,0 +1,102 @@
+"""What a testnet daemon observes: a type for each kind of line in `trace.Observation`.
+
+An adversary who ran the daemon would have all of it. A type's name, in small letters, is the kind of line.
+Keys, ids and tokens are bytes here, hex in a trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class Drop(NamedTuple):
+    """Somebody without a name dropped a message here."""
+
+    message: bytes
+    tokens: tuple[bytes, ...]
+    size: int
+
+
+class Received(NamedTuple):
+    """A message came, from a relay or, without one, from whoever dropped it."""
+
+    message: bytes
+    tokens: tuple[bytes, ...]
+    previous: bytes | None
+    outcome: str
+    popcount: int
+    size: int
+
+
+class Sent(NamedTuple):
+    """A message went to a next hop."""
+
+    message: bytes
+    tokens: tuple[bytes, ...]
+    next: bytes
+
+
+class Unreached(NamedTuple):
+    """A next hop could not be reached."""
+
+    next: bytes
+
+
+class Delivered(NamedTuple):
+    """A message of a subscription came to this daemon, and opened."""
+
+    message: bytes
+    tokens: tuple[bytes, ...]
+    size: int
+
+
+class Parcel(NamedTuple):
+    """A parcel was opened, with so many others inside."""
+
+    size: int
+    children: int
+
+
+class Installed(NamedTuple):
+    """A lease was installed; `previous` handed it in, nobody where it was dropped."""
+
+    lease: bytes
+    mark: bytes
+    day: int
+    next: bytes
+    previous: bytes | None
+    elements: int
+    children: int
+
+
+class Passed(NamedTuple):
+    """A parcel of an instruction went to the relay it was sealed for."""
+
+    lease: bytes
+    next: bytes
+
+
+class Withdrawn(NamedTuple):
+    """A lease was withdrawn."""
+
+    lease: bytes
+
+
+class Pruned(NamedTuple):
+    """A lease was dropped because its next hop knows nothing of it."""
+
+    lease: bytes
+    next: bytes
+
+
+class Roster(NamedTuple):
+    """A roster came, with so many relays; the first of them says whom it lists."""
+
+    relays: int
+    listed: Sequence[bytes] | None
+
+
+Observed = (
+    Drop | Received | Sent | Unreached | Delivered | Parcel | Installed | Passed | Withdrawn | Pruned | Roster
+)

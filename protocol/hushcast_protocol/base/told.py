@@ -1,0 +1,71 @@
+"""What only the daemon that did it knows: a type for each kind of line in `trace.Truth`.
+
+A type's name, in small letters, is the kind of line. Keys, ids and tokens are bytes here, hex in a trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+
+class Started(NamedTuple):
+    """A daemon began to serve, as `relay` or `client`."""
+
+    role: str
+    profile: str
+
+
+class Stopped(NamedTuple):
+    """A daemon ended as it should."""
+
+
+class Subscribed(NamedTuple):
+    """A subscription began."""
+
+    topic: str
+    mailbox: bytes
+
+
+class Installed(NamedTuple):
+    """A tree towards a mailbox is being installed: each relay's next hop, `None` for the root."""
+
+    topic: str
+    mailbox: bytes
+    day: int
+    depth: int
+    tree: Mapping[bytes, bytes | None]
+    tokens: tuple[bytes, ...]
+
+
+class Unsubscribed(NamedTuple):
+    """A subscription ended."""
+
+    topic: str
+    mailbox: bytes
+
+
+class Published(NamedTuple):
+    """A publication was handed over to `origins`; it took so many seconds from the wish to now."""
+
+    topic: str
+    message: bytes
+    origins: Sequence[bytes]
+    took: float
+
+
+class Delivered(NamedTuple):
+    """A message was put into an inbox."""
+
+    topic: str
+    message: bytes
+
+
+class Gap(NamedTuple):
+    """Another subscriber reports a message that did not come."""
+
+    topic: str
+    message: bytes
+
+
+Told = Started | Stopped | Subscribed | Installed | Unsubscribed | Published | Delivered | Gap
