@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -23,15 +24,12 @@ _NAME = 16  # bytes of the name of what is wanted
 
 @dataclass(eq=False)
 class Planned:
-    """One tree's installation for one day: who still has to be told, and whether it is being withdrawn."""
+    """One tree's installation for one day, and which of its relays have not confirmed it."""
 
     name: bytes  # of what is wanted
     number: int  # of the tree, from 0
     installation: Installation
-    missing: set[RelayId]
-    withdrawing: bool = False
-    withdrawal_under_way: bool = False
-    withdrawn: bool = False
+    unconfirmed: set[RelayId]
     told_again: set[RelayId] = field(default_factory=set)
     """Relays that were told once more because probes are lost there: they may have lost their lease."""
 
@@ -43,13 +41,34 @@ class Planned:
     @property
     def nodes(self) -> int:
         """The number of relays that confirmed."""
-        return len(self.installation.tree.parents) - len(self.missing)
+        return len(self.installation.tree.parents) - len(self.unconfirmed)
+
+    def confirm(self, relays: set[RelayId]) -> None:
+        """Note that relays have installed what they were told."""
+        self.unconfirmed -= relays
+
+    def reseat(self, tree: Tree, changed: set[RelayId]) -> None:
+        """Take a mended tree; the relays whose seat changed have to confirm anew."""
+        self.installation = dataclasses.replace(self.installation, tree=tree)
+        self.unconfirmed = (self.unconfirmed & tree.parents.keys()) | changed
 
     def tell_again(self, suspects: Iterable[RelayId]) -> None:
         """Count relays that lose probes among those that have not confirmed, each once."""
         new = self.installation.tree.parents.keys() & set(suspects) - self.told_again
         self.told_again |= new
-        self.missing |= new
+        self.unconfirmed |= new
+
+
+@dataclass(eq=False)
+class Withdrawal:
+    """The installation of a route that ended, and which of its relays have not confirmed that they forgot."""
+
+    name: bytes  # of what was wanted
+    number: int  # of the tree
+    installation: Installation
+    left: set[RelayId]
+    is_under_way: bool = False
+    is_done: bool = False
 
 
 @dataclass(eq=False)
@@ -71,6 +90,8 @@ class Route:
     ready: trio.Event = field(default_factory=trio.Event)
     """Set when messages of the running day reach it."""
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)
+    withdrawals: list[Withdrawal] = field(default_factory=list)
+    """What is left to withdraw, once it has ended."""
 
     @property
     def topic(self) -> str:
@@ -124,19 +145,23 @@ class RouteRecords:
         await self._store.write(mailbox_record(route.wanted.name, route.seed, route.renewal, route.address))
 
     async def keep_installation(self, planned: Planned) -> None:
-        """Write an installation and how far it is; durable on return."""
-        await self._store.write(_change(planned))
+        """Write an installation and who confirmed it; durable on return."""
+        await self._store.write(_change(planned, planned.unconfirmed))
 
-    async def end(self, name: bytes, planned: Iterable[Planned]) -> None:
-        """Delete a mailbox and mark the installations towards it as being withdrawn, all in one commit."""
-        changes = [Change(_MAILBOX, name, None)]
-        for held in planned:
-            held.withdrawing = True
-            held.missing = set(held.installation.tree.parents)
-            changes.append(_change(held))
-        await self._store.write(*changes)
+    async def keep_withdrawal(self, withdrawal: Withdrawal) -> None:
+        """Write a withdrawal and who confirmed it; durable on return."""
+        await self._store.write(_change(withdrawal, withdrawal.left))
 
-    def forget_installation(self, planned: Planned) -> None:
+    async def end(self, name: bytes, planned: Iterable[Planned]) -> list[Withdrawal]:
+        """Delete a mailbox and turn the installations towards it into withdrawals, all in one commit."""
+        ended = [
+            Withdrawal(name, held.number, held.installation, set(held.installation.tree.parents))
+            for held in planned
+        ]
+        await self._store.write(Change(_MAILBOX, name, None), *(_change(one, one.left) for one in ended))
+        return ended
+
+    def forget(self, planned: Planned | Withdrawal) -> None:
         """Delete an installation that lapsed or was withdrawn everywhere."""
         self._store.write_soon(Change(_INSTALLATION, _key(planned), None))
 
@@ -144,28 +169,26 @@ class RouteRecords:
         """Return the mailboxes kept, by the name of what is wanted."""
         return {name: _decode_mailbox(value) for name, value in await self._store.scan(_MAILBOX)}
 
-    async def load_installations(self) -> list[Planned]:
-        """Return the installations kept, those being withdrawn included."""
-        loaded = []
+    async def load_installations(self) -> tuple[list[Planned], list[Withdrawal]]:
+        """Return the installations kept, and the withdrawals."""
+        installed: list[Planned] = []
+        ended: list[Withdrawal] = []
         for key, value in await self._store.scan(_INSTALLATION):
             stored = _decode_installation(value)
-            loaded.append(
-                Planned(
-                    key[:_NAME],
-                    key[-1],
-                    Installation(
-                        stored.day,
-                        _root(stored),
-                        Tree(dict(stored.parents)),
-                        stored.trunk,
-                        stored.entries,
-                        LeaseSecret(stored.secret),
-                    ),
-                    set(stored.missing),
-                    stored.withdrawing,
-                )
+            installation = Installation(
+                stored.day,
+                _root(stored),
+                Tree(dict(stored.parents)),
+                stored.trunk,
+                stored.entries,
+                LeaseSecret(stored.secret),
             )
-        return loaded
+            name, number, left = key[:_NAME], key[-1], set(stored.missing)
+            if stored.withdrawing:
+                ended.append(Withdrawal(name, number, installation, left))
+            else:
+                installed.append(Planned(name, number, installation, left))
+        return installed, ended
 
 
 def mailbox_record(name: bytes, seed: Seed, renewal: float, address: Address | None) -> Change:
@@ -173,7 +196,7 @@ def mailbox_record(name: bytes, seed: Seed, renewal: float, address: Address | N
     return Change(_MAILBOX, name, encode(_StoredMailbox(seed.reveal(), renewal, address)))
 
 
-def _change(planned: Planned) -> Change:
+def _change(planned: Planned | Withdrawal, missing: set[RelayId]) -> Change:
     installation = planned.installation
     root = installation.root
     stored = _StoredInstallation(
@@ -185,8 +208,8 @@ def _change(planned: Planned) -> Change:
         installation.trunk,
         installation.entries,
         installation.secret.reveal(),
-        sorted(planned.missing),
-        planned.withdrawing,
+        sorted(missing),
+        isinstance(planned, Withdrawal),
     )
     return Change(_INSTALLATION, _key(planned), encode(stored))
 
@@ -199,5 +222,5 @@ def _root(stored: _StoredInstallation) -> MailboxRoot | ListedRoot:
     return MailboxRoot(Seed(stored.root_seed), parse_address(stored.root_address))
 
 
-def _key(planned: Planned) -> bytes:
+def _key(planned: Planned | Withdrawal) -> bytes:
     return planned.name + planned.installation.day.to_bytes(8, "big") + bytes([planned.number])

@@ -61,15 +61,16 @@ class Routes:
                 route.seed, route.renewal = Seed(stored.seed), stored.renewal
                 route.address = Address(stored.address) if stored.address is not None else None
         left: dict[bytes, list[Planned]] = {name: [] for name in mailboxes.keys() - self._routes.keys()}
-        for planned in await self._records.load_installations():
-            if planned.withdrawing:
-                self._withdrawals.begin(planned)
-            elif (kept := self._routes.get(planned.name)) is not None:
+        installed, withdrawals = await self._records.load_installations()
+        for withdrawal in withdrawals:
+            self._withdrawals.begin(withdrawal)
+        for planned in installed:
+            if (kept := self._routes.get(planned.name)) is not None:
                 kept.planned[planned.key] = planned
             else:
                 left.setdefault(planned.name, []).append(planned)
-        for name, installed in left.items():
-            await self._withdrawals.end(name, installed)
+        for name, unwanted in left.items():
+            await self._withdrawals.end(name, unwanted)
         for name, route in self._routes.items():
             self._spawn(self._live, route, name in mailboxes)
         return dict(self._routes)
@@ -88,13 +89,13 @@ class Routes:
         route.scope.cancel()
         route.ready.set()  # who still waits for it hears from whoever wanted it that it ended
         self._tracer.tell(told.Unsubscribed(route.topic, route.seed.public()))
-        await self._withdrawals.end(route.wanted.name, route.planned.values())
+        route.withdrawals = await self._withdrawals.end(route.wanted.name, route.planned.values())
 
     async def withdrawn(self, route: Route) -> None:
         """Tell the relays of a route that ended, all trees at once; return when they were told, or not."""
         async with trio.open_nursery() as nursery:
-            for planned in route.planned.values():
-                nursery.start_soon(self._withdrawals.withdraw, planned)
+            for withdrawal in route.withdrawals:
+                nursery.start_soon(self._withdrawals.withdraw, withdrawal)
 
     async def take_listed(self, message: Message) -> None:
         """Where subscribers are listed roots: take a message that passes this daemon's own relay."""

@@ -6,7 +6,6 @@ is lost meanwhile goes around (`detours`). Nor does it follow a roster when it c
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Collection, Iterable, Set
 
 from hushcast_overlay.rosters import RosterKeeper
@@ -58,7 +57,7 @@ class Trees:
     async def mend(self, route: Route, planned: Planned) -> bool:
         """Bring an installation's tree in step with the roster, and put suspects where they harm nobody.
 
-        Whose seat changed is `missing` from now on. Returns whether any did.
+        Whose seat changed has to confirm. Returns whether any did.
         """
         tree, root = planned.installation.tree, planned.installation.root
         if isinstance(root, ListedRoot):
@@ -72,11 +71,10 @@ class Trees:
             and strain(tree, self._profile.depth) < BROKEN
         ):
             return False
-        confirmed = seating.listed.keys() & tree.parents.keys() - planned.missing
+        confirmed = seating.listed.keys() & tree.parents.keys() - planned.unconfirmed
         mended = await self._mended(tree, seating, confirmed, suspects, BROKEN)
         changed = {relay for relay in mended.parents if not _same_seat(relay, tree, mended)}
-        planned.installation = dataclasses.replace(planned.installation, tree=mended)
-        planned.missing = (planned.missing & mended.parents.keys()) | changed
+        planned.reseat(mended, changed)
         route.coverage.tree_changed(self._env.now())
         return bool(changed)
 

@@ -11,7 +11,6 @@ from hushcast_overlay.rosters import RosterKeeper
 from hushcast_overlay.route import Planned, Route, RouteRecords
 from hushcast_overlay.trees import Trees
 from hushcast_protocol.base import told
-from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.overlay.profile import Profile
 from hushcast_runtime.backoff import Backoff
 from hushcast_runtime.context import Context
@@ -126,24 +125,19 @@ class Upkeep:
             await self._records.keep_installation(planned)
             self._tell_installed(route, planned)
         planned.tell_again(route.coverage.shunned(len(planned.installation.tree.parents)))
-        if not planned.missing:
+        if not planned.unconfirmed:
             return
         installation = planned.installation
-
-        def confirm(relays: set[RelayId]) -> None:
-            if not planned.withdrawing:  # unsubscribed meanwhile: what is missing is now said of withdrawals
-                planned.missing -= relays
-
         await self._installer.deliver(
             installation.tree,
-            sorted(planned.missing),
+            sorted(planned.unconfirmed),
             lambda relay: installation.install(self._profile, relay),
-            confirm,
+            planned.confirm,
         )
-        if not planned.withdrawing:
+        if not route.scope.cancel_called:  # ended meanwhile: its record is that of a withdrawal now
             await self._records.keep_installation(planned)
 
     def _forget_lapsed(self, route: Route) -> None:
         for key in list(route.planned) if self._env.is_certain() else ():
             if self._calendar.lapse(key[0]) <= self._env.now():
-                self._records.forget_installation(route.planned.pop(key))
+                self._records.forget(route.planned.pop(key))

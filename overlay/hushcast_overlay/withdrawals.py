@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import trio
 
 from hushcast_overlay.installing import Installer
-from hushcast_overlay.route import Planned, RouteRecords
+from hushcast_overlay.route import Planned, RouteRecords, Withdrawal
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_runtime.context import Context
 
@@ -28,44 +28,43 @@ class Withdrawals:
         self._env = context.env
         self._spawn = context.spawn
 
-    async def end(self, name: bytes, installed: Iterable[Planned]) -> None:
-        """Mark what was installed for an interest as being withdrawn, durably, and begin to withdraw it."""
-        ended = list(installed)
-        await self._records.end(name, ended)
-        for planned in ended:
-            self.begin(planned)
+    async def end(self, name: bytes, installed: Iterable[Planned]) -> list[Withdrawal]:
+        """Turn what was installed for an interest into withdrawals, durably; return them, begun."""
+        ended = await self._records.end(name, installed)
+        for withdrawal in ended:
+            self.begin(withdrawal)
+        return ended
 
-    def begin(self, planned: Planned) -> None:
+    def begin(self, withdrawal: Withdrawal) -> None:
         """See to it in the background that an installation is withdrawn.
 
         Each is repeated at moments of its own: a common one would show whose installations are one daemon's.
         """
-        planned.withdrawing = True
-        self._spawn(self._repeat, planned)
+        self._spawn(self._repeat, withdrawal)
 
-    async def _repeat(self, planned: Planned) -> None:
-        while not planned.withdrawn:
+    async def _repeat(self, withdrawal: Withdrawal) -> None:
+        while not withdrawal.is_done:
             await trio.sleep(self._calendar.lead * self._env.uniform(0.0, 1.5))
-            await self.withdraw(planned)
+            await self.withdraw(withdrawal)
 
-    async def withdraw(self, planned: Planned) -> None:
+    async def withdraw(self, withdrawal: Withdrawal) -> None:
         """Tell the relays that have not confirmed; forget what all have confirmed, or what has lapsed."""
-        installation = planned.installation
-        if planned.withdrawal_under_way or planned.withdrawn:
+        installation = withdrawal.installation
+        if withdrawal.is_under_way or withdrawal.is_done:
             return
         if self._calendar.lapse(installation.day) > self._env.now() or not self._env.is_certain():
-            planned.withdrawal_under_way = True
+            withdrawal.is_under_way = True
             try:
                 await self._installer.deliver(
                     installation.tree,
-                    sorted(planned.missing),
+                    sorted(withdrawal.left),
                     installation.withdraw,
-                    planned.missing.difference_update,
+                    withdrawal.left.difference_update,
                 )
             finally:
-                planned.withdrawal_under_way = False
-            if planned.missing:
-                await self._records.keep_installation(planned)
+                withdrawal.is_under_way = False
+            if withdrawal.left:
+                await self._records.keep_withdrawal(withdrawal)
                 return
-        planned.withdrawn = True
-        self._records.forget_installation(planned)
+        withdrawal.is_done = True
+        self._records.forget(withdrawal)

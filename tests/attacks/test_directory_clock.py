@@ -23,7 +23,7 @@ async def works(net: SmallNetwork) -> None:
     subscriber, publisher = net.clients[:2]
     for planned in subscriber.route().on(net.calendar.day(net.now)):
         assert len(planned.installation.tree.parents) == len(net.relays)
-        assert not planned.missing
+        assert not planned.unconfirmed
     ear = await publisher.listen(TWO)
     await subscriber.daemon.service.publish(TWO, Content(b"works"))
     assert await ear.hears(1) == [b"works"]

@@ -71,7 +71,7 @@ async def test_the_next_day_is_installed_before_it_begins() -> None:
         assert list(held.planned) == [(today, 0)]
         await net.sleep_until(midnight - 0.25 * DAY_SECONDS + EPOCH_SECONDS)
         assert list(held.planned) == [(today, 0), (today + 1, 0)]
-        assert not held.planned[today + 1, 0].missing
+        assert not held.planned[today + 1, 0].unconfirmed
         assert set(net.leases().values()) == {2}
         one, two = (held.planned[day, 0].installation for day in (today, today + 1))
         assert one.secret != two.secret

@@ -54,7 +54,7 @@ async def test_a_relay_gone_for_good_is_replaced_and_all_ways_lead_home_again() 
         )
         await trio.sleep(EPOCH_SECONDS / 2)
         (planned,) = net.clients[0].route().planned.values()
-        assert not planned.missing
+        assert not planned.unconfirmed
         after = planned.installation.tree
         moved = {relay for relay in after.parents if after.parents[relay] != before.parents[relay]}
         assert len(moved) <= len(before.children[gone.id]) + 1
