@@ -34,7 +34,7 @@ class KeptLinks:
             for hop in self._to_be_opened(self._leasing.book.next_hops()):
                 self._spawn(self._open, hop)
             with trio.move_on_after(SIGN_OF_LIFE * self._env.uniform(0.75, 1.0)):
-                await self._leasing.installed.wait()
+                await self._leasing.installed.park()
                 await trio.sleep(PREPARE * self._env.uniform(0.5, 1.0))  # leases come in company
 
     def _to_be_opened(self, hops: list[Hop]) -> list[Hop]:

@@ -61,8 +61,8 @@ class Leasing:
         self._seen = ParcelMemory()
         self._stamps = StampCheck(self._relay)
         self._turn = trio.Lock()
-        self.installed = trio.Event()
-        """Set, and made anew, with every lease installed."""
+        self.installed = trio.lowlevel.ParkingLot()
+        """Wakes who waits for a lease to be installed."""
 
     async def load(self) -> None:
         """Read back what was held before a restart."""
@@ -177,8 +177,7 @@ class Leasing:
             lease.day, lease.hop, lease.address, lease.elements, lease.mark, lease.bypass, lease.before
         )
         await self._store.write(Change(_LEASE, lease.id, encode(stored)))
-        self.installed.set()
-        self.installed = trio.Event()
+        self.installed.unpark_all()
         self._tracer.observe(
             observed.Installed(
                 lease.id,

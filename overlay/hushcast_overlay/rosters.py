@@ -67,7 +67,7 @@ class RosterKeeper:
         self._digests: dict[int, bytes] = {}
         self._begin: int | None = None
         """Where to begin without a chain: after this epoch; `None`: with the newest."""
-        self._changed = trio.Event()
+        self._changed = trio.lowlevel.ParkingLot()
         self._began = env.now()
         self._asked = trio.Event()
 
@@ -159,7 +159,7 @@ class RosterKeeper:
 
     async def changed(self) -> None:
         """Wait for the next roster."""
-        await self._changed.wait()
+        await self._changed.park()
 
     async def run(self, directory: DirectoryClient) -> None:
         """Fetch rosters as they are published, until cancelled."""
@@ -214,8 +214,7 @@ class RosterKeeper:
         self._counters.add("rosters_taken")
         log.info("roster taken", epoch=roster.epoch, relays=len(roster.relays))
         self._tell(standing)
-        self._changed.set()
-        self._changed = trio.Event()
+        self._changed.unpark_all()
 
     async def _keep(self, standing: Standing) -> None:
         roster = standing.roster

@@ -90,13 +90,12 @@ class PathRelay:
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
         self._weather: dict[str, Weather] = {}
-        self._changed = trio.Event()
+        self._changed = trio.lowlevel.ParkingLot()
 
     def set(self, weather: Weather) -> None:
         """Change what one daemon meets."""
         self._weather[weather.host] = weather
-        self._changed.set()
-        self._changed = trio.Event()
+        self._changed.unpark_all()
 
     async def carry(self, stream: trio.SocketStream) -> None:
         """Pass one connection on until it ends at either side."""
@@ -145,7 +144,7 @@ class PathRelay:
 
     async def _pass(self, one: str, other: str) -> None:
         while any(known.cut for known in self._on(one, other)):
-            await self._changed.wait()
+            await self._changed.park()
 
     def _lag(self, one: str, other: str, size: int) -> float:
         arrives = math.prod(1 - known.loss for known in self._on(one, other)) ** math.ceil(size / _PACKET)

@@ -160,7 +160,7 @@ class _Simulation:
         self._clients: list[Member] = []
         self._sent: list[_Sent] = []
         self._shown: Counter[tuple[bytes, int]] = Counter()
-        self._arrived = trio.Event()
+        self._arrived = trio.lowlevel.ParkingLot()
         self._fault_at = 0.0
         self._gaps = 0
         self._delays: RosterDelays | None = None
@@ -242,8 +242,7 @@ class _Simulation:
             number, received = arrival
             feed.shown(number)
             self._shown[received.id, subscriber] += 1
-            self._arrived.set()
-            self._arrived = trio.Event()
+            self._arrived.unpark_all()
 
     async def _publish(self, interests: list[Interest], nursery: trio.Nursery) -> None:
         """Publish on schedule; faults begin after the first tenth."""
@@ -286,7 +285,7 @@ class _Simulation:
         )
         with trio.move_on_after(SETTLE_WITHIN):
             while len(self._shown) < pairs:
-                await self._arrived.wait()
+                await self._arrived.park()
         await trio.sleep(LONGEST_WAY * 20)  # late duplicates would come now
 
     def _count(self, routes: dict[Topic, list[Route]]) -> Result:
