@@ -17,8 +17,8 @@ from hushcast_overlay.session import Session
 from hushcast_overlay.spool import Spool, Spooled
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.errors import DecodeError, PeerError
-from hushcast_protocol.base.hop import DETOUR_AFTER, NextHop, Rules
-from hushcast_protocol.base.hop_actions import Actions, Close, Do, Reroute, Send, Settle
+from hushcast_protocol.base.hop import DETOUR_AFTER, NextHop
+from hushcast_protocol.base.hop_values import Actions, Close, Do, Reroute, Rules, Send, Settle
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.frames import Ack, Forward, OverlayFrame, ParcelAnswer, ParcelFrame, Ping

@@ -7,7 +7,7 @@ queue and the windows of the links take, in order; the rest is the *backlog*, re
 It is moved by calls (`enqueue`, `resume`, `want`, `unwant`), by what happens (`link_up`, `acknowledged`,
 `link_ended`, `dial_failed`, `dial_unneeded`, `read_back`, `went_around`) and by time (`tick`, once `deadline`
 has passed; besides, whoever drives it closes a link whose own `deadline` has passed, and says `link_ended`).
-Each returns what is to be done, in order (`hop_actions.py`). Three states change side by side; `wanted` means
+Each returns what is to be done, in order (`hop_values.py`). Three states change side by side; `wanted` means
 that there is a queue, a backlog, or somebody who waits for a link.
 
 Dialling
@@ -26,8 +26,8 @@ Dialling
     PAUSED    not wanted any more               IDLE      -
 
 Pauses double from `FIRST_BACKOFF` to `LONGEST_BACKOFF`, shortened at random, and end when the hop would count
-as away. They begin anew after an acknowledgement, after a link that ended though nothing was owed on it or
-something had been acknowledged, after a pause cut short, and when no link is wanted any more.
+as away. They begin anew after an acknowledgement, after a link that was not fruitless (items were sent on it,
+and none was acknowledged), after a pause cut short, and when no link is wanted any more.
 
 Backlog
     state    event                                        next     actions
@@ -54,48 +54,28 @@ a link over `MAX_LINKS_A_PEER` with `Close` of the oldest.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from enum import IntEnum
+from collections.abc import Iterable, Sequence
 from typing import Generic
 
 from hushcast_protocol.base.backoff import Backoff
-from hushcast_protocol.base.hop_actions import Actions, Close, Do, LinkT, Reroute, Send, Settle
 from hushcast_protocol.base.hop_link import MAX_UNACKNOWLEDGED, ItemT
-from hushcast_protocol.base.secrets import Randomness
+from hushcast_protocol.base.hop_values import (
+    Actions,
+    Backlog,
+    Close,
+    Dialling,
+    Do,
+    LinkT,
+    Reroute,
+    Rules,
+    Send,
+    Settle,
+)
 
 MAX_QUEUE = 4 * 1024 * 1024  # bytes waiting in memory for one next hop; more waits in the spool on disk
 FIRST_BACKOFF, LONGEST_BACKOFF = 1.0, 60.0  # seconds between attempts to reach a next hop
 MAX_LINKS_A_PEER = 4  # two where both dial at once, two more whose end is not known yet after a restart
 DETOUR_AFTER = 30.0  # seconds without an acknowledgement; a relay that restarts is back by then
-
-
-@dataclass(frozen=True)
-class Rules(Generic[ItemT]):
-    """What all next hops of a daemon have in common."""
-
-    holds: Callable[[ItemT], bool]
-    """Whether the spool still holds an item: it may have expired, or gone another way."""
-    randomness: Randomness
-    goes_around: bool
-    """Whether there are other ways: else what leads nowhere there is settled, and nothing counts as away."""
-
-
-class Dialling(IntEnum):
-    """Whether a link is being opened."""
-
-    IDLE = 0
-    DIALLING = 1
-    PAUSED = 2
-
-
-class Backlog(IntEnum):
-    """What becomes of the items that only the spool holds."""
-
-    NONE = 0
-    SPOOLED = 1
-    READING = 2
-    MOVING = 3
 
 
 class NextHop(Generic[LinkT, ItemT]):

@@ -1,15 +1,46 @@
-"""Actions: what the hop machine wants done, as plain values."""
+"""Plain values around the hop machine: its rules, its states, and what it wants done."""
 
 from __future__ import annotations
 
-from enum import Enum
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, IntEnum
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from hushcast_protocol.base.hop_link import ItemT, LinkState
+from hushcast_protocol.base.secrets import Randomness
 
 LinkT = TypeVar("LinkT", bound=LinkState[Any])
+
+
+@dataclass(frozen=True)
+class Rules(Generic[ItemT]):
+    """What all next hops of a daemon have in common."""
+
+    holds: Callable[[ItemT], bool]
+    """Whether the spool still holds an item: it may have expired, or gone another way."""
+    randomness: Randomness
+    goes_around: bool
+    """Whether there are other ways: else what leads nowhere there is settled, and nothing counts as away."""
+
+
+class Dialling(IntEnum):
+    """Whether a link is being opened."""
+
+    IDLE = 0
+    DIALLING = 1
+    PAUSED = 2
+
+
+class Backlog(IntEnum):
+    """What becomes of the items that only the spool holds."""
+
+    NONE = 0
+    SPOOLED = 1
+    READING = 2
+    MOVING = 3
 
 
 class Do(Enum):
