@@ -37,6 +37,7 @@ class Session(LinkState[Spooled]):
         "_parcels",
         "_requests",
         "_spawn",
+        "_timed",
         "channel",
         "scope",
     )
@@ -52,11 +53,14 @@ class Session(LinkState[Spooled]):
         self._flushing = False
         self._answers: dict[int, _Awaited] = {}
         self._requests = 0
+        self._timed = 0.0  # the deadline that the scope has
         self.set_timer(now)
 
     def set_timer(self, now: float) -> None:
         """End the session at the link's deadline, which is by the clock that says `now`."""
-        self.scope.deadline = trio.current_time() + (self.deadline - now)
+        if self.deadline != self._timed:
+            self._timed = self.deadline
+            self.scope.deadline = trio.current_time() + (self.deadline - now)
 
     def forward(self, items: Iterable[Spooled]) -> None:
         """Write messages that were put into the window."""

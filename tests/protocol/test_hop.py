@@ -215,6 +215,9 @@ def test_a_pause_for_nothing_any_more_leads_to_no_dial() -> None:
     assert held.dialling is Dialling.PAUSED
     assert held.tick(held.deadline) == []
     assert held.is_unused
+    held.want(NOW)
+    held.dial_failed(math.inf, NOW)
+    assert pause_of(held) <= FIRST_BACKOFF
 
 
 def test_fruitless_links_are_opened_with_growing_pauses() -> None:
@@ -236,6 +239,21 @@ def test_fruitless_links_are_opened_with_growing_pauses() -> None:
     assert held.link_ended(link, math.inf, now) == [Do.DIAL, Do.READ_BACK], "it took something"
     held.dial_failed(math.inf, now)
     assert pause_of(held, now) <= FIRST_BACKOFF
+
+
+def test_an_acknowledgement_makes_the_pauses_begin_anew() -> None:
+    held, fruitless, fruitful = dialling(ONE), Link(NOW), Link(NOW)
+    for _ in range(6):
+        held.dial_failed(math.inf, NOW)
+        held.tick(held.deadline)
+    held.link_up(fruitless, True, NOW)
+    held.link_up(fruitful, False, NOW)
+    held.enqueue([TWO], NOW)
+    held.acknowledged(fruitful, 1, (), NOW)
+    fruitful.send([THREE], THREE.size, NOW)
+    held.link_ended(fruitful, math.inf, NOW)
+    held.link_ended(fruitless, math.inf, NOW)
+    assert pause_of(held) <= FIRST_BACKOFF
 
 
 def test_a_link_that_owed_nothing_is_dialled_again_at_once_if_wanted() -> None:
@@ -411,7 +429,8 @@ def test_what_is_being_moved_when_it_comes_back_is_read_afterwards() -> None:
     held.resume(NOW)
     assert held.link_up(link, False, NOW) == [Do.CAME_BACK]
     assert held.enqueue([TWO], NOW) == []
-    assert held.went_around(found=True, moved=True, now=NOW) == [Do.READ_BACK]
+    assert held.went_around(found=True, moved=False, now=NOW) == [Do.READ_BACK]
+    assert held.deadline == math.inf
     assert held.read_back([TWO], NOW) == [Send(link, [TWO])]
 
 
@@ -507,6 +526,10 @@ def test_an_acknowledgement_from_the_future_answers_what_was_sent() -> None:
 def test_who_sends_on_without_reading_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hop_link, "MAX_UNROUTED", 3)
     link = Link(NOW)
+    assert link.take_over(3, range(3))
+    assert link.due() == (3, (1, 2, 3))
+    assert link.take_over(3, range(3))
+    assert link.due() == (6, (4, 5, 6))
     assert link.take_over(3, range(3))
     assert not link.take_over(1, [0])
 
