@@ -8,12 +8,12 @@ import trio
 from hushcast_local.outbox import Outbox, Publication
 from hushcast_local.topic_keys import TopicKeys
 from hushcast_protocol.base import told
+from hushcast_protocol.base.backoff import Backoff
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.bodies import Content, compose
 from hushcast_protocol.content.tokens import published_tokens
 from hushcast_protocol.content.topics import Topic
-from hushcast_runtime.backoff import Backoff
 from hushcast_runtime.carrier import Carrier
 from hushcast_runtime.context import Context
 

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 import trio
 
 from hushcast_overlay.connector import Connector, OverlayChannel
-from hushcast_overlay.session import IDLE
 from hushcast_protocol.base.buckets import TokenBucket
 from hushcast_protocol.base.errors import DecodeError
+from hushcast_protocol.base.hop_link import IDLE
 from hushcast_protocol.base.roster import MAX_RELAYS
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import RelayId

@@ -9,10 +9,10 @@ from hushcast_overlay.admission import Admission
 from hushcast_overlay.connector import Connector
 from hushcast_overlay.mailbox import MAX_CONNECTIONS, Mailbox
 from hushcast_overlay.route import Route, RouteRecords
+from hushcast_protocol.base.backoff import Backoff
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.content.messages import Message, check_message
-from hushcast_runtime.backoff import Backoff
 from hushcast_runtime.context import Context
 from hushcast_runtime.transports.base import Listener, Transport, TransportError
 

@@ -1,4 +1,4 @@
-"""Peers: for every next hop a bounded queue and, while there is something to say, an open link."""
+"""Peers: drives the hop machine of each relay or mailbox that this relay sends to, or that sends to it."""
 
 from __future__ import annotations
 
@@ -13,24 +13,18 @@ import trio
 from hushcast_overlay.connector import Connector, OverlayChannel
 from hushcast_overlay.detours import Detours
 from hushcast_overlay.dials import Dials
-from hushcast_overlay.peer import Peer
 from hushcast_overlay.session import Session
 from hushcast_overlay.spool import Spool, Spooled
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.errors import DecodeError, PeerError
+from hushcast_protocol.base.hop import DETOUR_AFTER, NextHop
+from hushcast_protocol.base.hop_values import Actions, Close, Do, Reroute, Rules, Send, Settle
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.frames import Ack, Forward, OverlayFrame, ParcelAnswer, ParcelFrame, Ping
 from hushcast_protocol.overlay.hops import Hop, is_mailbox, key_of, relay_hop
-from hushcast_runtime.backoff import Backoff
-from hushcast_runtime.counters import Counters
-from hushcast_runtime.environment import Environment
+from hushcast_runtime.context import Context
 from hushcast_runtime.transports.base import TransportError
-
-MAX_QUEUE = 4 * 1024 * 1024  # bytes waiting in memory for one next hop; more waits in the spool on disk
-FIRST_BACKOFF, LONGEST_BACKOFF = 1.0, 60.0  # seconds between attempts to reach a next hop
-MAX_LINKS_A_PEER = 4  # two where both dial at once, two more whose end is not known yet after a restart
-DETOUR_AFTER = 30.0  # seconds without an acknowledgement; a relay that restarts is back by then
 
 log = structlog.get_logger("peers")
 
@@ -57,6 +51,26 @@ class Handlers(Protocol):
         """Hear that a next hop was not reached."""
 
 
+class Peer(NextHop[Session, Spooled]):
+    """A hop machine, and the tasks that wait on its behalf."""
+
+    __slots__ = ("dial", "hop", "linked", "timer")
+
+    def __init__(self, hop: Hop, rules: Rules[Spooled]) -> None:
+        super().__init__(rules)
+        self.hop = hop
+        self.dial: trio.CancelScope | None = None
+        self.timer: trio.CancelScope | None = None
+        self.linked: trio.Event | None = None
+
+    async def connected(self) -> None:
+        """Return when a link has come, or at once if there is one; it may be gone again."""
+        if not self.links:
+            if self.linked is None:
+                self.linked = trio.Event()
+            await self.linked.wait()
+
+
 class Peers:
     """All links of one relay under its own name."""
 
@@ -68,9 +82,7 @@ class Peers:
         detours: Detours | None,
         locate: Locate,
         handlers: Handlers,
-        env: Environment,
-        counters: Counters,
-        spawn: Callable[..., None],
+        context: Context,
     ) -> None:
         self._us = us
         self._connector = connector
@@ -78,9 +90,10 @@ class Peers:
         self._detours = detours
         self._locate = locate
         self._handlers = handlers
-        self._env = env
-        self._counters = counters
-        self._spawn = spawn
+        self._now = context.env.elapsed
+        self._counters = context.counters
+        self._spawn = context.spawn
+        self._rules = Rules(spool.holds, context.env.randomness, detours is not None)
         self._peers: dict[Hop, Peer] = {}
         self.away: set[Hop] = set()
         """The next hops that messages go around."""
@@ -88,7 +101,7 @@ class Peers:
 
     def open_links(self) -> int:
         """Return the number of open links."""
-        return sum(len(peer.sessions) for peer in self._peers.values())
+        return sum(len(peer.links) for peer in self._peers.values())
 
     def queued(self) -> int:
         """Return the bytes waiting in memory."""
@@ -97,84 +110,78 @@ class Peers:
     def resume(self, hop: Hop) -> None:
         """Send what the spool holds for `hop` since before a restart."""
         peer = self._peer(hop)
-        peer.behind = True
-        peer.waiting_since = self._env.elapsed()
-        self._advance(peer)
+        self._do(peer, peer.resume(self._now()))
 
     def enqueue(self, placed: Iterable[tuple[Hop, Spooled]]) -> None:
         """Send spooled messages to next hops as soon as these can take them."""
-        touched: dict[Hop, Peer] = {}
+        by_hop: dict[Hop, list[Spooled]] = {}
         for hop, item in placed:
-            if (peer := touched.get(hop)) is None:
-                peer = touched[hop] = self._peer(hop)
-                if peer.waiting_since is None:
-                    peer.waiting_since = self._env.elapsed()
-                    peer.stir()
-            if peer.away or peer.behind or peer.queued + len(item.message.body) > MAX_QUEUE:
-                peer.behind = True  # it is in the spool and will be read back in its turn
-                peer.passed_over += 1
+            if (items := by_hop.get(hop)) is None:
+                by_hop[hop] = [item]
             else:
-                peer.hold(item)
-        for peer in touched.values():
-            self._advance(peer)
+                items.append(item)
+        now = self._now()
+        for hop, items in by_hop.items():
+            peer = self._peer(hop)
+            self._do(peer, peer.enqueue(items, now))
 
     async def request(self, relay: Hop, sealed: bytes, patience: float) -> ParcelAnswer:
         """Hand a parcel to a relay; raise `TransportError` if no answer comes within `patience` seconds."""
         try:
             with self._wanted(relay) as peer, trio.fail_after(patience):
-                while not peer.sessions:
+                while not peer.links:
                     await peer.connected()
-                return await peer.newest().request(sealed)
+                return await peer.links[-1].request(sealed)
         except trio.TooSlowError:
             raise TransportError("a relay did not answer a parcel in time") from None
 
     def is_linked(self, hop: Hop) -> bool:
         """Tell whether there is a link to `hop`."""
-        return bool((peer := self._peers.get(hop)) and peer.sessions)
+        return bool((peer := self._peers.get(hop)) and peer.links)
 
     def ping(self, hop: Hop) -> None:
-        """Show a sign of life on the link to `hop`, if there is one."""
+        """Show a sign of life on the link to `hop`: if it was silent, neither end is to take it for idle."""
         if self.is_linked(hop):
-            self._peers[hop].newest().ping()
+            link = self._peers[hop].links[-1]
+            if link.is_quiet(self._now()):
+                link.post(Ping())
 
     async def connect(self, hop: Hop, patience: float) -> bool:
         """Have a link to `hop` opened; return whether that succeeded within `patience` seconds."""
         with self._wanted(hop) as peer:
             with trio.move_on_after(patience):
                 await peer.connected()
-            return bool(peer.sessions)
+            return bool(peer.links)
 
     @contextmanager
     def _wanted(self, hop: Hop) -> Iterator[Peer]:
         """Have a link to `hop` opened for as long as somebody waits for it."""
         peer = self._peer(hop)
-        peer.requests += 1
+        self._do(peer, peer.want(self._now()))
         try:
-            self._advance(peer)
             yield peer
         finally:
-            peer.requests -= 1
-            peer.give_up()
-            self._drop_if_unused(peer)
+            self._do(peer, peer.unwant())
 
     def serve(self, channel: OverlayChannel) -> Awaitable[None]:
         """Take part in a link that a peer opened, until it ends."""
         assert channel.peer is not None
-        return self._take_part(self._peer(relay_hop(channel.peer)), channel)
+        return self._take_part(self._peer(relay_hop(channel.peer)), channel, is_dialled=False)
 
-    async def _take_part(self, peer: Peer, channel: OverlayChannel) -> None:
-        session = Session(channel, self._spawn)
-        if len(peer.sessions) >= MAX_LINKS_A_PEER:
-            peer.sessions[0].scope.cancel()
-        peer.linked(session)
+    async def _take_part(self, peer: Peer, channel: OverlayChannel, is_dialled: bool) -> None:
+        link = Session(channel, self._spawn, self._now())
         self._dials.answered(peer.hop)
-        self._note_back(peer)
+        actions = peer.link_up(link, is_dialled, self._now())
+        if peer.linked is not None:
+            peer.linked.set()
+            peer.linked = None
         try:
-            with session.scope:
-                self._advance(peer)
+            with link.scope:
+                self._do(peer, actions)
                 while batch := await channel.receive():
-                    await self._take(peer, session, batch)
-                    session.alive()
+                    await self._take(peer, link, batch)
+                    link.touch(now := self._now())
+                    link.set_timer(now)
         except PeerError as error:
             self._counters.add("refused_form")
             log.debug("a link was closed", reason=str(error))
@@ -182,216 +189,162 @@ class Peers:
             self._counters.add("links_failed")
             log.debug("a link broke", reason=str(error))
         finally:
-            session.end()
-            self._end(peer, session)
+            link.end()
+            self._do(peer, peer.link_ended(link, self._away_after(peer.hop), self._now()))
             await channel.aclose()
 
-    async def _take(self, peer: Peer, session: Session, batch: list[OverlayFrame]) -> None:
+    async def _take(self, peer: Peer, link: Session, batch: list[OverlayFrame]) -> None:
         forwards = [frame.message for frame in batch if isinstance(frame, Forward)]
         for frame in batch:
             if isinstance(frame, Ack):
-                self._take_ack(peer, session, frame)
+                self._do(peer, peer.acknowledged(link, frame.number, frame.unrouted, self._now()))
             elif isinstance(frame, Ping):
-                session.acknowledge(0)
+                self._acknowledge(link, 0)
             elif isinstance(frame, ParcelFrame):
-                self._spawn(self._answer, peer, session, frame, session.begin_parcel())
+                self._spawn(self._answer, peer, link, frame, link.begin_parcel())
             elif isinstance(frame, ParcelAnswer):
-                session.answered(frame)
+                link.answered(frame)
             elif not isinstance(frame, Forward):
                 raise DecodeError("a peer sent a frame that named peers do not send")
         if forwards:
             unrouted = await self._handlers.take_forwards(forwards, key_of(peer.hop))
-            session.acknowledge(len(forwards), unrouted if self._detours is not None else ())
+            self._acknowledge(link, len(forwards), unrouted if self._detours is not None else ())
 
-    def _take_ack(self, peer: Peer, session: Session, ack: Ack) -> None:
-        taken, unrouted = session.acknowledged(ack)
-        if self._detours is not None:
-            self._detours.routed(peer.hop, taken)
-            if unrouted:
-                self._spawn(self._reroute, self._detours, peer.hop, unrouted)
+    def _acknowledge(self, link: Session, count: int, unrouted: Iterable[int] = ()) -> None:
+        if link.take_over(count, unrouted):
+            link.flush()
         else:
-            taken += unrouted
-        self._spool.done(taken)
-        if taken or unrouted:
-            peer.backoff = None
-            waits = peer.behind or peer.in_memory()
-            peer.waiting_since = self._env.elapsed() if waits else None
-        self._advance(peer)
+            link.scope.cancel()
 
-    async def _answer(
-        self, peer: Peer, session: Session, frame: ParcelFrame, scope: trio.CancelScope
-    ) -> None:
+    async def _answer(self, peer: Peer, link: Session, frame: ParcelFrame, scope: trio.CancelScope) -> None:
         try:
             with scope:
                 answer = await self._handlers.take_parcel(frame.sealed, key_of(peer.hop))
-                session.post(ParcelAnswer(frame.number, answer.refused, answer.missing))
+                link.post(ParcelAnswer(frame.number, answer.refused, answer.missing))
         finally:
-            session.end_parcel(scope)
-
-    def _end(self, peer: Peer, session: Session) -> None:
-        peer.sessions.remove(session)
-        if not session.was_fruitless():
-            peer.backoff = None
-        elif peer.backoff is None:
-            peer.backoff = self._backoff()
-        if session.unacknowledged:
-            session.unacknowledged.clear()
-            peer.leave_to_spool()
-        self._note_away(peer)
-        self._advance(peer)
-        self._drop_if_unused(peer)
-
-    def _note_away(self, peer: Peer) -> None:
-        """See whether a peer has been silent for so long that its messages must go around it."""
-        if self._until_away(peer) <= 0:
-            peer.away = True
-            self.away.add(peer.hop)
-            self._counters.add("next_hops_away")
-            peer.leave_to_spool()
-
-    def _until_away(self, peer: Peer) -> float:
-        """Return the seconds of silence after which messages for a peer go around it, if they ever do."""
-        if self._detours is None or peer.away or peer.waiting_since is None:
-            return math.inf
-        if self._locate(peer.hop) is None:
-            return 0.0
-        if is_mailbox(peer.hop):
-            return math.inf
-        return peer.waiting_since + DETOUR_AFTER - self._env.elapsed()
-
-    def _note_back(self, peer: Peer) -> None:
-        if peer.away:
-            peer.away = False
-            self.away.discard(peer.hop)
-            peer.waiting_since = self._env.elapsed() if peer.behind else None
-
-    async def _divert(self, detours: Detours, peer: Peer) -> None:
-        """Send what waits for a peer that is away around it, for as long as it stays away."""
-        backoff = self._backoff()
-        try:
-            while peer.away and peer.behind:
-                before = peer.passed_over
-                items = await self._spool.waiting(peer.hop)
-                placed = await detours.around(peer.hop, items, self.away)
-                self.enqueue(placed)
-                peer.behind = bool(items) or peer.passed_over != before
-                if items and not placed:
-                    await trio.sleep(backoff.next())
-        finally:
-            peer.diverting = False
-        if not peer.behind:
-            peer.waiting_since = None
-        self._advance(peer)
-        self._drop_if_unused(peer)
-
-    async def _reroute(self, detours: Detours, hop: Hop, items: list[Spooled]) -> None:
-        placed = await detours.unrouted(hop, items, self.away)
-        self.enqueue(placed)
-        left = [item for item in items if self._spool.holds(item)]
-        if left:  # there is no other relay: it is tried again, but not at once
-            await trio.sleep(LONGEST_BACKOFF)
-            self.resume(hop)
+            link.end_parcel(scope)
 
     def _peer(self, hop: Hop) -> Peer:
         if (peer := self._peers.get(hop)) is None:
-            peer = self._peers[hop] = Peer(hop)
+            peer = self._peers[hop] = Peer(hop, self._rules)
         return peer
 
-    def _drop_if_unused(self, peer: Peer) -> None:
-        busy = peer.sessions or peer.dialling or peer.refilling or peer.diverting or peer.wanted()
+    def _do(self, peer: Peer, actions: Actions[Session, Spooled]) -> None:
+        """Do what a machine asks for, and see to what it waits for."""
+        for action in actions:
+            if isinstance(action, Send):
+                self._send(peer, action.link, action.items)
+            elif isinstance(action, Settle):
+                if self._detours is not None:
+                    self._detours.routed(peer.hop, action.items)
+                self._spool.done(action.items)
+            elif isinstance(action, Reroute):
+                self._spawn(self._reroute, peer.hop, action.items)
+            elif isinstance(action, Close):
+                action.link.scope.cancel()
+            else:
+                self._do_named(peer, action)
+        if peer.deadline < math.inf or peer.timer is not None:
+            self._set_timer(peer)
+        self._forget_if_unused(peer)
+
+    def _do_named(self, peer: Peer, action: Do) -> None:
+        if action is Do.DIAL:
+            peer.dial = trio.CancelScope()
+            self._spawn(self._dial, peer, peer.dial)
+        elif action is Do.STOP_DIALLING:
+            assert peer.dial is not None
+            peer.dial.cancel()
+        elif action is Do.READ_BACK:
+            self._spawn(self._read_back, peer)
+        elif action is Do.GO_AROUND:
+            self._spawn(self._go_around, peer)
+        elif action is Do.WENT_AWAY:
+            self.away.add(peer.hop)
+            self._counters.add("next_hops_away")
+        else:
+            self.away.discard(peer.hop)
+
+    def _forget_if_unused(self, peer: Peer) -> None:
         # That a relay is away is remembered while it is listed: the next message must not wait for it anew.
-        if busy or (peer.away and self._locate(peer.hop) is not None):
+        if not peer.is_unused or (peer.is_away and self._locate(peer.hop) is not None):
             return
         if self._peers.get(peer.hop) is peer:
             del self._peers[peer.hop]
             self.away.discard(peer.hop)
 
-    def _advance(self, peer: Peer) -> None:
-        """Do whatever can be done now: send, read back from the spool, dial."""
-        if peer.sessions:
-            self._send(peer, peer.newest())
-        elif peer.wanted() and not peer.dialling:
-            peer.dialling = trio.CancelScope()
-            self._spawn(self._dial, peer, peer.dialling)
-        if peer.away:
-            if peer.behind and not peer.diverting and self._detours is not None:
-                peer.diverting = True
-                self._spawn(self._divert, self._detours, peer)
-        elif peer.behind and not peer.refilling and not peer.in_memory():
-            peer.refilling = True
-            self._spawn(self._refill, peer)
+    def _send(self, peer: Peer, link: Session, items: list[Spooled]) -> None:
+        self._counters.add("messages_sent", len(items))
+        link.forward(items)
+        link.set_timer(self._now())
+        for item in items:
+            self._handlers.note_sent(item.message, peer.hop)
 
-    def _send(self, peer: Peer, session: Session) -> None:
-        sent: list[Spooled] = []
-        size = passed = 0
-        for item in peer.queue:
-            if not session.has_room(size):
-                break
-            passed += 1
-            peer.queued -= len(item.message.body)
-            if self._spool.holds(item):
-                sent.append(item)
-                size += len(item.message.body)
-        del peer.queue[:passed]
-        if sent:
-            self._counters.add("messages_sent", len(sent))
-            session.forward(sent)
-            for item in sent:
-                self._handlers.note_sent(item.message, peer.hop)
+    def _set_timer(self, peer: Peer) -> None:
+        """Have a machine moved at its deadline, if it has one."""
+        if peer.timer is None:
+            peer.timer = trio.CancelScope()
+            self._spawn(self._keep_time, peer, peer.timer)
+        if peer.deadline == math.inf:
+            peer.timer.cancel()
+            peer.timer = None
+        else:
+            peer.timer.deadline = trio.current_time() + (peer.deadline - self._now())
 
-    async def _refill(self, peer: Peer) -> None:
-        try:
-            before = peer.passed_over
-            items = await self._spool.waiting(peer.hop)
-            peer.behind = bool(items) or peer.passed_over != before
-            for item in items:
-                peer.hold(item)
-        finally:
-            peer.refilling = False
-        self._advance(peer)
-        self._drop_if_unused(peer)
+    async def _keep_time(self, peer: Peer, timer: trio.CancelScope) -> None:
+        with timer:
+            await trio.sleep_forever()
+        if peer.timer is timer:
+            peer.timer = None
+            # Sums of floats may differ in the last bit: the deadline has passed, whatever the clock says.
+            self._do(peer, peer.tick(max(self._now(), peer.deadline)))
+
+    async def _read_back(self, peer: Peer) -> None:
+        items = await self._spool.waiting(peer.hop)
+        self._do(peer, peer.read_back(items, self._now()))
+
+    async def _go_around(self, peer: Peer) -> None:
+        """Send what waits for a peer that is away around it."""
+        assert self._detours is not None
+        items = await self._spool.waiting(peer.hop)
+        placed = await self._detours.around(peer.hop, items, self.away)
+        self.enqueue(placed)
+        self._do(peer, peer.went_around(bool(items), bool(placed), self._now()))
+
+    async def _reroute(self, hop: Hop, items: list[Spooled]) -> None:
+        assert self._detours is not None
+        self.enqueue(await self._detours.unrouted(hop, items, self.away))
+        if any(self._spool.holds(item) for item in items):  # there is no other relay
+            peer = self._peer(hop)
+            self._do(peer, peer.retry_later(self._now()))
 
     async def _dial(self, peer: Peer, scope: trio.CancelScope) -> None:
-        try:
-            with scope:
-                await self._dial_while_wanted(peer)
-        finally:
-            peer.dialling = None
-            if not peer.sessions:
-                peer.backoff = None  # nobody wants it any more; who wants it next tries at once
-        self._advance(peer)  # it may be wanted again since it was given up
-        self._drop_if_unused(peer)
-
-    async def _dial_while_wanted(self, peer: Peer) -> None:
-        while True:
-            if peer.backoff is not None:
-                await self._pause(peer, peer.backoff)
+        channel: OverlayChannel | None = None
+        failure: TransportError | PeerError | None = None
+        with scope:
             try:
                 async with self._dials.turn(peer.hop):
-                    if not peer.wanted() or peer.sessions:
-                        return
-                    channel = await self._open(peer.hop)
+                    if peer.needs_dial:
+                        channel = await self._open(peer.hop)
             except (TransportError, PeerError) as error:
-                self._dials.failed(peer.hop)
-                log.debug("a next hop was not reached", reason=str(error))
-                peer.backoff = peer.backoff or self._backoff()
-                self._handlers.note_unreached(peer.hop)
-                peer.keep(self._spool.holds)
-                self._note_away(peer)
-                self._advance(peer)
-                continue
-            self._spawn(self._take_part, peer, channel)
-            await peer.connected()
+                failure = error
+        if channel is not None:
+            await self._take_part(self._peer(peer.hop), channel, is_dialled=not scope.cancel_called)
+        elif scope.cancel_called:
+            return
+        elif failure is None:
+            self._do(peer, peer.dial_unneeded(self._now()))
+        else:
+            self._dials.failed(peer.hop)
+            log.debug("a next hop was not reached", reason=str(failure))
+            self._handlers.note_unreached(peer.hop)
+            self._do(peer, peer.dial_failed(self._away_after(peer.hop), self._now()))
 
-    async def _pause(self, peer: Peer, backoff: Backoff) -> None:
-        pause = max(0.0, min(backoff.next(), self._until_away(peer)))
-        with trio.move_on_after(pause) as paused:
-            await peer.stirred()
-        if not paused.cancelled_caught:
-            backoff.reset()
-
-    def _backoff(self) -> Backoff:
-        return Backoff(FIRST_BACKOFF, LONGEST_BACKOFF, self._env.randomness)
+    def _away_after(self, hop: Hop) -> float:
+        """Return the seconds of silence after which messages for a next hop go around it."""
+        if self._locate(hop) is None:
+            return 0.0
+        return math.inf if is_mailbox(hop) else DETOUR_AFTER
 
     async def _open(self, hop: Hop) -> OverlayChannel:
         address = self._locate(hop)

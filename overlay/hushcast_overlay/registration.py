@@ -10,9 +10,9 @@ import trio
 from hushcast_directory.client import DirectoryClient
 from hushcast_overlay.identity import Identity
 from hushcast_protocol.base.addresses import Address, parse_address
+from hushcast_protocol.base.backoff import Backoff
 from hushcast_protocol.base.errors import DecodeError, PeerError, Refusal
 from hushcast_protocol.base.roster import Descriptor, Network, sign_descriptor
-from hushcast_runtime.backoff import Backoff
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.store import Change, Store
 from hushcast_runtime.transports.base import Listener, Transport, TransportError

@@ -82,9 +82,7 @@ class Relay:
         detours = None
         if profile.detours:
             detours = Detours(self.id, rosters, self.leasing, self._router, self._spool, env, counters)
-        self.peers = Peers(
-            identity.seed, connector, self._spool, detours, self._locate, self, env, counters, context.spawn
-        )
+        self.peers = Peers(identity.seed, connector, self._spool, detours, self._locate, self, context)
         self._placing = Placing(self._spool, detours, self._router, env, counters)
         self._flows = Flows(env)
         self.kept_links = KeptLinks(self.leasing, self.peers, context)

@@ -1,4 +1,4 @@
-"""A session: one open link to a named peer, with acknowledgements, window and answers."""
+"""A session: one open link to a named peer, which writes without making callers wait and awaits answers."""
 
 from __future__ import annotations
 
@@ -9,15 +9,11 @@ import trio
 from hushcast_overlay.connector import OverlayChannel
 from hushcast_overlay.spool import Spooled
 from hushcast_protocol.base.errors import DecodeError
+from hushcast_protocol.base.hop_link import LinkState
 from hushcast_protocol.base.wire import Wire
-from hushcast_protocol.overlay.frames import MAX_UNROUTED, Ack, Forward, ParcelAnswer, ParcelFrame, Ping
+from hushcast_protocol.overlay.frames import Ack, Forward, ParcelAnswer, ParcelFrame
 from hushcast_runtime.transports.base import TransportError
 
-IDLE = 300.0  # seconds without a frame after which a link is closed: circuits cost both ends and Tor
-QUIET = 60.0  # seconds of silence after which a link that is to stay open is tried
-ACKNOWLEDGE_WITHIN = 30.0  # seconds; the link to a daemon that was killed may just fall silent
-SLOWEST = 4096  # bytes a second of the slowest path that is worth waiting for
-MAX_UNACKNOWLEDGED = 4 * 1024 * 1024  # bytes sent on a link before the next waits for an acknowledgement
 MAX_REQUESTS = 1024  # parcels whose answers are awaited on one link
 
 
@@ -31,107 +27,53 @@ class _Awaited:
         self.answer: ParcelAnswer | None = None
 
 
-class Session:
-    """Sends without making the caller wait; what is being sent is bounded by the window."""
+class Session(LinkState[Spooled]):
+    """The state of a link, and the channel under it; what is being written is bounded by the window."""
 
     __slots__ = (
-        "_ack_due",
-        "_acknowledged",
         "_answers",
         "_flushing",
-        "_heard",
-        "_in_flight",
         "_outbox",
         "_parcels",
-        "_received",
         "_requests",
         "_spawn",
-        "_unrouted",
+        "_timed",
         "channel",
         "scope",
-        "unacknowledged",
     )
 
-    def __init__(self, channel: OverlayChannel, spawn: Callable[..., None]) -> None:
+    def __init__(self, channel: OverlayChannel, spawn: Callable[..., None], now: float) -> None:
+        super().__init__(now)
         self.channel = channel
         self.scope = trio.CancelScope()
-        """Cancelled to end the session; its deadline moves with every frame of the peer's."""
-        self.unacknowledged: list[Spooled] = []
+        """Cancelled to end the session."""
         self._parcels: set[trio.CancelScope] | None = None  # of the peer's that are being carried out
         self._spawn = spawn
-        self._in_flight = 0
-        self._acknowledged = 0
-        self._received = 0
-        self._ack_due = False
-        self._unrouted: list[int] = []
         self._outbox: list[Wire] = []
         self._flushing = False
         self._answers: dict[int, _Awaited] = {}
         self._requests = 0
-        self.alive()
+        self._timed = 0.0  # the deadline that the scope has
+        self.set_timer(now)
 
-    def alive(self) -> None:
-        """Hear from the peer: put off the end that comes with idleness, or with no acknowledgement."""
-        self._heard = trio.current_time()
-        patience = IDLE
-        if self.unacknowledged:
-            patience = ACKNOWLEDGE_WITHIN + len(self.unacknowledged[0].message.body) / SLOWEST
-        self.scope.deadline = self._heard + patience
-
-    def has_room(self, more: int = 0) -> bool:
-        """Tell whether the window takes another message beside `more` bytes."""
-        return self._in_flight + more < MAX_UNACKNOWLEDGED
+    def set_timer(self, now: float) -> None:
+        """End the session at the link's deadline, which is by the clock that says `now`."""
+        if self.deadline != self._timed:
+            self._timed = self.deadline
+            self.scope.deadline = trio.current_time() + (self.deadline - now)
 
     def forward(self, items: Iterable[Spooled]) -> None:
-        """Send messages; they stay in `unacknowledged` until the peer has spooled them."""
-        was_waiting = bool(self.unacknowledged)
-        for item in items:
-            self.unacknowledged.append(item)
-            self._in_flight += len(item.message.body)
-            self._outbox.append(Forward(item.message))
-        if not was_waiting:
-            self.alive()
-        self._flush_soon()
-
-    def acknowledged(self, ack: Ack) -> tuple[list[Spooled], list[Spooled]]:
-        """Take a cumulative acknowledgement; return what the peer took over, and what it had no route for."""
-        taken: list[Spooled] = []
-        unrouted: list[Spooled] = []
-        strange = set(ack.unrouted)
-        answered = self.unacknowledged[: max(0, ack.number - self._acknowledged)]
-        del self.unacknowledged[: len(answered)]
-        for item in answered:
-            self._in_flight -= len(item.message.body)
-            self._acknowledged += 1
-            (unrouted if self._acknowledged in strange else taken).append(item)
-        return taken, unrouted
-
-    def was_fruitless(self) -> bool:
-        """Tell whether the peer was sent messages and acknowledged none."""
-        return bool(self.unacknowledged) and not self._acknowledged
-
-    def acknowledge(self, count: int, unrouted: Iterable[int] = ()) -> None:
-        """Acknowledge `count` more forwards of the peer's; those at places `unrouted` (from 0) as such."""
-        self._unrouted += [self._received + place + 1 for place in unrouted]
-        if len(self._unrouted) > MAX_UNROUTED:
-            self.scope.cancel()  # a peer that sends on without reading what we answer
-            return
-        self._received += count
-        self._ack_due = True
-        self._flush_soon()
-
-    def ping(self) -> None:
-        """Have a peer that was silent say something, so that neither end takes the link for idle."""
-        if trio.current_time() - self._heard > QUIET:
-            self.post(Ping())
+        """Write messages that were put into the window."""
+        self._outbox += [Forward(item.message) for item in items]
+        self.flush()
 
     def post(self, frame: Wire) -> None:
-        """Send a frame that answers one of the peer's; end the session of a peer that does not read them."""
+        """Write a frame that answers one of the peer's; end the session of a peer that does not read them."""
         if len(self._outbox) >= MAX_REQUESTS:
             self.scope.cancel()
             return
         self._outbox.append(frame)
-        self._flush_soon()
+        self.flush()
 
     async def request(self, sealed: bytes) -> ParcelAnswer:
         """Hand the peer a parcel and wait for its answer; raise `TransportError` if the link ends first."""
@@ -183,7 +125,8 @@ class Session:
         for parcel in self._parcels or ():
             parcel.cancel()
 
-    def _flush_soon(self) -> None:
+    def flush(self) -> None:
+        """Have written what waits, and the acknowledgement that is owed."""
         if not self._flushing:
             self._flushing = True
             self._spawn(self._flush)
@@ -191,12 +134,10 @@ class Session:
     async def _flush(self) -> None:
         # In a task of its own: a reader that waited to send could wait for a peer that waits for it.
         try:
-            while self._outbox or self._ack_due:
+            while self._outbox or self.is_due:
                 frames, self._outbox = self._outbox, []
-                if self._ack_due:
-                    self._ack_due = False
-                    frames.append(Ack(self._received, tuple(self._unrouted)))
-                    self._unrouted.clear()
+                if (due := self.due()) is not None:
+                    frames.append(Ack(*due))
                 await self.channel.send(*frames)
         except TransportError:
             self.scope.cancel()

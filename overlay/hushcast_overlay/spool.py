@@ -23,7 +23,7 @@ from hushcast_runtime.store import Change, Store, StoreError
 MAX_SPOOL = 256 * 1024 * 1024  # bytes of bodies; a thousand of the largest, 250,000 of the smallest
 MAX_SHARE = MAX_SPOOL // 8  # bytes for one next hop: a mailbox that stays away must not stop all the others
 REFERENCE = 640  # bytes that a reference counts: record, index and what memory knows of it
-_SCAN = 15  # records read at once: so many of the largest fit into a queue (`peers.MAX_QUEUE`)
+_SCAN = 15  # records read at once: so many of the largest fit into a queue (`hop.MAX_QUEUE`)
 
 _KIND, _BODY = "spool", "spool-body"
 
@@ -58,6 +58,11 @@ class Spooled(msgspec.Struct, frozen=True, gc=False):
     message: Message
     shared: _Shared | None = None
     """The body, where it is one of several that wait with it."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the body, which is what counts for queues and windows."""
+        return len(self.message.body)
 
 
 class Move(msgspec.Struct, frozen=True, gc=False):

@@ -11,8 +11,8 @@ from hushcast_overlay.rosters import RosterKeeper
 from hushcast_overlay.route import Planned, Route, RouteRecords
 from hushcast_overlay.trees import Trees
 from hushcast_protocol.base import told
+from hushcast_protocol.base.backoff import Backoff
 from hushcast_protocol.overlay.profile import Profile
-from hushcast_runtime.backoff import Backoff
 from hushcast_runtime.context import Context
 
 FIRST_PAUSE, LONGEST_PAUSE = 2.0, 60.0  # seconds before the next attempt where no relay confirmed

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from small_network import ONE, Ear, Node, SmallNetwork, small_network
 
-from hushcast_overlay.peers import DETOUR_AFTER
+from hushcast_protocol.base.hop import DETOUR_AFTER
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.overlay.tree import Tree
 

@@ -15,8 +15,9 @@ from small_network import ONE, SmallNetwork, small_network
 
 from hushcast_directory import server
 from hushcast_node import daemon
-from hushcast_overlay import admission, mailbox, peers
+from hushcast_overlay import admission, mailbox
 from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.hop import MAX_LINKS_A_PEER
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.bodies import Content
@@ -130,7 +131,7 @@ async def test_a_listed_relay_has_only_so_many_links() -> None:
         seed = top.identity.seed
         for to, address, most in (
             (held.seed.public(), held.address, mailbox.MAX_LINKS),
-            (other.id, net.directory_entry(other), peers.MAX_LINKS_A_PEER),
+            (other.id, net.directory_entry(other), MAX_LINKS_A_PEER),
         ):
             channels = [await link(net, seed, to, address) for _ in range(3 * most)]
             await trio.sleep(1)

@@ -1,4 +1,4 @@
-"""Targets: a relay's lease book, router and memories, moved by hostile instructions and messages.
+"""Targets: a relay's lease book, router, memories and hops, moved by hostile instructions and messages.
 
 Caps are set low, so that they are reached; beside each machine stands what must be true of it.
 """
@@ -13,6 +13,7 @@ from typing import Any
 from unittest import mock
 
 import core_examples as examples
+import hop_world
 from core_examples import CALENDAR, NOW, relay_id, small_message
 from fuzzing import Script, Target, scripts
 from mutating import mutate_packed
@@ -248,8 +249,16 @@ def _parcel_memory(data: bytes) -> None:
             assert len(memory) <= 6
 
 
+def _hop(data: bytes) -> None:
+    """Nothing is lost or stuck, whatever the other end, the network and the disk do."""
+    script = Script(data)
+    goes_around = script.number() % 4 != 0
+    hop_world.play(lambda most: script.number() % most, lambda: bool(script), goes_around)
+
+
 TARGETS = [
     Target("leases", _leases, scripts, weight=2),
     Target("router", _router, lambda: scripts(size=1500), weight=3),
     Target("parcel-memory", _parcel_memory, scripts, weight=5),
+    Target("hop", _hop, lambda: scripts(size=1500), weight=3),
 ]

@@ -11,8 +11,9 @@ from small_network import EPOCH_SECONDS, ONE, TWO, Node, SmallNetwork, small_net
 
 from hushcast_overlay.connector import OverlayChannel
 from hushcast_overlay.mailbox import Mailbox
-from hushcast_overlay.peers import MAX_QUEUE, Peers
-from hushcast_overlay.session import MAX_UNACKNOWLEDGED
+from hushcast_overlay.peers import Peers
+from hushcast_protocol.base.hop import MAX_QUEUE
+from hushcast_protocol.base.hop_link import MAX_UNACKNOWLEDGED
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.messages import MAX_PAYLOAD
 
@@ -77,7 +78,7 @@ async def test_memory_stays_bounded_while_a_neighbour_does_not_read() -> None:
         assert spool.size >= (COUNT - 1) * MAX_PAYLOAD
         assert watch.most <= MAX_QUEUE
         (peer,) = peers_of(relay)._peers.values()
-        assert peer.behind
+        assert peer.backlog
         slow.gate.open()
         assert await ear.hears(COUNT, 10 * EPOCH_SECONDS) == sent
         await until(lambda: spool.size == 0)

@@ -6,8 +6,8 @@ import trio
 from small_network import ONE, Node, SmallNetwork, small_network, until
 
 from hushcast_overlay import detours
-from hushcast_overlay.peers import DETOUR_AFTER
-from hushcast_overlay.session import IDLE
+from hushcast_protocol.base.hop import DETOUR_AFTER
+from hushcast_protocol.base.hop_link import IDLE
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.overlay.hops import is_mailbox, mailbox_hop, relay_hop
 from hushcast_protocol.overlay.leases import LeaseBook

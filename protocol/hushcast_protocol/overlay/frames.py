@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from hushcast_protocol.base.hashes import Domain, digest
+from hushcast_protocol.base.hop_link import MAX_UNROUTED
 from hushcast_protocol.base.roster import MAX_RELAYS, MAX_ROSTER
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.stamps import Stamp
@@ -19,8 +20,6 @@ MAX_OVERLAY_FRAME = MAX_PARCEL + 4096  # bytes; the largest is a parcel, a messa
 assert MAX_BODY + 4096 <= MAX_OVERLAY_FRAME
 MAX_DIRECTORY_REQUEST = 1024  # bytes; a descriptor has about 300
 MAX_DIRECTORY_ANSWER = MAX_ROSTER + 4096  # bytes; rosters come one at a time
-
-MAX_UNROUTED = 16_384  # of one acknowledgement; a window full of the smallest messages has 4,000
 
 Reason = Literal["form", "day", "quota", "stamp", "withdrawn"]
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import structlog
 import trio
 
+from hushcast_protocol.base.backoff import Backoff
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.secrets import Randomness
-from hushcast_runtime.backoff import Backoff
 from hushcast_runtime.tor.endpoints import Endpoint, parse_endpoint
 from hushcast_runtime.transports.base import TransportError
 

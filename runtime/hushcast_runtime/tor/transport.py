@@ -17,9 +17,9 @@ import structlog
 import trio
 
 from hushcast_protocol.base.addresses import ONION_PORT, Address, is_onion
+from hushcast_protocol.base.backoff import Backoff
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.secrets import Randomness, Seed
-from hushcast_runtime.backoff import Backoff
 from hushcast_runtime.groups import innermost
 from hushcast_runtime.tor import callers, publication, socks, watch
 from hushcast_runtime.tor.control import ControlClient, open_control

@@ -1,0 +1,82 @@
+"""Plain values around the hop machine: its rules, its states, and what it wants done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from hushcast_protocol.base.hop_link import ItemT, LinkState
+from hushcast_protocol.base.secrets import Randomness
+
+LinkT = TypeVar("LinkT", bound=LinkState[Any])
+
+
+@dataclass(frozen=True)
+class Rules(Generic[ItemT]):
+    """What all next hops of a daemon have in common."""
+
+    holds: Callable[[ItemT], bool]
+    """Whether the spool still holds an item: it may have expired, or gone another way."""
+    randomness: Randomness
+    goes_around: bool
+    """Whether there are other ways: else what leads nowhere there is settled, and nothing counts as away."""
+
+
+class Dialling(IntEnum):
+    """Whether a link is being opened."""
+
+    IDLE = 0
+    DIALLING = 1
+    PAUSED = 2
+
+
+class Backlog(IntEnum):
+    """What becomes of the items that only the spool holds."""
+
+    NONE = 0
+    SPOOLED = 1
+    READING = 2
+    MOVING = 3
+
+
+class Do(Enum):
+    """What is to be done, where the name says all."""
+
+    DIAL = "open a link; answer with `link_up`, `dial_failed` or `dial_unneeded`"
+    STOP_DIALLING = "nobody wants that link any more; no answer"
+    READ_BACK = "read the first items from the spool; answer with `read_back`"
+    GO_AROUND = "move the first items in the spool to other next hops; answer with `went_around`"
+    WENT_AWAY = "it counts as away from now on"
+    CAME_BACK = "it does not any more"
+
+
+class Send(msgspec.Struct, Generic[LinkT, ItemT], frozen=True):
+    """Write items to a link, in order."""
+
+    link: LinkT
+    items: list[ItemT]
+
+
+class Settle(msgspec.Struct, Generic[ItemT], frozen=True):
+    """Forget items in the spool: the next hop has taken them over."""
+
+    items: list[ItemT]
+
+
+class Reroute(msgspec.Struct, Generic[ItemT], frozen=True):
+    """Find another way for items that lead nowhere there; say `retry_later` if some have none."""
+
+    items: list[ItemT]
+
+
+class Close(msgspec.Struct, Generic[LinkT], frozen=True):
+    """Close a link, which the machine does not count any more."""
+
+    link: LinkT
+
+
+Actions = list[Do | Send[LinkT, ItemT] | Settle[ItemT] | Reroute[ItemT] | Close[LinkT]]
