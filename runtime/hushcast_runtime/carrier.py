@@ -62,7 +62,7 @@ class Wanted(Protocol):
         """Tell whether a message came before."""
 
     async def take(self, messages: list[Message]) -> None:
-        """Take what arrived, repeats included; durable on return."""
+        """Take what arrived, repeats included; durable on return. What raises has taken nothing."""
 
 
 class Route(Protocol):
