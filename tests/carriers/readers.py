@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 
 import trio
+from small_network import EPOCH_SECONDS, until
 
 from hushcast_protocol.base.errors import HushcastError
 from hushcast_protocol.base.secrets import TopicKey
@@ -19,6 +20,7 @@ from hushcast_runtime.environment import Environment
 
 ROUNDS = 20  # of handing over one message
 BETWEEN = 30.0  # seconds between two rounds, as the outbox waits at first
+SILENCE = 2.0 * EPOCH_SECONDS  # after which what has not come does not come
 
 Keys = Callable[[Topic, int], TopicKey]
 """The key of a topic for a day."""
@@ -100,3 +102,16 @@ async def hand_over(carrier: Carrier, message: Message) -> Receipts:
             return receipts
         await trio.sleep(BETWEEN)
     raise AssertionError(f"no receipt: {receipts.failures}")
+
+
+async def shows(reader: Reader, *payloads: bytes) -> None:
+    """Wait until a reader has taken just these, and nothing else."""
+    await until(lambda: len(reader.disk) >= len(payloads), what=f"{len(payloads)} messages were taken")
+    assert reader.payloads == sorted(payloads)
+
+
+async def shows_no_more(reader: Reader, *payloads: bytes) -> None:
+    """As `shows`, and nothing else comes later."""
+    await shows(reader, *payloads)
+    await trio.sleep(SILENCE)
+    assert reader.payloads == sorted(payloads)

@@ -11,7 +11,7 @@ from contextlib import AbstractAsyncContextManager
 
 import pytest
 import trio
-from readers import Reader, Receipts, hand_over
+from readers import SILENCE, Reader, Receipts, hand_over, shows, shows_no_more
 from small_network import EPOCH_SECONDS, ONE, READY_WITHIN, TWO, until
 from worlds import Member, World, fake, overlay_over_memory, overlay_over_tcp, poor_fake
 
@@ -28,7 +28,6 @@ CARRIERS = [
     pytest.param(overlay_over_memory, id="overlay over memory"),
     pytest.param(overlay_over_tcp, id="overlay over tcp", marks=pytest.mark.network),
 ]
-SILENCE = 2.0 * EPOCH_SECONDS  # seconds after which what has not come does not come
 KINDS = make_topic("kinds of news", ["kind"], TopicSecret(bytes(range(32))))
 
 Opened = Callable[[], AbstractAsyncContextManager[World]]
@@ -63,19 +62,6 @@ async def restart(member: Member, *readers: Reader) -> None:
     await member.start(readers)
     for route in member.routes.values():
         await ready(route)
-
-
-async def shows(reader: Reader, *payloads: bytes) -> None:
-    """Wait until a reader has taken just these, and nothing else."""
-    await until(lambda: len(reader.disk) >= len(payloads), what=f"{len(payloads)} messages were taken")
-    assert reader.payloads == sorted(payloads)
-
-
-async def shows_no_more(reader: Reader, *payloads: bytes) -> None:
-    """As `shows`, and nothing else comes later."""
-    await shows(reader, *payloads)
-    await trio.sleep(SILENCE)
-    assert reader.payloads == sorted(payloads)
 
 
 # What has a receipt arrives
