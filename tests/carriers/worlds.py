@@ -115,7 +115,7 @@ class FakeWorld(World):
         self._nursery = nursery
         self.here, self.there = FakeMember(self, nursery), FakeMember(self, nursery)
 
-    async def stranger(self) -> FakeMember:
+    async def stranger(self) -> Member:
         alone = FakeWorld(self._nursery)
         await alone.go_dark()
         await alone.here.start()
@@ -177,7 +177,7 @@ class OverlayWorld(World):
         self.network = network
         self.here, self.there = OverlayMember(network, "here"), OverlayMember(network, "there")
 
-    async def stranger(self) -> OverlayMember:
+    async def stranger(self) -> Member:
         member = OverlayMember(self.network, "stranger")
         await self.network.directory.stop()
         self.network.waits = False
