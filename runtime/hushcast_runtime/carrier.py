@@ -1,4 +1,4 @@
-"""Carriers: how sealed messages travel from daemon to daemon. One interface, one conformance suite.
+"""Carriers: how sealed messages travel from daemon to daemon. One interface, one conformance suite (`tests/carriers`).
 
 A carrier never sees what is inside a message, and does not know applications. It takes a sealed message and
 returns a receipt, and keeps an interest routed and hands in what arrives. What it promises:

@@ -28,8 +28,8 @@ from hushcast_protocol.content.tokens import token, topic_key
 from hushcast_protocol.content.topics import Interest, Topic, parse_topic
 from hushcast_runtime.context import Context
 from hushcast_runtime.counters import Counters
-from hushcast_runtime.environment import system_environment
-from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.environment import Environment, system_environment
+from hushcast_runtime.store import MemoryStore, Store
 from hushcast_runtime.tracing import NoTracer
 
 NETWORK = bytes(32)
@@ -69,19 +69,22 @@ class WatchedService(Service):
 
 
 class FakeDaemon:
-    """One daemon on a `FakeNetwork` of its own."""
+    """One daemon on a `FakeNetwork` of its own; it may stop and start again, as with a disk."""
 
-    def __init__(self, socket: Path) -> None:
+    def __init__(self, socket: Path, env: Environment | None = None, store: Store | None = None) -> None:
         self.socket = socket
         self.findings = [Finding("tor", "good", "version 0.4.8.10")]
-        self.env = system_environment()
+        self.env = env or system_environment()
+        self.store = store or MemoryStore()
         self.network = FakeNetwork(Calendar(EPOCH_SECONDS), self.env.now)
         self.service: WatchedService
+        self._member = self.network.join()
         self._keys: dict[bytes, tuple[Topic, TopicKey]] = {}
         self._scope = trio.CancelScope()
 
     async def start(self, nursery: trio.Nursery, ready: bool = True) -> None:
         """Serve from now on; only `status` while not `ready`."""
+        self._scope = trio.CancelScope()
         await nursery.start(self._run, ready)
 
     def status(self) -> dict[str, Any]:
@@ -124,7 +127,9 @@ class FakeDaemon:
         found = []
         for message in self.network.messages.values():
             topic, key = self._keys[message.tokens[0]]
-            found.append((topic, open_body(key, message)))
+            content = open_body(key, message)
+            if not content.probe:
+                found.append((topic, content))
         return found
 
     def _derive(self, topic: Topic, network: bytes, day: int) -> TopicKey:
@@ -135,7 +140,7 @@ class FakeDaemon:
     async def _run(self, ready: bool, task_status: trio.TaskStatus[None]) -> None:
         with self._scope:
             async with trio.open_nursery() as nursery:
-                context = Context(self.env, MemoryStore(), Counters(COUNTERS), NoTracer(), nursery.start_soon)
+                context = Context(self.env, self.store, Counters(COUNTERS), NoTracer(), nursery.start_soon)
                 self.service = self._local(context)
                 await self.service.load()
                 server = ControlServer(self.socket, self.status, self.examine, context.counters)
@@ -144,7 +149,7 @@ class FakeDaemon:
                 await server.run(task_status=task_status)
 
     def _local(self, context: Context) -> WatchedService:
-        carrier = FakeCarrier(self.network, self.network.join(), context.env, context.spawn)
+        carrier = FakeCarrier(self.network, self._member, context.env, context.spawn)
         keys = TopicKeys(NETWORK, context.env, self._derive)
         outbox = Outbox(context.env, context.store)
         prober = Prober(carrier.calendar, keys, PROBES_AN_EPOCH, context)
