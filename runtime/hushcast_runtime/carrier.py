@@ -1,4 +1,4 @@
-"""Carriers: how sealed messages travel from daemon to daemon. One interface, one conformance suite.
+"""Carriers: how sealed messages travel. One interface, one conformance suite (`tests/carriers`).
 
 A carrier never sees what is inside a message, and does not know applications. It takes a sealed message and
 returns a receipt, and keeps an interest routed and hands in what arrives. What it promises:
@@ -62,7 +62,7 @@ class Wanted(Protocol):
         """Tell whether a message came before."""
 
     async def take(self, messages: list[Message]) -> None:
-        """Take what arrived, repeats included; durable on return."""
+        """Take what arrived, repeats included; durable on return. What raises has taken nothing."""
 
 
 class Route(Protocol):

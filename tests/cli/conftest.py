@@ -1,4 +1,4 @@
-"""Puts this folder on the path, as tests cannot import their neighbours otherwise; and serves a daemon."""
+"""Puts this folder and that of the fake carrier on the path, for imports; and serves a daemon."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 import trio
 
-sys.path.insert(0, str(Path(__file__).parent))
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "carriers")]
 
-from fake_daemon import FakeDaemon
+from fake_daemon import FakeDaemon  # noqa: E402
 
 
 @pytest.fixture

@@ -81,7 +81,7 @@ async def test_ack_with_a_link_from_a_file(daemon: FakeDaemon, tmp_path: Path) -
 
 
 async def test_what_was_removed_is_told_before_what_is_kept(daemon: FakeDaemon) -> None:
-    daemon.service.retention = InboxSection(max_bytes=2000)
+    (await daemon.hold("t")).inbox.retention = InboxSection(max_bytes=2000)
     await fill(daemon, 10, size=500)
     arguments = ("subscribe", "t", "--count", "3", "--socket", daemon.socket)
     outcome = await hushcast(*arguments, "--json")
@@ -94,7 +94,7 @@ async def test_what_was_removed_is_told_before_what_is_kept(daemon: FakeDaemon) 
 
 
 async def test_a_loss_that_was_told_is_not_told_again(daemon: FakeDaemon) -> None:
-    daemon.service.retention = InboxSection(max_bytes=2000)
+    (await daemon.hold("t")).inbox.retention = InboxSection(max_bytes=2000)
     await fill(daemon, 10, size=500)
     listener = await Running.start("--json", "--socket", daemon.socket, "subscribe", "t", "--timeout", "2")
     events = [await listener.object() for _ in range(5)]

@@ -134,7 +134,7 @@ async def test_options_stand_before_and_after_the_command(daemon: FakeDaemon) ->
     before = await hushcast("--json", "--socket", daemon.socket, "status")
     after = await hushcast("status", "--json", "--socket", daemon.socket)
     assert before.code == after.code == 0
-    assert before.objects == after.objects == [daemon.service.status()]
+    assert before.objects == after.objects == [daemon.status()]
 
 
 async def test_socket_from_the_environment_yields_to_the_option(daemon: FakeDaemon, tmp_path: Path) -> None:

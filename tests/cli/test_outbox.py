@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import math
 import time
 
 import pytest
 import trio
-from fake_daemon import FakeDaemon
+from fake_daemon import REFUSAL, FakeDaemon
 from running import Running, hushcast
 
 from hushcast_local import outbox
 
 STAYS = "stays in the outbox"
+SILENCE = "no relay gave a receipt: it fell silent"
+
+
+def fall_silent(daemon: FakeDaemon) -> None:
+    """No receipt comes for now."""
+    daemon.network.lost_receipts, daemon.network.silence = math.inf, SILENCE
 
 
 async def test_no_wait_returns_once_it_is_queued(daemon: FakeDaemon) -> None:
-    daemon.service.receipts = trio.Event()
+    daemon.network.receipts = trio.Event()
     outcome = await hushcast("publish", "t", "x", "--no-wait", "--json", "--socket", daemon.socket)
     assert (outcome.code, outcome.stderr) == (0, "")
     (queued,) = outcome.objects
@@ -31,6 +38,7 @@ async def test_no_wait_for_people(daemon: FakeDaemon) -> None:
 
 
 async def test_no_wait_is_taken_where_waiting_is_refused(daemon: FakeDaemon) -> None:
+    daemon.network.closed = REFUSAL
     publish = ("publish", "unreachable", "x", "--json", "--socket", daemon.socket)
     assert (await hushcast(*publish)).code == 4
     assert daemon.service.outbox() == []
@@ -39,9 +47,10 @@ async def test_no_wait_is_taken_where_waiting_is_refused(daemon: FakeDaemon) -> 
 
 
 async def test_without_a_receipt_it_fails_and_says_where_the_message_is(daemon: FakeDaemon) -> None:
+    fall_silent(daemon)
     outcome = await hushcast("publish", "silent", "x", "--json", "--socket", daemon.socket)
     assert outcome.code == 1
-    assert outcome.error.startswith("no relay gave a receipt: it fell silent: ")
+    assert outcome.error.startswith(f"{SILENCE}: ")
     assert STAYS in outcome.error
     assert "do not publish it again" in outcome.error
     (queued,) = outcome.objects
@@ -50,7 +59,7 @@ async def test_without_a_receipt_it_fails_and_says_where_the_message_is(daemon: 
 
 
 async def test_timeout_says_where_the_message_is(daemon: FakeDaemon) -> None:
-    daemon.service.receipts = trio.Event()
+    daemon.network.receipts = trio.Event()
     publish = ("publish", "t", "x", "--timeout", "0.5", "--socket", daemon.socket)
     outcome = await hushcast(*publish, "--json")
     (queued,) = outcome.objects
@@ -64,7 +73,7 @@ async def test_timeout_says_where_the_message_is(daemon: FakeDaemon) -> None:
 
 
 async def test_a_daemon_that_goes_away_says_where_the_message_is(daemon: FakeDaemon) -> None:
-    daemon.service.receipts = trio.Event()
+    daemon.network.receipts = trio.Event()
     running = await Running.start("--json", "--socket", daemon.socket, "publish", "t", "x")
     with trio.fail_after(30):
         while not daemon.service.outbox():  # noqa: ASYNC110 - another process makes it true
@@ -77,14 +86,14 @@ async def test_a_daemon_that_goes_away_says_where_the_message_is(daemon: FakeDae
 
 
 async def test_who_waits_hears_that_it_was_taken_back(daemon: FakeDaemon) -> None:
-    daemon.service.receipts = trio.Event()
+    daemon.network.receipts = trio.Event()
     running = await Running.start("--json", "--socket", daemon.socket, "publish", "t", "x")
     with trio.fail_after(30):
         while not (waiting := daemon.service.outbox()):  # noqa: ASYNC110 - another process makes it true
             await trio.sleep(0.01)
     outcome = await hushcast("outbox", "--cancel", waiting[0]["id"], "--socket", daemon.socket)
     assert (outcome.code, outcome.stdout, outcome.stderr) == (0, b"", "")
-    daemon.service.receipts.set()
+    daemon.network.receipts.set()
     taken_back = await running.outcome()
     assert (taken_back.code, taken_back.stdout) == (4, b"")
     assert "taken back" in taken_back.error
@@ -100,6 +109,7 @@ async def test_a_full_outbox_refuses(daemon: FakeDaemon, monkeypatch: pytest.Mon
 async def test_what_waits_is_listed(daemon: FakeDaemon) -> None:
     listing = ("outbox", "--socket", daemon.socket)
     assert (await hushcast(*listing)).stdout == b""
+    fall_silent(daemon)
     before = time.time()
     await hushcast("publish", "silent", "x", "--socket", daemon.socket)
     outcome = await hushcast(*listing, "--json")
@@ -113,7 +123,7 @@ async def test_what_waits_is_listed(daemon: FakeDaemon) -> None:
         "state": "waiting",
         "receipts": 0,
         "attempts": 3,
-        "reason": "no relay gave a receipt: it fell silent",
+        "reason": SILENCE,
     }
     people = (await hushcast(*listing)).stdout.decode()
     assert people.count("\n") == 1
@@ -122,6 +132,7 @@ async def test_what_waits_is_listed(daemon: FakeDaemon) -> None:
 
 
 async def test_what_waits_is_taken_back(daemon: FakeDaemon) -> None:
+    daemon.network.receipts = trio.Event()
     publish = await hushcast("publish", "t", "x", "--no-wait", "--json", "--socket", daemon.socket)
     message_id = publish.objects[0]["id"]
     cancel = ("outbox", "--cancel", message_id, "--json", "--socket", daemon.socket)

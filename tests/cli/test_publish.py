@@ -22,7 +22,7 @@ async def test_prints_the_receipt(daemon: FakeDaemon) -> None:
     assert list(receipt) == ["id", "topic", "receipt"]
     assert len(bytes.fromhex(receipt["id"])) == 32
     assert (receipt["topic"], receipt["receipt"]) == ("t", "accepted")
-    assert daemon.service.published == [("t", b"hello")]
+    assert daemon.published == [("t", b"hello")]
 
 
 async def test_prints_for_people(daemon: FakeDaemon) -> None:
@@ -51,7 +51,7 @@ async def test_payload_arrives_as_it_was_given(
 ) -> None:
     outcome = await hushcast("--socket", daemon.socket, "publish", "t", *arguments, stdin=stdin)
     assert (outcome.code, outcome.stderr) == (0, "")
-    assert daemon.service.published == [("t", payload)]
+    assert daemon.published == [("t", payload)]
 
 
 async def test_payload_from_a_file(daemon: FakeDaemon, tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ async def test_payload_from_a_file(daemon: FakeDaemon, tmp_path: Path) -> None:
     file.write_bytes(EVERY_BYTE)
     outcome = await hushcast("publish", "t", "--file", file, "--socket", daemon.socket)
     assert outcome.code == 0
-    assert daemon.service.published == [("t", EVERY_BYTE)]
+    assert daemon.published == [("t", EVERY_BYTE)]
 
 
 async def test_topic_is_normalised(daemon: FakeDaemon) -> None:
@@ -87,16 +87,17 @@ async def test_too_large_is_refused_however_long_it_is(daemon: FakeDaemon) -> No
         outcome = await hushcast("--socket", daemon.socket, "publish", "t", *arguments, stdin=stdin)
         assert outcome.code == 4
         assert str(MAX_PAYLOAD) in outcome.error
-    assert daemon.service.published == []
+    assert daemon.published == []
 
 
 async def test_refused_by_the_network(daemon: FakeDaemon) -> None:
+    daemon.network.closed = REFUSAL
     outcome = await hushcast("publish", "unreachable", "x", "--json", "--socket", daemon.socket)
     assert (outcome.code, outcome.error, outcome.stdout) == (4, REFUSAL, b"")
 
 
 async def test_timeout_while_the_network_is_slow(daemon: FakeDaemon) -> None:
-    daemon.service.receipts = trio.Event()
+    daemon.network.receipts = trio.Event()
     outcome = await hushcast("publish", "t", "x", "--timeout", "0.2", "--socket", daemon.socket)
     assert outcome.code == 124
     assert "0.2 seconds" in outcome.error
@@ -126,4 +127,4 @@ async def test_closed_stdin_is_a_failure(daemon: FakeDaemon) -> None:
     )
     assert done.returncode == 1
     assert done.stderr.startswith(b"hushcast: standard input is closed")
-    assert daemon.service.published == []
+    assert daemon.published == []

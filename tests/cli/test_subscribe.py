@@ -93,7 +93,7 @@ async def test_timeout(daemon: FakeDaemon) -> None:
 
 
 async def test_timeout_before_routes_are_installed(daemon: FakeDaemon) -> None:
-    daemon.service.installed = trio.Event()
+    daemon.network.installed = trio.Event()
     outcome = await hushcast("--socket", daemon.socket, "subscribe", "t", "--timeout", "0.2")
     assert outcome.code == 124
     assert outcome.stdout == b""
@@ -110,7 +110,7 @@ async def test_timeout_while_nobody_reads_on(daemon: FakeDaemon) -> None:
 
 
 async def test_waiting_is_shown_on_a_terminal(daemon: FakeDaemon) -> None:
-    daemon.service.installed = trio.Event()
+    daemon.network.installed = trio.Event()
     with Terminal() as terminal:
         process = await trio.lowlevel.open_process(
             [*COMMAND, "--socket", str(daemon.socket), "subscribe", "t", "--count", "1"],
@@ -119,7 +119,7 @@ async def test_waiting_is_shown_on_a_terminal(daemon: FakeDaemon) -> None:
             env=environment(TERM="xterm"),
         )
         await terminal.until(f"waiting until relays route to this daemon: {NODES} do".encode())
-        daemon.service.installed.set()
+        daemon.network.installed.set()
         await terminal.until(b"subscribed: ")
         await daemon.put("t", b"done")
         with trio.fail_after(WITHIN):
@@ -202,5 +202,6 @@ async def test_status_for_people(daemon: FakeDaemon) -> None:
 
 
 async def test_refused_by_the_network(daemon: FakeDaemon) -> None:
+    daemon.network.closed = REFUSAL
     outcome = await hushcast("subscribe", "unreachable", "--json", "--socket", daemon.socket)
     assert (outcome.code, outcome.error, outcome.stdout) == (4, REFUSAL, b"")

@@ -291,7 +291,7 @@ async def test_messages_in_a_box_arrive_with_their_attributes(daemon: FakeDaemon
     assert (first["payload"], second["payload"]) == ("1", "2")
     assert first["attributes"] == {"lat": 60.17, "lon": 24.94, "kind": "fire"}
     assert second["attributes"] == {"lat": 61, "lon": 24.94, "kind": "fire"}
-    assert [payload for _, payload in daemon.service.published] == [b"elsewhere", b"no kind", b"1", b"2"]
+    assert [payload for _, payload in daemon.published] == [b"elsewhere", b"no kind", b"1", b"2"]
 
 
 async def test_the_first_word_is_the_payload_where_a_file_holds_the_link(
@@ -299,8 +299,8 @@ async def test_the_first_word_is_the_payload_where_a_file_holds_the_link(
 ) -> None:
     outcome = await hushcast("--socket", daemon.socket, "publish", "--link-file", fires, "fires")
     assert outcome.code == 0
-    assert daemon.service.published == [("fires", b"fires")]
-    assert daemon.service.values == [{}]
+    assert daemon.published == [("fires", b"fires")]
+    assert daemon.published_values == [{}]
 
 
 IMPOSSIBLE_VALUES = {

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import trio
 
@@ -125,10 +125,17 @@ class _GatedListener:
         await self._inner.aclose()
 
 
+class Wires(Protocol):
+    """What joins the daemons of a network."""
+
+    def transport(self) -> Transport:
+        """Return the transport of one daemon."""
+
+
 class ProcessTransport:
     """The transport of one life of a daemon: what it listens on goes when the process does."""
 
-    def __init__(self, wires: MemoryNetwork, gate: Gate) -> None:
+    def __init__(self, wires: Wires, gate: Gate) -> None:
         self._inner = wires.transport()
         self._gate = gate
         self.listeners: list[_GatedListener] = []
@@ -285,24 +292,26 @@ class Node(_Process):
 
     async def _run(self, transport: Transport, env: Environment, task_status: trio.TaskStatus[None]) -> None:
         network = self.network
-        self._daemon = Daemon(
-            Parts(
-                network.net,
-                network.profile,
-                network.directory.address,
-                network.directory.seed.public(),
-                self.identity,
-                env,
-                transport,
-                self.store,
-                network.tracer(self, env),
-                derive=derive,
-                check_roster=check_roster_once,
-                probes_an_epoch=network.probes_an_epoch,
-            ),
-            self.counters[-1],
+        parts = Parts(
+            network.net,
+            network.profile,
+            network.directory.address,
+            network.directory.seed.public(),
+            self.identity,
+            env,
+            transport,
+            self.store,
+            network.tracer(self, env),
+            derive=derive,
+            check_roster=check_roster_once,
+            probes_an_epoch=network.probes_an_epoch,
         )
+        self._daemon = self.made(parts)
         await self._daemon.run(task_status=task_status)
+
+    def made(self, parts: Parts) -> Daemon:
+        """Return the daemon of the life that begins."""
+        return Daemon(parts, self.counters[-1])
 
     def route(self, topic: Any = ONE) -> Route:
         return next(held for held in self.daemon.routes.held if held.wanted.interest.topic == topic)

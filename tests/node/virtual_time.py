@@ -15,13 +15,16 @@ SCHEDULE = int(os.environ.get("HUSHCAST_SCHEDULE", "1"))
 """Another number runs all tasks in another order, as `for n in 1 2 3; do HUSHCAST_SCHEDULE=$n pytest …`."""
 
 
-def run_in_virtual_time(*args: Any, **options: Any) -> Any:
-    """Run with a clock that jumps; the seeded scheduler makes a failure replay."""
+def run_in_virtual_time(*args: Any, quiet: float = 0.0, **options: Any) -> Any:
+    """Run with a clock that jumps; the seeded scheduler makes a failure replay.
+
+    It jumps once nothing has happened for `quiet` real seconds: with real sockets more than none.
+    """
     internals = trio._core._run
     before = internals._r, internals._ALLOW_DETERMINISTIC_SCHEDULING
     internals._r, internals._ALLOW_DETERMINISTIC_SCHEDULING = random.Random(SCHEDULE), True
     try:
-        return trio.run(*args, **options | {"clock": trio.testing.MockClock(autojump_threshold=0)})
+        return trio.run(*args, **options | {"clock": trio.testing.MockClock(autojump_threshold=quiet)})
     finally:
         internals._r, internals._ALLOW_DETERMINISTIC_SCHEDULING = before
 

@@ -1,0 +1,291 @@
+"""The carriers under test, each with a network of its own around it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, NamedTuple, Protocol
+
+import trio
+from fake_carrier import FakeCarrier, FakeNetwork
+from readers import Reader
+from small_network import BEGIN, EPOCH_SECONDS, ONE, Node, SmallNetwork, derive
+
+from hushcast_node.daemon import Daemon, Parts
+from hushcast_protocol.base.epochs import Calendar
+from hushcast_protocol.base.secrets import TopicKey
+from hushcast_protocol.content.bodies import Content, compose
+from hushcast_protocol.content.messages import Message
+from hushcast_protocol.content.tokens import published_tokens
+from hushcast_protocol.content.topics import Topic
+from hushcast_runtime.carrier import Carrier, Route, Wanted
+from hushcast_runtime.environment import Environment, simulated_environment
+from hushcast_runtime.transports.base import Transport
+from hushcast_runtime.transports.tcp import TcpTransport
+
+CLOSED = "nobody takes messages: try again later"
+
+
+class Held(NamedTuple):
+    """What a network, and its members for it, hold on disk."""
+
+    routes: int
+    """Records of routes; none where there is no route."""
+    messages: int
+    """Records of messages that wait for somebody."""
+
+
+class Member(Protocol):
+    """One daemon of a network, that the suite stands on in place of applications."""
+
+    @property
+    def carrier(self) -> Carrier:
+        """That of the life that runs."""
+
+    @property
+    def routes(self) -> Mapping[bytes, Route]:
+        """What its life has resumed."""
+
+    async def start(self, wanted: Collection[Wanted] = ()) -> None:
+        """Begin a life that resumes what is `wanted`; its disk is that of before."""
+
+    async def stop(self) -> None:
+        """End its life at once, as a crash does."""
+
+
+class World:
+    """A network that is up, under virtual time, with two members."""
+
+    here: Member
+    there: Member
+
+    def __init__(self, env: Environment, calendar: Calendar, name: bytes) -> None:
+        """`name` is the network's id, which is in all keys."""
+        self.env = env
+        self.calendar = calendar
+        self.readers: list[Reader] = []
+        self._name = name
+
+    @property
+    def today(self) -> int:
+        return self.calendar.day(self.env.now())
+
+    def key(self, topic: Topic, day: int) -> TopicKey:
+        """Return the key of a topic for a day."""
+        return derive(topic, self._name, day)
+
+    def reader(self, topic: Topic = ONE, where: str = "") -> Reader:
+        """Make somebody who wants messages."""
+        reader = Reader(self.key, topic, self.env, where)
+        self.readers.append(reader)
+        return reader
+
+    def seal(self, content: Content, topic: Topic = ONE, day: int | None = None) -> Message:
+        """Seal a message as a publisher does."""
+        day = self.today if day is None else day
+        key, randomness = self.key(topic, day), self.env.randomness
+        tokens = published_tokens(key, topic, content.values, randomness)
+        return compose(key, day, tokens, content, randomness)
+
+    async def stranger(self) -> Member:
+        """Return a new member, started, that nobody answers."""
+        raise NotImplementedError
+
+    async def go_dark(self) -> None:
+        """Let nobody of the network answer any member."""
+        raise NotImplementedError
+
+    async def come_back(self) -> None:
+        """Let them answer again."""
+        raise NotImplementedError
+
+    async def held(self) -> Held:
+        """Count what is held."""
+        raise NotImplementedError
+
+
+class FakeWorld(World):
+    """The fake carrier."""
+
+    def __init__(self, nursery: trio.Nursery) -> None:
+        env = simulated_environment("fake world", BEGIN)
+        super().__init__(env, Calendar(EPOCH_SECONDS), bytes(32))
+        self.network = FakeNetwork(self.calendar, self.env.now)
+        self._nursery = nursery
+        self.here, self.there = FakeMember(self, nursery), FakeMember(self, nursery)
+
+    async def stranger(self) -> Member:
+        alone = FakeWorld(self._nursery)
+        await alone.go_dark()
+        await alone.here.start()
+        return alone.here
+
+    async def go_dark(self) -> None:
+        self.network.closed = CLOSED
+
+    async def come_back(self) -> None:
+        self.network.closed = None
+
+    async def held(self) -> Held:
+        kept = self.network.sweep()
+        return Held(len(kept), sum(len(one.waiting) for one in kept))
+
+
+class FakeMember:
+    """A member with a fake carrier."""
+
+    def __init__(self, world: FakeWorld, nursery: trio.Nursery) -> None:
+        self.routes: Mapping[bytes, Route] = {}
+        self._world = world
+        self._nursery = nursery
+        self._disk = world.network.join()
+        self._scope = trio.CancelScope()
+        self._ended = trio.Event()
+
+    async def start(self, wanted: Collection[Wanted] = ()) -> None:
+        await self._nursery.start(self._live, wanted)
+
+    async def stop(self) -> None:
+        self._scope.cancel()
+        await self._ended.wait()
+
+    async def _live(self, wanted: Collection[Wanted], task_status: trio.TaskStatus[None]) -> None:
+        world = self._world
+        self._scope, self._ended = trio.CancelScope(), trio.Event()
+        with self._scope:
+            async with trio.open_nursery() as nursery:
+                self.carrier = FakeCarrier(world.network, self._disk, world.env, nursery.start_soon)
+                self.routes = await self.carrier.resume(wanted)
+                task_status.started()
+                await trio.sleep_forever()
+        self._ended.set()
+
+
+class Loopback:
+    """Joins daemons by real sockets."""
+
+    def transport(self) -> Transport:
+        return TcpTransport()
+
+
+class OverlayWorld(World):
+    """The overlay: relays and clients, all of them real daemons."""
+
+    def __init__(self, network: SmallNetwork) -> None:
+        super().__init__(network.environment("suite"), network.calendar, network.net.id)
+        self.network = network
+        self.here, self.there = OverlayMember(network, "here"), OverlayMember(network, "there")
+
+    async def stranger(self) -> Member:
+        member = OverlayMember(self.network, "stranger")
+        await self.network.directory.stop()
+        self.network.waits = False
+        await member.start()
+        return member
+
+    async def go_dark(self) -> None:
+        for relay in self.network.relays:
+            await relay.stop()
+
+    async def come_back(self) -> None:
+        for relay in self.network.relays:
+            await relay.start()
+
+    async def held(self) -> Held:
+        network = self.network
+
+        async def count(nodes: Collection[Node], *kinds: str) -> int:
+            return sum([len(await node.store.scan(kind)) for node in nodes for kind in kinds])
+
+        routes = await count(network.relays, "lease") + await count(network.nodes, "mailbox", "installation")
+        return Held(routes, await count(network.relays, "intake", "spool"))
+
+
+class OverlayMember(Node):
+    """A client whose applications are the suite."""
+
+    def __init__(self, network: SmallNetwork, name: str) -> None:
+        super().__init__(network, name, is_relay=False)
+        network.nodes.append(self)
+        self._applications = _Applications()
+
+    @property
+    def carrier(self) -> Carrier:
+        return self._applications.carrier
+
+    @property
+    def routes(self) -> Mapping[bytes, Route]:
+        return self._applications.routes
+
+    async def start(self, wanted: Collection[Wanted] = ()) -> None:
+        self._applications = _Applications(wanted)
+        await super().start()
+
+    def made(self, parts: Parts) -> Daemon:
+        return _BareDaemon(parts, self.counters[-1], self._applications)
+
+
+class _Applications:
+    """Stands where a daemon has its `Service`: resumes routes and does nothing of its own."""
+
+    carrier: Carrier
+    routes: Mapping[bytes, Route]
+
+    def __init__(self, wanted: Collection[Wanted] = ()) -> None:
+        self._wanted = wanted
+
+    async def load(self) -> None:
+        self.routes = await self.carrier.resume(self._wanted)
+
+    def status(self) -> dict[str, Any]:
+        return {"subscriptions": len(self.routes), "outbox": 0}
+
+
+class _BareDaemon(Daemon):
+    def __init__(self, parts: Parts, counters: Any, applications: _Applications) -> None:
+        super().__init__(parts, counters)
+        self._applications = applications
+
+    def _local(self, carrier: Any, context: Any) -> Any:
+        self._applications.carrier = carrier
+        return self._applications
+
+
+@asynccontextmanager
+async def fake() -> AsyncIterator[World]:
+    """The fake carrier at its best."""
+    async with trio.open_nursery() as nursery:
+        world = FakeWorld(nursery)
+        await world.here.start()
+        await world.there.start()
+        yield world
+        nursery.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def poor_fake() -> AsyncIterator[World]:
+    """The fake carrier with all that a carrier may do: it is slow, repeats everything and loses receipts."""
+    async with fake() as world:
+        assert isinstance(world, FakeWorld)
+        world.network.delay, world.network.repeats, world.network.lost_receipts = 1.0, True, 10
+        yield world
+
+
+@asynccontextmanager
+async def overlay(over_tcp: bool) -> AsyncIterator[World]:
+    """The overlay over `memory`, or over real sockets."""
+    async with trio.open_nursery() as nursery:
+        network = SmallNetwork(nursery, relays=5, clients=0, seed=1)
+        if over_tcp:
+            network.wires = Loopback()
+        world = OverlayWorld(network)
+        await network.up()
+        yield world
+        # A batch that a reader's disk did not take counts as one.
+        assert network.count("internal_errors") == sum(reader.failed for reader in world.readers)
+        nursery.cancel_scope.cancel()
+
+
+overlay_over_memory = functools.partial(overlay, over_tcp=False)
+overlay_over_tcp = functools.partial(overlay, over_tcp=True)
