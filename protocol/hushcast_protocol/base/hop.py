@@ -22,8 +22,8 @@ Dialling
     PAUSED    pause over                        DIALLING  Dial (IDLE if not wanted)
     PAUSED    first item after none waited      DIALLING  Dial
     PAUSED    link up                           IDLE      Send
-    DIALLING  not wanted any more               IDLE      StopDialling
-    PAUSED    not wanted any more               IDLE      -
+    DIALLING  the last `unwant`, and not wanted IDLE      StopDialling
+    PAUSED    the last `unwant`, and not wanted IDLE      -
 
 Pauses double from `FIRST_BACKOFF` to `LONGEST_BACKOFF`, shortened at random, and end when the hop would count
 as away. They begin anew after an acknowledgement, after a link that was not fruitless (items were sent on it,

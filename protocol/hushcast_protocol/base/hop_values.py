@@ -15,7 +15,7 @@ from hushcast_protocol.base.secrets import Randomness
 LinkT = TypeVar("LinkT", bound=LinkState[Any])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Rules(Generic[ItemT]):
     """What all next hops of a daemon have in common."""
 
