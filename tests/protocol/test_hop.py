@@ -469,6 +469,7 @@ def test_a_link_too_many_closes_the_oldest_which_counts_no_more() -> None:
     assert len(held.links) == MAX_LINKS_A_PEER
     assert held.link_ended(oldest, 0.0, NOW) == []
     assert held.acknowledged(oldest, 1, (), NOW) == []
+    assert oldest.in_flight == 0
     assert held.read_back([ONE], NOW) == [Send(newest, [ONE])]
 
 

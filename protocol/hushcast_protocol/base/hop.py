@@ -26,8 +26,8 @@ Dialling
     PAUSED    the last `unwant`, and not wanted IDLE      -
 
 Pauses double from `FIRST_BACKOFF` to `LONGEST_BACKOFF`, shortened at random, and end when the hop would count
-as away. They begin anew after an acknowledgement, after a link that was not fruitless (items were sent on it,
-and none was acknowledged), after a pause cut short, and when no link is wanted any more.
+as away. They begin anew after a link that was not fruitless (items were sent on it, and none was
+acknowledged), after a pause cut short, and when no link is wanted any more.
 
 Backlog
     state    event                                        next     actions
@@ -214,7 +214,6 @@ class NextHop(Generic[LinkT, ItemT]):
         if refused:
             actions.append(Reroute(refused))
         if actions:
-            self._backoff = None
             self._waiting_since = now if self.backlog or self._in_memory() else None
         return self._advance(now, actions)
 
