@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import forking
 import trio
 
 COMMAND = [sys.executable, "-m", "hushcast_cli.main"]
@@ -53,15 +54,8 @@ async def hushcast(
 ) -> Outcome:
     """Run a command to its end."""
     with trio.fail_after(WITHIN):
-        done = await trio.run_process(
-            [*COMMAND, *arguments],
-            stdin=stdin,
-            capture_stdout=True,
-            capture_stderr=True,
-            check=False,
-            env=environment() if env is None else env,
-        )
-    return Outcome(done.returncode, done.stdout, done.stderr.decode())
+        code, stdout, stderr = await forking.run(arguments, stdin, environment() if env is None else env)
+    return Outcome(code, stdout, stderr.decode())
 
 
 async def side_by_side(*commands: Sequence[str | Path]) -> list[Outcome]:
