@@ -3,8 +3,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-# Whoever waits for real things has the machine alone; all else shares its cores.
+# Tests that wait for real things wait in lanes, one after the other in each: what is dear to start, a Tor network or
+# a JVM, is started once by the lane that uses it. What only computes goes by all cores, behind whoever waits.
 REAL := tor or processes or containers or spark
+LANES := tor booted spark computed
 PARALLEL := $(BIN)/pytest --numprocesses auto --dist worksteal
 
 .PHONY: help demo test quick check bench soak fuzz dist deb format clean setup
@@ -16,8 +18,21 @@ demo: setup tor  ## watch it work: a private Tor network, ten relays, messages t
 	$(BIN)/hushcast testnet demo
 
 test: setup tor java podman machine chromium  ## all tests, those with a real Tor, Spark, processes, containers and whole networks
-	$(PARALLEL) -m "not ($(REAL))"
-	$(BIN)/pytest -m "$(REAL)"
+	@echo "Tests run in $(words $(LANES)) lanes; each is shown when it has ended."
+	@$(MAKE) --no-print-directory --jobs --output-sync=target --keep-going $(addprefix test-,$(LANES))
+
+.PHONY: $(addprefix test-,$(LANES))
+test-tor:
+	$(BIN)/pytest -m "tor"
+
+test-booted:
+	$(BIN)/pytest -m "(processes or containers) and not (tor or spark)"
+
+test-spark:
+	nice $(BIN)/pytest -m "spark and not tor"
+
+test-computed:
+	nice $(PARALLEL) -m "not ($(REAL))"
 
 quick: setup  ## the tests that take no Tor, Java, processes, containers or patience
 	$(PARALLEL) -m "not ($(REAL) or network)"

@@ -1,4 +1,4 @@
-"""Fixtures of all tests: one private Tor network for the whole run, made when the first test asks for it."""
+"""Fixtures of all tests: one private Tor network for a run, made when the first test asks for it."""
 
 from __future__ import annotations
 
