@@ -115,6 +115,7 @@ async def played(clients: int, rounds: int) -> Seated:
             return await watch(net, relay, rounds)
 
 
+@pytest.mark.network
 async def test_who_got_the_roster_late_acts_when_the_others_do() -> None:
     seated = await played(clients=2, rounds=5)
     assert len(seated) == 4

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 
+import pytest
 import trio
 from small_network import EPOCH_SECONDS, Node, SmallNetwork, small_network, until
 
@@ -97,6 +98,7 @@ async def test_a_restart_forgets_no_roster_that_is_held() -> None:
         assert trees(net) == before
 
 
+@pytest.mark.network
 async def test_short_rosters_for_long_take_hold_slowly_and_heal_by_themselves() -> None:
     """What the directory says for long is believed; when it is honest again, trees become as planned."""
     async with small_network(relays=RELAYS, clients=3) as net:

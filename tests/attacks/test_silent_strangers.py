@@ -68,6 +68,7 @@ async def test_honest_relays_stay_in_the_roster(monkeypatch: pytest.MonkeyPatch)
         assert len(followed) >= len(net.nodes) - 1  # one may be about to ask again
 
 
+@pytest.mark.network
 async def test_relays_that_a_flood_shuts_out_are_reached_and_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where nobody honest comes through at all; a relay that is gone falls out as ever."""
     monkeypatch.setattr(server, "MAX_CONNECTIONS", 1)

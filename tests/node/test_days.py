@@ -129,17 +129,8 @@ CLOCKS = {
 READINGS = make_topic("readings", ["level:0..65535"], TopicSecret(bytes(range(32))))
 
 
-@pytest.mark.parametrize(
-    "clocks",
-    [
-        "every other one 5 s late",
-        *(
-            pytest.param(one, marks=pytest.mark.network)
-            for one in CLOCKS
-            if one != "every other one 5 s late"
-        ),
-    ],
-)
+@pytest.mark.network
+@pytest.mark.parametrize("clocks", CLOCKS)
 async def test_nothing_is_lost_or_doubled_over_two_changes_of_day_with_clocks_apart(clocks: str) -> None:
     """A message a second on a label and on a private range topic, every other of them inside the range."""
     async with small_network(relays=6, epoch=SHORT_EPOCH, skews=CLOCKS[clocks]) as net:

@@ -13,6 +13,7 @@ from hushcast_testnet.simulation import Result, Scenario, simulate
 SMALL = Scenario(nodes=30, subscribers=3, publications=40)
 
 
+@pytest.mark.network
 def test_small_networks_lose_nothing_to_relays_that_die_or_come_and_go() -> None:
     for faults, minutes in ((Faults(kill=0.1), None), (Faults(churn=0.03), 30)):
         result = simulate(Scenario(30, 3, 40, faults=faults, minutes=minutes, origins=2))
