@@ -3,6 +3,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
+# Tests start Python hundreds of times: what each loads is compiled once, whatever the environment says.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Tests that wait for real things wait in lanes, one after the other in each: what is dear to start, a Tor network or
 # a JVM, is started once by the lane that uses it. What only computes goes by all cores, behind whoever waits.
 REAL := tor or processes or containers or spark

@@ -13,7 +13,7 @@ import trio
 from hushcast_testnet import private_tor, processes
 from hushcast_testnet.private_tor import TorNetwork
 
-TOR_READY_WITHIN = 120.0  # seconds; measured 14, and other work may share the machine
+TOR_READY_WITHIN = 240.0  # seconds; measured 14, and 90 where three others computed, too
 
 
 @pytest.fixture(autouse=True)
