@@ -121,6 +121,7 @@ def _testnet(directory: Path, engine: Engine) -> Iterator[Path]:
 
 @pytest.mark.tor
 @pytest.mark.processes
+@pytest.mark.containers
 async def test_six_daemons_a_message_and_a_partition_that_heals(containers: Path) -> None:
     net = testnet.load(containers)
     assert net.containers is not None

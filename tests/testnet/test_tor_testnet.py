@@ -189,10 +189,15 @@ async def test_restarting_the_directory_and_each_daemon_loses_no_subscription(to
     async with net.listening("relay-4", topic):
         pass
     ids = set()
-    for name in ["directory", *net.daemons]:
-        await net.restart(name, signal.SIGKILL if name in ("relay-2", "client-1") else signal.SIGTERM)
-        publisher = "client-2" if name != "client-2" else "relay-9"
-        ids.add(await net.publish(publisher, topic, f"after {name}"))
+    daemons = net.daemons
+    for names in (["directory"], daemons[0::3], daemons[1::3], daemons[2::3]):
+        async with trio.open_nursery() as restarting:
+            for name in names:
+                number = signal.SIGKILL if name in ("relay-2", "client-1") else signal.SIGTERM
+                restarting.start_soon(net.restart, name, number)
+        publisher = "client-2" if "client-2" not in names else "relay-9"
+        for name in names:
+            ids.add(await net.publish(publisher, topic, f"after {name}"))
     async with net.listening("client-1", topic) as one, net.listening("relay-4", topic) as two:
         await one.until(ids, 120)
         await two.until(ids, 120)
