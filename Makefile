@@ -32,10 +32,10 @@ test-booted:
 	$(BIN)/pytest -m "containers or processes and not (tor or spark)"
 
 test-spark:
-	nice $(BIN)/pytest -m "spark and not (tor or containers)"
+	nice -n 5 $(BIN)/pytest -m "spark and not (tor or containers)"
 
 test-computed:
-	nice $(PARALLEL) -m "not ($(REAL))"
+	nice -n 5 $(PARALLEL) -m "not ($(REAL))"
 
 quick: setup  ## the tests that take no Tor, Java, processes, containers or patience
 	$(PARALLEL) -m "not ($(REAL) or network)"
