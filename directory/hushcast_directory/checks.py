@@ -1,4 +1,4 @@
-"""Checks: relays are reached at their addresses before they are listed, newcomers apart from listed ones."""
+"""Checks: a relay must answer at its address before it is listed; newcomers queue apart from listed ones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Reach = Callable[[Descriptor], Awaitable[None]]
 
 
 class Checks:
-    """Whose turn it is to be reached. A relay is reached once at a time, whatever comes in under its name."""
+    """Schedules checks; a relay is checked once at a time, however many requests come in under its name."""
 
     def __init__(self, reach: Reach, env: Environment, note_turned_away: Callable[[], None]) -> None:
         self._reach = reach

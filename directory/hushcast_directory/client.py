@@ -1,4 +1,4 @@
-"""A daemon's questions to the directory, each over a connection of its own that names nobody."""
+"""A daemon's requests to the directory, each over an anonymous connection of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Publishing: signs rosters in time, where the clock can be trusted, and takes back a wrong clock's."""
+"""Publishing: signs rosters on schedule while the clock can be trusted; revokes those of a wrong clock."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Publishing:
         """Tell whether rosters for a time to come were signed by a wrong clock: this one is right."""
         if self._clock.is_certain():
             return True
-        # A clock that is wrong now would hardly show a time for which none was signed.
+        # A clock that is wrong now is unlikely to show a time for which no roster was signed.
         followed_after = FOLLOWED_AFTER * self._clock.calendar.epoch_seconds
         return self._registry.has_leapt(now) and self._clock.steady_for() >= followed_after
 

@@ -1,4 +1,4 @@
-"""What the directory knows: descriptors of relays, the rosters published, and when the next is due."""
+"""The directory's state: descriptors of relays, the rosters published, and when the next is due."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class Registry:
         return [known[relay][0] for relay in last.relays if relay in known and relay not in live]
 
     def carry(self, relay: RelayId, now: float) -> None:
-        """List a relay in the roster due next, too: it could not renew, but answers at its address."""
+        """List a relay in the next roster as well: it could not renew, but answers at its address."""
         assert self.newest is not None
         self._answers_until[relay] = self._calendar.epoch_start(self._coming(now, self.newest)) + 1
 
@@ -152,7 +152,7 @@ class Registry:
         body = RosterBody(self._network, epoch, last.digest if last else GENESIS, entries)
         signed = sign_roster(self._seed, body)
         roster = check_roster(signed, self._seed.public(), self._network)
-        # By number, not by age: should this one be for a time to come, what it follows must still be there.
+        # By number, not by age: if this one is for the future, its predecessors must still be there.
         old = sorted(self._rosters)[: max(0, len(self._rosters) + 1 - ROSTERS_KEPT)]
         await self._store.write(
             Change(_ROSTER, _key(epoch), encode(signed)), *(Change(_ROSTER, _key(e), None) for e in old)
@@ -164,17 +164,17 @@ class Registry:
         return roster
 
     def has_leapt(self, now: float) -> bool:
-        """Tell whether no roster is held for about now, though for times before and to come."""
+        """Tell whether there are rosters for the past and the future, but none for about now."""
         epoch = self._calendar.epoch(now + self._calendar.lead)
         held = self._rosters
         return any(known < epoch for known in held) and {epoch, epoch + 1}.isdisjoint(held)
 
     async def take_back(self, now: float) -> list[int]:
-        """Forget rosters for a time to come, signed while the clock was wrong; return their epochs.
+        """Revoke rosters for the future, signed while the clock was wrong; return their epochs.
 
-        Nobody whose clock is right has taken one. The chain goes on behind the last that is none of them,
-        with the relays of that one. Descriptors for a time to come go as well: they would hold until then,
-        and their relays could not renew. Call it only where `now` is certain: else the chain forks.
+        No daemon whose clock is right has taken one. The chain goes on after the last remaining roster, with
+        the relays of that one. Descriptors for the future are deleted as well: they would stay valid until
+        then, and their relays could not renew. Call it only if `now` is certain: otherwise the chain forks.
         """
         latest = self._calendar.epoch(now + self._calendar.lead) + 1
         ahead = [epoch for epoch in self._rosters if epoch > latest]
@@ -205,13 +205,13 @@ class Registry:
 
     def _listed(self, epoch: int, last: Roster | None) -> dict[RelayId, tuple[Descriptor, Signed]]:
         start = self._calendar.epoch_start(epoch)
-        # More than a roster holds can be live at its start: while a place was free, several took it at once.
+        # More can be live than a roster holds: several may have taken the last place at once.
         latest = sorted(self._live(start).items(), key=lambda item: item[1][0].expires)[-MAX_RELAYS:]
         listed = dict(latest)
         if last is None:
             return listed
-        # So many do not fall silent at once: the directory was cut off. Or it knows that it was away. Either
-        # way nobody could renew, and nobody falls out before there was time to.
+        # So many relays do not fall silent at once: the directory was cut off. Or it knows that it was away.
+        # In both cases relays could not renew, and stay listed until they had time to.
         if self._was_away(epoch) or 2 * len(listed.keys() & last.relays.keys()) < len(last.relays):
             carried = self._live(start - self._calendar.day_seconds)
             for relay in last.relays:

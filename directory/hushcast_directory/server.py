@@ -1,4 +1,4 @@
-"""The directory's server: answers daemons, reaches relays before it lists them, publishes in time."""
+"""The directory's server: answers daemons, checks relays before it lists them, publishes on schedule."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class DirectoryServer:
             await listener.serve(self._answer)
 
     async def _carry_on(self) -> None:
-        """After a flood reach the listed relays that did not renew: they could not reach us, but we them."""
+        """After a flood, check listed relays that could not renew: we may reach them all the same."""
         if not self._flooded:
             return
         self._flooded = False
@@ -104,7 +104,7 @@ class DirectoryServer:
             with self._strangers.place(REQUEST_TIMEOUT):
                 await channel.handshake()
                 request = await channel.one(REQUEST_TIMEOUT)
-            # Only now it shows what a connection is for. What lasts has places of its own, each kind apart.
+            # Only now is the kind of the request known. Kinds that take long have places of their own.
             if isinstance(request, Fetch):
                 with self._fetches.place(ROSTER_WITHIN):
                     await _tell(channel, self._roster(request))
@@ -136,7 +136,7 @@ class DirectoryServer:
 
     async def _register(self, signed: Signed) -> Registered:
         descriptor = self._registry.examine(signed, self._env.now())
-        # Whoever reads rosters can hand in what is in them: that is no reason to reach anybody.
+        # Anybody can hand in a descriptor from a roster: a known one causes no check.
         if not self._registry.holds(descriptor.relay, signed):
             await self._checks.check(descriptor, self._registry.lists(descriptor.relay))
             await self._registry.admit(descriptor, signed)

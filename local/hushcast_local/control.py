@@ -70,8 +70,8 @@ log = structlog.get_logger("control")
 class ControlServer:
     """Serves applications; until the daemon is up it answers `status` and `doctor` only.
 
-    Whoever can open the socket is trusted: its file mode is the access control, 0600 or, with `socket_group`,
-    0660.
+    Every program that can open the socket is trusted: its file mode is the access control, 0600 or, with
+    `socket_group`, 0660.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class ControlServer:
             await lines.write(encode_line(Failed("refused", refusal.reason)))
 
     async def _first(self, lines: Lines) -> bytes | None:
-        """Return what is asked; `None` if the application went, or had to go because it said nothing."""
+        """Return the request; `None` if the application left, or was evicted because it sent none."""
         try:
             with self._silent.place(REQUEST_WITHIN):
                 return await lines.read()
@@ -198,14 +198,14 @@ class ControlServer:
         service = self._ready()
         failure: Exception | None = None
         async with trio.open_nursery() as nursery:
-            # The application leaving must end the wait for relays, too.
+            # If the application leaves, the wait for relays must end, too.
             listening = _Listening(lines)
             nursery.start_soon(listening.run, nursery.cancel_scope)
             try:
                 listening.feed = await service.subscribe(interest, request.since)
                 await _pour(topic, listening.feed, lines)
             except (Refusal, UsageError, trio.BrokenResourceError) as error:
-                failure = error  # raised behind the nursery, which would wrap it
+                failure = error  # raised after the nursery, which would wrap it
             finally:
                 if listening.feed is not None:
                     listening.feed.close()
@@ -274,7 +274,7 @@ def _author(request: Publish) -> Seed | None:
 
 
 class _Listening:
-    """Hears what a listening application says, and when it leaves."""
+    """Reads a listening application's replies, and notices when it leaves."""
 
     def __init__(self, lines: Lines) -> None:
         self._lines = lines

@@ -1,4 +1,4 @@
-"""The inbox: messages for the local applications, kept until acknowledged or too old or too many."""
+"""The inbox: messages for local applications, kept until acknowledged, or removed by age and size."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.store import Change, Store, record_reader
 
-MAX_MESSAGES = 100_000  # kept for one subscription, whatever their size; memory holds 100 bytes of each
+MAX_MESSAGES = 100_000  # kept for one subscription, whatever their size; each takes 120 bytes of memory
 MAX_GAPS_TOLD = 256  # gaps that wait for an application that does not read
 MAX_SEEN = 100_000  # message ids remembered for one subscription, against duplicates; 10 MB
-MAX_PASSED_OVER = 100_000  # likewise of messages that were not wanted: they push out none that were
+MAX_PASSED_OVER = 100_000  # likewise of messages that were not wanted, apart, so that they evict no others
 
 _MESSAGE, _SEEN, _PROGRESS = "inbox", "inbox-seen", "inbox-progress"
 _DAY = 8  # bytes of a day in the record of an id
-_PASSED_OVER = b"p"  # behind the day of a message that was not wanted
+_PASSED_OVER = b"p"  # after the day of a message that was not wanted
 _SCAN = 15  # records read at once; the largest have 256 KiB
 
 
@@ -48,7 +48,7 @@ class Gap(NamedTuple):
 
 
 class Progress(msgspec.Struct, array_like=True):
-    """How far applications and retention have come; a cursor is the number of a message, 0 is before all."""
+    """Positions of applications and retention; a cursor is the number of a message, 0 is before all."""
 
     shown: int = 0
     """An application has shown all up to here: a plain `subscribe` goes on behind it."""
@@ -65,7 +65,7 @@ _decode_progress = record_reader(Progress, "progress")
 
 
 class _Held(NamedTuple):
-    """What memory knows of one message on disk."""
+    """The in-memory index entry of one message on disk."""
 
     number: int
     size: int
@@ -122,9 +122,9 @@ class Inbox:
         return message_id in self._seen or message_id in self._passed_over
 
     def put(self, message_id: bytes, day: int, content: Content) -> bool:
-        """Take a message and return whether it was new; listeners hear of it as soon as it is on disk.
+        """Take a message and return whether it was new; listeners get it as soon as it is on disk.
 
-        Nobody may be told that it was taken, a repeat neither, before `durable`.
+        Neither a new message nor a repeat may be acknowledged before `durable` returns.
         """
         if self._closed or self.knows(message_id):
             return False
@@ -148,7 +148,7 @@ class Inbox:
         await self._store.write()
 
     def pass_over(self, message_id: bytes, day: int) -> bool:
-        """Remember a message that was not wanted, so that it counts once; return whether it was new."""
+        """Remember an unwanted message, so that it is counted once; return whether it was new."""
         if self._closed or self.knows(message_id):
             return False
         self._passed_over[message_id] = day
@@ -165,10 +165,10 @@ class Inbox:
         self._arrival = trio.Event()
 
     def listen(self, since: int | None = None) -> InboxListener:
-        """Return a listener that gets what is kept behind a cursor, then what is to come. Close it when done.
+        """Return a listener that gets the messages kept after a cursor, then new ones. Close it when done.
 
-        Without a cursor it begins behind what was shown; what was acknowledged nobody gets again. Raises
-        `Refusal` if no message has come to the cursor yet.
+        Without a cursor it begins after the last message shown. Acknowledged messages are not shown again.
+        Raises `Refusal` if no message has had this cursor yet.
         """
         if since is not None:
             self.check_cursor(since)
@@ -192,7 +192,7 @@ class Inbox:
         await self._store.write()
 
     def describe(self) -> dict[str, int]:
-        """Return the newest cursor, how far applications have come, and what retention dropped on them."""
+        """Return the newest cursor, the applications' positions, and how many messages retention dropped."""
         progress = self.progress
         return {
             "cursor": self.last,
@@ -202,7 +202,7 @@ class Inbox:
         }
 
     def lapse(self, before_day: int) -> None:
-        """Forget ids of days gone by, and messages that have grown too old, where the time is certain."""
+        """Expire ids of past days, and messages that are too old, if the time is certain."""
         if not self._env.is_certain():
             return
         for memory in (self._seen, self._passed_over):
@@ -218,7 +218,7 @@ class Inbox:
         self._arrival.set()
 
     async def erase(self) -> None:
-        """Delete everything kept, what was being written included."""
+        """Delete everything kept, including pending writes."""
         await self._store.write()
         changes = [
             Change(kind, key, None)
@@ -280,7 +280,7 @@ class Inbox:
             self._forget_acknowledged()
 
     def _forget_acknowledged(self) -> None:
-        """Delete what was acknowledged, as far as all who listen now have got it."""
+        """Delete acknowledged messages that all current listeners have got."""
         if self._closed:
             return
         passed = min([self.progress.acknowledged, *(listener.position for listener in self._listeners)])
@@ -293,7 +293,7 @@ class Inbox:
 
 @dataclass(eq=False)
 class InboxListener:
-    """One application's way through the inbox; `position` is the cursor of what it got last."""
+    """One application's cursor in the inbox; `position` is that of the last message it got."""
 
     _inbox: Inbox
     position: int

@@ -1,4 +1,4 @@
-"""The outbox: publications on disk from before their first drop until a relay's receipt came."""
+"""The outbox: a write-ahead store of publications, from before their first drop until a relay's receipt."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _decode: Callable[[bytes], Message] = decoder(Message, "message", 512 * 1024)
 
 
 class _State(msgspec.Struct, frozen=True, array_like=True):
-    """What changes of a publication while the message stays as it was sealed."""
+    """The mutable state of a publication; the sealed message does not change."""
 
     topic: str
     since: float
@@ -39,7 +39,7 @@ _decode_state = record_reader(_State, "publication")
 
 
 class NotYetTaken(Refusal):
-    """No relay has given a receipt so far; the publication stays in the outbox, which tries on."""
+    """No relay has given a receipt so far; the publication stays in the outbox, which keeps retrying."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(
@@ -50,7 +50,7 @@ class NotYetTaken(Refusal):
 
 @dataclass(eq=False)
 class Publication:
-    """A message on its way: sealed once, so that every drop of it, also after a restart, has the same id."""
+    """A message being published: sealed once, so that every retry, also after a restart, has the same id."""
 
     message: Message = field(repr=False)
     topic: str = field(repr=False)
@@ -147,7 +147,7 @@ class Outbox:
         self._store.write_soon(*_deleted(publication.id))
 
     def give_up(self, publication: Publication) -> None:
-        """Keep only the memory that no relay took this publication in time."""
+        """Keep only the note that no relay took this publication in time."""
         self._release(publication)
         change = _state_of(publication, given_up=True)
         assert change.value is not None

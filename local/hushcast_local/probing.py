@@ -1,8 +1,8 @@
-"""Probing: drops messages on a subscription's own topic at random moments, to learn what reaches it.
+"""Probing: drops messages on a subscription's own topic at random moments, to measure its coverage.
 
-A probe has the tokens, the size and the seal of a publication, and is handed over as one. Only whoever knows
-the topic, and so can open it, can tell; to its other subscribers it carries a report. Of the subscription's
-conditions it shows what carriers hold, the one by which messages find its route, and no other.
+A probe has the tokens, the size and the seal of a publication, and is handed over as one. Only those who know
+the topic, and so can open it, can tell it apart; it carries a report to the topic's other subscribers. Of the
+subscription's conditions it reveals only the entry condition, which carriers know already.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ class Prober:
     def _values(self, interest: Interest) -> dict[str, Value]:
         """Draw all attributes of the topic, that of the entry condition so that it lets the probe in.
 
-        The entry condition shows in what carriers hold anyway. The others are nobody's business: the
-        subscription takes its probe whatever they are.
+        Carriers know the entry condition anyway. The other conditions must stay secret, and the subscription
+        takes its probe whatever its attributes are.
         """
         values: dict[str, Value] = {
             attribute.name: self._env.below(attribute.last + 1)

@@ -1,4 +1,4 @@
-"""The publisher: seals a message and hands it to the carrier until somebody has taken it over."""
+"""The publisher: seals a message and hands it to the carrier, with retries until there is a receipt."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hushcast_runtime.context import Context
 
 MAX_UNDER_WAY = 64  # publications being handed over at once; more wait their turn in the outbox
 FIRST_RETRY, LONGEST_RETRY = 30.0, 600.0  # seconds after which the outbox tries again; doubled each time
-RESUME_WITHIN = 10.0  # seconds after a restart in which what waits is handed over, each at its own moment
+RESUME_WITHIN = 10.0  # seconds after a restart in which the outbox tries again, each publication at a random moment
 
 log = structlog.get_logger("publisher")
 
@@ -28,7 +28,7 @@ class Publisher:
     """Publishes for the local applications.
 
     A publication leaves the outbox when an origin has given its receipt and the other drops of the same round
-    have ended, with a receipt or without: the first receipt is what counts, the others are redundancy.
+    have ended, with a receipt or without: one receipt suffices, the others are redundancy.
     """
 
     def __init__(self, carrier: Carrier, keys: TopicKeys, outbox: Outbox, context: Context) -> None:
@@ -62,8 +62,8 @@ class Publisher:
     ) -> Publication:
         """Publish, and return once it is durable in the outbox, before the first drop.
 
-        Raises `Refusal` where the content is too large or the outbox full; with `at_once` also where there is
-        no relay to drop at, for whoever waits is better told than queued.
+        Raises `Refusal` if the content is too large or the outbox full; with `at_once`, for a caller that
+        waits, also if there is no relay to drop at.
         """
         if at_once:
             self._carrier.check_open()
@@ -76,7 +76,7 @@ class Publisher:
         return publication
 
     async def _keep(self, publication: Publication) -> None:
-        """Drop it, again and again, until a relay has taken it or its day is over."""
+        """Drop it, with retries, until a relay has taken it or its day is over."""
         lapse = self._calendar.lapse(publication.message.day)
         backoff = Backoff(FIRST_RETRY, LONGEST_RETRY, self._env.randomness)
         with publication.scope:

@@ -1,4 +1,4 @@
-"""What applications ask of a daemon, whatever carries their messages: publish, subscribe, unsubscribe."""
+"""The interface for applications, independent of the carrier: publish, subscribe, unsubscribe."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hushcast_protocol.content.topics import Interest, Topic
 
 @dataclass(frozen=True)
 class Accepted:
-    """A publication that the network took over."""
+    """A publication that the network accepted."""
 
     id: bytes
 

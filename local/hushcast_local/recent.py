@@ -1,4 +1,4 @@
-"""Recent: what one subscription received lately, and what others received and it did not."""
+"""Recent: messages that one subscription received lately, and messages that only others received."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class _Recent:
 
 @dataclass(eq=False)
 class Recent:
-    """What one subscription tells others of what it received, and what it learned from them."""
+    """The content of one subscription's reports, and the gaps that others' reports reveal."""
 
     whole_since: float | None = None
     """Unix seconds since which the subscription is ready without a break."""
@@ -31,7 +31,7 @@ class Recent:
     def received(self, message: bytes, now: float, values: Values) -> None:
         """Note a message that the mailbox got, wanted or not, to report it to other subscribers.
 
-        Were only those reported that are wanted, their attributes would show all conditions.
+        If only wanted messages were reported, their attributes would reveal all conditions.
         """
         self._recent.append(_Recent(message, now, values))
 
@@ -44,7 +44,7 @@ class Recent:
         ]
 
     def new_gaps(self, ids: list[bytes]) -> list[bytes]:
-        """Return those of some missed messages that were not told yet, and remember them."""
+        """Return the missed messages that were not reported to applications before, and remember them."""
         new = [message for message in ids if message not in self._gaps]
         for message in new:
             self._gaps[message] = None

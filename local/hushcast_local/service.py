@@ -1,4 +1,4 @@
-"""The service: what applications ask of a daemon, carried out by publisher, outbox and subscriber."""
+"""The service: implements `PubSub` with publisher, outbox and subscriber."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings of what applications get."""
+"""Settings of the inbox and of probes."""
 
 from __future__ import annotations
 

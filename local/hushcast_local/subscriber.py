@@ -1,4 +1,4 @@
-"""The subscriber: the subscriptions of one daemon, from what applications ask to what carriers bring."""
+"""The subscriber: the subscriptions of one daemon, and their routes at the carrier."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from hushcast_runtime.carrier import Carrier
 from hushcast_runtime.context import Context
 
 MAX_SUBSCRIPTIONS = 256  # of one daemon: each has a route, which on the overlay is a mailbox and a tree
-WITHDRAW_WITHIN = 30.0  # seconds that unsubscribing waits for the network; what is left is done afterwards
-ERASE_WITHIN = 10.0  # seconds in which the disk must have forgotten it, whoever asked for that and left
+WITHDRAW_WITHIN = 30.0  # seconds that unsubscribing waits for the network; the rest is done in the background
+ERASE_WITHIN = 10.0  # seconds in which the disk must have deleted it, even if the application left meanwhile
 
 
 class Subscriber:
@@ -80,13 +80,14 @@ class Subscriber:
     async def unsubscribe(self, topic: Topic, predicate: Predicate | None) -> bool:
         """End the subscription for an interest, or, without a predicate, all to a topic.
 
-        Nothing is delivered from now on, and the network is told to forget it, for a while here and then in
+        Nothing is delivered from now on, and the network is told to forget it, first in this call and then in
         the background. Returns whether there was one.
         """
         ending = self.find(topic, predicate)
         for subscription in ending:
             if self._by_interest.get(subscription.interest) is subscription:  # nobody else ended it meanwhile
-                # Whoever asked may go: half an end would come back with the next start.
+                # Shielded, because the application may leave: a half-ended subscription would come back at
+                # the next start.
                 with trio.CancelScope(shield=True), trio.move_on_after(ERASE_WITHIN):
                     await self._end(subscription)
         with trio.move_on_after(WITHDRAW_WITHIN):

@@ -1,4 +1,4 @@
-"""A subscription: an interest that a carrier keeps routed, and the inbox that its messages go to."""
+"""A subscription: an interest that a carrier keeps routed, and the inbox for its messages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _KIND = "interest"
 
 
 class Subscription:
-    """What one daemon holds for one interest, shared by all its applications: a carrier's `Wanted`."""
+    """One daemon's state for one interest, shared by all its applications; implements `Wanted`."""
 
     def __init__(
         self, name: bytes, interest: Interest, created: float, inbox: Inbox, keys: TopicKeys, context: Context
@@ -58,7 +58,7 @@ class Subscription:
         self._route = route
 
     async def tokens(self, day: int) -> Tokens:
-        """Return by what the carrier finds it on a day."""
+        """Return the tokens by which the carrier routes it on a day."""
         key = await self._keys.get(self.interest.topic, day)
         return Tokens(token(key), entry_tokens(key, self.interest.predicate))
 
@@ -87,7 +87,7 @@ class Subscription:
             if self.inbox.pass_over(message.id, message.day):
                 self._take_report(content)
             return
-        # Wanted or not: what is told to others must not show what is wanted.
+        # Wanted or not: reports to others must not reveal which messages are wanted.
         self.recent.received(message.id, self._env.now(), content.values)
         if not self.interest.predicate.matches(content.values):
             if self.inbox.pass_over(message.id, message.day):
@@ -97,7 +97,7 @@ class Subscription:
             self._tracer.tell(told.Delivered(topic.name, message.id))
 
     def _take_report(self, content: Content) -> None:
-        """Learn from a probe, one's own or another's, what others received and this subscription did not."""
+        """Find messages that the sender of a probe received and this subscription did not."""
         if self.recent.whole_since is None:
             return
         try:

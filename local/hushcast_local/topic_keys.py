@@ -1,4 +1,4 @@
-"""Topic keys, stretched once for each topic and day and kept in memory only."""
+"""Topic keys, derived once for each topic and day and cached in memory only."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hushcast_protocol.content.tokens import topic_key
 from hushcast_protocol.content.topics import Topic
 from hushcast_runtime.environment import Environment
 
-MAX_KEYS = 1024  # three days of each subscription, and of what is published; one more costs tens of ms again
+MAX_KEYS = 1024  # three days of each subscription, and of publications; a miss costs tens of ms
 
 Derive = Callable[[Topic, bytes, int], TopicKey]
 
@@ -24,7 +24,8 @@ class TopicKeys:
         self._env = env
         self._derive = derive
         self._keys: dict[tuple[Topic, int], TopicKey] = {}
-        # One at a time, each once however many wait for it: each takes 32 MiB.
+        # One derivation at a time, because each takes 32 MiB, and one for all tasks that wait for the same
+        # key.
         self._deriving = trio.Lock()
 
     async def get(self, topic: Topic, day: int) -> TopicKey:

@@ -26,7 +26,7 @@ from hushcast_runtime.environment import Environment
 
 PRUNE_AFTER = 8  # messages in a row that a next hop did not know; a tree being repaired causes a few at most
 MAX_STRANGERS = 4096  # (day, next hop, trunk) with such messages that are remembered; 0.5 MB
-MAX_DETOURS = 12  # relays that may in turn not know a message's tree: 1 in 10,000 if half of them do not
+MAX_DETOURS = 12  # relays that may in turn not know a message's tree: 1 in 4,000 if half of them do not
 MAX_WALK = 8  # relays that a message has passed at most that still goes around a full share
 MAX_TRIED = 4096  # messages and ways that did not lead on that are remembered; 0.5 MB
 

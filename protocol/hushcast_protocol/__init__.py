@@ -1,1 +1,1 @@
-"""The overlay as pure decisions: no I/O, clock or randomness of its own."""
+"""Every decision of Hushcast, as pure functions: no I/O, clock or randomness of its own."""

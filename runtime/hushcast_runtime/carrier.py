@@ -1,13 +1,13 @@
 """Carriers: how sealed messages travel. One interface, one conformance suite (`tests/carriers`).
 
-A carrier never sees what is inside a message, and does not know applications. It takes a sealed message and
-returns a receipt, and keeps an interest routed and hands in what arrives. What it promises:
+A carrier never sees the content of a message, and does not know applications. It takes a sealed message and
+returns a receipt; it keeps an interest routed and hands in the messages that arrive. Its guarantees:
 
-- What has a receipt arrives at everybody whose route was ready, while its day is open.
-- What arrives is handed in until it is durable, and repeats are possible: whoever takes it knows ids.
+- A message with a receipt arrives at every ready route of its interest, while its day is open.
+- Arrivals are handed in until they are durable (at least once); the receiver suppresses duplicates by id.
 - An ended route hands in nothing more, and relays or servers are told to forget it.
-- Routes outlast restarts; what nobody wants any more after one is ended.
-- State is bounded, and a refusal comes with a reason for people.
+- Routes survive restarts; a route that nobody wants any more after a restart is ended.
+- State is bounded, and a refusal has a reason for people.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from hushcast_protocol.content.topics import Interest
 
 
 class Handover(Protocol):
-    """What hears how handing over a message goes."""
+    """Callbacks on the progress of handing over a message."""
 
     def note_try(self, taker: bytes) -> None:
         """Note that it is being handed to a taker: a relay's key, or whatever names one to the carrier."""
@@ -36,7 +36,7 @@ class Handover(Protocol):
 
 
 class Tokens(NamedTuple):
-    """By what a route is found on one day (16 bytes each)."""
+    """The tokens by which messages find a route on one day (16 bytes each)."""
 
     trunk: bytes
     """That all messages of the topic have."""
@@ -45,7 +45,7 @@ class Tokens(NamedTuple):
 
 
 class Wanted(Protocol):
-    """An interest that is to be kept routed, and where its messages go."""
+    """An interest to keep routed, and the receiver of its messages."""
 
     @property
     def name(self) -> bytes:
@@ -62,7 +62,7 @@ class Wanted(Protocol):
         """Tell whether a message came before."""
 
     async def take(self, messages: list[Message]) -> None:
-        """Take what arrived, repeats included; durable on return. What raises has taken nothing."""
+        """Take arrived messages, including repeats; durable on return. What raises has taken nothing."""
 
 
 class Route(Protocol):
@@ -85,12 +85,12 @@ class Route(Protocol):
         """
 
     async def end(self) -> None:
-        """Hand in nothing more; durable on return. Who routes to it is told in the background."""
+        """Hand in nothing more; durable on return. Relays or servers are told in the background."""
 
     async def forgotten(self) -> None:
-        """Tell who routed to an ended route; return when all were told, or did not answer.
+        """Tell relays or servers to forget an ended route; return when all were told or did not answer.
 
-        Those are told again in the background.
+        Those that did not answer are told again in the background.
         """
 
 
@@ -111,7 +111,7 @@ class Carrier(Protocol):
         """
 
     async def resume(self, wanted: Collection[Wanted]) -> Mapping[bytes, Route]:
-        """Take up, after a restart, the routes of what is still wanted, by name; end all others."""
+        """After a restart, resume the routes of the interests still wanted, by name; end all others."""
 
     def keep(self, wanted: Wanted) -> Route:
         """Begin to keep an interest routed; raise `Refusal` where this carrier or this daemon cannot."""

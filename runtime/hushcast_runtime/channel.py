@@ -30,7 +30,7 @@ class Channel(Generic[FrameT]):
         self._stream = stream
         self._link = link
         self._decode = decode
-        # Set when what is being sent has left. A lock would do, and take 300 bytes of each idle channel.
+        # Set when the current write has finished. A lock would take 300 bytes of each idle channel.
         self._sending: trio.Event | None = None
         self._early: tuple[bytes, ...] = ()
         self._broken = False
@@ -64,7 +64,7 @@ class Channel(Generic[FrameT]):
         try:
             for frame in frames:
                 self._link.send(encode(frame))
-            # Bytes half sent, as when the sender is cancelled, leave nothing that could follow them.
+            # After a partial write, as when the sender is cancelled, nothing may follow on the stream.
             self._broken = True
             with _TRANSLATED:
                 await self._stream.send_all(self._link.data_to_send())
@@ -76,7 +76,8 @@ class Channel(Generic[FrameT]):
     async def receive(self) -> list[FrameT]:
         """Return the frames of the next read that ends one; none when the other end closed the stream.
 
-        What came whole before a bad frame counts, however the bytes were cut: its `PeerError` comes next.
+        Complete frames before a bad one are returned first, however the bytes were split; its `PeerError`
+        comes next.
         """
         if self._failure is not None:
             raise self._failure
@@ -112,7 +113,7 @@ class Channel(Generic[FrameT]):
         raise TransportError("the other end closed the link before it answered")
 
     async def finish(self) -> None:
-        """Let the other end take what was sent and close first; a moment is enough for an honest one."""
+        """Wait a moment for the other end to read what was sent and close first."""
         with _TRANSLATED, trio.move_on_after(LINGER):
             while await self._stream.receive_some(_READ):
                 pass
@@ -160,7 +161,7 @@ async def accept_channel(
 class _Translated:
     """Turns what trio raises when a stream ends or time runs out into `TransportError`.
 
-    It holds nothing, so that one serves all channels: each of them waits inside it for as long as it is open.
+    It has no state, so one instance serves all channels.
     """
 
     __slots__ = ()

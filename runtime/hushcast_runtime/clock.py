@@ -1,7 +1,7 @@
-"""The clock of a daemon: a time that a wrong look at the machine's clock does not move.
+"""The trusted clock of a daemon, which a wrong reading of the machine's clock does not move.
 
-Everything in a daemon takes its time from `DaemonClock.environment`. Whoever deletes because time has passed
-asks `Environment.is_certain` first, and else keeps what it has until the next look.
+Everything in a daemon takes its time from `DaemonClock.environment`. Code that deletes because time has
+passed checks `Environment.is_certain` first, and otherwise keeps its state until the next look.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ class DaemonClock:
         return trusted.look(wall, elapsed)
 
     def is_certain(self) -> bool:
-        """Tell whether what is too old by this time may be deleted."""
+        """Tell whether state that has expired by this time may be deleted."""
         trusted, _, elapsed = self._look()
         return trusted.is_certain(elapsed)
 
     def steady_for(self) -> float:
-        """Return for how many seconds nobody disputed this time; infinite once somebody vouched for it."""
+        """Return for how many seconds this time was not disputed; infinite once a witness vouched for it."""
         trusted, _, elapsed = self._look()
         return trusted.steady_for(elapsed)
 
@@ -61,21 +61,21 @@ class DaemonClock:
 
     @property
     def is_disputed(self) -> bool:
-        """Whether the last witness knew another time."""
+        """Whether the last witness disagreed with this time."""
         return self._trusted is not None and self._trusted.disputed
 
     def witness(self, span: Span) -> None:
-        """Hear when somebody else believes it to be."""
+        """Take a witness's statement of the time."""
         trusted, wall, elapsed = self._look()
         trusted.witness(span, wall, elapsed)
         self._look()
 
     def witness_roster(self, epoch: int) -> None:
-        """Hear that the roster of an epoch is the directory's newest."""
+        """Take the directory's newest roster as a witness: it is of this epoch."""
         self.witness(roster_span(self.calendar, epoch))
 
     def is_ahead(self, epoch: int) -> bool:
-        """Tell whether the roster of an epoch could not be there yet, by this time and by the machine's."""
+        """Tell whether the roster of an epoch is not due yet, by this time and by the machine's clock."""
         latest = max(self.now(), self._env.now())
         return published(self.calendar, epoch) - AHEAD * self.calendar.epoch_seconds > latest
 

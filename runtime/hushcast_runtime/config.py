@@ -1,4 +1,4 @@
-"""Configuration: reads a daemon's settings, and what all daemons have of them; what could leak is refused."""
+"""Configuration: reads a daemon's settings, declares the common ones, refuses settings that could leak."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class TorSection(Section, frozen=True, kw_only=True):
 
 
 class LogSection(Section, frozen=True, kw_only=True):
-    """What is told on standard error."""
+    """What is logged on standard error."""
 
     level: Literal["debug", "info", "warning", "error"] = "info"
     """The least level that is told."""
@@ -82,7 +82,7 @@ class LogSection(Section, frozen=True, kw_only=True):
 
 
 class DaemonSettings(Section, frozen=True, kw_only=True):
-    """What all daemons have."""
+    """Settings of all daemons."""
 
     state: PathText
     """Directory of everything that is kept; made with mode 0700 when missing."""
@@ -108,7 +108,7 @@ class DaemonSettings(Section, frozen=True, kw_only=True):
 
     @property
     def is_watched(self) -> bool:
-        """Whether this daemon is there to be looked into, as those of testnets are."""
+        """Whether this daemon may be inspected, as those of testnets are."""
         return False
 
     def tcp(self) -> TcpTransport:
@@ -116,7 +116,7 @@ class DaemonSettings(Section, frozen=True, kw_only=True):
         return TcpTransport()
 
     def check_own(self) -> None:
-        """Raise `UsageError` if what this kind of daemon has beside the others cannot be used."""
+        """Raise `UsageError` if the settings of this kind of daemon alone cannot be used."""
 
     def check(self) -> None:
         """Raise `UsageError` if these settings could reach anything outside Tor, or contradict each other."""

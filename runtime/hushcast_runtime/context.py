@@ -1,4 +1,4 @@
-"""The context: what every part of a daemon needs of the world, in one value."""
+"""The context: the dependencies that every part of a daemon shares, in one value."""
 
 from __future__ import annotations
 

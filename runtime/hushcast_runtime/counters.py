@@ -1,4 +1,4 @@
-"""Counters: how often each kind of thing happened, as each room declares, never by peer or topic."""
+"""Counters of events, declared by each room, never by peer or topic."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Counters:
         self._counts: dict[str, int] = {}  # of what was counted: simulations hold thousands of these
 
     def add(self, name: str, amount: int = 1) -> None:
-        """Count; a name that is not declared is an error of ours."""
+        """Count an event; an undeclared name is a programming error."""
         if name in self._counts:
             self._counts[name] += amount
         else:

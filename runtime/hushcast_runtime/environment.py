@@ -1,4 +1,4 @@
-"""The world as a daemon sees it: time, randomness and a place for long computations, all injected."""
+"""A daemon's environment: time, randomness and worker threads, all injected."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import trio
 
 from hushcast_protocol.base.secrets import Randomness
 
-LOOK_EVERY = 60.0  # seconds between looks at the clock of who sleeps until a moment
+LOOK_EVERY = 60.0  # seconds between looks at the clock of a task that sleeps until a moment
 
 T = TypeVar("T")
 
@@ -45,7 +45,7 @@ class Environment:
     """Whether `now` may be trusted so far that what is too old is deleted (`DaemonClock`)."""
 
     async def sleep_until(self, moment: float) -> None:
-        """Sleep until Unix time has come to `moment`, also where the clock is set or the machine sleeps."""
+        """Sleep until Unix time reaches `moment`, also if the clock is set or the machine sleeps."""
         while (left := moment - self.now()) > 0:  # noqa: ASYNC110 - no event tells of a clock being set
             await trio.sleep(min(left, LOOK_EVERY))
 
@@ -70,7 +70,7 @@ class Environment:
         return int.from_bytes(self.randomness(size), "big") % bound
 
     def isolation(self) -> str:
-        """Draw a name for a path of its own through the network (`Transport.connect`)."""
+        """Draw an isolation name for a circuit of its own (`Transport.connect`)."""
         return self.randomness(16).hex()
 
 
@@ -81,8 +81,8 @@ async def _in_thread(function: Callable[..., T], *args: Any) -> T:
 def system_environment(skew: Path | None = None) -> Environment:
     """Return the environment of a real daemon.
 
-    `skew` is for testnets: a file with the seconds by which this daemon's clock is wrong, read at every look
-    at the clock, so that whoever writes it sets the clock of a daemon that runs.
+    `skew` is for testnets: a file with the seconds by which this daemon's clock is wrong. It is read at every
+    look at the clock, so that writing it sets the clock of a running daemon.
     """
     if skew is None:
         return Environment(time.time, os.urandom, _in_thread, _since_boot)
@@ -90,7 +90,7 @@ def system_environment(skew: Path | None = None) -> Environment:
 
 
 def _since_boot() -> float:
-    """Return the seconds since the machine started, those in which it slept included where that is known."""
+    """Return the seconds since the machine started, including suspend where the platform counts it."""
     return time.clock_gettime(_BOOTED)
 
 

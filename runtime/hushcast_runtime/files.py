@@ -1,4 +1,4 @@
-"""Files and directories that only their owner may read, written whole or not at all."""
+"""Files and directories that only their owner may read; writes are atomic."""
 
 from __future__ import annotations
 

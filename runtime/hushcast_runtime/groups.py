@@ -1,4 +1,4 @@
-"""Groups of exceptions: the one plain error inside, which says what happened."""
+"""Exception groups: the one plain error inside, which says what happened."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Unix sockets that local programs reach a daemon at: their owner's alone, or shared with one group."""
+"""Unix sockets of a daemon for local programs: for its user alone, or shared with one group."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_PATH = 107  # bytes; Linux has 108 with the zero at the end
 def listen_at(path: Path, group: str | None, what: str) -> trio.SocketListener:
     """Listen at `path` with mode 0600, or 0660 for `group`; errors (`UsageError`) call it `what`.
 
-    What a killed daemon left there is replaced; the caller holds the lock of the state directory.
+    A stale socket of a killed daemon is replaced; the caller holds the lock of the state directory.
     """
     socket = sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM)
     try:

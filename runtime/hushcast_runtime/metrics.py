@@ -74,7 +74,7 @@ class MetricsServer:
     """Answers `GET /metrics` with a daemon's counters and gauges as they stand."""
 
     def __init__(self, counters: Counters | None, readings: Readings) -> None:
-        # A registry of our own: the library's has metrics of the process, its start among them.
+        # A registry of our own: the library's default one has metrics of the process, including its start.
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(_Collected(counters, readings))
         self._scrapers = Room(MAX_SCRAPERS)
@@ -106,7 +106,7 @@ class MetricsServer:
                 Path(endpoint.path).unlink(missing_ok=True)
 
     async def _serve(self, stream: trio.abc.Stream) -> None:
-        # A port on loopback is for every user of the machine, the silent ones, too.
+        # Every user of the machine can connect to a loopback port, and stay silent.
         gone = suppress(TransportError, trio.BrokenResourceError, trio.ClosedResourceError)
         with gone, self._scrapers.place(_REQUEST_WITHIN):
             await stream.send_all(self._answer(await _request(stream)))
@@ -115,7 +115,7 @@ class MetricsServer:
         words = request.partition(b"\r\n")[0].split(b" ")
         if len(words) != 3 or words[0] != b"GET":
             return _response("400 Bad Request", b"GET /metrics is all there is\n")
-        # A name that leads here but is not ours is another site's, whose pages would read what we say.
+        # Against DNS rebinding: a page of another site, whose name resolves here, must not read the answer.
         if self._names is not None and _host(request) not in self._names:
             return _response("421 Misdirected Request", b"these metrics have another name\n")
         if words[1].partition(b"?")[0] != b"/metrics":

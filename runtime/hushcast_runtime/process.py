@@ -1,4 +1,4 @@
-"""What every daemon process does around its work: lock its state, open its transport, heed signals."""
+"""The frame of every daemon process: lock the state, open the transport, handle signals."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _reload(settings: SettingsT, load: Load[SettingsT]) -> None:
 
 @contextmanager
 def _locked(state: Path) -> Iterator[None]:
-    """Hold the state directory for this process alone; the kernel frees it however the process ends."""
+    """Lock the state directory for this process; the kernel releases the lock however the process ends."""
     with (state / "lock").open("a+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -135,7 +135,8 @@ def main(arguments: list[str], kind: type[SettingsT], run: Callable[[Load[Settin
 def holder(state: Path) -> int | None:
     """Return the pid of the daemon that runs with a state directory, `None` when there is none.
 
-    Reads what the kernel says of locks: trying the lock could keep a daemon from starting at that moment.
+    Reads the kernel's list of locks: trying to take the lock could keep a daemon from starting at that
+    moment.
     """
     try:
         inode = (state / "lock").stat().st_ino
@@ -151,7 +152,7 @@ def holder(state: Path) -> int | None:
 
 
 def _calls_itself(process: str, pid: str) -> bool:
-    """Tell whether a process has a pid where it lives, which may be in a container."""
+    """Tell whether a process has this pid in its own namespace, which may be that of a container."""
     try:
         status = Path(f"/proc/{process}/status").read_text()
     except (FileNotFoundError, ProcessLookupError):

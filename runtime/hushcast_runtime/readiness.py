@@ -1,4 +1,4 @@
-"""Readiness: tells the service manager how far a daemon is, and feeds its watchdog from the scheduler."""
+"""Readiness: notifies the service manager of a daemon's progress, with heartbeats for its watchdog."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import trio
 
-LOOK_EVERY = 1.0  # seconds between looks at a daemon's health, if the watchdog is not more impatient
-_PATIENCE = 30_000_000  # microseconds that a daemon which has not started may be silent
+LOOK_EVERY = 1.0  # seconds between heartbeats, if the watchdog does not need them more often
+_PATIENCE = 30_000_000  # microseconds by which each heartbeat of a starting daemon extends its start timeout
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Health:
 
 
 class ServiceManager:
-    """The end of systemd's notification protocol (sd_notify(3)) that a service holds."""
+    """The service's end of systemd's notification protocol (sd_notify(3))."""
 
     def __init__(self, address: str, watchdog: float | None) -> None:
         """Speak to the socket at `address`; `watchdog` seconds of silence end a daemon that has started."""
@@ -45,17 +45,17 @@ class ServiceManager:
         return cls(address, watchdog or None)
 
     def tell(self, *lines: str) -> bool:
-        """Send one notification; return whether it was taken. A manager that is away is not our failure."""
+        """Send one notification; return whether it was taken. A missing manager is not an error."""
         with suppress(OSError):
             self._socket.sendto("\n".join(lines).encode(), self._address)
             return True
         return False
 
     async def keep_informed(self, health: Callable[[], Health]) -> None:
-        """Tell of a daemon's health until cancelled; a scheduler that hangs falls silent by itself.
+        """Send a daemon's health and heartbeats until cancelled; if the scheduler hangs, they stop.
 
-        `READY=1` is said once, when it is true. Before that the manager is asked for patience at each beat:
-        a slow Tor takes as long as it needs, a daemon that is stuck does not.
+        `READY=1` is sent once, when it is true. Until then each heartbeat extends the start timeout: a slow
+        Tor may take as long as it needs, but a daemon that hangs is ended.
         """
         started, shown = False, ""
         while True:

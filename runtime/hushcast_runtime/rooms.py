@@ -1,4 +1,4 @@
-"""A room: places for connections that have proved nothing yet; none is held against newcomers."""
+"""A room: bounded places for unauthenticated connections, with random eviction when it is full."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _ignore() -> None:
 
 
 class _Place:
-    """One block that is in the room, and where it stands in the list of them."""
+    """One block in the room, and its index in the list of them."""
 
     __slots__ = ("index", "scope")
 
@@ -38,10 +38,10 @@ _OUT = -1
 class Room:
     """At most `size` blocks at once. When it is full, a newcomer gets the place of one drawn at random.
 
-    Nobody waits and nobody can hold a place for good, so silence is worth nothing: with `rate` newcomers a
-    second, whoever needs `seconds` comes through with a chance of exp(-rate * seconds / size). Were it the
-    oldest that gives way, a rate of size / seconds would let nobody through at all; so it takes several times
-    as much, and whoever tries again comes through.
+    Nobody waits and nobody can hold a place, so an attacker gains nothing by staying silent. With `rate`
+    newcomers a second, a connection that needs `seconds` survives with a probability of exp(-rate * seconds /
+    size). If the oldest were evicted, a rate of size / seconds would let nobody through; random eviction
+    makes that several times as expensive, and retries succeed.
     """
 
     def __init__(self, size: int, below: Below = _SYSTEM, note: Callable[[], None] = _ignore) -> None:

@@ -1,7 +1,7 @@
-"""The store: what a daemon must not forget, as records (kind, key, value) in order of key.
+"""The store: a durable key-value store of records (kind, key, value), ordered by key, with group commit.
 
-Writes are committed in batches: whoever asks for durability waits for the commit that holds its record, and
-all who ask while one commit is on its way share the next.
+A task that asks for durability waits for the commit that holds its record; all tasks that ask while one
+commit is in progress share the next.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _FAILURES = (sqlite3.Error, UnicodeDecodeError)
 
 T = TypeVar("T")
 
-SOON = 0.2  # seconds that a change waits for company before it is committed alone
-MAX_COMMIT = 8 * 1024 * 1024  # bytes after which what else waits is left to the next commit; some 0.2 s
+SOON = 0.2  # seconds that a change waits for others before it is committed alone
+MAX_COMMIT = 8 * 1024 * 1024  # bytes after which further changes are left to the next commit; some 0.2 s
 MAX_WRITE_AHEAD = 16 * 1024 * 1024  # bytes that the write-ahead log keeps on disk when it is not used
 MAX_FREE = 16 * 1024 * 1024  # bytes of free pages that the file keeps for new records
 MAX_CONVERTED = 64 * 1024 * 1024  # bytes in use of a file of before that is rewritten at the start; a second
@@ -34,7 +34,7 @@ _CHANGE = 100  # bytes that a change counts beside its value
 
 
 class StoreError(HushcastError):
-    """The disk did not take or give what it should; the text says what the database said."""
+    """The disk failed to write or read; the text is the database's."""
 
 
 def record_reader(kind: type[T], name: str) -> Callable[[bytes], T]:
@@ -53,7 +53,7 @@ def record_reader(kind: type[T], name: str) -> Callable[[bytes], T]:
 
 
 class Change(msgspec.Struct, frozen=True, gc=False):
-    """A record to put, or to delete where `value` is `None`.
+    """A record to put, or to delete if `value` is `None`.
 
     `frees` are the bytes of a large record that is deleted: they are overwritten, at the cost of a write.
     """
@@ -74,7 +74,7 @@ class Store(Protocol):
         """Make changes and return once they, and all that were made before, are durable."""
 
     def write_soon(self, *changes: Change) -> None:
-        """Make changes that may be lost if the process dies within the next moments: all of them, or none."""
+        """Make changes without waiting: a crash within the next moments loses all of them or none."""
 
     async def scan(
         self, kind: str, prefix: bytes = b"", after: bytes | None = None, limit: int = -1
@@ -174,7 +174,8 @@ class SqliteStore:
                 if has_free and not self._arrival.is_set():
                     continue
             await self._arrival.wait()
-            # What nobody waits for travels with what somebody does, or goes alone a moment later.
+            # Changes that nobody waits for are committed with ones that somebody does, or alone a moment
+            # later.
             with trio.move_on_after(SOON):
                 await self._urgent.wait()
             batch = self._take()
@@ -189,7 +190,7 @@ class SqliteStore:
         await batch.done.wait()
 
     def write_soon(self, *changes: Change) -> None:
-        """Make changes, all of them with one of the next commits."""
+        """Make changes, atomically in one of the next commits."""
         batch = self._batches[-1]
         if batch.size >= MAX_COMMIT:
             batch = _Batch()
@@ -230,10 +231,10 @@ class SqliteStore:
         return int(self._connection.execute(f"PRAGMA {pragma}").fetchone()[0])
 
     def _convert(self) -> None:
-        """Have a file that was made without it give back its free pages from now on."""
+        """Rewrite a file of an earlier version so that it can give back its free pages."""
         used = (self._ask("page_count") - self._ask("freelist_count")) * self._page
         if self._ask("auto_vacuum") == 0 and used <= MAX_CONVERTED:
-            with suppress(sqlite3.OperationalError):  # no room for a copy: the next start may have it
+            with suppress(sqlite3.OperationalError):  # no room for a copy: tried again at the next start
                 self._connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
                 self._connection.execute("VACUUM")
 

@@ -1,4 +1,4 @@
-"""Backoff: pauses between attempts that grow, shortened at random so that daemons do not try together."""
+"""Exponential backoff with jitter, so that daemons do not retry in step."""
 
 from __future__ import annotations
 

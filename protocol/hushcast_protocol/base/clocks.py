@@ -1,9 +1,9 @@
-"""Clocks: which time to act on, where the machine's clock jumps, and when it may delete what is too old.
+"""The trusted clock: which time to act on when the machine's clock jumps, and whether it may expire state.
 
-The time that the clock shows, less the time that has passed by a clock that nobody sets, is a constant: the
-offset. While it changes little the clock is followed. When it jumps, a time that a witness vouched for runs
-on as before until one vouches for the new time, or until that has stayed for long and none spoke against it.
-A witness is somebody else who knows the time: the directory by its newest roster, Tor by its consensus.
+The difference of wall clock and monotonic clock is the offset, which is constant unless somebody sets the
+wall clock. While the offset changes little, the wall clock is followed. When it jumps, a time that a witness
+vouched for goes on as before, until a witness vouches for the new time, or until the new time has lasted for
+long without a witness against it. Witnesses are the directory (its newest roster) and Tor (its consensus).
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import struct
 from enum import Enum
 from hashlib import blake2b
 
-DIGEST = 32  # bytes; identifiers that an adversary may choose the preimage of
+DIGEST = 32  # bytes; identifiers whose preimage an adversary may choose
 LABEL = 16  # bytes; tokens, elements, leases: second preimages cost 2^128, collisions gain nothing
 
 _LENGTH = struct.Struct(">Q").pack

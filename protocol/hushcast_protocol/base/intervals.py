@@ -1,4 +1,4 @@
-"""Intervals: how sure a share of trials is. Needs the standard library alone."""
+"""Confidence intervals of shares of trials. Needs the standard library alone."""
 
 from __future__ import annotations
 

@@ -2,14 +2,13 @@
 
 Three steps, after which both ends hold keys that nobody else has:
 
-1. initiator: magic, network, ephemeral key, and a tag that shows it knows whom it wants to talk to;
-2. responder: ephemeral key; then, as its first frame, its identity, its signature over all so far, its view;
-3. initiator: as its first frame, its identity and signature, or nothing where it stays anonymous; its view.
+1. initiator: magic, network, ephemeral key, and a tag that proves it knows the responder's key;
+2. responder: ephemeral key; then, as its first frame, its identity, a signature of the transcript, its view;
+3. initiator: as its first frame, its identity and signature, or nothing if it stays anonymous; its view.
 
-A responder says nothing to whoever does not know its key: who finds a port learns no mailbox by it. It proves
-itself before the initiator shows anything. Frames sent together share a record, sealed
-once. A machine is moved by bytes received and by `send`; it does no I/O and draws no randomness but from what
-it is given.
+A responder does not answer an initiator that does not know its key: a found port does not reveal its mailbox.
+The responder proves itself before the initiator reveals anything. Frames sent together share a record and
+one seal. The state machine is moved by bytes received and by `send`; it does no I/O; randomness is injected.
 """
 
 from __future__ import annotations

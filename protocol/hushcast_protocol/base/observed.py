@@ -1,6 +1,6 @@
 """What a testnet daemon observes: a type for each kind of line in `trace.Observation`.
 
-An adversary who ran the daemon would have all of it. A type's name, in small letters, is the kind of line.
+An adversary who ran the daemon would know all of it. A type's name, in small letters, is the kind of line.
 Keys, ids and tokens are bytes here, hex in a trace.
 """
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Drop(NamedTuple):
-    """Somebody without a name dropped a message here."""
+    """An anonymous publisher dropped a message here."""
 
     message: bytes
     tokens: tuple[bytes, ...]
@@ -19,7 +19,7 @@ class Drop(NamedTuple):
 
 
 class Received(NamedTuple):
-    """A message came, from a relay or, without one, from whoever dropped it."""
+    """A message came from a relay or, if there is none, from an anonymous publisher."""
 
     message: bytes
     tokens: tuple[bytes, ...]
@@ -59,7 +59,7 @@ class Parcel(NamedTuple):
 
 
 class Installed(NamedTuple):
-    """A lease was installed; `previous` handed it in, nobody where it was dropped."""
+    """A lease was installed; `previous` is the relay that handed it in, absent if it was dropped."""
 
     lease: bytes
     mark: bytes
@@ -84,7 +84,7 @@ class Withdrawn(NamedTuple):
 
 
 class Pruned(NamedTuple):
-    """A lease was dropped because its next hop knows nothing of it."""
+    """A lease was dropped because its next hop has no such route."""
 
     lease: bytes
     next: bytes

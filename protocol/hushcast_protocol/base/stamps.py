@@ -1,11 +1,12 @@
-"""Stamps: what strangers pay, in computation, for handing something in at a relay under load.
+"""Stamps: the proof of work that strangers pay at a relay under load.
 
-A stamp is found by trying: the hash of what it is bound to, and of a number, must begin with as many zero
-bits as the relay's difficulty says (Back, "Hashcash", 2002). It is bound to one relay, one epoch and what is
-handed in, and a relay takes it once. Without load the difficulty is 0, and nobody makes or checks stamps.
+A stamp is a nonce: its hash together with what it is bound to must begin with as many zero bits as the
+relay's difficulty says (Back, "Hashcash", 2002). It is bound to one relay, one epoch and the content handed
+in, and a relay accepts it once. Without load the difficulty is 0, and nobody makes or checks stamps.
 
-What relays pass on for strangers comes without a stamp on it. But what is scarce at a relay is what it keeps
-for days, so a parcel has a stamp inside, which the relay asks for when that room gets short.
+Relays pass on strangers' parcels without a stamp on the frame. But the scarce resource of a relay is the
+storage that it commits for days. So a parcel has a stamp inside, which the relay requires when that storage
+gets short.
 """
 
 from __future__ import annotations
@@ -21,19 +22,19 @@ from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.secrets import Randomness
 from hushcast_protocol.base.wire import Counter, RelayId, Wire
 
-MAX_DIFFICULTY = 19  # bits; half a million tries: with two origins a publication pays about a second
+MAX_DIFFICULTY = 19  # bits; half a million tries: two origins cost a publication half a second to one
 FIRST_DIFFICULTY = 10  # bits; below, a stamp costs less than the connection that it comes over
-BITS_A_DOUBLING = 4  # with load: five times the capacity makes the highest difficulty
-FALL = 1  # bits an epoch that a difficulty falls: a flood that pauses finds the price still there
+BITS_A_DOUBLING = 4  # for each doubling of the load: five times the capacity gives the highest difficulty
+FALL = 1  # bits that a difficulty falls by in an epoch, so that a flood that pauses does not reset it
 
 MAX_INSIDE = 16  # bits of a stamp inside a parcel, for a lease of usual size: a subscription makes thousands
-NEEDED_FROM = 0.5  # of a relay's room taken: what is left is for those who paid
-PRICED_FROM = 0.25  # of it: who comes when half is taken, and needs a stamp, has been told
+NEEDED_FROM = 0.5  # share of a relay's room taken above which a stamp is needed: the rest is reserved
+PRICED_FROM = 0.25  # share above which a stamp is advertised, early enough to be known before one is needed
 
 CAPACITY = 20.0  # anonymous frames a second that a relay serves at ease, with its tor on one core
 LOAD_WINDOW = 60.0  # seconds over which load is averaged: a burst is not a flood
 
-MAX_SPENT = 65_536  # stamps remembered, some 8 MB: an hour at capacity, an epoch as it usually is
+MAX_SPENT = 65_536  # spent stamps remembered, some 8 MB: an hour at capacity, which is the usual epoch
 NEAR = 1  # epochs that a stamp may be early or late
 
 _NONCE = 8  # bytes
@@ -67,7 +68,7 @@ def mint(relay: RelayId, epoch: int, content: bytes, difficulty: int, randomness
 
 
 class StampCheck:
-    """A relay's check of stamps, and its memory of those spent."""
+    """A relay's check of stamps, and its memory of spent ones against replay."""
 
     def __init__(self, relay: RelayId) -> None:
         self._relay = relay
@@ -99,7 +100,7 @@ class StampCheck:
 
 
 class Load:
-    """How many anonymous frames a second a relay accepts: averaged, and the peak of that."""
+    """The rate of anonymous frames that a relay accepts: a moving average, and its peak."""
 
     def __init__(self, now: float) -> None:
         self._rate = 0.0
@@ -126,8 +127,8 @@ class Load:
 def next_difficulty(rate: float, last: int) -> int:
     """Return the difficulty to advertise, from the load in frames a second and what was advertised last.
 
-    None up to `CAPACITY`, then `FIRST_DIFFICULTY` and `BITS_A_DOUBLING` for each doubling, at most
-    `MAX_DIFFICULTY`; from one time to the next it falls by `FALL` at most, until it is below the first.
+    0 up to `CAPACITY`, then `FIRST_DIFFICULTY` plus `BITS_A_DOUBLING` for each doubling, at most
+    `MAX_DIFFICULTY`. From one registration to the next it falls by `FALL` at most, and from the first to 0.
     """
     asked = 0
     if rate > CAPACITY:
@@ -137,9 +138,9 @@ def next_difficulty(rate: float, last: int) -> int:
 
 
 def difficulty_of(fullness: float) -> int:
-    """Return the difficulty to advertise where this share (0 to 1) of the room that lasts is taken.
+    """Return the difficulty to advertise where this share (0 to 1) of the storage for days is taken.
 
-    None below `PRICED_FROM`, then from `FIRST_DIFFICULTY` evenly up to `MAX_INSIDE` at `NEEDED_FROM`.
+    0 below `PRICED_FROM`, then from `FIRST_DIFFICULTY` linearly up to `MAX_INSIDE` at `NEEDED_FROM`.
     """
     if fullness < PRICED_FROM:
         return 0

@@ -1,4 +1,4 @@
-"""Standing: which roster daemons act on, and whom it leaves a seat, so that one short roster moves nobody."""
+"""Standing: which roster daemons act on, and which relays keep seats; one short roster changes neither."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from hushcast_protocol.base.wire import RelayId
 UNSEAT_AFTER = 3  # rosters in a row that lack a relay before it loses its seats in trees
 STEEP_LOSS = 3  # a roster that lacks more than one in so many of the relays acted on is held
 LEAST_LOSS = 3  # relays; a roster that lacks fewer is acted on, however small the network
-MAX_HELD = 6  # rosters in a row that are held; what the next one says is believed
+MAX_HELD = 6  # rosters in a row that are held; the next one is believed
 
 
 @dataclass(frozen=True)
 class Standing:
-    """A roster of the chain, and the one to act on instead while it is held: an earlier one."""
+    """The newest roster of the chain and, while that is held, the earlier one to act on instead."""
 
     roster: Roster
     acted: Roster
@@ -35,7 +35,7 @@ class Seating:
 
 
 def is_steep(before: Collection[RelayId], after: Collection[RelayId]) -> bool:
-    """Tell whether more relays are missing than disappear by themselves within an epoch."""
+    """Tell whether more relays are missing than plausibly disappear within an epoch."""
     lost = len(set(before) - set(after))
     return lost >= LEAST_LOSS and STEEP_LOSS * lost > len(before)
 

@@ -1,4 +1,4 @@
-"""What only the daemon that did it knows: a type for each kind of line in `trace.Truth`.
+"""Ground truth, which only the acting daemon knows: a type for each kind of line in `trace.Truth`.
 
 A type's name, in small letters, is the kind of line. Keys, ids and tokens are bytes here, hex in a trace.
 """
@@ -46,7 +46,7 @@ class Unsubscribed(NamedTuple):
 
 
 class Published(NamedTuple):
-    """A publication was handed over to `origins`; it took so many seconds from the wish to now."""
+    """A publication was handed over to `origins`; it took so many seconds from the request to now."""
 
     topic: str
     message: bytes

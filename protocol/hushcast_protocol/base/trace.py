@@ -1,6 +1,6 @@
-"""Traces: what a testnet daemon observed, and the truth beside it, as JSON lines for analysis.
+"""Traces: what a testnet daemon observed, and the ground truth beside it, as JSON lines for analysis.
 
-Observations are what an adversary would have who ran the daemon; the truth is what only the owner knows. They
+Observations are what an adversary who ran the daemon would know; the truth is what only the owner knows. They
 go to separate files, `<node>.observations.jsonl` and `<node>.truth.jsonl`. Needs the standard library alone.
 """
 
@@ -67,7 +67,7 @@ class Truth:
     topic: str | None = None
     message: str | None = None
     origins: tuple[str, ...] | None = None  # relays that gave a receipt
-    took: float | None = None  # seconds from the wish to publish to `time`, when the last receipt came
+    took: float | None = None  # seconds from the request to publish to `time`, when the last receipt came
     mailbox: str | None = None  # the mailbox's key
     day: int | None = None
     depth: int | None = None

@@ -13,7 +13,7 @@ from hushcast_protocol.base.errors import DecodeError
 class Wire(msgspec.Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
     """Base of everything that crosses the network: an immutable msgpack array.
 
-    What is immutable is in no cycle, so the garbage collector need not look at it again and again.
+    Immutable structs cannot form cycles, so the garbage collector need not track them.
     """
 
 

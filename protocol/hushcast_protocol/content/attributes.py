@@ -50,7 +50,7 @@ class Number:
 
     @property
     def bits(self) -> int:
-        """How many times the grid can be halved."""
+        """The number of bits of a place on the grid: how many times the grid can be halved."""
         return self.last.bit_length()
 
     def place(self, value: Decimal) -> int:

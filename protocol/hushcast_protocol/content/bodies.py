@@ -1,7 +1,7 @@
-"""Bodies: what is inside a message's seal: payload, attributes, perhaps an author; padded to five sizes.
+"""Bodies: the plaintext inside a message's seal: payload, attributes, perhaps an author; in five sizes.
 
-A content has one plain text, and one body under a nonce: padding is zero, and no longer than it must be. So
-whoever can open a body can make no other one of it that carries the same signature.
+The encoding is canonical: one content has one plaintext, and one body under a nonce; padding is zero and
+minimal. So a reader who can open a signed body cannot make another body that carries the same signature.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def open_body(key: TopicKey, message: Message) -> Content:
     end = HEADER + values_size + payload_size
     if end > len(plain):
         raise DecodeError("a message's body states a wrong length")
-    # Else each of its readers could make new bodies of a signed one, with new ids, shown again and again.
+    # Otherwise a reader could re-encode a signed body with another id, and it would be shown again.
     if len(plain) != HEADER + _padded(end - HEADER) or plain[end:] != bytes(len(plain) - end):
         raise DecodeError("a message's body is not padded as it must be")
     proof, values = plain[_LENGTHS:HEADER], plain[HEADER : HEADER + values_size]
@@ -118,8 +118,8 @@ def open_body(key: TopicKey, message: Message) -> Content:
 
 
 def _signed(key: TopicKey, day: int, nonce: bytes, values: bytes, payload: bytes) -> bytes:
-    # Bound to topic, day and this one seal: nobody can lift a signature into another message. All else that
-    # is sealed follows from what is signed (kind, lengths, padding): the same signature means the same id.
+    # Bound to topic, day and this seal: a signature cannot be moved to another message. All other sealed
+    # fields (kind, lengths, padding) follow from the signed ones: the same signature means the same id.
     return digest(Domain.AUTHOR, day.to_bytes(8, "big"), nonce, values, payload, key=key.reveal())
 
 

@@ -1,4 +1,4 @@
-"""Dyadic covers: a range as the few intervals of halving grids, a value as the intervals around it.
+"""Dyadic covers: a range as a few dyadic intervals, a value as the dyadic intervals that contain it.
 
 An interval is (level, index): the places from index·2^level to (index+1)·2^level - 1. A value lies in one
 interval of each level, so a subscription that holds any cover of its range meets each value in it.
@@ -36,7 +36,7 @@ def widened(low: int, high: int, last: int, bits: int, most: int) -> tuple[int, 
     for level in range(bits + 1):
         wide_low = (low >> level) << level
         wide_high = min(last, (((high >> level) + 1) << level) - 1)
-        # What lies above the last place belongs to nobody: reaching to the grid's end costs nothing more.
+        # Places above the last one are unused, so a cover may reach to the grid's end.
         if len(cover_to_end(wide_low, wide_high, last, bits)) <= most:
             return wide_low, wide_high
     return 0, last

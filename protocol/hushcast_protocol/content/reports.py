@@ -1,7 +1,7 @@
-"""Reports: what the probe of one subscriber tells the others of a topic, so that each can find its gaps.
+"""Reports: a probe's payload, which lists messages that its sender received, so that others find their gaps.
 
-A report names messages that its sender received. It is sealed like every body: nobody outside the topic
-learns of it, and it says nothing of who wrote any of them.
+A report is sealed like every body: nobody outside the topic can read it. It does not reveal who wrote any of
+the messages.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def missed(
 ) -> list[bytes]:
     """Return the ids of reported messages that should have come here, too, and did not.
 
-    Those count that are wanted, and that others received at least `settled` seconds ago but no longer than
-    `since` seconds ago: since then this subscription has been whole.
+    Only wanted messages count that others received at least `settled` seconds ago, and at most `since`
+    seconds ago: since then this subscription has been complete.
     """
     return [
         heard.id

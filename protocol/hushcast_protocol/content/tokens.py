@@ -1,4 +1,4 @@
-"""Topic → key → token: each step one way, each day anew."""
+"""Topic → key → token: each step is one-way and changes every day."""
 
 from __future__ import annotations
 
@@ -72,9 +72,8 @@ def published_tokens(
 def entry_tokens(key: TopicKey, predicate: Predicate) -> tuple[bytes, ...]:
     """Return the tokens by which a subscription's messages enter its tree (at most `MAX_COVER`).
 
-    Those of the condition that lets the fewest through, or the trunk where there is no condition. What the
-    other conditions would keep out is kept out at the subscriber. Raises `UsageError` if no condition's
-    range can be covered.
+    Those of the condition that lets the fewest through, or the trunk if there is no condition. The subscriber
+    applies the other conditions itself. Raises `UsageError` if no condition's range can be covered.
     """
     entry = entry_condition(predicate)
     if entry is None:
@@ -85,9 +84,9 @@ def entry_tokens(key: TopicKey, predicate: Predicate) -> tuple[bytes, ...]:
 
 
 def entry_condition(predicate: Predicate) -> Condition | None:
-    """Return the one condition that relays are told of, as opaque elements; `None` where there is none.
+    """Return the entry condition, which relays are told as opaque elements; `None` if there is no condition.
 
-    The one that lets the fewest messages through. Raises `UsageError` as `entry_tokens`.
+    It is the one that lets the fewest messages through. Raises `UsageError` as `entry_tokens`.
     """
     if not predicate.conditions:
         return None
@@ -98,7 +97,7 @@ def entry_condition(predicate: Predicate) -> Condition | None:
 
 
 def check_predicate(predicate: Predicate) -> None:
-    """Raise `UsageError`, with the way out, if no condition of a predicate can be covered."""
+    """Raise `UsageError`, which says what to change, if no condition of a predicate can be covered."""
     entry_tokens(TopicKey(bytes(TopicKey.LENGTH)), predicate)
 
 
@@ -118,7 +117,7 @@ def _cover(condition: Condition) -> list[Interval]:
 
 
 def _share(condition: Condition) -> float:
-    """Estimate the share of messages that meet a condition, by what is known: the width of a range."""
+    """Estimate the share of messages that meet a condition, by the width of its range."""
     if isinstance(condition, Equals):
         return LABEL_SHARE
     return (condition.high - condition.low + 1) / (condition.attribute.last + 1)

@@ -1,6 +1,6 @@
-"""Topics: what people subscribe to and publish on: a name, perhaps attributes, perhaps a secret.
+"""Topics, which people subscribe to and publish on: a name, optional attributes, an optional secret.
 
-A plain text is an open label topic. A link carries all of a topic in one line:
+A plain text is an open topic without attributes. A link carries a whole topic in one line:
 `hushcast:` and, in URL-safe base64, a msgpack array followed by eight bytes of its hash.
 """
 
@@ -49,7 +49,7 @@ class Topic:
 
     @property
     def schema(self) -> bytes:
-        """The bytes that tell this topic from others of another name or with other attributes."""
+        """The bytes that identify this topic: its name and attributes."""
         if not self.attributes:
             return self.name.encode()
         return encode([self.name, [write_attribute(attribute) for attribute in self.attributes]])
@@ -76,7 +76,7 @@ _decode_link: Callable[[bytes], _Link] = decoder(_Link, "link", MAX_LINK)
 
 def make_topic(name: str, specs: Iterable[str] = (), secret: TopicSecret | None = None) -> Topic:
     """Return a topic from what a person wrote; raises `UsageError`."""
-    # In one order, so that it does not matter in which they were given.
+    # Sorted, so that the order in which they were given does not matter.
     attributes = tuple(sorted(map(parse_attribute, specs), key=lambda attribute: attribute.name))
     if len(attributes) > MAX_ATTRIBUTES:
         raise UsageError(f"a topic has at most {MAX_ATTRIBUTES} attributes")
@@ -97,7 +97,7 @@ def parse_topic(text: str) -> Topic:
     if text.startswith(LINK_SCHEME):
         return _read_link(text)
     if _unpack(text.strip()[len(LINK_SCHEME) :]) is not None:
-        # Else a private topic's secret would become the name of an open one, and be shown as such.
+        # Otherwise a private topic's secret would become the name of an open one, and be shown as such.
         raise UsageError(f"the link does not begin with {LINK_SCHEME!r}: copy it again, whole")
     return Topic(_parse_name(text))
 

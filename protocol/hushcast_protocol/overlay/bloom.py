@@ -1,4 +1,4 @@
-"""Bloom filter arithmetic shared by the routing table: sizes, positions, and what they promise."""
+"""Bloom filter arithmetic of the routing table: sizes, positions, false positives."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PERSON = Domain.FILTER.value
 def positions(element: bytes, key: bytes) -> list[int]:
     """Return the `HASHES` bit positions of an element, each in 0..FILTER_BITS-1.
 
-    Keyed with a secret of the relay's own: whoever installs elements cannot aim at chosen bits.
+    Keyed with a secret of the relay's own, so that subscribers cannot aim at chosen bits.
     """
     drawn = int.from_bytes(
         hashlib.blake2b(element, key=key, person=_PERSON, digest_size=16).digest(), "little"
@@ -29,5 +29,5 @@ def positions(element: bytes, key: bytes) -> list[int]:
 
 
 def false_positive_rate(elements: int) -> float:
-    """Return the expected share of absent elements that a filter holding `elements` claims to hold."""
+    """Return the expected false positive rate of a filter with so many elements."""
     return float((1 - (1 - 1 / FILTER_BITS) ** (HASHES * elements)) ** HASHES)

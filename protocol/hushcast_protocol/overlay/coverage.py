@@ -1,7 +1,7 @@
-"""Coverage: what a subscriber's probes tell of the relays (threat model, row 11).
+"""Coverage: inference of lossy relays from a subscriber's probes (threat model, row 11).
 
-A probe enters at several relays, as a publication does, and its copies climb known ways. By which top relay a
-copy comes tells which way it took; whether it came tests all relays of that way at once.
+A probe enters at several relays, as a publication does, and its copies climb known paths. The top relay that
+brings a copy shows which path it took; its arrival or loss tests all relays of that path at once.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from hushcast_protocol.base.intervals import wilson
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.overlay.tree import Tree
 
-MIN_LOST = 2  # lost probes that name a relay: one may be bad luck
-MIN_LOSS = 0.05  # share of what passes a suspect that it loses at least, of which we are sure to 97.5 %
-_NEVER = 1e-12  # in the place of a probability of 0 that something is divided by
-_ROUNDS = 100  # of the estimate of losses: further ones change it by less than a hundredth
-_DOUBT = 0.5  # loss that the estimate begins with, the same for all
-_FORGIVEN = 1.0  # lost probes of each relay that count for nothing: chance is not laid on many a little
-_TRUST = 0.5  # probes that each relay is taken to have passed before any was sent
+MIN_LOST = 2  # lost probes that make a relay suspect: one may be bad luck
+MIN_LOSS = 0.05  # least loss rate of a suspect, as the lower end of a 97.5 % confidence bound
+_NEVER = 1e-12  # in place of a probability of 0 in a divisor
+_ROUNDS = 100  # iterations of the estimate: further ones change it by less than a hundredth
+_DOUBT = 0.5  # loss rate that the estimate starts from, the same for all relays
+_FORGIVEN = 1.0  # lost probes of each relay that are forgiven: chance losses are not spread over many relays
+_TRUST = 0.5  # prior: probes that each relay is assumed to have passed before any was sent
 
 
 class Way(NamedTuple):
-    """How what enters at one origin comes to the subscriber."""
+    """The path from one origin to the subscriber."""
 
     relays: tuple[RelayId, ...]
     """Those that a loss may be due to, the origin first."""
@@ -34,7 +34,7 @@ class Way(NamedTuple):
 
 
 class Probe(NamedTuple):
-    """One copy of a probe: the relays that it was to pass, origin first, and whether it arrived."""
+    """One copy of a probe: the relays on its path, origin first, and whether it arrived."""
 
     way: tuple[RelayId, ...]
     arrived: bool
@@ -44,10 +44,10 @@ class Probe(NamedTuple):
 
 
 def ways(trees: Sequence[Tree], origins: Iterable[RelayId], top: RelayId | None = None) -> dict[RelayId, Way]:
-    """Return the way of every origin that has a seat in the trees of one subscription.
+    """Return the path of every origin that has a seat in the trees of one subscription.
 
-    With several trees a copy may come by any of them, and a loss names nobody but its origin. `top` is whom
-    all comes from where the subscriber is a listed root, which hears one copy whoever brings it.
+    With several trees a copy may come by any of them, so a loss can only be blamed on its origin. `top`
+    stands for all top relays if the subscriber is a listed root, which gets one copy whoever brings it.
     """
     found = {}
     for origin in origins:
@@ -59,20 +59,20 @@ def ways(trees: Sequence[Tree], origins: Iterable[RelayId], top: RelayId | None 
 
 
 def stands_apart(way: Way, other: Way) -> bool:
-    """Tell whether what became of one copy shows, whatever became of another copy of the same probe.
+    """Tell whether the fate of one copy can be observed independently of another copy of the same probe.
 
-    It does where they come by different tops, so that their ways have no relay in common. Where ways join,
-    one copy is passed on, and it could be either; but if the other way leads through the very origin of this
-    one, then what arrives has passed all of this one.
+    It can if they come by different tops, so that their paths have no relay in common. Where paths join, only
+    one copy is passed on, and it could be either. But if the other path leads through the origin of this one,
+    a copy that arrives has passed all of this path.
     """
     return way.tops.isdisjoint(other.tops) or way.relays[0] in other.relays
 
 
 def weight(origin: RelayId, all_ways: Mapping[RelayId, Way], origins: int) -> float:
-    """Return how many copies an outcome at `origin` stands for, of probes with so many origins.
+    """Return the weight of an outcome at `origin`, for probes with so many origins.
 
-    Origins under a top with many relays stand apart from the others less often: without the weight the
-    others would count for more in the share than they are. Source: Horvitz and Thompson, 1952.
+    Origins under a top with many relays can be observed independently less often. Inverse probability
+    weighting corrects that bias. Source: Horvitz and Thompson, 1952.
     """
     own = all_ways[origin]
     apart = sum(stands_apart(own, way) for other, way in all_ways.items() if other != origin)
@@ -84,12 +84,12 @@ def weight(origin: RelayId, all_ways: Mapping[RelayId, Way], origins: int) -> fl
 def judged(
     copies: Mapping[RelayId, Way], taken: Collection[RelayId], came_by: Set[RelayId]
 ) -> dict[RelayId, bool]:
-    """Return of which origins of a probe it is certain whether their copy arrived, and whether it did.
+    """Return the origins of a probe for which it is certain whether their copy arrived, and whether it did.
 
-    `copies` are the ways of all origins that it was handed to, `taken` those that gave a receipt: what an
-    origin did that gave none proves nothing. `came_by` are the relays that handed it to the subscriber. One
-    that stands at the top of none of the ways brought a copy around a lost relay: it counts for a copy that
-    is missing, if there are as many such as are missing.
+    `copies` are the paths of all origins that it was handed to, `taken` the origins that gave a receipt: the
+    others prove nothing. `came_by` are the relays that handed it to the subscriber. A relay that is the top
+    of none of the paths brought a copy by a detour: it counts for a missing copy, if as many such copies came
+    as are missing.
     """
     missing = sum(way.tops.isdisjoint(came_by) for way in copies.values())
     expected: set[RelayId] = set().union(*(way.tops for way in copies.values()))
@@ -115,12 +115,12 @@ def share(probes: Iterable[Probe]) -> tuple[float, float, float]:
 
 
 def suspects(probes: Iterable[Probe]) -> list[RelayId]:
-    """Return the relays that lose messages, as far as the probes are sure of it, the surest first.
+    """Return the relays that probably lose messages, the surest first.
 
-    Losses are laid on relays as the likeliest shares explain them that each loses of what passes it
-    (`_losses`). Suspect is who lost `MIN_LOST` and, at the lower end of the interval, `MIN_LOSS` of its own:
-    also who loses only some, as relays that work together may. A relay under another one that loses all
-    cannot be told from an honest one and is not named.
+    Losses are attributed to relays by the most likely loss rates (`_losses`). A relay is suspect if it lost
+    `MIN_LOST` probes and the lower end of the interval of its loss rate is `MIN_LOSS`. So partial losses, as
+    of colluders, count as well. A relay under another one that loses everything cannot be distinguished from
+    an honest one and is not named.
     """
     lost, passed = _losses(probes)
     named = [relay for relay, count in lost.items() if _is_suspect(count, passed[relay])]
@@ -134,9 +134,9 @@ def _is_suspect(lost: float, passed: float) -> bool:
 def _losses(probes: Iterable[Probe]) -> tuple[dict[RelayId, float], dict[RelayId, float]]:
     """Estimate how many probes each relay lost, and how many it passed on.
 
-    Expectation and maximisation: a lost probe was lost by one relay of its way, each having lost it as likely
-    as the shares say that each loses; these shares follow from what each lost. What each is forgiven favours
-    explanations with few relays.
+    Expectation maximisation: a lost probe was lost by one relay of its path, with probabilities from the loss
+    rates; the loss rates follow from what each relay lost. Forgiving each relay some losses favours
+    explanations with few lossy relays.
     Source: Coates, Hero, Nowak and Yu, "Internet Tomography", 2002.
     """
     arrived: Counter[tuple[RelayId, ...]] = Counter()
@@ -166,7 +166,7 @@ def _lay(
     lost: dict[RelayId, float],
     passed: dict[RelayId, float],
 ) -> None:
-    """Lay `count` losses on the relays of one way, by what each loses of what comes to it."""
+    """Attribute `count` losses to the relays of one path, by their loss rates."""
     through = math.prod(1 - loss[relay] for relay in way)
     all_lost = max(1 - through, _NEVER)
     come = 1.0

@@ -1,4 +1,4 @@
-"""Route elements: what a relay looks a token up by, different at every relay and for every previous hop."""
+"""Route elements: a relay's look-up keys for tokens, different at every relay and for every previous hop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The forwarding decision: which message goes to which next hops, each once."""
+"""The forwarding decision: which next hops a message goes to, to each once."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
 
 
 class _Known(msgspec.Struct, frozen=True, gc=False):
-    """What is remembered of one id under one trunk: since when, by whom, and where it was sent.
+    """The entry for one id under one trunk: since when, from whom, and where it was sent.
 
-    A tuple: a set for each of many thousand takes three times the memory.
+    A tuple, because a set for each of many thousands takes three times the memory.
     """
 
     since: float
@@ -60,13 +60,13 @@ class _Known(msgspec.Struct, frozen=True, gc=False):
 
 
 class RecentIds:
-    """Exact memory of what was sent where: for each id and trunk the next hops.
+    """Exact memory for duplicate suppression: for each id and trunk the next hops it was sent to.
 
-    An honest message has one trunk all its way. A true body under another trunk is another message here: it
-    can neither suppress the true one nor make what is known of it grow, and is paid for as one more.
+    An honest message keeps its trunk on its whole path. A true body under another trunk counts as another
+    message: it can neither suppress the true one nor make its entry grow, and takes up an entry of its own.
 
-    When it is full, the oldest is forgotten of the previous hop that brought the most messages, or messages
-    for the most next hops, whichever fills it: whoever floods pushes out nothing but its own.
+    When it is full, it evicts the oldest entry of the previous hop with the most messages, or with the most
+    next hops, whichever cap is reached: so a flooder evicts only its own entries.
     """
 
     def __init__(self, now: float, capacity: int = MAX_IDS) -> None:
@@ -86,7 +86,7 @@ class RecentIds:
         return message_id + trunk in self._sent
 
     def may_have_forgotten(self, now: float) -> bool:
-        """Tell whether an unknown id may yet have been here: after a restart, or when memory is full."""
+        """Tell whether an unknown id may have been here all the same: after a restart or an eviction."""
         return now - self._complete_since < CIRCULATION
 
     def sent(self, message_id: bytes, trunk: bytes) -> Collection[Hop]:
@@ -95,7 +95,7 @@ class RecentIds:
         return frozenset(known.sent) if known is not None else frozenset()
 
     def is_owed(self, message_id: bytes, trunk: bytes) -> bool:
-        """Tell whether `unsent` was the last that was heard of an id under a trunk."""
+        """Tell whether `unsent` was the last call for an id under a trunk."""
         known = self._sent.get(message_id + trunk)
         return known is not None and known.is_owed
 
@@ -126,13 +126,13 @@ class RecentIds:
             self._forget_one(link)
 
     def unsent(self, message_id: bytes, trunk: bytes, hops: Set[Hop]) -> None:
-        """Take back that an id was sent to next hops: it has still to get there."""
+        """Undo the note that an id was sent to next hops: it has still to get there."""
         known = self._sent.get(message_id + trunk)
         if known is None:
             return
         left = tuple([hop for hop in known.sent if hop not in hops])
         if len(left) < len(known.sent):
-            # The id stays known, so that its trail is not taken for a loop's when it comes back.
+            # The id stays known, so that a hit in its trail is not taken for a loop when it comes back.
             self._sent[message_id + trunk] = _Known(known.since, known.link, left, is_owed=True)
             self._pairs -= len(known.sent) - len(left)
             self._pairs_by_link[known.link] -= len(known.sent) - len(left)
@@ -153,7 +153,7 @@ class RecentIds:
 
 
 class Router:
-    """One relay's decisions: from a message and where it came from to what is sent on."""
+    """One relay's forwarding decisions: from a message and its previous hop to what is sent on."""
 
     def __init__(
         self, relay: RelayId, profile: Profile, leases: LeaseBook, memory: RecentIds, label: bytes
@@ -172,9 +172,9 @@ class Router:
     def route(self, message: Message, previous: bytes, now: float) -> Decision:
         """Decide on a checked message that came from `previous` (a relay's key, or `ORIGIN`).
 
-        One with several tokens that does not come from `ORIGIN` is a detour: it enters a tree again, by all
-        its tokens but the trunk. Raises `DecodeError` if the trail is forged, or so full that no next hop
-        would take it: so detours end.
+        A message with several tokens that does not come from `ORIGIN` is a detour: it enters a tree again, by
+        all its tokens but the trunk. Raises `DecodeError` if the trail is forged, or so full that no next hop
+        would accept it, which ends detours.
         """
         trail = Trail(message.trail)
         popcount = trail.popcount()
@@ -183,7 +183,7 @@ class Router:
         if any(map(trail.__contains__, self._labels)) and self._is_loop(known, now):
             return Decision(Outcome.LOOP, popcount=popcount)
         if known and not self._profile.edge_elements and not self._memory.is_owed(message.id, trunk):
-            # As published a relay sends to all its next hops at once, so a second copy brings nothing new.
+            # As published, a relay sends to all its next hops at once, so a second copy adds nothing.
             return Decision(Outcome.DUPLICATE, popcount=popcount)
         found = self._next_hops(message, previous)
         if not found:
@@ -191,33 +191,33 @@ class Router:
         sent = self._memory.sent(message.id, trunk) if known else ()
         hops = [hop for hop in found if hop not in sent] if sent else found
         if not hops:
-            # A detour that comes back to a relay it left must go on elsewhere: this one's way was tried.
+            # A detour that comes back to a relay it left must go on elsewhere: this relay's route was tried.
             outcome = Outcome.UNROUTED if _is_detour(message, previous) else Outcome.DUPLICATE
             return Decision(outcome, popcount=popcount)
         is_again = known and previous == ORIGIN and self._memory.is_owed(message.id, trunk)
         trail.add(self._labels[0])
         if trail.popcount() > MAX_BITS_SET:
             raise DecodeError("a trail has no room for another relay")
-        # Only now, and only what is sent on: neither a forged trail nor a message without a route may make
-        # the memory hold a true copy for sent, or push out others.
+        # Noted only now, and only for what is sent on: neither a forged trail nor a message without a route
+        # may mark a true copy as sent, or evict other entries.
         self._memory.note(message.id, previous, now, [(trunk, hop) for hop in hops])
         onward = Message(message.id, message.day, (trunk,), trail.to_bytes(), message.body)
         return Decision(Outcome.FORWARDED, tuple([Send(hop, onward) for hop in hops]), popcount, is_again)
 
     def moved(self, message: Message, before: Hop, now: float) -> list[Hop]:
-        """Return where a message goes that waits for a next hop, now that its lease has another one.
+        """Return the new next hops of a message that waits for a next hop whose lease was given another one.
 
-        Nothing goes where it was sent before; that it is sent there now is remembered.
+        Next hops that it was sent to before are left out; the others are noted as sent.
         """
         trunk = message.tokens[0]
         sent = self._memory.sent(message.id, trunk)
         hops = [hop for hop in self._leases.moved(message.day, before, trunk) if hop not in sent]
-        if hops:  # as in `route`: what goes nowhere must not push out others
+        if hops:  # as in `route`: a message that goes nowhere must not evict others
             self._memory.note(message.id, ORIGIN, now, [(trunk, hop) for hop in hops])
         return hops
 
     def unsent(self, message: Message, hops: Iterable[Hop]) -> None:
-        """Hear that a message is not sent to next hops after all: it comes again, or goes another way."""
+        """Note that a message is not sent to next hops after all: it comes again, or goes another way."""
         self._memory.unsent(message.id, message.tokens[0], frozenset(hops))
 
     def _is_loop(self, known: bool, now: float) -> bool:

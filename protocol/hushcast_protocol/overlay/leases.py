@@ -1,4 +1,4 @@
-"""Leases: what one subscription installed at one relay, the mailbox's consent, withdrawal and tombstones."""
+"""Leases: the routes that one subscription installed at one relay, consents, withdrawals and tombstones."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from hushcast_protocol.overlay.hops import Hop, mailbox_hop, relay_hop
 from hushcast_protocol.overlay.routing import RoutingTable
 
 MAX_LEASES = 20_000  # held by one relay: 10,000 subscriptions on two days; some 40 MB
-MAX_ELEMENTS = 1024  # in one lease: a filter (`bloom.CAPACITY`) takes two of the largest
-ELEMENTS_A_LEASE = 32  # of the usual size; a larger lease is worth several, and its stamp costs as much more
+MAX_ELEMENTS = 1024  # in one lease: a filter (`bloom.CAPACITY`) holds two of the largest
+ELEMENTS_A_LEASE = 32  # of a lease of the usual size; a larger one counts as several, in its stamp, too
 MAX_ELEMENTS_HELD = ELEMENTS_A_LEASE * MAX_LEASES  # in all together; 620 MB if each has its own next hop
-MAX_TOMBSTONES = 20_000  # of words never heard of; together with leases held and withdrawn 40,000
+MAX_TOMBSTONES = 20_000  # of lease ids never seen; 40,000 together with leases held and withdrawn
 MAX_CONSENT = 256  # bytes; a consent has about 200
 assert MAX_ELEMENTS <= CAPACITY
 
@@ -100,7 +100,7 @@ def bypass_token(secret: LeaseSecret) -> bytes:
 
 
 def units(elements: int) -> int:
-    """Return how many leases of the usual size a lease with so many elements is worth of room (1 to 32)."""
+    """Return how many leases of the usual size a lease with so many elements counts as (1 to 32)."""
     return max(1, -(-elements // ELEMENTS_A_LEASE))
 
 
@@ -176,7 +176,7 @@ class LeaseBook:
         return self._tables.get(day)
 
     def fullness(self) -> float:
-        """Return which share (0 to 1) is taken of what is scarcest: leases, elements or tombstones."""
+        """Return the share (0 to 1) taken of the scarcest resource: leases, elements or tombstones."""
         held, all_held = len(self._leases), len(self._leases) + len(self._tombstones)
         return max(
             held / MAX_LEASES, self._elements / MAX_ELEMENTS_HELD, all_held / (MAX_LEASES + MAX_TOMBSTONES)
@@ -185,8 +185,8 @@ class LeaseBook:
     def install(self, install: Install, now: float, paid: bool = False) -> Lease:
         """Take a lease, `paid` if a stamp for it holds; return it.
 
-        The same lease installed anew replaces what was there: so an instruction may be repeated, and a tree
-        may grow. Raises `Refusal` ("day", "quota", "withdrawn") or a `PeerError`.
+        Installing a lease again replaces it: so an instruction is idempotent, and a tree may grow. Raises
+        `Refusal` ("day", "quota", "withdrawn") or a `PeerError`.
         """
         if install.day not in self._calendar.installable_days(now):
             raise Refusal("day")
@@ -218,7 +218,8 @@ class LeaseBook:
     def withdraw(self, withdraw: Withdraw, now: float, paid: bool = False) -> tuple[bytes, int]:
         """Forget a lease, `paid` if a stamp holds; return its id and the day with which its tombstone lapses.
 
-        A lease never seen leaves a tombstone, too: its install may be on its way. Raises `Refusal` ("quota").
+        A lease never seen leaves a tombstone, too: its install may still be in flight. Raises `Refusal`
+        ("quota").
         """
         lease = lease_id(withdraw.word)
         held = self._leases.get(lease)
@@ -239,7 +240,7 @@ class LeaseBook:
         self._tombstones[lease] = day
 
     def lapse(self, now: float) -> list[bytes]:
-        """Forget what belongs to days gone by; return the ids of leases and tombstones forgotten."""
+        """Expire leases, tombstones and tables of past days; return the ids of what was removed."""
         gone = [lease.id for lease in self._leases.values() if self._calendar.lapse(lease.day) <= now]
         for lease in gone:
             self._forget(self._leases[lease])
@@ -265,25 +266,25 @@ class LeaseBook:
         return [lease for lease in held if lease.day == day and lease.mark == mark]
 
     def moved(self, day: int, hop: Hop, trunk: bytes) -> list[Hop]:
-        """Return where leases send messages with this trunk that sent them to `hop` before."""
+        """Return the new next hops of leases that sent messages with this trunk to `hop` before."""
         mark = lease_mark(trunk, self._relay)
         return list(self._moved.get((day, hop, mark), ()))
 
     def prune(self, lease: Lease) -> None:
-        """Drop a lease whose next hop knows nothing of it; it may be installed again."""
+        """Drop a lease whose next hop has no such route; it may be installed again."""
         if self._leases.get(lease.id) is lease:
             self._drop(lease)
 
     def _has_room(self, held: Lease | None, lease: Lease, paid: bool) -> bool:
         before = len(held.elements) if held is not None else 0
         if held is not None and units(len(lease.elements)) <= units(before):
-            paid = True  # a tree that grows by a child takes no room that it had not paid for
+            paid = True  # a lease that counts as no more than before needs no stamp
         share = _share(paid)
         if self._elements + len(lease.elements) - before > MAX_ELEMENTS_HELD * share:
             return False
         if held is not None:
             return True
-        # A lease held can always be withdrawn, so it needs room for its tombstone from the beginning.
+        # A lease held can always be withdrawn, so room for its tombstone is reserved when it is installed.
         both = len(self._leases) + len(self._tombstones)
         return len(self._leases) < MAX_LEASES * share and both < (MAX_LEASES + MAX_TOMBSTONES) * share
 

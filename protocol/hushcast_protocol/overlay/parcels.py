@@ -22,8 +22,8 @@ from hushcast_protocol.base.stamps import NEEDED_FROM, Stamp, inside
 from hushcast_protocol.base.wire import Bytes32, Counter, RelayId, Wire, decoder, encode
 from hushcast_protocol.overlay.leases import Install, Instruction, units
 
-MAX_PARCEL = 512 * 1024  # bytes; the top parcel of 10,000 relays at depth 3 has about 250 KiB
-MAX_FANOUT = 256  # parcels that one relay passes on; 100 are needed for 10,000 relays at depth 2
+MAX_PARCEL = 512 * 1024  # bytes; the top parcels of 2,000 relays stay well below
+MAX_FANOUT = 256  # parcels that one relay passes on; 45 are needed for 2,000 relays at depth 2
 MAX_PARCELS_REMEMBERED = 50_000  # within three epochs; 3 MB; half of them without a stamp inside
 MAX_PATIENCE = 100  # seconds; 20 for each level below the top of the deepest tree
 NEAR = 1  # epochs that a parcel may be early or late
@@ -99,7 +99,7 @@ def open_parcel(sealed: bytes, key: ParcelKey, network: bytes, relay: RelayId, e
 
 
 class ParcelMemory:
-    """Digests of the parcels opened lately, so that none works twice."""
+    """Digests of the parcels opened lately: a replay cache."""
 
     def __init__(self) -> None:
         self._seen: dict[bytes, int] = {}
@@ -109,11 +109,11 @@ class ParcelMemory:
         return len(self._seen)
 
     def fullness(self) -> float:
-        """Return which share (0 to 1) of the room for digests is taken."""
+        """Return the share (0 to 1) of the room for digests that is taken."""
         return len(self._seen) / MAX_PARCELS_REMEMBERED
 
     def note(self, sealed: bytes, epoch: int, paid: bool) -> tuple[bytes, int]:
-        """Remember a parcel until no relay takes it any more; return the digest and its last epoch.
+        """Remember a parcel until it is too old to be accepted; return the digest and its last epoch.
 
         It is `paid` for if the stamp inside holds; others may fill `NEEDED_FROM` of the room. Raises
         `AuthenticationError` if it was seen before, `Refusal` ("quota") if too many came lately.
@@ -135,7 +135,7 @@ class ParcelMemory:
         self._seen[name] = last
 
     def forget(self, epoch: int) -> list[bytes]:
-        """Forget the parcels that have become too old to be taken; return their digests."""
+        """Forget the parcels that have become too old to be accepted; return their digests."""
         old = [name for name, last in self._seen.items() if last < epoch]
         for name in old:
             del self._seen[name]

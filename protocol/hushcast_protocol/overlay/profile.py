@@ -15,7 +15,7 @@ class Root(Enum):
 
 @dataclass(frozen=True)
 class Profile:
-    """What planner and router read; never a fork of the code."""
+    """Parameters of planner and router; the code is the same for all profiles."""
 
     name: str
     root: Root
@@ -23,8 +23,8 @@ class Profile:
     edge_elements: bool  # filters hold H(token, relay, previous hop) instead of H(token)
     trail_alone_drops: bool  # a hit in the trail drops, as published, false positives included
     origins: int  # random relays that a publication is dropped at
-    trees: int  # of a subscription, each over all relays: a message takes a way up each
-    detours: bool  # where a next hop is lost, a message enters its tree again at a random relay
+    trees: int  # of a subscription, each over all relays: a message climbs each of them
+    detours: bool  # when a next hop is lost, a message enters its tree again at a random relay
 
 
 PAPER = Profile(
@@ -49,4 +49,4 @@ HARDENED = Profile(
 )
 PROFILES = {profile.name: profile for profile in (PAPER, HARDENED)}
 MAX_TREES = 4  # each costs as much traffic as the first
-MAX_DEPTH = 6  # beyond it a message passes more relays than its delay is worth; a trail holds 32
+MAX_DEPTH = 6  # beyond it the delay outweighs what depth hides; a trail holds 32

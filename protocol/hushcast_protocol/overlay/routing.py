@@ -1,8 +1,8 @@
-"""The routing table: for each next hop Bloom filters of route elements, all asked at once.
+"""The routing table: for each next hop counting Bloom filters of route elements, queried all at once.
 
-The filters stand side by side as rows, one Python int for each bit position with one bit for each filter,
-so that one look-up hashes once and intersects `HASHES` ints, however many there are. A next hop has one, and
-gets another when what is installed towards it does not fit: so nobody fills the place of others.
+The filters are bit-sliced: one Python int (a row) for each bit position, with one bit for each filter. A
+look-up hashes once and intersects `HASHES` rows, however many filters there are. A next hop has one filter,
+and gets another when that one is full, so that a subscription cannot use up the room of others.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class _Column:
 
 
 class RoutingTable:
-    """Bloom filters of next hops, with removal: how often a bit was set again is counted beside the rows.
+    """Counting Bloom filters of next hops, bit-sliced; positions set more than once have counters.
 
     `key` (16 to 64 bytes) is the relay's own secret for `bloom.positions`.
     """
@@ -34,7 +34,7 @@ class RoutingTable:
     def __init__(self, key: bytes) -> None:
         self._key = key
         self._rows: dict[int, int] = {}
-        self._again: dict[tuple[int, int], int] = {}  # by bit and position; most are set once
+        self._again: dict[tuple[int, int], int] = {}  # counters by filter and position
         self._columns: dict[Hop, list[_Column]] = {}
         self._by_bit: list[_Column | None] = []
         self._free: list[int] = []
@@ -44,11 +44,11 @@ class RoutingTable:
         return len(self._columns)
 
     def elements(self, hop: Hop) -> int:
-        """Return how many elements the filters of `hop` hold, repeats counted."""
+        """Return how many elements the filters of `hop` hold, including repeats."""
         return sum(column.elements for column in self._columns.get(hop, ()))
 
     def add(self, hop: Hop, elements: Iterable[bytes]) -> int:
-        """Put elements (1 to `CAPACITY`, else `Refusal`) into one filter of `hop`; return its place."""
+        """Add elements (1 to `CAPACITY`, else `Refusal`) to one filter of `hop`; return which one."""
         batch = list(elements)
         if not 0 < len(batch) <= CAPACITY:
             raise Refusal("quota")
@@ -59,7 +59,7 @@ class RoutingTable:
             for position in positions(element, self._key):
                 row = rows.get(position)
                 if row is None:
-                    rows[position] = bit  # all rows of one next hop alone share the same int
+                    rows[position] = bit  # rows with the same single bit share one int
                 elif row & bit:
                     again = column.bit, position
                     self._again[again] = self._again.get(again, 0) + 1
@@ -68,7 +68,7 @@ class RoutingTable:
         return column.bit
 
     def remove(self, place: int, elements: Iterable[bytes]) -> None:
-        """Take elements out of the filter at the place to which they were added; an empty one disappears."""
+        """Remove elements from the filter to which they were added; an empty filter is deleted."""
         column = self._by_bit[place]
         assert column is not None
         bit, rows = 1 << column.bit, self._rows
@@ -93,7 +93,7 @@ class RoutingTable:
             self._free.append(column.bit)
 
     def lookup(self, element: bytes) -> list[Hop]:
-        """Return the next hops with a filter that holds `element`: all, and by chance one that does not."""
+        """Return the next hops that have `element`: all of them, and rarely a false positive."""
         found, rows = -1, self._rows
         for position in positions(element, self._key):
             row = rows.get(position)
@@ -110,7 +110,7 @@ class RoutingTable:
         return hops if len(hops) < 2 else list(dict.fromkeys(hops))
 
     def _with_room(self, hop: Hop, elements: int) -> _Column:
-        # Few: a new one comes only when each of them holds more than `CAPACITY` less the largest batch.
+        # Few: a new one is made only when each of them holds more than `CAPACITY` less the largest batch.
         for column in self._columns.get(hop, ()):
             if column.elements + elements <= CAPACITY:
                 return column

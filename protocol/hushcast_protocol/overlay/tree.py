@@ -15,8 +15,8 @@ from functools import cached_property
 Relay = bytes
 _PERSON = b"hc.tree"
 
-MOST_LEAVING = 4  # one in so many relays of a tree may be taken out of it at once; the others wait an epoch
-LEAST_LEAVING = 4  # relays that may in any case
+MOST_LEAVING = 4  # at most one in so many relays of a tree is removed at once; the others wait an epoch
+LEAST_LEAVING = 4  # relays that may be removed at once in any case
 STRAINED = 2.0  # strain from which on a tree is drawn anew for the next day
 BROKEN = 4.0  # strain from which on it is drawn anew at once
 
@@ -116,11 +116,10 @@ def plan(relays: Iterable[Relay], depth: int, seed: bytes) -> Tree:
 
 
 def mend(tree: Tree, relays: Iterable[Relay], shaky: Iterable[Relay], seed: bytes) -> Tree:
-    """Take relays that are not among `relays` out of a tree, and let nothing stand under `shaky` ones.
+    """Remove relays that are not among `relays` from a tree, and make `shaky` ones leaves.
 
-    A leaf takes the seat of each of them that has relays under it, a shaky one gets that leaf's seat instead;
-    all others stay where they are. Where no leaf is left, what stood under one that left comes under its next
-    hop.
+    Each of them that is not a leaf gives its seat to a leaf; a shaky one gets that leaf's seat instead. All
+    others keep their seats. If no leaf is left, the children of a removed relay go to its next hop.
     """
     present, weak = set(relays), set(shaky)
     parents = dict(tree.parents)
@@ -144,7 +143,7 @@ _Below = dict[Relay | None, set[Relay]]
 
 
 def _take_out(relay: Relay, parents: _Parents, below: _Below) -> None:
-    """Remove a relay; what stood under it comes under its next hop."""
+    """Remove a relay; its children go to its next hop."""
     above = parents.pop(relay)
     below[above].remove(relay)
     for child in below.pop(relay):
@@ -153,7 +152,7 @@ def _take_out(relay: Relay, parents: _Parents, below: _Below) -> None:
 
 
 def _exchange(relay: Relay, leaf: Relay, parents: _Parents, below: _Below) -> None:
-    """Let a relay and a leaf take each other's seats."""
+    """Swap the seats of a relay and a leaf."""
     above, host = parents[relay], parents[leaf]
     if host == relay:
         host = leaf
@@ -168,7 +167,7 @@ def _exchange(relay: Relay, leaf: Relay, parents: _Parents, below: _Below) -> No
 
 
 def leaving(tree: Tree, kept: Collection[Relay], seed: bytes) -> set[Relay]:
-    """Return the relays of a tree to take out now: those that are not `kept`, but not too many at once."""
+    """Return the relays of a tree to remove now: those that are not `kept`, but not too many at once."""
     gone = [relay for relay in shuffled(tree.parents, seed) if relay not in kept]
     return set(gone[: max(LEAST_LEAVING, len(tree.parents) // MOST_LEAVING)])
 
@@ -183,9 +182,9 @@ def graft(
 ) -> Tree:
     """Seat newcomers as leaves of a tree, under those `hosts` above the last level with the fewest children.
 
-    Nobody gets more children than `plan` would give for as many relays. When the hosts have so many,
-    newcomers come under the root, which takes no more either, then under other newcomers, then under the
-    `spare` relays of the tree. Who finds no room gets no seat.
+    No relay gets more children than `plan` would give for as many relays. When the hosts are full, newcomers
+    go under the root (with the same limit), then under other newcomers, then under the `spare` relays of the
+    tree. A newcomer for whom there is no room gets no seat.
     """
     late = shuffled(newcomers, seed)
     parents = dict(tree.parents)
@@ -213,9 +212,9 @@ def graft(
 
 
 def strain(tree: Tree, depth: int) -> float:
-    """Return how far a tree is from what `plan` makes of as many relays: 1 as planned, infinite if too deep.
+    """Return how far a tree deviates from `plan` for as many relays: 1 as planned, infinite if too deep.
 
-    Else n where the root has a share 1/n of the children that it should have, or somebody n times as many.
+    Otherwise n if the root has 1/n of the children that it should have, or some relay n times as many.
     """
     if not tree.parents:
         return 1.0

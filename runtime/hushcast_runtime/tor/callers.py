@@ -1,7 +1,7 @@
-"""Who connects to a loopback port: by the kernel's table of TCP sockets, which tells the user of each.
+"""Which user connects to a loopback port, by the kernel's table of TCP sockets.
 
-A system's tor that passes streams to a port leaves that port open to every user of the machine, and whoever
-gets through learns an onion service's key. So only what tor itself opened is let in.
+A port to which a system's tor passes streams is open to every user of the machine, and somebody who gets
+through learns an onion service's key. So only connections that tor itself opened are admitted.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def tells_apart(user: int) -> bool:
 
 
 class Table:
-    """The kernel's table of sockets: who asks while it is being read shares the next reading with all others.
+    """The kernel's table of sockets; requests that come while it is being read share the next reading.
 
     With thousands of connections a reading takes milliseconds, and a flood must not cost one a stream.
     """

@@ -1,7 +1,7 @@
 """Isolation by SOCKS user and password, checked before a tor's SOCKS port is used.
 
-All that keeps one publication or subscription from being tied to the next by its circuit hangs on it, and a
-tor can be told to go without (`NoIsolateSOCKSAuth`). So: what is known not to isolate is not used.
+Unlinkability of publications and subscriptions by circuit depends on it, and a tor can be configured without
+it (`NoIsolateSOCKSAuth`). So a port that is known not to isolate is not used.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An onion service of this daemon: its door for tor, the name tor gives it, and whether others find it."""
+"""An onion service of this daemon: its local socket for tor, its name at tor, whether others can find it."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class TorListener:
             assert isinstance(stream, trio.SocketStream)
             if await self._admits(stream):
                 await handler(stream)
-            elif not self._refused:  # once: whoever wants could fill the log
+            elif not self._refused:  # once: otherwise any local user could fill the log
                 self._refused = True
                 log.warning("a stream for an onion service did not come from tor: refused")
 

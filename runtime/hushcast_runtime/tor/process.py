@@ -137,7 +137,7 @@ async def _start(program: str, state: Path) -> trio.Process:
     # The machine's own configuration must not mix in, so the file of defaults is one that is not there.
     command = [program, "--ignore-missing-torrc", "--defaults-torrc", str(state / "no-defaults")]
     command += ["-f", str(state / "torrc")]
-    # A session of its own: an interrupt typed at our terminal reaches us alone, and we stop tor in our time.
+    # A session of its own: an interrupt typed at our terminal reaches only us, and we stop tor in order.
     log = os.open(state / _LOG, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
         return await trio.lowlevel.open_process(

@@ -20,7 +20,7 @@ _UPLOADS = "UNKNOWN"  # written in place of the client's authorization, which ev
 
 
 class Publication:
-    """Knows which descriptors of one service exist, where they were sent and who took them."""
+    """Tracks which descriptors of one service exist, where they were sent and who took them."""
 
     def __init__(self) -> None:
         self._missing: set[str] = set()
@@ -60,6 +60,6 @@ class Publication:
             self.held.set()
 
     def end(self) -> None:
-        """Release whoever waits: the service is closed."""
+        """Release all waiting tasks: the service is closed."""
         self.held.set()
         self.complete.set()

@@ -136,7 +136,7 @@ class TorTransport:
                 if not self._adopted.is_set():
                     raise
                 reason = str(error)
-            # Whoever holds tor's ports now need not be tor: nothing goes there before that is checked anew.
+            # tor's ports may belong to another process now: nothing goes there before that is checked anew.
             self._control = self._socks = None
             for service in self._services.values():
                 service.lose()
@@ -162,7 +162,7 @@ class TorTransport:
         self._adopted.set()
 
     async def _until_lost(self, control: ControlClient) -> NoReturn:
-        """Look after an adopted connection, and raise `TransportError` once it is lost or tor hangs."""
+        """Supervise an adopted connection; raise `TransportError` once it is lost or tor hangs."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._tell_when_published)
             while not control.lost.is_set():
@@ -238,7 +238,7 @@ class TorTransport:
         return await listen_on_socket(path, shared), Endpoint(path=str(path))
 
     def _look_at_sockets(self) -> None:
-        """Make sure that nobody but tor gets to the Unix sockets of onion services; raise `UsageError`."""
+        """Check that only tor can reach the Unix sockets of onion services; raise `UsageError` otherwise."""
         if (own := self._settings.state_directory) is not None:
             for left in own.glob("*.sock"):  # by a daemon that was killed
                 left.unlink()
@@ -270,7 +270,7 @@ class TorTransport:
         del self._services[service.service]
         if self._control is None:
             return
-        # Whoever is cancelled must withdraw all the same; a lost connection has done so already.
+        # A cancelled task must withdraw all the same; a lost connection has done so already.
         with suppress(TransportError), trio.move_on_after(_WITHDRAW_WITHIN) as scope:
             scope.shield = True
             await self._control.del_onion(service.service)

@@ -1,4 +1,4 @@
-"""Watch over a tor: how far it has started, whether it has circuits, what it thinks of our clock."""
+"""Watches a tor: its bootstrap, whether it has circuits, and its view of our clock."""
 
 from __future__ import annotations
 

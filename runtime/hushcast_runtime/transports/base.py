@@ -1,7 +1,7 @@
-"""The small interface behind which daemons reach each other: three transports, one conformance suite.
+"""The interface of transports, by which daemons reach each other: three transports, one conformance suite.
 
 `tor` carries everything over onion services, `tcp` is loopback only, `memory` lives in one process
-under a mock clock. Whoever uses a transport cannot tell which one it is.
+under a mock clock. Callers do not depend on which one it is.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ StreamHandler = Callable[[trio.abc.Stream], Awaitable[None]]
 
 
 class TransportError(HushcastError):
-    """The network below did not do what was asked: no such service, no Tor, refused, timed out.
+    """The network below failed: no such service, no Tor, refused, timed out.
 
     Its text names the kind of failure and never the address.
     """
