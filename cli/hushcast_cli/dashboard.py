@@ -15,7 +15,7 @@ from textual.containers import VerticalScroll
 from textual.widgets import DataTable, Footer, Header, Static
 
 from hushcast.conversation import MAX_ANSWER
-from hushcast.words import Described, Status, decode_answer, encode_line
+from hushcast.words import Status, StatusReport, decode_answer, encode_line
 from hushcast_cli.output import printable
 from hushcast_protocol.base.errors import DecodeError
 
@@ -39,7 +39,7 @@ async def described(socket: Path) -> dict[str, Any] | None:
                 writer.close()
     except (OSError, TimeoutError, ValueError, DecodeError):
         return None
-    return answer.status if isinstance(answer, Described) else None
+    return answer.status if isinstance(answer, StatusReport) else None
 
 
 class Dashboard(App[None]):

@@ -25,12 +25,12 @@ def doctor(choices: Choices, timeout: float | None) -> None:
     """
     from msgspec import structs
 
-    from hushcast.words import Examine, Examined
+    from hushcast.words import DoctorReport, Examine
     from hushcast_cli.asking import ask_once, daemon_socket, run
     from hushcast_cli.exits import Failure
     from hushcast_cli.output import json_line, text_line, write
 
-    findings = run(lambda: ask_once(daemon_socket(choices), Examine(), Examined), timeout).findings
+    findings = run(lambda: ask_once(daemon_socket(choices), Examine(), DoctorReport), timeout).findings
     for finding in findings:
         if choices.json:
             write(json_line(structs.asdict(finding)))

@@ -16,11 +16,11 @@ from hushcast.words import (
     Acknowledge,
     Acknowledged,
     Delivered,
-    Listed,
     Lost,
     Missed,
     Subscribe,
     Subscribed,
+    SubscriptionList,
     Subscriptions,
     Unsubscribed,
 )
@@ -144,7 +144,7 @@ async def listen(path: Path, request: Subscribe, count: int | None, printer: Pri
 
 async def _how_far(path: Path) -> str:
     """Say how many relays route to the subscriptions that do not get everything yet."""
-    listed = await ask_once(path, Subscriptions(), Listed)
+    listed = await ask_once(path, Subscriptions(), SubscriptionList)
     return ", ".join(f"{held['nodes']} do" for held in listed.subscriptions if not held["ready"]) or "soon"
 
 

@@ -27,7 +27,7 @@ def outbox(choices: Choices, cancel: str | None, timeout: float | None) -> None:
       hushcast outbox --json
       hushcast outbox --cancel 126c5f89…
     """
-    from hushcast.words import Cancel, Cancelled, Outbox, Outgoing
+    from hushcast.words import Cancel, Cancelled, Outbox, OutboxList
     from hushcast_cli.asking import ask_once, daemon_socket, run
     from hushcast_cli.output import json_line, text_line, write
 
@@ -37,7 +37,7 @@ def outbox(choices: Choices, cancel: str | None, timeout: float | None) -> None:
         if choices.json:
             write(json_line({"id": done.id, "topic": done.topic, "cancelled": True}))
         return
-    for waiting in run(lambda: ask_once(path, Outbox(), Outgoing), timeout).publications:
+    for waiting in run(lambda: ask_once(path, Outbox(), OutboxList), timeout).publications:
         write(json_line(waiting) if choices.json else text_line(_for_people(waiting)))
 
 

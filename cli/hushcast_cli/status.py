@@ -22,11 +22,11 @@ def status(choices: Choices, timeout: float | None) -> None:
     Example:
       hushcast status --json
     """
-    from hushcast.words import Described, Status
+    from hushcast.words import Status, StatusReport
     from hushcast_cli.asking import ask_once, daemon_socket, run
     from hushcast_cli.output import json_line, text_line, write
 
-    described = run(lambda: ask_once(daemon_socket(choices), Status(), Described), timeout).status
+    described = run(lambda: ask_once(daemon_socket(choices), Status(), StatusReport), timeout).status
     if choices.json:
         write(json_line(described))
         return

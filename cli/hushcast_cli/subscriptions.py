@@ -29,11 +29,11 @@ def subscriptions(choices: Choices, timeout: float | None) -> None:
     Example:
       hushcast subscriptions --json
     """
-    from hushcast.words import Listed, Subscriptions
+    from hushcast.words import SubscriptionList, Subscriptions
     from hushcast_cli.asking import ask_once, daemon_socket, run
     from hushcast_cli.output import json_line, text_line, write
 
-    listed = run(lambda: ask_once(daemon_socket(choices), Subscriptions(), Listed), timeout)
+    listed = run(lambda: ask_once(daemon_socket(choices), Subscriptions(), SubscriptionList), timeout)
     for held in listed.subscriptions:
         if choices.json:
             write(json_line(held))

@@ -125,7 +125,7 @@ class Published(_Line, frozen=True, tag_field="event", tag="published"):
     receipt: Literal["accepted", "queued"] = "accepted"
 
 
-class Outgoing(_Line, frozen=True, tag_field="event", tag="outbox"):
+class OutboxList(_Line, frozen=True, tag_field="event", tag="outbox"):
     """The outbox: `{"id", "topic", "since", "state", "receipts", "attempts", …}` each."""
 
     publications: list[dict[str, Any]]
@@ -193,13 +193,13 @@ class Unsubscribed(_Line, frozen=True, tag_field="event", tag="unsubscribed"):
     existed: bool
 
 
-class Listed(_Line, frozen=True, tag_field="event", tag="subscriptions"):
+class SubscriptionList(_Line, frozen=True, tag_field="event", tag="subscriptions"):
     """The subscriptions, `{"topic", "nodes", "ready", "since", "cursor", "acknowledged", …}` each."""
 
     subscriptions: list[dict[str, Any]]
 
 
-class Described(_Line, frozen=True, tag_field="event", tag="status"):
+class StatusReport(_Line, frozen=True, tag_field="event", tag="status"):
     """The daemon's state."""
 
     status: dict[str, Any]
@@ -214,7 +214,7 @@ class Finding(_Line, frozen=True):
     advice: str = ""
 
 
-class Examined(_Line, frozen=True, tag_field="event", tag="examined"):
+class DoctorReport(_Line, frozen=True, tag_field="event", tag="examined"):
     """What was found."""
 
     findings: list[Finding]
@@ -232,7 +232,7 @@ class Failed(_Line, frozen=True, tag_field="event", tag="failed"):
 
 Answer = (
     Published
-    | Outgoing
+    | OutboxList
     | Cancelled
     | Subscribed
     | Delivered
@@ -241,9 +241,9 @@ Answer = (
     | Covered
     | Acknowledged
     | Unsubscribed
-    | Listed
-    | Described
-    | Examined
+    | SubscriptionList
+    | StatusReport
+    | DoctorReport
     | Failed
 )
 

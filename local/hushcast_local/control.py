@@ -22,22 +22,22 @@ from hushcast.words import (
     Coverage,
     Covered,
     Delivered,
-    Described,
+    DoctorReport,
     Examine,
-    Examined,
     Failed,
     Finding,
-    Listed,
     Lost,
     Missed,
     Outbox,
-    Outgoing,
+    OutboxList,
     Publish,
     Published,
     Request,
     Status,
+    StatusReport,
     Subscribe,
     Subscribed,
+    SubscriptionList,
     Subscriptions,
     Unsubscribe,
     Unsubscribed,
@@ -155,14 +155,14 @@ class ControlServer:
 
     async def _answer(self, request: Request) -> Answer:
         if isinstance(request, Status):
-            return Described(self._status())
+            return StatusReport(self._status())
         if isinstance(request, Examine):
-            return Examined(await self._examine())
+            return DoctorReport(await self._examine())
         service = self._ready()
         if isinstance(request, Subscriptions):
-            return Listed(service.subscriptions())
+            return SubscriptionList(service.subscriptions())
         if isinstance(request, Outbox):
-            return Outgoing(service.outbox())
+            return OutboxList(service.outbox())
         if isinstance(request, Cancel):
             return await _cancelled(service, request.id)
         assert isinstance(request, Acknowledge | Coverage | Unsubscribe)

@@ -17,8 +17,8 @@ from hushcast_local.subscriber import Subscriber
 from hushcast_local.topic_keys import Derive, TopicKeys
 from hushcast_node.counted import COUNTERS
 from hushcast_node.upgrade import upgrade
-from hushcast_overlay.admission import Admission
 from hushcast_overlay.carrier import OverlayCarrier
+from hushcast_overlay.connection_guard import ConnectionGuard
 from hushcast_overlay.connector import Connector
 from hushcast_overlay.dropping import Dropper
 from hushcast_overlay.identity import Identity
@@ -174,7 +174,7 @@ class Daemon:
         )
         await relay.load()
         listener = self.listener = await open_address(identity, parts.transport, parts.store)
-        admission = Admission(relay.accept, relay.serve, MAX_CONNECTIONS, parts.env, self.counters)
+        admission = ConnectionGuard(relay.accept, relay.serve, MAX_CONNECTIONS, parts.env, self.counters)
         context.spawn(listener.serve, admission.admit)
         context.spawn(relay.keep_time)
         context.spawn(relay.kept_links.run)
@@ -186,7 +186,7 @@ class Daemon:
             directory,
             self._env,
             self._registration,
-            relay.intake.difficulty,
+            relay.admission.difficulty,
         )
 
     async def _trace_rosters(self) -> None:

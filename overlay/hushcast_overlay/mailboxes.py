@@ -5,7 +5,7 @@ from __future__ import annotations
 import structlog
 import trio
 
-from hushcast_overlay.admission import Admission
+from hushcast_overlay.connection_guard import ConnectionGuard
 from hushcast_overlay.connector import Connector
 from hushcast_overlay.mailbox import MAX_CONNECTIONS, Mailbox
 from hushcast_overlay.route import Route, RouteRecords
@@ -57,7 +57,7 @@ class Mailboxes:
                 await self._records.keep(route)
             route.opened.set()
             async with trio.open_nursery() as nursery:
-                admission = Admission(
+                admission = ConnectionGuard(
                     mailbox.accept, mailbox.serve, MAX_CONNECTIONS, self._env, self._counters
                 )
                 nursery.start_soon(listener.serve, admission.admit)

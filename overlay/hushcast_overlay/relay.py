@@ -9,16 +9,16 @@ from contextlib import suppress
 import trio
 
 from hushcast_overlay.accepted import Accepted
-from hushcast_overlay.admission import strangers_room
+from hushcast_overlay.admission_control import AdmissionControl, Declined
+from hushcast_overlay.connection_guard import strangers_room
 from hushcast_overlay.connector import Connector, OverlayChannel
 from hushcast_overlay.detours import Detours
-from hushcast_overlay.flows import Flows
 from hushcast_overlay.identity import Identity
-from hushcast_overlay.intake import Declined, Intake
-from hushcast_overlay.keeping import KeptLinks
+from hushcast_overlay.kept_links import KeptLinks
 from hushcast_overlay.leasing import Leasing
 from hushcast_overlay.peers import Peers
 from hushcast_overlay.placing import Placing
+from hushcast_overlay.rate_limiter import RateLimiter
 from hushcast_overlay.rosters import RosterKeeper
 from hushcast_overlay.spool import Spool, Spooled
 from hushcast_protocol.base import observed
@@ -84,11 +84,11 @@ class Relay:
             detours = Detours(self.id, rosters, self.leasing, self._router, self._spool, env, counters)
         self.peers = Peers(identity.seed, connector, self._spool, detours, self._locate, self, context)
         self._placing = Placing(self._spool, detours, self._router, env, counters)
-        self._flows = Flows(env)
+        self._flows = RateLimiter(env)
         self.kept_links = KeptLinks(self.leasing, self.peers, context)
         self._strangers = strangers_room(env, counters)
         self._answering: Counter[type] = Counter()  # a parcel takes minutes, and drops do not wait for them
-        self.intake = Intake(self.id, rosters, env, self.leasing.fullness)
+        self.admission = AdmissionControl(self.id, rosters, env, self.leasing.fullness)
         self._accepted = Accepted(store, self._spool)
         self._waiting: deque[bytes] | None = None  # of these, what there is no room for
 
@@ -199,7 +199,7 @@ class Relay:
         if not isinstance(frame, Drop | ParcelFrame):
             raise DecodeError("an unnamed peer sent a frame that only relays send")
         full = self._answering[type(frame)] > MAX_ANSWERING
-        refused: Declined | None = "quota" if full else self.intake.refusal(frame)
+        refused: Declined | None = "quota" if full else self.admission.refusal(frame)
         if refused is not None:
             self._counters.add(f"refused_{refused}")
         if isinstance(frame, Drop):

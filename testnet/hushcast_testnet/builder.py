@@ -1,4 +1,4 @@
-"""The builder: brings a testnet up step by step, on whatever ground its daemons are to stand."""
+"""The builder: brings a testnet up step by step, on whatever backend its daemons are to stand."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Keep = Callable[..., None]
 """Changes fields of the testnet's description, on disk, too."""
 
 
-class Ground(Protocol):
+class Backend(Protocol):
     """What the daemons of a testnet stand on: processes of this machine, or containers."""
 
     transport: Transport
@@ -38,7 +38,7 @@ class Ground(Protocol):
         """Start what daemons of these names need; whatever must be stopped later is kept at once."""
 
     def place(self, member: Member) -> Member:
-        """Return the daemon with what this ground gives it."""
+        """Return the daemon with what this backend gives it."""
 
     def settings(self, member: Member) -> list[str]:
         """Return the lines of its configuration that reach its transport, sections in brackets."""
@@ -57,13 +57,13 @@ class Builder:
     """Brings one testnet up, keeping its description on disk as it grows."""
 
     def __init__(
-        self, directory: Path, ground: Ground, epoch: int, breakable: bool, progress: Progress
+        self, directory: Path, backend: Backend, epoch: int, breakable: bool, progress: Progress
     ) -> None:
         self.directory = directory
         self.progress = progress
-        self._ground = ground
+        self._ground = backend
         self._network = ""
-        self.testnet = Testnet(ground.transport, epoch, time.time(), [], None, breakable=breakable)
+        self.testnet = Testnet(backend.transport, epoch, time.time(), [], None, breakable=breakable)
 
     async def build(self, nodes: int, clients: int) -> None:
         """Start everything in order, and wait until it is ready; raises a `HushcastError`."""

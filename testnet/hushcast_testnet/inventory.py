@@ -12,7 +12,7 @@ import msgspec
 import trio
 
 from hushcast.conversation import NoDaemon, ask
-from hushcast.words import Described, Status
+from hushcast.words import Status, StatusReport
 from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.transports.base import TransportError
 from hushcast_testnet import processes
@@ -79,7 +79,7 @@ async def describe(member: Member) -> dict[str, Any]:
             answer = await conversation.next()
     except NoDaemon:
         return {}
-    return answer.status if isinstance(answer, Described) else {}
+    return answer.status if isinstance(answer, StatusReport) else {}
 
 
 @contextmanager

@@ -44,18 +44,18 @@ class _Loss(Router):
 class Member:
     """One daemon; its identity, store and counters outlive its lives."""
 
-    def __init__(self, house: House, name: str, is_relay: bool) -> None:
+    def __init__(self, simulated: SimulatedNetwork, name: str, is_relay: bool) -> None:
         self.name = name
         self.drops = False
         """Whether it silently loses what it should forward."""
         self._together: Colluders | None = None
         self.counters = Counters(COUNTERS)
-        self._house = house
-        self._env = house.environment(name)
+        self._simulated = simulated
+        self._env = simulated.environment(name)
         self._identity = draw_identity(self._env.randomness) if is_relay else None
         self._store = MemoryStore()
         node = self._identity.seed.public().hex() if self._identity else name
-        self._tracer = house.tracer(name, node, self._env)
+        self._tracer = simulated.tracer(name, node, self._env)
         self._scope: trio.CancelScope | None = None
         self._daemon: Daemon | None = None
 
@@ -95,21 +95,21 @@ class Member:
         relay._router = Selecting(relay, together) if together is not None else _Loss()
 
     async def _live(self, *, task_status: trio.TaskStatus[None]) -> None:
-        house = self._house
-        transport = house.wires.transport()
+        simulated = self._simulated
+        transport = simulated.wires.transport()
         parts = Parts(
-            house.network,
-            house.profile,
-            house.directory_address,
-            house.directory_seed.public(),
+            simulated.network,
+            simulated.profile,
+            simulated.directory_address,
+            simulated.directory_seed.public(),
             self._identity,
             self._env,
             transport,
             self._store,
             self._tracer,
-            house.derive,
-            house.check_roster,
-            probes_an_epoch=house.probes_an_epoch,
+            simulated.derive,
+            simulated.check_roster,
+            probes_an_epoch=simulated.probes_an_epoch,
         )
         self._daemon = Daemon(parts, self.counters)
         with trio.CancelScope() as self._scope:
@@ -119,7 +119,7 @@ class Member:
                 transport.vanish()
 
 
-class House:
+class SimulatedNetwork:
     """What the members of one network share, the directory among it."""
 
     def __init__(

@@ -38,7 +38,7 @@ _FIRST_TIME_OUT = 0.2  # seconds until a lost packet is sent again; Linux's leas
 _RESENDINGS = 6  # in a row before the connection is given up; real stacks take more, and longer
 
 
-class Weather(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Conditions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What happens to everything that one daemon sends and receives."""
 
     host: str
@@ -58,13 +58,13 @@ class PathProcess(msgspec.Struct, frozen=True):
     control: str
 
 
-async def set_weather(control: Path, weather: Weather) -> None:
+async def set_conditions(control: Path, conditions: Conditions) -> None:
     """Change what one daemon meets from now on; raise `TransportError` if the relay is not there."""
     try:
         stream = await trio.open_unix_socket(control)
         async with stream:
             lines = Lines(stream, MAX_ASKED)
-            await lines.write(msgspec.json.encode(weather))
+            await lines.write(msgspec.json.encode(conditions))
             answer = await lines.read()
     except (OSError, trio.BrokenResourceError):
         answer = None
@@ -85,16 +85,16 @@ class End:
 
 
 class PathRelay:
-    """Passes connections on, through whatever weather there is."""
+    """Passes connections on, through whatever conditions there is."""
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
-        self._weather: dict[str, Weather] = {}
+        self._weather: dict[str, Conditions] = {}
         self._changed = trio.lowlevel.ParkingLot()
 
-    def set(self, weather: Weather) -> None:
+    def set(self, conditions: Conditions) -> None:
         """Change what one daemon meets."""
-        self._weather[weather.host] = weather
+        self._weather[conditions.host] = conditions
         self._changed.unpark_all()
 
     async def carry(self, stream: trio.SocketStream) -> None:
@@ -158,7 +158,7 @@ class PathRelay:
     def _delay(self, one: str, other: str) -> float:
         return sum(known.delay for known in self._on(one, other))
 
-    def _on(self, one: str, other: str) -> list[Weather]:
+    def _on(self, one: str, other: str) -> list[Conditions]:
         return [self._weather[host] for host in {one, other} if host in self._weather]
 
 
@@ -172,7 +172,7 @@ async def _asked(stream: trio.SocketStream) -> tuple[str, int]:
 
 async def serve(home: Path) -> None:
     """Run a relay until cancelled; its port and its control socket are told in `home`."""
-    relay = PathRelay(random.Random())  # noqa: S311 - weather, not secrets
+    relay = PathRelay(random.Random())  # noqa: S311 - conditions, not secrets
     doors = await trio.open_tcp_listeners(0, host=LOOPBACK)
     async with trio.open_nursery() as nursery:
         await nursery.start(trio.serve_listeners, relay.carry, doors)
@@ -190,7 +190,7 @@ async def hear_of_weather(
             with suppress(trio.BrokenResourceError, msgspec.MsgspecError):
                 lines = Lines(stream, MAX_ASKED)
                 while (line := await lines.read()) is not None:
-                    relay.set(msgspec.json.decode(line, type=Weather))
+                    relay.set(msgspec.json.decode(line, type=Conditions))
                     await lines.write(b"{}")
 
     listener = await listen_on_socket(control)

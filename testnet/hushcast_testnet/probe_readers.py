@@ -22,7 +22,7 @@ from hushcast_protocol.content.topics import Interest, Topic, make_topic
 from hushcast_protocol.overlay.forwarding import Decision, Router
 from hushcast_protocol.overlay.hops import Hop
 from hushcast_runtime.environment import Environment
-from hushcast_testnet.members import House, Member
+from hushcast_testnet.members import Member, SimulatedNetwork
 
 WIDTHS = {
     "lat": 0.1,
@@ -59,8 +59,8 @@ def draw_values(interest: Interest, env: Environment) -> dict[str, Value]:
 class ProbeReaders:
     """What they tell each other, and what they find."""
 
-    def __init__(self, house: House, interests: Sequence[Interest]) -> None:
-        self._house = house
+    def __init__(self, simulated: SimulatedNetwork, interests: Sequence[Interest]) -> None:
+        self._simulated = simulated
         self._interests = interests
         self._known: set[bytes] = set()
         self._probes: dict[Topic, list[Values]] = {interest.topic: [] for interest in interests}
@@ -79,7 +79,9 @@ class ProbeReaders:
         self._known.add(message.id)
         for topic, probes in self._probes.items():
             try:
-                content = open_body(self._house.derive(topic, self._house.network.id, message.day), message)
+                content = open_body(
+                    self._simulated.derive(topic, self._simulated.network.id, message.day), message
+                )
             except AuthenticationError:
                 continue
             if content.probe:

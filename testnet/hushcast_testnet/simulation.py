@@ -28,7 +28,7 @@ from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import Interest, Topic, parse_topic
 from hushcast_protocol.overlay.profile import PROFILES, Root
 from hushcast_testnet.faults import NO_FAULTS, Faults, keep_churning, kill_at_once, make_droppers
-from hushcast_testnet.members import LONGEST_WAY, House, Member
+from hushcast_testnet.members import LONGEST_WAY, Member, SimulatedNetwork
 from hushcast_testnet.probe_readers import ProbeReaders, draw_interest, draw_values
 from hushcast_testnet.roster_delays import RosterDelays
 
@@ -147,7 +147,7 @@ class _Simulation:
         self._scenario = scenario
         self._progress = progress
         base = PROFILES[scenario.profile]
-        self._house = House(
+        self._simulated = SimulatedNetwork(
             Network("simulation", scenario.profile, EPOCH_SECONDS),
             replace(base, depth=scenario.depth or base.depth, origins=scenario.origins, trees=scenario.trees),
             scenario.seed,
@@ -155,7 +155,7 @@ class _Simulation:
             scenario.traces,
             self._probes(),
         )
-        self._env = self._house.env
+        self._env = self._simulated.env
         self._relays: list[Member] = []
         self._clients: list[Member] = []
         self._sent: list[_Sent] = []
@@ -191,15 +191,17 @@ class _Simulation:
             await self._settle()
             result = self._count(routes)
             nursery.cancel_scope.cancel()
-        self._house.close()
+        self._simulated.close()
         return result
 
     async def _start(self, nursery: trio.Nursery) -> None:
-        scenario, house = self._scenario, self._house
-        await house.open_directory(scenario.nodes, nursery)
-        clients = scenario.subscribers if house.profile.root is Root.MAILBOX else 0
-        self._relays = [Member(house, f"relay-{number}", is_relay=True) for number in range(scenario.nodes)]
-        self._clients = [Member(house, f"client-{number}", is_relay=False) for number in range(clients)]
+        scenario, simulated = self._scenario, self._simulated
+        await simulated.open_directory(scenario.nodes, nursery)
+        clients = scenario.subscribers if simulated.profile.root is Root.MAILBOX else 0
+        self._relays = [
+            Member(simulated, f"relay-{number}", is_relay=True) for number in range(scenario.nodes)
+        ]
+        self._clients = [Member(simulated, f"client-{number}", is_relay=False) for number in range(clients)]
         for member in self._relays + self._clients:
             await member.start(nursery)
         for member in self._relays + self._clients:
@@ -208,12 +210,12 @@ class _Simulation:
 
     def _set_out(self, interests: list[Interest]) -> None:
         """Have those who only want to learn begin."""
-        scenario, house = self._scenario, self._house
+        scenario, simulated = self._scenario, self._simulated
         if scenario.delay_rosters:
             spy, delay = self._relays[-1], scenario.delay_rosters
-            self._delays = RosterDelays(house.registry, self._env, spy, self._clients, delay)
+            self._delays = RosterDelays(simulated.registry, self._env, spy, self._clients, delay)
         if scenario.read_probes:
-            self._readers = ProbeReaders(house, interests)
+            self._readers = ProbeReaders(simulated, interests)
             count = max(1, round(scenario.read_probes * len(self._relays)))
             self._readers.bribe(self._env.sample(self._relays, count))
 

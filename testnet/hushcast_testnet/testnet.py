@@ -14,11 +14,11 @@ from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.files import private_directory
 from hushcast_runtime.process import holder
 from hushcast_testnet import processes
-from hushcast_testnet.builder import Builder, Ground, Progress
+from hushcast_testnet.builder import Backend, Builder, Progress
 from hushcast_testnet.inventory import Member, Testnet, Transport, describe, load
-from hushcast_testnet.process_ground import ProcessGround
+from hushcast_testnet.process_backend import ProcessBackend
 
-Backend = Literal["processes", "containers"]
+BackendName = Literal["processes", "containers"]
 
 
 def up(
@@ -29,7 +29,7 @@ def up(
     epoch_seconds: int = 30,
     progress: Progress = lambda text: None,
     breakable: bool = False,
-    backend: Backend = "processes",
+    backend: BackendName = "processes",
 ) -> None:
     """Bring a testnet up in a new directory and leave it running.
 
@@ -38,16 +38,16 @@ def up(
     ends it early, nothing is left running.
     """
     directory = directory.absolute()
-    ground: Ground
+    chosen: Backend
     if backend == "containers":
-        from hushcast_testnet.containers.ground import ContainerGround
+        from hushcast_testnet.containers.backend import ContainerBackend
 
         if transport != "tor":
             raise UsageError("containers have no loopback in common: their transport is tor")
-        ground = ContainerGround(directory, breakable)
+        chosen = ContainerBackend(directory, breakable)
     else:
-        ground = ProcessGround(directory, transport, breakable)
-    builder = Builder(directory, ground, epoch_seconds, breakable, progress)
+        chosen = ProcessBackend(directory, transport, breakable)
+    builder = Builder(directory, chosen, epoch_seconds, breakable, progress)
     trio.run(_up, builder, nodes, clients)
 
 

@@ -176,7 +176,7 @@ async def test_memory_of_who_answered_is_bounded(monkeypatch: pytest.MonkeyPatch
 
 
 async def test_links_that_are_there_are_kept_whatever_was_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hushcast_overlay.keeping.MAX_KEPT", 4)
+    monkeypatch.setattr("hushcast_overlay.kept_links.MAX_KEPT", 4)
     monkeypatch.setattr(dials, "MAX_DIALS", 2)
     async with small_network(relays=3, clients=1, epoch=7200, origins=1) as net:
         await net.clients[0].listen()

@@ -12,7 +12,7 @@ import pytest
 from running import hushcast
 from textual.widgets import DataTable, Static
 
-from hushcast.words import Described, Status, decode_request, encode_line
+from hushcast.words import Status, StatusReport, decode_request, encode_line
 from hushcast_cli.dashboard import COLUMNS, Dashboard, described
 
 STATUS: dict[str, Any] = {
@@ -30,7 +30,7 @@ STATUS: dict[str, Any] = {
 async def daemon(path: Path, status: Callable[[], dict[str, Any]]) -> AsyncIterator[None]:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         assert decode_request((await reader.readline()).rstrip(b"\n")) == Status()
-        writer.write(encode_line(Described(status())) + b"\n")
+        writer.write(encode_line(StatusReport(status())) + b"\n")
         writer.close()
 
     async with await asyncio.start_unix_server(answer, path):

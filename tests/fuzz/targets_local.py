@@ -100,8 +100,8 @@ def _said() -> list[bytes]:
         words.Subscribed("t", 12),
         words.Delivered("t", "id", "x", "utf-8", 1.5, 3, {"lat": 1.5, "kind": "é"}, "84a5"),
         words.Unsubscribed("t", True),
-        words.Listed([{"topic": "t"}]),
-        words.Described({"ready": True}),
+        words.SubscriptionList([{"topic": "t"}]),
+        words.StatusReport({"ready": True}),
         words.Failed("usage", "no"),
     ]
     return [words.encode_line(said) + b"\n" for said in (*requests, *answers)]

@@ -9,7 +9,7 @@ import trio
 from small_network import ONE, Node, SmallNetwork, small_network, until
 
 from hushcast_overlay import intake
-from hushcast_overlay.intake import MAX_DROPS_AT_ONCE, MAX_PARCELS_AT_ONCE, Intake
+from hushcast_overlay.admission_control import MAX_DROPS_AT_ONCE, MAX_PARCELS_AT_ONCE, AdmissionControl
 from hushcast_protocol.base.stamps import CAPACITY, FIRST_DIFFICULTY, MAX_DIFFICULTY, mint
 from hushcast_protocol.content.bodies import Content, compose
 from hushcast_protocol.content.messages import Message
@@ -26,9 +26,9 @@ def a_message(net: SmallNetwork, payload: bytes = b"x") -> Message:
     return compose(key, day, tokens, Content(payload), net.env.randomness)
 
 
-def intake_of(node: Node) -> Intake:
+def intake_of(node: Node) -> AdmissionControl:
     assert node.daemon.relay is not None
-    return node.daemon.relay.intake
+    return node.daemon.relay.admission
 
 
 async def flood(net: SmallNetwork, relay: Node, seconds: float, rate: float) -> None:

@@ -173,7 +173,7 @@ def test_100_000_random_pairs_against_the_oracle():
     for number in range(TOPICS):
         kind = list(by_kind)[number % 3]
         drawn = draw(chance, kind)
-        subscriptions = [drawn.route() for _ in range(SUBSCRIPTIONS)]
+        subscriptions = [drawn.subscription() for _ in range(SUBSCRIPTIONS)]
         key = drawn.key
         for _ in range(PUBLICATIONS):
             given = drawn.publication()

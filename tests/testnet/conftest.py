@@ -17,11 +17,11 @@ import trio
 from hushcast.conversation import ask
 from hushcast.words import (
     Delivered,
-    Described,
     Failed,
     Publish,
     Published,
     Status,
+    StatusReport,
     Subscribe,
     Subscribed,
     Unsubscribe,
@@ -102,7 +102,7 @@ class RunningTestnet:
     async def status(self, name: str) -> dict:
         async with ask(self.socket(name), Status()) as conversation:
             answer = await conversation.next()
-        assert isinstance(answer, Described)
+        assert isinstance(answer, StatusReport)
         return answer.status
 
     @asynccontextmanager

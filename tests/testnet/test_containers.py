@@ -18,11 +18,11 @@ from hushcast_runtime.transports.base import TransportError
 from hushcast_testnet import testnet
 from hushcast_testnet.chaos.containers import container_breaker
 from hushcast_testnet.chaos.plan import KINDS, Fault
+from hushcast_testnet.containers.backend import ContainerBackend
 from hushcast_testnet.containers.compose import Containers, Daemon, Frame, Tor, compose
 from hushcast_testnet.containers.engine import Engine, find_engine
-from hushcast_testnet.containers.ground import ContainerGround
 from hushcast_testnet.inventory import Transport
-from hushcast_testnet.testnet import Backend
+from hushcast_testnet.testnet import BackendName
 
 WITHIN = 240.0  # seconds for anything between daemons, on a busy machine
 
@@ -77,7 +77,7 @@ def test_containers_want_tor_and_no_more_daemons_than_their_network_has_room_for
 
     async def prepare() -> None:
         names = [f"relay-{number}" for number in range(300)]
-        await ContainerGround(tmp_path, breakable=False).prepare(
+        await ContainerBackend(tmp_path, breakable=False).prepare(
             names, lambda **changes: None, lambda text: None
         )
 
@@ -87,7 +87,7 @@ def test_containers_want_tor_and_no_more_daemons_than_their_network_has_room_for
 
 @pytest.mark.parametrize(("transport", "backend"), [("tcp", "processes"), ("tor", "containers")])
 def test_a_directory_too_deep_for_sockets_is_refused_before_anything_starts(
-    transport: Transport, backend: Backend, tmp_path: Path
+    transport: Transport, backend: BackendName, tmp_path: Path
 ) -> None:
     deep = tmp_path / ("d" * (MAX_PATH - len(bytes(tmp_path)) - len("/nodes/relay-1/control.sock")))
     with pytest.raises(UsageError, match="1 bytes too long" if backend == "processes" else "too long"):

@@ -13,7 +13,7 @@ import pytest
 import trio
 
 from hushcast.conversation import ask
-from hushcast.words import Examine, Examined, Failed, Publish, Published, Subscribe
+from hushcast.words import DoctorReport, Examine, Failed, Publish, Published, Subscribe
 from hushcast_protocol.base.secrets import Seed
 
 OPEN = "a-topic-to-look-for"
@@ -92,7 +92,7 @@ async def live_through_everything(net: Any, link: str) -> list[str]:
             assert isinstance(await conversation.next(), Failed)
     async with ask(net.socket(relay), Examine()) as conversation:
         examined = await conversation.next()
-    assert isinstance(examined, Examined)
+    assert isinstance(examined, DoctorReport)
     texts = [f"{finding}" for finding in examined.findings]
     await read_a_bad_configuration(net, relay)
     metrics = [await scrape(socket) for socket in sockets]

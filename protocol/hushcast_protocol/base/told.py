@@ -1,4 +1,4 @@
-"""Ground truth, which only the acting daemon knows: a type for each kind of line in `trace.Truth`.
+"""Backend truth, which only the acting daemon knows: a type for each kind of line in `trace.Truth`.
 
 A type's name, in small letters, is the kind of line. Keys, ids and tokens are bytes here, hex in a trace.
 """

@@ -14,7 +14,7 @@ from hushcast_runtime.transports.base import TransportError
 from hushcast_testnet import processes
 from hushcast_testnet.chaos.plan import KINDS, Fault, Kind
 from hushcast_testnet.inventory import Member, Testnet, deadline, start
-from hushcast_testnet.path import Weather, set_weather
+from hushcast_testnet.path import Conditions, set_conditions
 from hushcast_testnet.processes import Process
 
 START_WITHIN = 60.0  # seconds until a process holds its state; measured 0.7
@@ -49,7 +49,7 @@ class ProcessBreaker:
         self.kinds: Sequence[Kind] = [kind for kind in KINDS if kind not in lacking]
 
     async def begin(self, fault: Fault) -> None:
-        """Signal the process, change the weather on its path, or set its clock."""
+        """Signal the process, change the conditions on its path, or set its clock."""
         member = self._members[fault.target]
         match fault.kind:
             case "stop":
@@ -64,11 +64,11 @@ class ProcessBreaker:
             case "skew":
                 set_clock(member, fault.amount)
             case "cut":
-                await self._set(Weather(_host(member), cut=True))
+                await self._set(Conditions(_host(member), cut=True))
             case "delay":
-                await self._set(Weather(_host(member), delay=fault.amount))
+                await self._set(Conditions(_host(member), delay=fault.amount))
             case "lose":
-                await self._set(Weather(_host(member), loss=fault.amount))
+                await self._set(Conditions(_host(member), loss=fault.amount))
 
     async def end(self, fault: Fault) -> None:
         """Undo what `begin` did."""
@@ -81,11 +81,11 @@ class ProcessBreaker:
             case "skew":
                 set_clock(member, 0.0)
             case "cut" | "delay" | "lose":
-                await self._set(Weather(_host(member)))
+                await self._set(Conditions(_host(member)))
 
-    async def _set(self, weather: Weather) -> None:
+    async def _set(self, conditions: Conditions) -> None:
         assert self._testnet.path is not None
-        await set_weather(Path(self._testnet.path.control), weather)
+        await set_conditions(Path(self._testnet.path.control), conditions)
 
 
 async def _start(member: Member) -> None:

@@ -10,7 +10,7 @@ from hushcast_testnet.chaos.breaker import set_clock
 from hushcast_testnet.chaos.plan import KINDS, Fault, Kind
 from hushcast_testnet.containers.compose import Containers
 from hushcast_testnet.inventory import Testnet
-from hushcast_testnet.path import Weather, set_weather
+from hushcast_testnet.path import Conditions, set_conditions
 
 _PACKETS: tuple[Kind, ...] = ("delay", "lose")
 _DEVICE = "eth0"  # of a tor, the one way in and out of its daemon
@@ -66,12 +66,12 @@ class ContainerBreaker:
                 if self.netem:
                     await self._shape(tor, "add", "delay", f"{fault.amount * 1000:.0f}ms")
                 else:
-                    await self._relay(Weather(fault.target, delay=fault.amount))
+                    await self._relay(Conditions(fault.target, delay=fault.amount))
             case "lose":
                 if self.netem:
                     await self._shape(tor, "add", "loss", f"{fault.amount * 100:.1f}%")
                 else:
-                    await self._relay(Weather(fault.target, loss=fault.amount))
+                    await self._relay(Conditions(fault.target, loss=fault.amount))
 
     async def end(self, fault: Fault) -> None:
         """Undo what `begin` did."""
@@ -91,11 +91,11 @@ class ContainerBreaker:
                 if self.netem:
                     await self._shape(tor, "del")
                 else:
-                    await self._relay(Weather(fault.target))
+                    await self._relay(Conditions(fault.target))
 
-    async def _relay(self, weather: Weather) -> None:
+    async def _relay(self, conditions: Conditions) -> None:
         assert self._path is not None
-        await set_weather(Path(self._path.control), weather)
+        await set_conditions(Path(self._path.control), conditions)
 
     async def _shape(self, tor: str, verb: str, *how: str) -> None:
         netem = ["netem", *how] if how else []

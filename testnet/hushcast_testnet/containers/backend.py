@@ -17,11 +17,11 @@ from hushcast_runtime.tor.settings import SERVICE_NAME
 from hushcast_runtime.transports.base import TransportError
 from hushcast_testnet import private_tor, processes, tor_network
 from hushcast_testnet.builder import Keep, Progress, last_line, quoted
-from hushcast_testnet.containers import doors
+from hushcast_testnet.containers import socket_relay
 from hushcast_testnet.containers.compose import Containers, Daemon, Frame, Tor, compose
-from hushcast_testnet.containers.doors import PAIRS_FILE, Pair
 from hushcast_testnet.containers.engine import find_engine
 from hushcast_testnet.containers.image import require_image
+from hushcast_testnet.containers.socket_relay import PAIRS_FILE, Pair
 from hushcast_testnet.inventory import Member, Transport, deadline
 from hushcast_testnet.path import CONTROL, PathProcess
 from hushcast_testnet.tor_network import PreparedNetwork, TorNode
@@ -34,8 +34,8 @@ _FIRST_HOST = 10  # of the tors' addresses, which others must know, and which mu
 MAX_NAMES = 200  # daemons; a network of 254 addresses has a tor for each, and eight more
 
 
-class ContainerGround:
-    """Implements `Ground` with docker or podman."""
+class ContainerBackend:
+    """Implements `Backend` with docker or podman."""
 
     def __init__(self, directory: Path, breakable: bool) -> None:
         self.transport: Transport = "tor"
@@ -98,7 +98,7 @@ class ContainerGround:
             for name in names
         ]
         write_private(home / PAIRS_FILE, msgspec.json.encode(pairs))
-        command = [sys.executable, "-m", doors.__name__, str(home)]
+        command = [sys.executable, "-m", socket_relay.__name__, str(home)]
         process = await processes.launch("path", command, home / "log")
         keep(path=PathProcess(process, "", str(home / CONTROL)))
 

@@ -2,7 +2,7 @@
 
 A daemon and its tor see different directories under the same path. What tor opens, SOCKS and control, is
 there for the daemon as well, and what the daemon opens, its onion services, is there for tor; and whatever
-passes from one side to the other, but for control, meets the weather of the daemon.
+passes from one side to the other, but for control, meets the conditions of the daemon.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from hushcast_testnet.path import CONTROL, End, PathRelay, hear_of_weather
 
 PAIRS_FILE = "doors.json"
 _LOOK_EVERY = 0.1  # seconds between looks at what was opened
-_TOR = "tor"  # the other end, which has no weather of its own
+_TOR = "tor"  # the other end, which has no conditions of its own
 
 
 class Pair(msgspec.Struct, frozen=True):
@@ -71,7 +71,7 @@ class _Mirror:
 
 async def serve(home: Path) -> None:
     """Mirror the doors of all pairs that a file in `home` names, until cancelled."""
-    relay = PathRelay(random.Random())  # noqa: S311 - weather, not secrets
+    relay = PathRelay(random.Random())  # noqa: S311 - conditions, not secrets
     async with trio.open_nursery() as nursery:
         pairs = msgspec.json.decode((home / PAIRS_FILE).read_bytes(), type=list[Pair])
         mirrors = [_Mirror(relay, pair, nursery) for pair in pairs]

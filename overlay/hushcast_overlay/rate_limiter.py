@@ -1,4 +1,4 @@
-"""Flows: how much one previous hop may send by the leases to one next hop, in a token bucket for each pair.
+"""The rate limiter: how much one previous hop may send to one next hop, in a token bucket for each pair.
 
 Who sends more is slowed, and loses nothing: its acknowledgements wait, and so does what it has not sent yet.
 All other links go on as before.
@@ -18,7 +18,7 @@ FORWARDS_AT_ONCE = 50_000.0  # ten seconds of it: a spool that empties after an 
 MAX_FLOWS = 16_384  # pairs whose bucket is not full; 4 MB
 
 
-class Flows:
+class RateLimiter:
     """The flows through one relay."""
 
     def __init__(self, env: Environment) -> None:

@@ -1,4 +1,4 @@
-"""Intake: what strangers hand in at a relay, priced and limited before any other work is done for it."""
+"""Admission control: prices and limits what strangers hand in at a relay, before any other work for it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Declined = Literal["stamp", "quota"]
 """Why a frame is not taken."""
 
 
-class Intake:
+class AdmissionControl:
     """One relay's intake."""
 
     def __init__(

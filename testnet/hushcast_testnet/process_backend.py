@@ -30,8 +30,8 @@ from hushcast_testnet.processes import Process
 TOR_WITHIN = 180.0  # seconds for the private Tor network; measured 14 to 52
 
 
-class ProcessGround:
-    """Implements `Ground` with processes; a breakable `tcp` testnet gets a relay on its path."""
+class ProcessBackend:
+    """Implements `Backend` with processes; a breakable `tcp` testnet gets a relay on its path."""
 
     def __init__(self, directory: Path, transport: Transport, breakable: bool) -> None:
         self.transport: Transport = transport

@@ -1,4 +1,4 @@
-"""Admission: so many named connections at once, one more is closed, and a place that comes free is given."""
+"""So many named connections at once, one more is closed, and a place that comes free is given."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import trio.testing
 
 from hushcast_node.counted import COUNTERS
 from hushcast_overlay import admission
-from hushcast_overlay.admission import Admission
+from hushcast_overlay.connection_guard import ConnectionGuard
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import simulated_environment
 
@@ -36,12 +36,12 @@ class Peer:
 
 
 class Door:
-    """An `Admission` whose handshake is one byte, `n` of who shows a name; serving lasts until told."""
+    """An `ConnectionGuard` whose handshake is one byte, `n` of who shows a name; serving lasts until told."""
 
     def __init__(self, nursery: trio.Nursery) -> None:
         self.counters = Counters(COUNTERS)
         self.served: list[trio.Event] = []
-        self._admission = Admission(
+        self._admission = ConnectionGuard(
             self._accept,  # type: ignore[arg-type]
             self._serve,
             CAP,

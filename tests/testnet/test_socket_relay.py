@@ -11,9 +11,9 @@ import pytest
 import trio
 
 from hushcast_runtime.transports.streams import listen_on_socket
-from hushcast_testnet.containers import doors
-from hushcast_testnet.containers.doors import PAIRS_FILE, Pair
-from hushcast_testnet.path import CONTROL, Weather, set_weather
+from hushcast_testnet.containers import socket_relay
+from hushcast_testnet.containers.socket_relay import PAIRS_FILE, Pair
+from hushcast_testnet.path import CONTROL, Conditions, set_conditions
 
 
 async def echo(stream: trio.SocketStream) -> None:
@@ -45,7 +45,7 @@ async def sides(tmp_path: Path) -> AsyncIterator[tuple[Path, Path]]:
     pairs = [Pair("relay-1", str(daemon), str(tor))]
     (tmp_path / PAIRS_FILE).write_bytes(msgspec.json.encode(pairs))
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(doors.serve, tmp_path)
+        nursery.start_soon(socket_relay.serve, tmp_path)
         for opened in (tor / "control", tor / "socks", daemon / "1.sock"):
             nursery.start_soon(trio.serve_listeners, echo, [await listen_on_socket(opened)])
         (tor / "cookie").write_bytes(b"first")
@@ -75,18 +75,18 @@ async def test_a_cookie_is_the_one_that_tor_has_now(sides: tuple[Path, Path]) ->
 async def test_weather_meets_all_but_control(sides: tuple[Path, Path]) -> None:
     daemon, tor = sides
     control = daemon.parent / CONTROL
-    await set_weather(control, Weather("relay-1", cut=True))
+    await set_conditions(control, Conditions("relay-1", cut=True))
     assert not await answered(daemon / "socks", within=0.5)
     assert not await answered(tor / "1.sock", within=0.5)
     assert await answered(daemon / "control")
-    await set_weather(control, Weather("relay-1"))
+    await set_conditions(control, Conditions("relay-1"))
     assert await answered(daemon / "socks")
     assert await answered(tor / "1.sock")
 
 
 async def test_another_daemons_weather_is_its_own(sides: tuple[Path, Path]) -> None:
     daemon, _ = sides
-    await set_weather(daemon.parent / CONTROL, Weather("relay-2", cut=True))
+    await set_conditions(daemon.parent / CONTROL, Conditions("relay-2", cut=True))
     assert await answered(daemon / "socks")
 
 

@@ -1,4 +1,4 @@
-"""Flows: a previous hop that sends too much to one next hop is slowed; nobody else is; nothing is lost."""
+"""A previous hop that sends too much to one next hop is slowed; nobody else is; nothing is lost."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import trio
 from small_network import ONE, TWO, small_network
 
 from hushcast_overlay import flows
-from hushcast_overlay.flows import MAX_FLOWS, Flows
+from hushcast_overlay.rate_limiter import MAX_FLOWS, RateLimiter
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.overlay.hops import relay_hop
 from hushcast_runtime.environment import simulated_environment
@@ -20,7 +20,7 @@ async def test_each_pair_of_link_and_next_hop_has_a_bucket_of_its_own(
 ) -> None:
     monkeypatch.setattr(flows, "FORWARDS_AT_ONCE", 10.0)
     monkeypatch.setattr(flows, "FORWARDS_A_SECOND", 2.0)
-    kept = Flows(simulated_environment(1))
+    kept = RateLimiter(simulated_environment(1))
     assert kept.debt(b"p" * 32, [A] * 10) == 0
     assert kept.debt(b"p" * 32, [A] * 4) == 2
     assert kept.debt(b"p" * 32, [B]) == 0
@@ -30,7 +30,7 @@ async def test_each_pair_of_link_and_next_hop_has_a_bucket_of_its_own(
 
 
 async def test_the_number_of_flows_is_bounded() -> None:
-    kept = Flows(simulated_environment(1))
+    kept = RateLimiter(simulated_environment(1))
     for number in range(MAX_FLOWS + 100):
         kept.debt(number.to_bytes(32, "big"), [A])
     assert len(kept._buckets) == MAX_FLOWS

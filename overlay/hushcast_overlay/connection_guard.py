@@ -1,4 +1,4 @@
-"""Admission: who gets in at an address of this daemon, and what becomes of a connection that goes wrong."""
+"""The connection guard: lets connections in at an address of this daemon, and ends those that go wrong."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def strangers_room(env: Environment, counters: Counters) -> Room:
     return Room(MAX_STRANGERS, env.below, lambda: counters.add("strangers_dropped"))
 
 
-class Admission:
+class ConnectionGuard:
     """Handles incoming streams: until the handshake in a room for strangers, then served, or over a cap not.
 
     A cap counts those who have shown a name. Whoever serves the others has to limit them.
