@@ -34,7 +34,7 @@ class Kept:
     """By day."""
     waiting: dict[bytes, Message] = field(default_factory=dict)
     """By id, until taken or their day is over."""
-    arrival: trio.Event = field(default_factory=trio.Event)
+    arrival: trio.lowlevel.ParkingLot = field(default_factory=trio.lowlevel.ParkingLot)
 
     def wants(self, message: Message) -> bool:
         """Tell whether a message has the tokens."""
@@ -48,8 +48,7 @@ class Kept:
     def put(self, message: Message) -> None:
         """Let a message wait for the route."""
         self.waiting[message.id] = message
-        self.arrival.set()
-        self.arrival = trio.Event()
+        self.arrival.unpark_all()
 
 
 Member = dict[bytes, Kept]
@@ -79,7 +78,7 @@ class FakeNetwork:
         self.installed = _set()
         """Routes wait for it until they are ready."""
         self._members: list[Member] = []
-        self._quiet = trio.Event()
+        self._taken = trio.lowlevel.ParkingLot()
 
     def join(self) -> Member:
         """Return what a new member has kept."""
@@ -111,12 +110,11 @@ class FakeNetwork:
     async def arrived(self) -> None:
         """Return once nothing waits for any route."""
         while any(kept.waiting for kept in self.sweep()):
-            await self._quiet.wait()
+            await self._taken.park()
 
     def note_taken(self) -> None:
         """Note that a route was handed something."""
-        self._quiet.set()
-        self._quiet = trio.Event()
+        self._taken.unpark_all()
 
     def _is_over(self, day: int) -> bool:
         return self.calendar.lapse(day) <= self.now()
@@ -242,7 +240,7 @@ class FakeRoute:
         kept = self._kept
         while True:
             if not (batch := list(islice(kept.waiting.values(), BATCH))):
-                await kept.arrival.wait()
+                await kept.arrival.park()
                 continue
             await trio.sleep(self._network.delay)
             try:

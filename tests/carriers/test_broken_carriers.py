@@ -24,7 +24,7 @@ def forgets_before_it_is_durable(patch: pytest.MonkeyPatch) -> None:
     async def hand_in(route: FakeRoute) -> None:
         kept = route._kept
         while True:
-            await kept.arrival.wait()
+            await kept.arrival.park()
             batch = list(kept.waiting.values())
             kept.waiting.clear()
             try:

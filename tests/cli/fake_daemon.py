@@ -46,7 +46,7 @@ class WatchedService(Service):
         super().__init__(publisher, subscriber, outbox)
         self.shown: list[int] = []
         self._feeds = 0
-        self._feeds_changed = trio.Event()
+        self._feeds_changed = trio.lowlevel.ParkingLot()
 
     async def subscribe(self, interest: Interest, since: int | None = None) -> InboxFeed:
         feed = await super().subscribe(interest, since)
@@ -58,14 +58,13 @@ class WatchedService(Service):
 
         feed.shown = shown  # type: ignore[method-assign]
         self._feeds += 1
-        self._feeds_changed.set()
-        self._feeds_changed = trio.Event()
+        self._feeds_changed.unpark_all()
         return feed
 
     async def until_feeds(self, count: int) -> None:
         """Wait until so many applications have begun to listen."""
         while self._feeds < count:
-            await self._feeds_changed.wait()
+            await self._feeds_changed.park()
 
 
 class FakeDaemon:
