@@ -15,7 +15,7 @@ from small_network import ONE, SmallNetwork, small_network
 
 from hushcast_directory import server
 from hushcast_node import daemon
-from hushcast_overlay import admission, mailbox
+from hushcast_overlay import connection_guard, mailbox
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.hop import MAX_LINKS_A_PEER
 from hushcast_protocol.base.links import Link
@@ -85,7 +85,7 @@ async def test_relays_that_a_flood_shuts_out_are_reached_and_stay(monkeypatch: p
 
 
 async def test_a_relay_still_lets_others_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(admission, "MAX_STRANGERS", PLACES)
+    monkeypatch.setattr(connection_guard, "MAX_STRANGERS", PLACES)
     monkeypatch.setattr(daemon, "MAX_CONNECTIONS", PLACES)
     async with small_network(relays=3, clients=2) as net:
         ear = await net.clients[0].listen()
@@ -98,7 +98,7 @@ async def test_a_relay_still_lets_others_in(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 async def test_a_mailbox_still_lets_its_relays_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(admission, "MAX_STRANGERS", PLACES)
+    monkeypatch.setattr(connection_guard, "MAX_STRANGERS", PLACES)
     async with small_network(relays=3, clients=2) as net:
         ear = await net.clients[0].listen()
         address = net.clients[0].route().address

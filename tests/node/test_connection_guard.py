@@ -7,7 +7,7 @@ import trio
 import trio.testing
 
 from hushcast_node.counted import COUNTERS
-from hushcast_overlay import admission
+from hushcast_overlay import connection_guard
 from hushcast_overlay.connection_guard import ConnectionGuard
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import simulated_environment
@@ -91,7 +91,7 @@ async def test_connections_beyond_the_cap_are_closed_and_places_come_free(
 async def test_silent_strangers_take_no_place_and_give_way_to_each_other(
     nursery: trio.Nursery, autojump_clock: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(admission, "MAX_STRANGERS", CAP)
+    monkeypatch.setattr(connection_guard, "MAX_STRANGERS", CAP)
     door = Door(nursery)
     silent = [await door.knock(b"") for _ in range(4 * CAP)]
     assert [await is_closed(stream) for stream in silent].count(False) == CAP

@@ -8,7 +8,7 @@ import pytest
 import trio
 from small_network import ONE, Node, SmallNetwork, small_network, until
 
-from hushcast_overlay import intake
+from hushcast_overlay import admission_control
 from hushcast_overlay.admission_control import MAX_DROPS_AT_ONCE, MAX_PARCELS_AT_ONCE, AdmissionControl
 from hushcast_protocol.base.stamps import CAPACITY, FIRST_DIFFICULTY, MAX_DIFFICULTY, mint
 from hushcast_protocol.content.bodies import Content, compose
@@ -98,7 +98,7 @@ async def test_the_price_falls_when_the_flood_is_over() -> None:
 @pytest.fixture
 def priced(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every relay asks for `LOW` bits from its first descriptor on."""
-    monkeypatch.setattr(intake, "next_difficulty", lambda rate, last: LOW)
+    monkeypatch.setattr(admission_control, "next_difficulty", lambda rate, last: LOW)
 
 
 @pytest.mark.usefixtures("priced")

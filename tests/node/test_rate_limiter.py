@@ -6,7 +6,7 @@ import pytest
 import trio
 from small_network import ONE, TWO, small_network
 
-from hushcast_overlay import flows
+from hushcast_overlay import rate_limiter
 from hushcast_overlay.rate_limiter import MAX_FLOWS, RateLimiter
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.overlay.hops import relay_hop
@@ -18,8 +18,8 @@ A, B = relay_hop(b"a" * 32), relay_hop(b"b" * 32)
 async def test_each_pair_of_link_and_next_hop_has_a_bucket_of_its_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(flows, "FORWARDS_AT_ONCE", 10.0)
-    monkeypatch.setattr(flows, "FORWARDS_A_SECOND", 2.0)
+    monkeypatch.setattr(rate_limiter, "FORWARDS_AT_ONCE", 10.0)
+    monkeypatch.setattr(rate_limiter, "FORWARDS_A_SECOND", 2.0)
     kept = RateLimiter(simulated_environment(1))
     assert kept.debt(b"p" * 32, [A] * 10) == 0
     assert kept.debt(b"p" * 32, [A] * 4) == 2
@@ -39,8 +39,8 @@ async def test_the_number_of_flows_is_bounded() -> None:
 async def test_a_link_that_floods_a_next_hop_is_slowed_and_loses_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(flows, "FORWARDS_AT_ONCE", 20.0)
-    monkeypatch.setattr(flows, "FORWARDS_A_SECOND", 2.0)
+    monkeypatch.setattr(rate_limiter, "FORWARDS_AT_ONCE", 20.0)
+    monkeypatch.setattr(rate_limiter, "FORWARDS_A_SECOND", 2.0)
     async with small_network(relays=6, clients=3, origins=1, epoch=4 * 3600) as net:
         flooded, other, publisher = net.clients
         ear, other_ear = await flooded.listen(ONE), await other.listen(TWO)
