@@ -31,7 +31,7 @@ TOR_WITHIN = 180.0  # seconds for the private Tor network; measured 14 to 52
 
 
 class ProcessBackend:
-    """Implements `Backend` with processes; a breakable `tcp` testnet gets a relay on its path."""
+    """Implements `Backend` with processes; a breakable `tcp` testnet gets a proxy on its path."""
 
     def __init__(self, directory: Path, transport: Transport, breakable: bool) -> None:
         self.transport: Transport = transport

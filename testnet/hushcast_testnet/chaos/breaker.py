@@ -1,4 +1,4 @@
-"""The breaker: brings faults upon daemons that run as processes, and takes them away again."""
+"""The breaker: injects faults into daemons that run as processes, and ends them again."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NETWORK: tuple[Kind, ...] = ("cut", "delay", "lose")
 
 
 class Breaker(Protocol):
-    """One backend's way to break its daemons."""
+    """Injects faults into the daemons of one backend."""
 
     kinds: Sequence[Kind]
     """The faults that this testnet can suffer."""
