@@ -30,7 +30,7 @@ from hushcast_runtime.transports.streams import LOOPBACK, listen_on_socket
 from hushcast_testnet.processes import Process
 
 PORT_FILE, CONTROL = "port", "control.sock"
-MAX_ASKED = 256  # bytes of what is asked of the relay on the path
+MAX_ASKED = 256  # bytes of a request to the proxy on the path
 _IN_FLIGHT = 64  # chunks in one direction before the sender waits, as in a socket
 _CHUNK = 16 * 1024  # bytes
 _PACKET = 1448  # bytes of a full TCP segment on Ethernet
@@ -69,7 +69,7 @@ async def set_conditions(control: Path, conditions: Conditions) -> None:
     except (OSError, trio.BrokenResourceError):
         answer = None
     if answer is None:
-        raise TransportError("the relay on the path does not answer: the testnet is not whole")
+        raise TransportError("the proxy on the path does not answer: the testnet is not whole")
 
 
 class _Reset(Exception):
