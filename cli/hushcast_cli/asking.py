@@ -1,4 +1,4 @@
-"""Speaks to the daemon: finds its socket, asks, and turns its refusals and our patience into errors."""
+"""Requests to the daemon: finds its socket, asks, and turns refusals and timeouts into errors."""
 
 from __future__ import annotations
 

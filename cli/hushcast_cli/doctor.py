@@ -1,4 +1,4 @@
-"""`hushcast doctor`: what the daemon needs, whether it has it, and what to do where it does not."""
+"""`hushcast doctor`: checks the daemon's requirements, and says what to do about missing ones."""
 
 from __future__ import annotations
 

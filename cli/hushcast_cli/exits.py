@@ -12,7 +12,7 @@ from hushcast_protocol.base.errors import HushcastError, Refusal, UsageError
 
 
 class ExitCode(IntEnum):
-    """What the process leaves to whoever started it."""
+    """The exit code of the process."""
 
     DONE = 0
     FAILED = 1
@@ -24,7 +24,7 @@ class ExitCode(IntEnum):
 
 
 class Failure(HushcastError):
-    """What was asked was not done, for a reason that fits no other exit code."""
+    """The command failed, for a reason that fits no other exit code."""
 
 
 class TimedOut(HushcastError):

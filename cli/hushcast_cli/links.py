@@ -55,7 +55,7 @@ def read_private(path: Path, most: int, what: str) -> tuple[bytes, bool]:
     """
     try:
         with path.open("rb", buffering=0) as file:
-            # Asked of the open file: what a path leads to may change between two looks.
+            # Checked on the open file: the path may lead to another file a moment later (a race).
             alone = not stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077
             return _read(file.fileno(), most), alone
     except OSError as error:

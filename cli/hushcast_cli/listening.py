@@ -31,7 +31,7 @@ from hushcast_cli.progress import shown_when_slow
 
 _STDOUT = 1
 _BOLD, _PLAIN = b"\x1b[1m", b"\x1b[0m"
-_TELLING = 1.0  # seconds that telling the daemon may take after our own time has run out
+_TELLING = 1.0  # seconds that the last reply to the daemon may take after the time-out
 
 
 class Printer(Protocol):
@@ -177,7 +177,7 @@ async def _print_messages(
 
 
 async def _print(data: bytes) -> None:
-    # In a thread: whoever reads standard output may stall, and time must run on.
+    # In a thread: the reader of standard output may stall, and the time-out must still fire.
     await trio.to_thread.run_sync(write, data, abandon_on_cancel=True)
 
 

@@ -1,4 +1,4 @@
-"""What is printed: JSON or text on standard output, notes for people on standard error."""
+"""Output: JSON or text on standard output, notes for people on standard error."""
 
 from __future__ import annotations
 

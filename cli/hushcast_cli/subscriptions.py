@@ -1,4 +1,4 @@
-"""`hushcast subscriptions`, `ack` and `unsubscribe`: what the daemon holds, and how to be done with it."""
+"""`hushcast subscriptions`, `ack` and `unsubscribe`: list subscriptions, acknowledge messages, end them."""
 
 from __future__ import annotations
 

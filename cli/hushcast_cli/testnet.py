@@ -1,4 +1,4 @@
-"""`hushcast testnet`: private networks on this machine, as processes."""
+"""`hushcast testnet`: private networks on this machine, as processes or in containers."""
 
 from __future__ import annotations
 

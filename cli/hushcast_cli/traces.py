@@ -1,4 +1,4 @@
-"""`hushcast traces`: traces of networks that never ran."""
+"""`hushcast traces`: synthetic traces."""
 
 from __future__ import annotations
 

@@ -19,9 +19,7 @@ from hushcast_runtime.context import Context
 
 MAX_UNDER_WAY = 64  # publications being handed over at once; more wait their turn in the outbox
 FIRST_RETRY, LONGEST_RETRY = 30.0, 600.0  # seconds after which the outbox tries again; doubled each time
-RESUME_WITHIN = (
-    10.0  # seconds after a restart in which the outbox tries again, each publication at a random moment
-)
+RESUME_WITHIN = 10.0  # seconds after a restart in which the outbox tries again, at random moments
 
 log = structlog.get_logger("publisher")
 

@@ -71,7 +71,7 @@ class Subscription:
         for message in messages:
             if not self.inbox.knows(message.id):
                 await self._take(message)
-        await self.inbox.durable()  # of repeats, too: they may not be on disk yet
+        await self.inbox.durable()  # for repeats, too: they may not be on disk yet
 
     async def _take(self, message: Message) -> None:
         topic = self.interest.topic

@@ -1,1 +1,1 @@
-"""Traces in, anonymity degree out: analysis and generation of traces on Spark."""
+"""Analysis of traces (anonymity, network figures) and generation of synthetic ones, on Spark."""

@@ -1,4 +1,4 @@
-"""Adversaries: which relays collude, and their view: what their own daemons wrote, and nothing else."""
+"""Adversaries: which relays collude, and their view: the observations of their own daemons, nothing else."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Choice = Literal["random", "degree", "sybil"]
 
 @dataclass(frozen=True)
 class Adversary:
-    """Relays that work together (VB §4), in every epoch the same: one adversary for each of the `shares`.
+    """Colluding relays (VB §4), the same in every epoch: one adversary for each of the `shares`.
 
     `chosen` tells which: `random` ones, those with the highest `degree` (who exchange most with others), or a
     `sybil` block (relays one after another in the order of their names, from a random one on). Names of
@@ -79,7 +79,7 @@ def colluders(adversary: Adversary, relays: DataFrame, observations: DataFrame) 
 
 @dataclass(frozen=True)
 class View:
-    """All that an adversary goes by when it answers questions of one kind.
+    """All the data that an adversary uses for questions of one kind.
 
     | field | columns |
     |---|---|

@@ -1,4 +1,4 @@
-"""What a person can put right: the one error of this room that is not a bug."""
+"""The error that the user can put right; every other one of this package is a bug."""
 
 
 class TracesError(Exception):

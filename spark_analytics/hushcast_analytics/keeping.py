@@ -1,4 +1,4 @@
-"""Keeping: a table computed once, however often it is used."""
+"""Checkpointing: a table is computed once, however often it is used."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from pyspark.sql import DataFrame
 
 
 def kept(table: DataFrame) -> DataFrame:
-    """Return a table computed once and for all.
+    """Return a table that is computed once.
 
-    Its plan is cut off, too: plans that hold one another grow until planning takes longer than the work. Kept
-    as bytes: to weigh rows as objects, as Spark does before it keeps them so, takes as long as to make them.
+    Its plan is truncated, too: nested plans grow until planning takes longer than the work. Stored
+    serialised: before Spark stores rows as objects it estimates their size, which takes as long as computing
+    them.
     """
     return table.localCheckpoint(storageLevel=StorageLevel.MEMORY_AND_DISK)

@@ -1,4 +1,4 @@
-"""Marks: how whoever knows a topic finds its leases among those that a relay holds, without any message.
+"""Marks: how an adversary that knows a topic finds its leases at a relay, without any message.
 
 Each lease has one: the hash of its topic's trunk token and the relay. The same hash as `lease_mark` of
 `hushcast_protocol.overlay.leases`, which needs more than the standard library; a test compares.

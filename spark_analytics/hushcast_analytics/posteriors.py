@@ -1,7 +1,7 @@
-"""Posteriors: what an attack believes, one row for each candidate that it sets apart from the others.
+"""Posteriors: an attack's beliefs, one row for each candidate that it distinguishes from the others.
 
-Whoever has no row shares what is left with all others that have none. So an attack that learnt nothing
-writes no row, and 100,000 candidates cost nothing.
+Candidates without a row share the remaining probability equally. So an attack that learnt nothing writes no
+row, and 100,000 candidates cost nothing.
 """
 
 from __future__ import annotations

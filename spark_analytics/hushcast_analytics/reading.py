@@ -1,4 +1,4 @@
-"""Reading: trace files of daemons become tables; what is no record is set aside with its reason.
+"""Reading: trace files of daemons become tables; lines that are no records are set aside with the reason.
 
     traces = open_traces(spark, "traces", "work")
     traces.observations, traces.truths, traces.rejected
@@ -183,7 +183,7 @@ def _run_names(spark: SparkSession, directory: str) -> dict[str, str]:
 def _reason(kind: _Kind, fields: list[StructField]) -> Column:
     """Return why a line is no record, or null if it is one."""
     line, version = F.col("value"), F.col("schema")
-    # Spark's parser is content with the first object of a line: what follows it would be lost without a word.
+    # Spark's parser stops after the first object of a line: anything that follows would be lost silently.
     runs_on = ~line.endswith("}") | (F.locate('{"schema":', line, 2) > 0)
     reason = F.when(F.trim(line) == "", "an empty line")
     reason = reason.when(F.col(_CORRUPT).isNotNull(), "not one record in JSON")

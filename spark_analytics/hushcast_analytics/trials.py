@@ -1,4 +1,4 @@
-"""Trials: what the truth makes of a run, for measuring only; of it, only the questions reach an attack.
+"""Trials: drawn from a run's ground truth, for measuring only; an attack gets only the questions.
 
 A trial is honest: its publisher, or a subscriber, is not of the adversary's. Each subject has
 

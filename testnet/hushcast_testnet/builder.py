@@ -1,4 +1,4 @@
-"""The builder: brings a testnet up step by step, on whatever backend its daemons are to stand."""
+"""The builder: brings a testnet up step by step, on any backend."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Keep = Callable[..., None]
 
 
 class Backend(Protocol):
-    """What the daemons of a testnet stand on: processes of this machine, or containers."""
+    """A backend that runs the daemons of a testnet: as processes of this machine, or in containers."""
 
     transport: Transport
     longest_socket: str

@@ -1,8 +1,8 @@
-"""Colluders that lose what only publications have: each holds a message until the others had time to see it.
+"""Colluders that lose messages selectively: each holds a message until the others had time to see it.
 
-Two origins get each publication. Where colluders hold two copies they lose both, and all else they pass on. A
-single copy of a probe is lost only where it climbs into several trees by way of them: a subscriber alone on
-its topic that probed with one copy would never miss one.
+Two origins get each publication. If colluders hold two copies of a message they lose both; all others they
+pass on. A probe with a single copy is lost only if it climbs into several trees through them: a sole
+subscriber of a topic that probed with one copy would never miss one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ HOLD = 5.0  # virtual seconds: both copies of a publication are dropped at once
 
 
 class Colluders:
-    """What they tell each other."""
+    """The knowledge that they share."""
 
     def __init__(self) -> None:
         self._copies: dict[bytes, set[tuple[bytes, bytes]]] = {}

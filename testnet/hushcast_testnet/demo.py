@@ -1,4 +1,4 @@
-"""Demonstrations: a private Tor network, daemons that subscribe and publish on it, and what arrived when."""
+"""Demonstrations: daemons subscribe and publish on a private Tor network, and deliveries are timed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ AnswerT = TypeVar("AnswerT")
 
 @dataclass(frozen=True)
 class Course:
-    """What a demonstration does: with how many daemons, how much is published, and how fast."""
+    """Parameters of a demonstration: number of daemons, number and rate of publications."""
 
     nodes: int
     clients: int
@@ -45,7 +45,7 @@ DEMO = Course(10, 2, ("relay-1", "relay-2", "client-1"), publications=20, betwee
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of it."""
+    """The result."""
 
     published: int
     delays: list[float | None]

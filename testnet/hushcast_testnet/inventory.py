@@ -1,4 +1,4 @@
-"""What a testnet is made of, as `up` leaves it on disk for all other commands; and how to ask a daemon."""
+"""The inventory of a testnet, which `up` writes to disk for all other commands; and how to ask a daemon."""
 
 from __future__ import annotations
 

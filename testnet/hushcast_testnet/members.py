@@ -120,7 +120,7 @@ class Member:
 
 
 class SimulatedNetwork:
-    """What the members of one network share, the directory among it."""
+    """The shared state of the members of one network, including the directory."""
 
     def __init__(
         self,
@@ -141,7 +141,8 @@ class SimulatedNetwork:
         self.env = self.environment("all")
         self.wires = MemoryNetwork(lambda: self.env.uniform(SHORTEST_WAY, LONGEST_WAY))
         self.directory_seed = Seed.draw(self.env.randomness)
-        # Equal work is done once for all: stretching a topic's key, checking a roster's signatures.
+        # Work that is the same for all members is done once: deriving a topic's key, checking a roster's
+        # signatures.
         self.derive = functools.cache(topic_key)
         self.check_roster = functools.cache(check_roster)
         self._tracers: list[FileTracer] = []

@@ -1,8 +1,8 @@
-"""The path between the daemons of a `tcp` testnet: one relay that all their connections pass and faults meet.
+"""The path between the daemons of a `tcp` testnet: a proxy for all their connections, which injects faults.
 
-A daemon is known by its own loopback address. Each can be cut off, delayed, or made to lose packets. What is
-simulated is what TCP makes of it: bytes that are cut off wait, as they would for retransmission; a lost
-packet stalls what follows it for a retransmission time-out that doubles; too many in a row reset the
+A daemon is identified by its own loopback address. Each can be cut off, delayed, or made to lose packets. The
+proxy simulates TCP's reaction: bytes that are cut off wait, as they would for retransmission; a lost packet
+stalls the following ones for a retransmission timeout that doubles; too many losses in a row reset the
 connection.
 """
 
@@ -30,7 +30,7 @@ from hushcast_runtime.transports.streams import LOOPBACK, listen_on_socket
 from hushcast_testnet.processes import Process
 
 PORT_FILE, CONTROL = "port", "control.sock"
-MAX_ASKED = 256  # bytes of what is asked of the relay on the path
+MAX_ASKED = 256  # bytes of a request to the proxy on the path
 _IN_FLIGHT = 64  # chunks in one direction before the sender waits, as in a socket
 _CHUNK = 16 * 1024  # bytes
 _PACKET = 1448  # bytes of a full TCP segment on Ethernet
@@ -39,7 +39,7 @@ _RESENDINGS = 6  # in a row before the connection is given up; real stacks take 
 
 
 class Conditions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What happens to everything that one daemon sends and receives."""
+    """The faults on all traffic of one daemon."""
 
     host: str
     """The daemon: its loopback address, or in containers its name."""
@@ -51,7 +51,7 @@ class Conditions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PathProcess(msgspec.Struct, frozen=True):
-    """The relay on the path as `up` leaves it."""
+    """The process of the proxy, as recorded by `up`."""
 
     process: Process
     address: str
@@ -69,7 +69,7 @@ async def set_conditions(control: Path, conditions: Conditions) -> None:
     except (OSError, trio.BrokenResourceError):
         answer = None
     if answer is None:
-        raise TransportError("the relay on the path does not answer: the testnet is not whole")
+        raise TransportError("the proxy on the path does not answer: the testnet is not whole")
 
 
 class _Reset(Exception):
@@ -85,7 +85,7 @@ class End:
 
 
 class PathRelay:
-    """Passes connections on, through whatever conditions there is."""
+    """Forwards connections, with the faults that are set."""
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance

@@ -1,8 +1,8 @@
-"""Relays that work together, know the topics, and read in probes what subscriptions want.
+"""Colluding relays that know the topics and infer subscriptions' conditions from probes.
 
-They open what is dropped at them and what passes them. Each topic has one subscription, so all probes on it
-are that one's. For each attribute they guess: which of all subscriptions' conditions is its own, and from
-where to where its range goes. They are not told which condition relays hold anyway; it is that on `lon`.
+They open the messages that are dropped at them and that pass them. Each topic has one subscription, so all
+probes on it are of that one. For each attribute they guess which of all subscriptions' conditions it has, and
+the ends of its range. They are not told which one is the entry condition, which relays hold anyway (`lon`).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def draw_values(interest: Interest, env: Environment) -> dict[str, Value]:
 
 
 class ProbeReaders:
-    """What they tell each other, and what they find."""
+    """The knowledge that they share, and their findings."""
 
     def __init__(self, simulated: SimulatedNetwork, interests: Sequence[Interest]) -> None:
         self._simulated = simulated

@@ -31,7 +31,7 @@ TOR_WITHIN = 180.0  # seconds for the private Tor network; measured 14 to 52
 
 
 class ProcessBackend:
-    """Implements `Backend` with processes; a breakable `tcp` testnet gets a relay on its path."""
+    """Implements `Backend` with processes; a breakable `tcp` testnet gets a proxy on its path."""
 
     def __init__(self, directory: Path, transport: Transport, breakable: bool) -> None:
         self.transport: Transport = transport
@@ -43,7 +43,7 @@ class ProcessBackend:
         self._path: PathProcess | None = None
 
     async def prepare(self, names: Sequence[str], keep: Keep, progress: Progress) -> None:
-        """Start the private Tor network, or the relay on the path, if there is to be one."""
+        """Start the private Tor network, or the proxy on the path, if there is to be one."""
         if self.transport == "tor":
             self._tor = await self._start_tor(keep, progress)
         elif self._breakable:
@@ -67,10 +67,10 @@ class ProcessBackend:
         file = home / path.PORT_FILE
         relay = PathProcess(process, "", str(home / path.CONTROL))
         keep(path=relay)
-        with deadline(READY_WITHIN, f"the relay on the path is not ready: see {home / 'log'}"):
+        with deadline(READY_WITHIN, f"the proxy on the path is not ready: see {home / 'log'}"):
             while not file.exists():
                 if not processes.is_running(process):
-                    raise TransportError(f"the relay on the path ended: {last_line(home / 'log')}")
+                    raise TransportError(f"the proxy on the path ended: {last_line(home / 'log')}")
                 await trio.sleep(LOOK_EVERY)
         relay = msgspec.structs.replace(relay, address=f"{LOOPBACK}:{file.read_text()}")
         keep(path=relay)
@@ -92,7 +92,7 @@ class ProcessBackend:
         return ["[tor]", 'mode = "system"', *doors]
 
     def testnet_settings(self, member: Member) -> list[str]:
-        """Return the way by the relay on the path."""
+        """Return the way by the proxy on the path."""
         if self._path is None:
             return []
         return [f"host = {quoted(member.host)}", f"path = {quoted(self._path.address)}"]

@@ -1,4 +1,4 @@
-"""Processes that outlive whoever starts them, and are signalled only while they are the very ones started."""
+"""Processes that outlive their starter, and are signalled only if they are still the ones it started."""
 
 from __future__ import annotations
 

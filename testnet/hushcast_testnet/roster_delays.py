@@ -1,8 +1,8 @@
-"""A directory that delays rosters, and a relay in league with it, to learn which trees are one daemon's.
+"""A directory that delays rosters, and a colluding relay, which try to link the trees of one daemon.
 
 The directory lists the relay in one roster of four, so that all trees have to seat it again. It gives that
-roster at once to who asks early, and later to the others: a bit of each daemon, drawn anew each time. The
-relay notes when each tree seats it. Those of subscriptions that act alike are taken for one daemon's.
+roster at once to daemons that ask early, and later to the others: one random bit for each daemon and roster.
+The relay notes when each tree seats it. Subscriptions with similar times are taken for one daemon's.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ class Scenario:
 
 @dataclass(frozen=True)
 class Result:
-    """What came of it; the same scenario gives the same result but for `seconds`."""
+    """The result; the same scenario gives the same result except for `seconds`."""
 
     nodes: int
     pairs: int

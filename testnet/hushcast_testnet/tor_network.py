@@ -84,7 +84,7 @@ class TorNode:
 
 @dataclass(frozen=True, slots=True)
 class TorClient:
-    """The doors of a client tor that daemons share, each `127.0.0.1:PORT`."""
+    """The endpoints of a client tor that daemons share, each `127.0.0.1:PORT`."""
 
     control: str
     socks: str

@@ -92,7 +92,7 @@ class TcpTransport:
         try:
             stream = await trio.open_tcp_stream(path.host, path.port, local_address=self._host)
         except OSError:
-            raise TransportError("the relay on the path does not answer") from None
+            raise TransportError("the proxy on the path does not answer") from None
         try:
             await stream.send_all(f"{address}\n".encode())
             if await stream.receive_some(1) != b"\n":

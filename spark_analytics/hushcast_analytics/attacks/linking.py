@@ -1,4 +1,4 @@
-"""Attacks that link one subscriber's topics to each other; they name topics, and no subscriber."""
+"""Attacks that link one subscriber's topics to each other; they name topics, not subscribers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attacks by presence: what is always there together is probably one machine."""
+"""Attacks by presence: daemons that are always up at the same times are probably one machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attacks on publishers: by the way a message came, by the origins of an author, by when an author was up."""
+"""Attacks on publishers: by a message's path, by an author's origins, by the times when an author was up."""
 
 from __future__ import annotations
 

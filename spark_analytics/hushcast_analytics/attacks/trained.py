@@ -1,6 +1,6 @@
-"""The trained attack on subscribers: likelihoods of what colluders see, learnt from known subscribers.
+"""The trained attack on subscribers: likelihoods of colluders' observations, learnt from known subscribers.
 
-An adversary can always learn so: it subscribes itself, and looks at what its relays see of its own trees.
+An adversary can always get training data: it subscribes itself, and observes its own trees at its relays.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from hushcast_analytics.adversaries import View
 from hushcast_analytics.attacks.evidence import about, counts, handed_on, seats
 from hushcast_analytics.posteriors import weighed_by
 
-PRIOR_SIGHTINGS = 0.5  # added to each count (Jeffreys): what never happened in training may happen yet
+PRIOR_SIGHTINGS = 0.5  # added to each count (Jeffreys prior): events not seen in training are possible
 
 
 @dataclass(frozen=True)

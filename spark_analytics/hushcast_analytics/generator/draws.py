@@ -1,6 +1,6 @@
-"""Chance without state: each draw is a hash of the seed, what it is for, and whose it is.
+"""Stateless randomness: each draw is a hash of the seed, its purpose, and the ids that it concerns.
 
-So a row comes out the same on whichever machine and in whichever order it is made. The hash is the finaliser
+So a row is the same on every machine and in every order of execution. The hash is the finaliser
 of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014), which mixes well and is no secret.
 """
 

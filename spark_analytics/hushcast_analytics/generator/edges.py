@@ -1,4 +1,4 @@
-"""Edges: all that messages of one topic travel along, by the rules of the relays' routers.
+"""Edges that messages of one topic travel along, by the rules of the relays' routers.
 
 The same rules as `overlay.forwarding`. Hardened, a relay sends a message on along the trees that
 have the edge by which it came, and once to each next hop. As published (VB §4.2), it sends what is new to it

@@ -1,7 +1,7 @@
-"""Keeping: the trees of subscribers from epoch to epoch, and whom a subscriber tells of a seat when.
+"""Keeping: the trees of subscribers from epoch to epoch, and when a subscriber tells which relay of its seat.
 
-As daemons have it: a tree stays, and is mended by what the roster of an epoch says; as published, each day
-has a new one. Whoever is away when told is told in the epoch of its return.
+As in daemons, a tree stays, and is mended according to the roster of an epoch; as published, each day has a
+new one. A relay that is down when told is told in the epoch of its return.
 """
 
 from __future__ import annotations

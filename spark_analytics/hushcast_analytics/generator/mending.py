@@ -1,6 +1,6 @@
-"""Mending: what becomes of a tree as relays leave and come, by the planner's rules.
+"""Mending: how a tree changes as relays leave and join, by the planner's rules.
 
-The same law as `mend` and `graft` of `overlay.tree`: the seat of a relay that left goes to a leaf,
+The same rules as `mend` and `graft` of `overlay.tree`: the seat of a relay that left goes to a leaf,
 newcomers become leaves, all others stay.
 """
 

@@ -1,1 +1,1 @@
-"""Chaos: a running testnet under faults and traffic, and a verdict on what became of the messages."""
+"""Chaos: fault injection and traffic on a running testnet, and a verdict on the messages."""

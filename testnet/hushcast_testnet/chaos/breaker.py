@@ -1,4 +1,4 @@
-"""The breaker: brings faults upon daemons that run as processes, and takes them away again."""
+"""The breaker: injects faults into daemons that run as processes, and ends them again."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NETWORK: tuple[Kind, ...] = ("cut", "delay", "lose")
 
 
 class Breaker(Protocol):
-    """One backend's way to break its daemons."""
+    """Injects faults into the daemons of one backend."""
 
     kinds: Sequence[Kind]
     """The faults that this testnet can suffer."""
@@ -36,7 +36,7 @@ class Breaker(Protocol):
 
 
 class ProcessBreaker:
-    """Implements `Breaker` with signals, clock files and the relay on the path."""
+    """Implements `Breaker` with signals, clock files and the proxy on the path."""
 
     def __init__(self, testnet: Testnet) -> None:
         self._testnet = testnet
@@ -49,7 +49,7 @@ class ProcessBreaker:
         self.kinds: Sequence[Kind] = [kind for kind in KINDS if kind not in lacking]
 
     async def begin(self, fault: Fault) -> None:
-        """Signal the process, change the conditions on its path, or set its clock."""
+        """Signal the process, set the faults on its path, or set its clock."""
         member = self._members[fault.target]
         match fault.kind:
             case "stop":

@@ -1,4 +1,4 @@
-"""Faults upon daemons in containers: by the engine, and for packets by the kernel or a relay."""
+"""Fault injection into daemons in containers: by the engine, and for packets by the kernel or a proxy."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def container_breaker(testnet: Testnet) -> ContainerBreaker:
 class ContainerBreaker:
     """Implements `Breaker`. A daemon is cut off, delayed and made lossy at the network of its own tor.
 
-    Without netem, it is delayed and made lossy by the relay between it and its tor.
+    Without netem, the proxy between it and its tor delays and loses packets.
     """
 
     def __init__(self, testnet: Testnet, containers: Containers) -> None:

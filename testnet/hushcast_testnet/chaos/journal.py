@@ -1,6 +1,6 @@
 """The journal: what the applications of a chaos run did and saw, and the faults, by one clock.
 
-Daemons' own traces tell the rest. They have clocks of their own, which a run sets wrong.
+The daemons' own traces have the rest, by clocks of their own, which a run may set wrong.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The plan: which fault befalls which daemon when, and for how long, all drawn from one seed beforehand."""
+"""The fault schedule: which fault hits which daemon when and how long, all drawn from one seed in advance."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ class _Run:
             await self._breaker.begin(fault)
             try:
                 await trio.sleep(lasts)
-            finally:  # whoever interrupts a run gets the testnet back whole
+            finally:  # an interrupted run leaves the testnet without faults
                 with trio.CancelScope(shield=True):
                     await self._breaker.end(fault)
             journal.note("end", fault.target, fault=fault.kind)

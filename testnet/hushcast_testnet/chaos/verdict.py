@@ -28,7 +28,7 @@ class Loss:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a run's messages. A pair is a message with a receipt and a subscriber."""
+    """The fate of a run's messages. A pair is a message with a receipt and a subscriber."""
 
     waiting: int
     """Durable in an outbox, and still without a receipt."""

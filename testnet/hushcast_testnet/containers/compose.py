@@ -1,4 +1,4 @@
-"""The compose file of a container testnet: who there is, and who can reach whom.
+"""The compose file of a container testnet: its containers, and which can reach which.
 
 Directories of the testnet have the same path inside as outside, so that configurations, sockets and traces
 are the same in every backend. A daemon has no network at all: its tor, in the next container, reaches it and
@@ -23,7 +23,7 @@ _NETWORK = "tor"
 
 
 class Containers(msgspec.Struct, frozen=True):
-    """What was made, as `up` leaves it."""
+    """The containers that `up` made."""
 
     engine: Engine
     project: str

@@ -1,4 +1,4 @@
-"""The image: one for everything, named by what is in it, and built once for each state of the code."""
+"""The image: one for all containers, named by a hash of its contents, built once for each code state."""
 
 from __future__ import annotations
 

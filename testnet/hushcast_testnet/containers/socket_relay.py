@@ -1,8 +1,8 @@
-"""The relay between daemons in containers and their tors: it mirrors the doors of the one side to the other.
+"""The proxy between daemons in containers and their tors: it mirrors each side's Unix sockets to the other.
 
-A daemon and its tor see different directories under the same path. What tor opens, SOCKS and control, is
-there for the daemon as well, and what the daemon opens, its onion services, is there for tor; and whatever
-passes from one side to the other, but for control, meets the conditions of the daemon.
+A daemon and its tor see different directories under the same path. The proxy makes tor's sockets (SOCKS and
+control) appear at the daemon, and the daemon's (its onion services) at tor. It applies the daemon's faults to
+all connections but control.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from hushcast_testnet.path import CONTROL, End, PathRelay, hear_of_weather
 
 PAIRS_FILE = "doors.json"
 _LOOK_EVERY = 0.1  # seconds between looks at what was opened
-_TOR = "tor"  # the other end, which has no conditions of its own
+_TOR = "tor"  # the other end, which has no faults of its own
 
 
 class Pair(msgspec.Struct, frozen=True):
@@ -34,7 +34,7 @@ class Pair(msgspec.Struct, frozen=True):
 
 
 class _Mirror:
-    """The doors of one daemon and its tor."""
+    """The sockets of one daemon and its tor."""
 
     def __init__(self, relay: PathRelay, pair: Pair, nursery: trio.Nursery) -> None:
         self._relay = relay

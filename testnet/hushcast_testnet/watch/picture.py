@@ -20,7 +20,7 @@ class _Subscription:
 
 
 class Picture:
-    """What all traces so far add up to."""
+    """The state folded from all traces so far."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}  # of relays' keys

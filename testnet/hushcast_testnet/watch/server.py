@@ -1,4 +1,4 @@
-"""The server of the page: loopback only, a handful of files, and one stream of what is going on."""
+"""The server of the page: loopback only, a handful of files, and one stream of events."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class _Watch:
         if request is None:
             return
         target = urlsplit(request.target.decode("ascii", "replace"))
-        # A name that leads here but is not ours is another site's, which would read what we say.
+        # Against DNS rebinding: a page of another site, whose name resolves here, must not read the answer.
         if dict(request.headers).get(b"host") not in self._hosts:
             await _send(connection, stream, 421, "text/plain", b"this page has another name\n")
         elif request.method != b"GET":
