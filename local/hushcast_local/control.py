@@ -48,7 +48,7 @@ from hushcast.words import (
 )
 from hushcast_local.inbox import Gap, Received
 from hushcast_local.outbox import NotYetTaken
-from hushcast_local.pubsub import Feed, PubSub
+from hushcast_local.service import InboxFeed, Service
 from hushcast_protocol.base.errors import DecodeError, Refusal, UsageError
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.attributes import as_json
@@ -87,11 +87,11 @@ class ControlServer:
         self._status = status
         self._examine = examine
         self._counters = counters
-        self._service: PubSub | None = None
+        self._service: Service | None = None
         self._silent = Room(MAX_SILENT)
         self._served = 0
 
-    def open(self, service: PubSub) -> None:
+    def open(self, service: Service) -> None:
         """Serve everything from now on."""
         self._service = service
 
@@ -187,7 +187,7 @@ class ControlServer:
             await queued.taken()
             await lines.write(encode_line(published))
 
-    def _ready(self) -> PubSub:
+    def _ready(self) -> Service:
         if self._service is None:
             raise Refusal("the daemon is starting: `hushcast status` shows how far it is")
         return self._service
@@ -214,7 +214,7 @@ class ControlServer:
             raise failure
 
 
-async def _pour(topic: Topic, feed: Feed, lines: Lines) -> None:
+async def _pour(topic: Topic, feed: InboxFeed, lines: Lines) -> None:
     """Write a feed's messages as they come, until the subscription ends."""
     await lines.write(encode_line(Subscribed(topic.name, feed.nodes)))
     await _tell_losses(topic, feed, lines)
@@ -227,7 +227,7 @@ async def _pour(topic: Topic, feed: Feed, lines: Lines) -> None:
     await lines.write(encode_line(Unsubscribed(topic.name, True)))
 
 
-async def _tell_losses(topic: Topic, feed: Feed, lines: Lines) -> None:
+async def _tell_losses(topic: Topic, feed: InboxFeed, lines: Lines) -> None:
     if lost := feed.lost():
         await lines.write(encode_line(Lost(topic.name, lost, feed.position)))
 
@@ -238,7 +238,7 @@ def _covered(described: list[dict[str, Any]]) -> Covered:
     return Covered(described)
 
 
-async def _cancelled(service: PubSub, written: str) -> Cancelled:
+async def _cancelled(service: Service, written: str) -> Cancelled:
     try:
         message_id = bytes.fromhex(written)
     except ValueError:
@@ -278,7 +278,7 @@ class _Listening:
 
     def __init__(self, lines: Lines) -> None:
         self._lines = lines
-        self.feed: Feed | None = None
+        self.feed: InboxFeed | None = None
 
     async def run(self, scope: trio.CancelScope) -> None:
         try:

@@ -1,4 +1,4 @@
-"""The service: implements `PubSub` with publisher, outbox and subscriber."""
+"""The service: what applications ask of a daemon, carried out by publisher, outbox and subscriber."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 from hushcast_local.inbox import Gap, InboxListener, Received
 from hushcast_local.outbox import Outbox, Publication
 from hushcast_local.publisher import Publisher
-from hushcast_local.pubsub import Accepted
 from hushcast_local.subscriber import Subscriber
 from hushcast_local.subscription import Subscription
 from hushcast_protocol.base.errors import Refusal
@@ -30,14 +29,12 @@ class Service:
         await self._publisher.load()
         await self.subscriber.load()
 
-    async def publish(self, topic: Topic, content: Content, author: Seed | None = None) -> Accepted:
-        """Publish; return once somebody has given a receipt. Raises `Refusal`."""
-        return Accepted((await self.start_publication(topic, content, author)).message.id)
+    async def publish(self, topic: Topic, content: Content, author: Seed | None = None) -> Publication:
+        """Publish; return once somebody has given a receipt. The publication shows who gives more.
 
-    async def start_publication(
-        self, topic: Topic, content: Content, author: Seed | None = None
-    ) -> Publication:
-        """Publish as `publish` does; the result shows who gives receipts meanwhile."""
+        `author` signs it inside the seal. Raises `NotYetTaken` if the first attempts failed, for the outbox
+        tries on; `Refusal` as `enqueue`.
+        """
         return await self._publisher.publish(topic, content, author)
 
     async def enqueue(

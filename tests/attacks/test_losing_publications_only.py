@@ -44,7 +44,7 @@ async def test_a_probe_enters_as_often_as_a_publication() -> None:
     async with small_network(relays=5, clients=1, epoch=EPOCH, probes_an_epoch=60.0) as net:
         await net.clients[0].listen()
         seen = count_drops(net)
-        publication = await net.clients[0].daemon.service.start_publication(ONE, Content(b"x"))
+        publication = await net.clients[0].daemon.service.publish(ONE, Content(b"x"))
         await trio.sleep(EPOCH / 2)
         assert len(seen) > 20
         last = list(seen)[-1]  # may be on its way

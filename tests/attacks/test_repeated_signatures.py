@@ -51,9 +51,7 @@ async def test_a_signed_message_is_shown_once() -> None:
     async with small_network(relays=3, clients=2) as net:
         ear = await net.clients[0].listen()
         key = derive(ONE, net.net.id, net.calendar.day(net.now))
-        publication = await net.clients[1].daemon.service.start_publication(
-            ONE, Content(b"pay 10 to Bob"), AUTHOR
-        )
+        publication = await net.clients[1].daemon.service.publish(ONE, Content(b"pay 10 to Bob"), AUTHOR)
         await ear.hears(1)
         inside = opened(key, publication.message)
         for change in range(1, 4):

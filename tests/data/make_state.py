@@ -71,9 +71,7 @@ async def some_are_read(net: SmallNetwork, reader: Node, writer: Node) -> None:
         await until(lambda count=number + 1: reader.count("messages_delivered") == count)
     for number, kind in enumerate(("depot", "other", "depot")):
         values = {"a": 15, "kind": kind}
-        publication = await writer.daemon.service.start_publication(
-            PLACES, Content(b"at %d" % number, values), AUTHOR
-        )
+        publication = await writer.daemon.service.publish(PLACES, Content(b"at %d" % number, values), AUTHOR)
         await publication.taken()
     await until(lambda: reader.count("messages_delivered") == 6)
     ear = Ear(net, await reader.daemon.service.subscribe(Interest(ONE)), shows=False)

@@ -129,7 +129,7 @@ async def test_honest_messages_arrive_and_all_stays_bounded_under_attack() -> No
         sent = net.count("messages_sent")
         count, ideal = 60, 0
         for number in range(count):
-            publication = await publisher.daemon.service.start_publication(ONE, Content(b"%d" % number))
+            publication = await publisher.daemon.service.publish(ONE, Content(b"%d" % number))
             for client in subscribers:
                 (planned,) = client.route().planned.values()
                 ideal += planned.installation.tree.path_length(publication.origins[0])

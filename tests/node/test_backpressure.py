@@ -146,7 +146,7 @@ async def test_a_relay_that_does_not_read_costs_only_what_goes_through_it() -> N
         await trio.sleep(2 * EPOCH_SECONDS)
         for ear in ears:
             assert len(ear.heard) == 12
-        publication = await publisher.daemon.service.start_publication(ONE, Content(b"after"))
+        publication = await publisher.daemon.service.publish(ONE, Content(b"after"))
         assert publication.origins
         await ears[0].hears(13)
 

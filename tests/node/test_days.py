@@ -185,7 +185,7 @@ async def test_a_newcomer_gets_a_seat_and_becomes_an_origin() -> None:
         assert newcomer.id in rosters.current().origins
         await until(lambda: subscriber.daemon.service.subscriptions()[0]["nodes"] == 5, EPOCH_SECONDS)
         for number in range(5):
-            publication = await publisher.daemon.service.start_publication(ONE, Content(b"%d" % number))
+            publication = await publisher.daemon.service.publish(ONE, Content(b"%d" % number))
             await until(lambda p=publication: len(p.origins) == 5)
             assert newcomer.id in publication.origins
         await assert_each_once(ear, [b"%d" % number for number in range(5)])
@@ -242,7 +242,7 @@ async def test_a_relay_down_while_subscribing_is_told_when_it_is_back(number: in
         await away.start()
         await until(lambda: subscriber.daemon.service.subscriptions()[0]["nodes"] == 6, 3 * EPOCH_SECONDS)
         assert set(net.leases().values()) == {1}
-        publication = await publisher.daemon.service.start_publication(ONE, Content(b"x"))
+        publication = await publisher.daemon.service.publish(ONE, Content(b"x"))
         await until(lambda: len(publication.origins) == 6)
         await assert_each_once(ear, [b"x"])
         assert net.count("messages_unrouted") == 0

@@ -41,7 +41,7 @@ async def network_that_stays_healthy() -> AsyncIterator[tuple[SmallNetwork, Node
         ear = await net.clients[0].listen()
         await until(lambda: net.count("messages_sent") == net.count("messages_received"))
         yield net, net.relays[0]
-        publication = await net.clients[1].daemon.service.start_publication(ONE, Content(b"still well"))
+        publication = await net.clients[1].daemon.service.publish(ONE, Content(b"still well"))
         await until(lambda: len(publication.origins) == 3)
         await until(lambda: b"still well" in ear.payloads)
         assert len(set(ear.payloads)) == len(ear.payloads)

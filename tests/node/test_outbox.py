@@ -114,7 +114,7 @@ async def test_a_receipt_is_remembered_and_only_the_other_origin_is_tried_after_
     async with small_network(relays=6) as net:
         for relay in net.relays[:5]:
             relay.gate.shut()
-        publication = await net.clients[1].daemon.service.start_publication(ONE, Content(b"x"))
+        publication = await net.clients[1].daemon.service.publish(ONE, Content(b"x"))
         assert publication.origins == [net.relays[5].id]
         await net.clients[1].restart()
         assert [entry["receipts"] for entry in listed(net.clients[1])] == [1]

@@ -28,7 +28,7 @@ async def test_a_message_comes_once_whatever_the_number_of_origins() -> None:
     for origins in (1, 2, 3):
         async with small_network(origins=origins) as net:
             ear = await net.clients[0].listen()
-            publication = await net.clients[1].daemon.service.start_publication(ONE, Content(b"x"))
+            publication = await net.clients[1].daemon.service.publish(ONE, Content(b"x"))
             await until(lambda p=publication, o=origins: len(p.origins) == o)
             await ear.hears(1)
             await trio.sleep(30)

@@ -99,7 +99,7 @@ async def test_another_origin_stands_in_for_a_dead_one() -> None:
         for relay in net.relays[1:]:
             await relay.stop()
         for number in range(6):
-            publication = await net.clients[1].daemon.service.start_publication(ONE, Content(b"%d" % number))
+            publication = await net.clients[1].daemon.service.publish(ONE, Content(b"%d" % number))
             assert publication.origins == [net.relays[0].id]
         for relay in net.relays[1:]:
             await relay.start()

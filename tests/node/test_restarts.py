@@ -77,7 +77,7 @@ async def test_a_message_with_a_receipt_survives_the_restart_of_its_origin(momen
         subscriber, publisher = net.clients
         ear = await subscriber.listen()
         for number in range(5):
-            publication = await publisher.daemon.service.start_publication(ONE, Content(b"%d" % number))
+            publication = await publisher.daemon.service.publish(ONE, Content(b"%d" % number))
             await trio.sleep(moment)
             await net.relay(publication.origins[0]).restart()
         assert sorted(await ear.hears(5)) == [b"%d" % number for number in range(5)]

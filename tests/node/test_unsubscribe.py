@@ -45,7 +45,7 @@ async def test_after_unsubscribing_nothing_comes_and_nothing_is_left() -> None:
         assert await kept(subscriber, *kinds) == []
         assert len(net.wires.listeners) == 1 + len(net.relays) + 1  # directory, relays, the other's mailbox
         sent, unrouted = net.count("messages_sent"), net.count("messages_unrouted")
-        publication = await publisher.daemon.service.start_publication(ONE, Content(b"after"))
+        publication = await publisher.daemon.service.publish(ONE, Content(b"after"))
         await until(lambda: len(publication.origins) == 2)
         await until(lambda: net.count("messages_unrouted") == unrouted + 2)
         await trio.sleep(EPOCH_SECONDS)

@@ -64,10 +64,6 @@ def entropy(rows: list[Row]) -> str:
     return _svg(figure)
 
 
-def _who(row: Row) -> str:
-    return f"{row['attack']}, {row['profile']}, {row['colluding']:.0%}"
-
-
 def loads(rows: list[Row], other: list[Row] | None) -> str:
     """Draw how many relays sent how many messages."""
     figure, axes = _figure()
