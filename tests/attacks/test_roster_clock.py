@@ -87,8 +87,11 @@ async def watch(net: SmallNetwork, relay: Node, rounds: int) -> Seated:
     return found
 
 
-def companions_named(seated: Seated) -> float:
-    """Return the share of subscriptions whose companion is the one that acted most like them."""
+def rank_of_companions(seated: Seated) -> float:
+    """Return how alike the subscriptions of a daemon act, among all: 0 most, 1 least, 0.5 by chance.
+
+    A mean of ranks: how often the nearest is the companion scatters far more between networks.
+    """
 
     def apart(one: tuple[int, str], other: tuple[int, str]) -> tuple[float, float]:
         both = [(seated[one][at], seated[other][at]) for at in seated[one].keys() & seated[other].keys()]
@@ -98,11 +101,12 @@ def companions_named(seated: Seated) -> float:
         bits = [(mine > KEPT_BACK / 2) != (its > KEPT_BACK / 2) for mine, its in both]
         return sum(bits) / len(both), sum(abs(mine - its) for mine, its in both) / len(both)
 
-    hits = 0
+    ranks = []
     for one in seated:
-        nearest = min((apart(one, other), other) for other in seated if other != one)[1]
-        hits += nearest[0] == one[0]
-    return hits / len(seated)
+        others = sorted((apart(one, other), other) for other in seated if other != one)
+        (rank,) = [at for at, (_, other) in enumerate(others) if other[0] == one[0]]
+        ranks.append(rank / (len(others) - 1))
+    return sum(ranks) / len(ranks)
 
 
 async def played(clients: int, rounds: int) -> Seated:
@@ -126,9 +130,9 @@ async def test_who_got_the_roster_late_acts_when_the_others_do() -> None:
 
 
 @pytest.mark.network
-async def test_companions_are_named_no_better_than_by_chance() -> None:
-    """Ten subscriptions of five daemons; by chance one in nine is named. Fewer rounds tell too little."""
+async def test_companions_act_no_more_alike_than_others() -> None:
+    """Ten subscriptions of five daemons: by chance 0.5, with a standard deviation of 0.13; linked, 0."""
     seated = await played(clients=5, rounds=24)
-    share = companions_named(seated)
-    print(f"companions named: {share:.0%} of {len(seated)}, by chance {1 / (len(seated) - 1):.0%}")
-    assert share <= 0.4
+    rank = rank_of_companions(seated)
+    print(f"companions are at {rank:.2f} of the way from the most alike to the least; by chance 0.5")
+    assert rank > 0.15
