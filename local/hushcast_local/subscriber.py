@@ -18,7 +18,6 @@ from hushcast_runtime.context import Context
 
 MAX_SUBSCRIPTIONS = 256  # of one daemon: each has a route, which on the overlay is a mailbox and a tree
 WITHDRAW_WITHIN = 30.0  # seconds that unsubscribing waits for the network; the rest is done in the background
-ERASE_WITHIN = 10.0  # seconds in which the disk must have deleted it, even if the application left meanwhile
 
 
 class Subscriber:
@@ -86,23 +85,24 @@ class Subscriber:
         ending = self.find(topic, predicate)
         for subscription in ending:
             if self._by_interest.get(subscription.interest) is subscription:  # nobody else ended it meanwhile
-                # Shielded, because the application may leave: a half-ended subscription would come back at
-                # the next start.
-                with trio.CancelScope(shield=True), trio.move_on_after(ERASE_WITHIN):
-                    await self._end(subscription)
+                del self._by_interest[subscription.interest]
+                ended = trio.Event()
+                # A task of the daemon's: the application may leave, and must not leave it half ended.
+                self._context.spawn(self._end, subscription, ended)
+                await ended.wait()
         with trio.move_on_after(WITHDRAW_WITHIN):
             async with trio.open_nursery() as nursery:
                 for subscription in ending:
                     nursery.start_soon(subscription.route.forgotten)
         return bool(ending)
 
-    async def _end(self, subscription: Subscription) -> None:
-        del self._by_interest[subscription.interest]
+    async def _end(self, subscription: Subscription, ended: trio.Event) -> None:
         subscription.scope.cancel()
         subscription.inbox.close()
         await forget(self._store, subscription)
         await subscription.route.end()
         await subscription.inbox.erase()
+        ended.set()
 
     def _made(self, name: bytes, interest: Interest, created: float) -> Subscription:
         inbox = Inbox(name, self._env, self._store, self._context.counters, self._retention)

@@ -155,6 +155,19 @@ async def test_tombstones_lapse() -> None:
             assert await kept(relay, "lease", "tombstone") == []
 
 
+async def test_an_application_that_leaves_at_once_has_unsubscribed_all_the_same() -> None:
+    async with small_network(relays=3) as net:
+        subscriber = net.clients[0]
+        await subscriber.listen()
+        with trio.CancelScope() as leaving:
+            leaving.cancel()
+            await subscriber.daemon.service.unsubscribe(ONE)
+        assert leaving.cancelled_caught
+        assert subscriber.daemon.service.subscriptions() == []
+        await until(lambda: set(net.leases().values()) == {0}, 2 * EPOCH_SECONDS)
+        assert await kept(subscriber, "interest", "mailbox", "inbox", "inbox-seen") == []
+
+
 async def test_two_that_end_the_same_subscriptions_at_once_both_succeed() -> None:
     boxes = make_topic("places", ["a:0..99"], TopicSecret(bytes(32)))
     async with small_network(relays=3) as net:
