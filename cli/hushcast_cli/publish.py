@@ -18,7 +18,6 @@ from hushcast_cli.options import (
 
 if TYPE_CHECKING:
     from hushcast.words import Publish, Published
-    from hushcast_protocol.content.topics import Topic
 
 
 @click.command()
@@ -94,11 +93,14 @@ def publish(
     told: list[Published] = []  # how far the publication has come
 
     async def work() -> None:
+        from hushcast_cli.key import read_key
         from hushcast_cli.links import choose_topic
         from hushcast_cli.payload import read_payload
+        from hushcast_protocol.content.topics import parse_values
 
         chosen = await choose_topic(topic, link_file)
-        author = _author(chosen.topic, settings, key_file)
+        parse_values(chosen.topic, settings)
+        author = read_key(key_file).reveal() if key_file is not None else None
         data = await read_payload(payload, file)
         tell: Literal["queued", "each"] = "queued" if no_wait else "each"
         await _hand_in(choices, Publish(chosen.text, data, list(settings), author, tell), told)
@@ -118,15 +120,6 @@ def _check_one_payload(payload: str | None, file: Path | None, link_file: Path |
         raise click.UsageError("give PAYLOAD or --file, not both", usage)
     if str(link_file) == "-" and (payload if file is None else str(file)) in (None, "-"):
         raise click.UsageError("standard input holds the link: give PAYLOAD or --file F", usage)
-
-
-def _author(topic: Topic, settings: tuple[str, ...], key_file: Path | None) -> bytes | None:
-    """Check the attributes, and return the author's key, if there is one."""
-    from hushcast_cli.key import read_key
-    from hushcast_protocol.content.topics import parse_values
-
-    parse_values(topic, settings)
-    return read_key(key_file).reveal() if key_file is not None else None
 
 
 async def _hand_in(choices: Choices, request: Publish, told: list[Published]) -> None:

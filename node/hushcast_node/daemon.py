@@ -174,8 +174,8 @@ class Daemon:
         )
         await relay.load()
         listener = self.listener = await open_address(identity, parts.transport, parts.store)
-        admission = ConnectionGuard(relay.accept, relay.serve, MAX_CONNECTIONS, parts.env, self.counters)
-        context.spawn(listener.serve, admission.admit)
+        guard = ConnectionGuard(relay.accept, relay.serve, MAX_CONNECTIONS, parts.env, self.counters)
+        context.spawn(listener.serve, guard.admit)
         context.spawn(relay.keep_time)
         context.spawn(relay.kept_links.run)
         context.spawn(

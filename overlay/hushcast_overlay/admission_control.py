@@ -23,7 +23,7 @@ Declined = Literal["stamp", "quota"]
 
 
 class AdmissionControl:
-    """One relay's intake."""
+    """Admission control of one relay."""
 
     def __init__(
         self, relay: RelayId, rosters: RosterKeeper, env: Environment, fullness: Callable[[], float]

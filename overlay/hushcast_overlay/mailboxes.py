@@ -45,7 +45,6 @@ class Mailboxes:
         async def deliver(messages: list[Message], top: RelayId) -> None:
             for message in messages:
                 check_message(message)
-            for message in messages:
                 route.coverage.arrived(message.id, top)  # repeats, too: each copy tells of its way
             await route.wanted.take([message for message in messages if self._takes(route, message)])
 
@@ -57,10 +56,10 @@ class Mailboxes:
                 await self._records.keep(route)
             route.opened.set()
             async with trio.open_nursery() as nursery:
-                admission = ConnectionGuard(
+                guard = ConnectionGuard(
                     mailbox.accept, mailbox.serve, MAX_CONNECTIONS, self._env, self._counters
                 )
-                nursery.start_soon(listener.serve, admission.admit)
+                nursery.start_soon(listener.serve, guard.admit)
                 await self._until_published(listener)
                 route.published.set()
         finally:

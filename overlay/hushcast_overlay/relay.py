@@ -84,7 +84,7 @@ class Relay:
             detours = Detours(self.id, rosters, self.leasing, self._router, self._spool, env, counters)
         self.peers = Peers(identity.seed, connector, self._spool, detours, self._locate, self, context)
         self._placing = Placing(self._spool, detours, self._router, env, counters)
-        self._flows = RateLimiter(env)
+        self._rate_limiter = RateLimiter(env)
         self.kept_links = KeptLinks(self.leasing, self.peers, context)
         self._strangers = strangers_room(env, counters)
         self._answering: Counter[type] = Counter()  # a parcel takes minutes, and drops do not wait for them
@@ -295,7 +295,7 @@ class Relay:
         self.peers.enqueue(placed)
         if changes or accepted is not None:
             await self._store.write(*changes)
-        if previous != ORIGIN and (debt := self._flows.debt(previous, (hop for hop, _ in placed))):
+        if previous != ORIGIN and (debt := self._rate_limiter.debt(previous, (hop for hop, _ in placed))):
             self._counters.add("links_slowed")
             await trio.sleep(debt)
         return unrouted, is_held

@@ -61,7 +61,7 @@ class Builder:
     ) -> None:
         self.directory = directory
         self.progress = progress
-        self._ground = backend
+        self._backend = backend
         self._network = ""
         self.testnet = Testnet(backend.transport, epoch, time.time(), [], None, breakable=breakable)
 
@@ -70,8 +70,8 @@ class Builder:
         relays = [f"relay-{number}" for number in range(1, nodes + 1)]
         others = [f"client-{number}" for number in range(1, clients + 1)]
         for name in (*relays, *others):
-            self._require_room(self.directory / "nodes" / name / self._ground.longest_socket)
-        await self._ground.prepare(["directory", *relays, *others], self._keep, self.progress)
+            self._require_room(self.directory / "nodes" / name / self._backend.longest_socket)
+        await self._backend.prepare(["directory", *relays, *others], self._keep, self.progress)
         await self._start_directory(nodes)
         self.progress(f"starting {nodes} relays and {clients} clients")
         for name in relays:
@@ -90,14 +90,14 @@ class Builder:
         self.progress("starting the directory")
         home = private_directory(self.directory / "directory")
         state = home / "state"
-        member = self._ground.place(
+        member = self._backend.place(
             Member("directory", "directory", str(home / "config.toml"), str(state), None)
         )
         network = ["[network]", 'name = "testnet"', f"epoch_seconds = {self.testnet.epoch}"]
         await self._launch(member, [f"first_roster = {relays}", *self._common(member), *network])
         with deadline(READY_WITHIN, f"the directory is not ready in time: see {home / 'log'}"):
             while not (state / NETWORK_FILE).exists():
-                await self._ground.check(self.testnet.members)
+                await self._backend.check(self.testnet.members)
                 await trio.sleep(LOOK_EVERY)
         self._network = (state / NETWORK_FILE).read_text()
 
@@ -108,9 +108,9 @@ class Builder:
         )
         if self.testnet.breakable:
             member = msgspec.structs.replace(member, clock=str(home / "clock"))
-        member = self._ground.place(member)
+        member = self._backend.place(member)
         testnet = ["[testnet]", f'name = "{name}"', f"traces = {quoted(self.directory / 'traces')}"]
-        testnet += [f"began = {self.testnet.began}", *self._ground.testnet_settings(member)]
+        testnet += [f"began = {self.testnet.began}", *self._backend.testnet_settings(member)]
         if member.clock is not None:
             testnet.append(f"clock = {quoted(member.clock)}")
         head = [f'role = "{role}"', f"socket = {quoted(member.socket)}"]
@@ -118,12 +118,12 @@ class Builder:
 
     def _common(self, member: Member) -> list[str]:
         lines = [f"state = {quoted(member.state)}", f'transport = "{self.testnet.transport}"']
-        return [*lines, *self._ground.settings(member), "[log]", 'level = "debug"']
+        return [*lines, *self._backend.settings(member), "[log]", 'level = "debug"']
 
     async def _launch(self, member: Member, config: list[str]) -> None:
         write_private(Path(member.config), "\n".join([*config, ""]).encode())
         self._keep(members=[*self.testnet.members, member])
-        await self._ground.launch(member)
+        await self._backend.launch(member)
 
     async def _until_ready(self, relays: int) -> None:
         waiting = [member for member in self.testnet.members if member.role != "directory"]
@@ -141,7 +141,7 @@ class Builder:
                 if len(still) != len(waiting):
                     self.progress(f"{total - len(still)} of {total} daemons are ready")
                 waiting = still
-                await self._ground.check(self.testnet.members)
+                await self._backend.check(self.testnet.members)
                 await trio.sleep(LOOK_EVERY)
 
     def _keep_address(self, member: Member, address: str | None) -> None:

@@ -21,8 +21,8 @@ from hushcast_testnet.inventory import deadline
 ARRIVE_WITHIN = 60.0  # seconds after the last publication
 SUBSCRIBE_WITHIN = 120.0  # seconds
 
-TOPICS = ("conditions", "chess")
-SUBSCRIBERS = (("client-1", "conditions"), ("client-2", "chess"), ("relay-3", "conditions"))
+TOPICS = ("weather", "chess")
+SUBSCRIBERS = (("client-1", "weather"), ("client-2", "chess"), ("relay-3", "weather"))
 
 Progress = Callable[[str], None]
 AnswerT = TypeVar("AnswerT")

@@ -89,12 +89,12 @@ class PathRelay:
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
-        self._weather: dict[str, Conditions] = {}
+        self._conditions: dict[str, Conditions] = {}
         self._changed = trio.lowlevel.ParkingLot()
 
     def set(self, conditions: Conditions) -> None:
         """Change what one daemon meets."""
-        self._weather[conditions.host] = conditions
+        self._conditions[conditions.host] = conditions
         self._changed.unpark_all()
 
     async def carry(self, stream: trio.SocketStream) -> None:
@@ -159,7 +159,7 @@ class PathRelay:
         return sum(known.delay for known in self._on(one, other))
 
     def _on(self, one: str, other: str) -> list[Conditions]:
-        return [self._weather[host] for host in {one, other} if host in self._weather]
+        return [self._conditions[host] for host in {one, other} if host in self._conditions]
 
 
 async def _asked(stream: trio.SocketStream) -> tuple[str, int]:
@@ -172,15 +172,15 @@ async def _asked(stream: trio.SocketStream) -> tuple[str, int]:
 
 async def serve(home: Path) -> None:
     """Run a relay until cancelled; its port and its control socket are told in `home`."""
-    relay = PathRelay(random.Random())  # noqa: S311 - conditions, not secrets
+    relay = PathRelay(random.Random())  # noqa: S311 - losses, not secrets
     doors = await trio.open_tcp_listeners(0, host=LOOPBACK)
     async with trio.open_nursery() as nursery:
         await nursery.start(trio.serve_listeners, relay.carry, doors)
-        await nursery.start(hear_of_weather, relay, home / CONTROL)
+        await nursery.start(hear_of_conditions, relay, home / CONTROL)
         write_private(home / PORT_FILE, str(doors[0].socket.getsockname()[1]).encode())
 
 
-async def hear_of_weather(
+async def hear_of_conditions(
     relay: PathRelay, control: Path, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
 ) -> None:
     """Listen at a control socket for what is to happen to daemons, until cancelled."""

@@ -109,13 +109,13 @@ def test_figures_of_real_daemons_agree_with_a_recount(spark, tmp_path):
     subprocess.run(up, check=True, timeout=WITHIN)
     try:
         listen = hushcast(
-            "subscribe", "conditions", *socket("client-1"), "--count", "6", "--timeout", str(WITHIN)
+            "subscribe", "weather", *socket("client-1"), "--count", "6", "--timeout", str(WITHIN)
         )
         with subprocess.Popen([*listen, "--json"], stdout=subprocess.PIPE, text=True) as listening:
             assert "subscribed" in listening.stdout.readline()
             for number in range(6):
                 name = ("client-2", "relay-1")[number % 2]
-                publish = hushcast("publish", "conditions", f"day {number}", *socket(name))
+                publish = hushcast("publish", "weather", f"day {number}", *socket(name))
                 subprocess.run(publish, check=True, timeout=WITHIN)
             assert listening.wait(WITHIN) == 0
     finally:

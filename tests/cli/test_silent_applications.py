@@ -12,7 +12,7 @@ from fake_daemon import FakeDaemon
 
 from hushcast_local import control as server
 
-SUBSCRIBE = b'{"op": "subscribe", "topic": "conditions"}\n'
+SUBSCRIBE = b'{"op": "subscribe", "topic": "weather"}\n'
 STATUS = b'{"op": "status"}\n'
 
 

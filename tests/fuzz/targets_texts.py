@@ -174,7 +174,7 @@ def _targets() -> list[Target]:
     whole = (addresses.onion_address(bytes(32)), "127.0.0.1:7411", "0" * 32 + ".memory:1")
     named = tuple(topics.write_link(topic) for topic in _TOPICS)
     return [
-        Target("topic", _topic, _lines("conditions/helsinki", "ﬃ é", *named), (UsageError,), mutate_text, 20),
+        Target("topic", _topic, _lines("weather/helsinki", "ﬃ é", *named), (UsageError,), mutate_text, 20),
         Target("link-text", _link, lambda: _links() + _crowded(), (UsageError,), mutate_packed, 20),
         Target("attribute", _attribute, _lines(*specs), (UsageError,), mutate_text, 20),
         Target("where", _where, _lines(*wheres), (UsageError,), mutate_text, 20),

@@ -36,12 +36,12 @@ class Peer:
 
 
 class Door:
-    """An `ConnectionGuard` whose handshake is one byte, `n` of who shows a name; serving lasts until told."""
+    """A `ConnectionGuard` whose handshake is one byte, `n` of who shows a name; serving lasts until told."""
 
     def __init__(self, nursery: trio.Nursery) -> None:
         self.counters = Counters(COUNTERS)
         self.served: list[trio.Event] = []
-        self._admission = ConnectionGuard(
+        self._guard = ConnectionGuard(
             self._accept,  # type: ignore[arg-type]
             self._serve,
             CAP,
@@ -64,7 +64,7 @@ class Door:
 
         async def handle() -> None:
             async with far:
-                await self._admission.admit(far)
+                await self._guard.admit(far)
 
         self._nursery.start_soon(handle)
         if say:

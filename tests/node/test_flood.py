@@ -26,7 +26,7 @@ def a_message(net: SmallNetwork, payload: bytes = b"x") -> Message:
     return compose(key, day, tokens, Content(payload), net.env.randomness)
 
 
-def intake_of(node: Node) -> AdmissionControl:
+def admission_of(node: Node) -> AdmissionControl:
     assert node.daemon.relay is not None
     return node.daemon.relay.admission
 
@@ -37,7 +37,7 @@ async def flood(net: SmallNetwork, relay: Node, seconds: float, rate: float) -> 
     end = trio.current_time() + seconds
     while trio.current_time() < end:
         for _ in range(int(rate)):
-            intake_of(relay).refusal(Drop(message, None))
+            admission_of(relay).refusal(Drop(message, None))
         await trio.sleep(1)
 
 
@@ -141,10 +141,10 @@ async def test_over_the_cap_strangers_are_refused_with_quota_and_below_it_served
     async with small_network(relays=3, clients=1) as net:
         relay = net.relays[0]
         frame = Drop(a_message(net), None)
-        taken = sum(intake_of(relay).refusal(frame) is None for _ in range(2 * int(MAX_DROPS_AT_ONCE)))
+        taken = sum(admission_of(relay).refusal(frame) is None for _ in range(2 * int(MAX_DROPS_AT_ONCE)))
         assert taken == MAX_DROPS_AT_ONCE
         assert await ask(net, relay, Drop(a_message(net), None)) != Receipt("stamp")
-        parcels = [intake_of(relay).refusal(ParcelFrame(0, b"s", None)) for _ in range(1000)]
+        parcels = [admission_of(relay).refusal(ParcelFrame(0, b"s", None)) for _ in range(1000)]
         assert parcels.count("quota") == 1000 - MAX_PARCELS_AT_ONCE
         assert await ask(net, relay, ParcelFrame(1, b"s", None)) in (
             ParcelAnswer(1, "quota", ()),
@@ -152,5 +152,5 @@ async def test_over_the_cap_strangers_are_refused_with_quota_and_below_it_served
         )
         await trio.sleep(10)
         for _ in range(200):  # twenty a second is honest
-            assert intake_of(relay).refusal(frame) is None
+            assert admission_of(relay).refusal(frame) is None
             await trio.sleep(1 / CAPACITY)

@@ -156,7 +156,7 @@ async def test_the_path_leads_nowhere_but_to_loopback(route: Route) -> None:
                 await read(stream, 1)
 
 
-async def test_the_weather_is_changed_through_a_socket(tmp_path: Path) -> None:
+async def test_conditions_are_changed_through_a_socket(tmp_path: Path) -> None:
     with pytest.raises(TransportError):
         await path.set_conditions(tmp_path / path.CONTROL, Conditions(HERE))
     async with trio.open_nursery() as nursery:

@@ -73,7 +73,7 @@ async def test_a_cookie_is_the_one_that_tor_has_now(sides: tuple[Path, Path]) ->
             await trio.sleep(0.01)
 
 
-async def test_weather_meets_all_but_control(sides: tuple[Path, Path]) -> None:
+async def test_conditions_meet_all_but_control(sides: tuple[Path, Path]) -> None:
     daemon, tor = sides
     control = daemon.parent / CONTROL
     await set_conditions(control, Conditions("relay-1", cut=True))
@@ -85,7 +85,7 @@ async def test_weather_meets_all_but_control(sides: tuple[Path, Path]) -> None:
     assert await answered(tor / "1.sock")
 
 
-async def test_another_daemons_weather_is_its_own(sides: tuple[Path, Path]) -> None:
+async def test_another_daemons_conditions_are_its_own(sides: tuple[Path, Path]) -> None:
     daemon, _ = sides
     await set_conditions(daemon.parent / CONTROL, Conditions("relay-2", cut=True))
     assert await answered(daemon / "socks")

@@ -33,7 +33,7 @@ def fresh_topic(name: str) -> str:
 
 
 async def test_sixty_publications_by_three_reach_three_subscribers_of_two_topics(tor_testnet) -> None:
-    first, second = fresh_topic("conditions"), fresh_topic("chess")
+    first, second = fresh_topic("weather"), fresh_topic("chess")
     net = tor_testnet
     async with (
         net.listening("client-1", first) as one,

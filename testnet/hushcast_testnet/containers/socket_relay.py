@@ -18,7 +18,7 @@ import trio
 from hushcast_runtime.files import write_private
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.streams import listen_on_socket
-from hushcast_testnet.path import CONTROL, End, PathRelay, hear_of_weather
+from hushcast_testnet.path import CONTROL, End, PathRelay, hear_of_conditions
 
 PAIRS_FILE = "doors.json"
 _LOOK_EVERY = 0.1  # seconds between looks at what was opened
@@ -71,11 +71,11 @@ class _Mirror:
 
 async def serve(home: Path) -> None:
     """Mirror the doors of all pairs that a file in `home` names, until cancelled."""
-    relay = PathRelay(random.Random())  # noqa: S311 - conditions, not secrets
+    relay = PathRelay(random.Random())  # noqa: S311 - losses, not secrets
     async with trio.open_nursery() as nursery:
         pairs = msgspec.json.decode((home / PAIRS_FILE).read_bytes(), type=list[Pair])
         mirrors = [_Mirror(relay, pair, nursery) for pair in pairs]
-        await nursery.start(hear_of_weather, relay, home / CONTROL)
+        await nursery.start(hear_of_conditions, relay, home / CONTROL)
         while True:
             for mirror in mirrors:
                 with suppress(TransportError, FileNotFoundError):  # gone again while we looked
