@@ -16,17 +16,18 @@ from hushcast_local.settings import InboxSection
 from hushcast_local.subscriber import Subscriber
 from hushcast_local.topic_keys import Derive, TopicKeys
 from hushcast_node.counted import COUNTERS
+from hushcast_node.relay import Relay, make_relay
 from hushcast_node.upgrade import upgrade
 from hushcast_overlay.carrier import OverlayCarrier
 from hushcast_overlay.connection_guard import ConnectionGuard
 from hushcast_overlay.connector import Connector
 from hushcast_overlay.dropping import Dropper
 from hushcast_overlay.identity import Identity
+from hushcast_overlay.incoming import MAX_CONNECTIONS
 from hushcast_overlay.installing import Installer
 from hushcast_overlay.mailboxes import Mailboxes
 from hushcast_overlay.probing import Probes
 from hushcast_overlay.registration import Registration, keep_registered, open_address
-from hushcast_overlay.relay import MAX_CONNECTIONS, Relay
 from hushcast_overlay.rosters import CheckRoster, RosterKeeper
 from hushcast_overlay.route import RouteRecords
 from hushcast_overlay.routes import Routes
@@ -169,14 +170,16 @@ class Daemon:
         self, identity: Identity, connector: Connector, directory: DirectoryClient, context: Context
     ) -> None:
         parts = self._parts
-        relay = self.relay = Relay(
+        relay = self.relay = make_relay(
             identity, parts.profile, self.rosters, connector, self.routes.take_listed, context
         )
         await relay.load()
         listener = self.listener = await open_address(identity, parts.transport, parts.store)
-        guard = ConnectionGuard(relay.accept, relay.serve, MAX_CONNECTIONS, parts.env, self.counters)
+        guard = ConnectionGuard(
+            relay.incoming.accept, relay.incoming.serve, MAX_CONNECTIONS, parts.env, self.counters
+        )
         context.spawn(listener.serve, guard.admit)
-        context.spawn(relay.keep_time)
+        context.spawn(self._keep_time, relay)
         context.spawn(relay.kept_links.run)
         context.spawn(
             keep_registered,
@@ -188,6 +191,12 @@ class Daemon:
             self._registration,
             relay.admission.difficulty,
         )
+
+    async def _keep_time(self, relay: Relay) -> None:
+        calendar = self.rosters.calendar
+        while True:
+            await self._env.sleep_until(calendar.epoch_start(calendar.epoch(self._env.now()) + 1))
+            relay.begin_epoch(self._env.is_certain())
 
     async def _trace_rosters(self) -> None:
         while True:
@@ -232,7 +241,7 @@ class Daemon:
             "registration": self._registration.problem,
             "links": relay.peers.open_links() if relay else 0,
             "difficulty": self.rosters.least_difficulty(relay.id) if relay else 0,
-            "leases": len(relay.leasing.book) if relay else 0,
+            "leases": len(relay.leases.book) if relay else 0,
             **(service.status() if service is not None else {"subscriptions": 0, "outbox": 0}),
             "counters": self.counters.as_dict(),
         }

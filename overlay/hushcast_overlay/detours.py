@@ -12,7 +12,7 @@ from collections.abc import Container, Iterable, Sequence
 
 import structlog
 
-from hushcast_overlay.leasing import Leasing
+from hushcast_overlay.lease_store import LeaseStore
 from hushcast_overlay.rosters import RosterKeeper
 from hushcast_overlay.spool import Move, Spool, Spooled
 from hushcast_protocol.base.errors import Refusal
@@ -42,7 +42,7 @@ class Detours:
         self,
         relay: RelayId,
         rosters: RosterKeeper,
-        leasing: Leasing,
+        leases: LeaseStore,
         router: Router,
         spool: Spool,
         env: Environment,
@@ -50,7 +50,7 @@ class Detours:
     ) -> None:
         self._relay = relay
         self._rosters = rosters
-        self._leasing = leasing
+        self._leases = leases
         self._router = router
         self._spool = spool
         self._env = env
@@ -141,7 +141,7 @@ class Detours:
     def _detour(self, hop: Hop, message: Message) -> Message | None:
         if len(message.tokens) > 1:
             return message  # a detour already: on to another relay
-        followed = self._leasing.book.followed(message.day, hop, message.tokens[0])
+        followed = self._leases.book.followed(message.day, hop, message.tokens[0])
         bypasses = dict.fromkeys(lease.bypass for lease in followed)
         if not bypasses:
             return None
@@ -171,6 +171,6 @@ class Detours:
             self._strangers[followed] = count
             if len(self._strangers) > MAX_STRANGERS:
                 self._strangers.popitem(last=False)
-        elif pruned := await self._leasing.prune(*followed):
+        elif pruned := await self._leases.prune(*followed):
             self._counters.add("leases_pruned", pruned)
             log.info("leases were pruned: their next hop knows nothing of them")

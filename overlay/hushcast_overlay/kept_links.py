@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import trio
 
-from hushcast_overlay.leasing import Leasing
+from hushcast_overlay.lease_store import LeaseStore
 from hushcast_overlay.peers import Peers
 from hushcast_protocol.overlay.hops import Hop
 from hushcast_runtime.context import Context
@@ -19,8 +19,8 @@ LEFT_FOR = 300.0  # seconds of that while
 class KeptLinks:
     """Keeps the links of one relay."""
 
-    def __init__(self, leasing: Leasing, peers: Peers, context: Context) -> None:
-        self._leasing = leasing
+    def __init__(self, leases: LeaseStore, peers: Peers, context: Context) -> None:
+        self._leases = leases
         self._peers = peers
         self._env = context.env
         self._spawn = context.spawn
@@ -31,10 +31,10 @@ class KeptLinks:
         while True:
             now = self._env.elapsed()
             self._left = {hop: at for hop, at in self._left.items() if now - at < LEFT_FOR}
-            for hop in self._to_be_opened(self._leasing.book.next_hops()):
+            for hop in self._to_be_opened(self._leases.book.next_hops()):
                 self._spawn(self._open, hop)
             with trio.move_on_after(SIGN_OF_LIFE * self._env.uniform(0.75, 1.0)):
-                await self._leasing.installed.park()
+                await self._leases.installed.park()
                 await trio.sleep(PREPARE * self._env.uniform(0.5, 1.0))  # leases come in company
 
     def _to_be_opened(self, hops: list[Hop]) -> list[Hop]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
 
 import structlog
 import trio
@@ -15,6 +14,7 @@ from hushcast_overlay.detours import Detours
 from hushcast_overlay.dials import Dials
 from hushcast_overlay.session import Session
 from hushcast_overlay.spool import Spool, Spooled
+from hushcast_protocol.base import observed
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.errors import DecodeError, PeerError
 from hushcast_protocol.base.hop import DETOUR_AFTER, NextHop
@@ -32,23 +32,14 @@ Locate = Callable[[Hop], Address | None]
 """Where a next hop is reached now, if that is known."""
 
 
-class Handlers(Protocol):
-    """What peers hand in, and where to."""
+TakeForwards = Callable[[list[Message], bytes], Awaitable[list[int]]]
+"""Takes over messages from a previous hop; returns once they are spooled. Raises a `PeerError`.
 
-    async def take_forwards(self, messages: list[Message], previous: bytes) -> list[int]:
-        """Take over messages from a previous hop; returns once they are spooled. Raises a `PeerError`.
+Returns the places of those that nothing here routes when they come from there.
+"""
 
-        Returns the places of those that nothing here routes when they come from there.
-        """
-
-    async def take_parcel(self, sealed: bytes, previous: bytes) -> ParcelAnswer:
-        """Carry out a sealed parcel from a peer; the answer's number is for the caller to set."""
-
-    def note_sent(self, message: Message, hop: Hop) -> None:
-        """Hear that a message goes out to a next hop."""
-
-    def note_unreached(self, hop: Hop) -> None:
-        """Hear that a next hop was not reached."""
+TakeParcel = Callable[[bytes, bytes], Awaitable[ParcelAnswer]]
+"""Carries out a sealed parcel from a previous hop; the answer's number is for the caller to set."""
 
 
 class Peer(NextHop[Session, Spooled]):
@@ -81,7 +72,6 @@ class Peers:
         spool: Spool,
         detours: Detours | None,
         locate: Locate,
-        handlers: Handlers,
         context: Context,
     ) -> None:
         self._us = us
@@ -89,15 +79,22 @@ class Peers:
         self._spool = spool
         self._detours = detours
         self._locate = locate
-        self._handlers = handlers
         self._now = context.env.elapsed
         self._counters = context.counters
+        self._tracer = context.tracer
         self._spawn = context.spawn
         self._rules = Rules(spool.holds, context.env.randomness, detours is not None)
         self._peers: dict[Hop, Peer] = {}
         self.away: set[Hop] = set()
         """The next hops that messages go around."""
         self._dials = Dials()
+        self._take_forwards: TakeForwards
+        self._take_parcel: TakeParcel
+
+    def hand_in(self, take_forwards: TakeForwards, take_parcel: TakeParcel) -> None:
+        """Say who takes what links bring, before there is one; both send by these peers in their turn."""
+        self._take_forwards = take_forwards
+        self._take_parcel = take_parcel
 
     def open_links(self) -> int:
         """Return the number of open links."""
@@ -207,7 +204,7 @@ class Peers:
             elif not isinstance(frame, Forward):
                 raise DecodeError("a peer sent a frame that named peers do not send")
         if forwards:
-            unrouted = await self._handlers.take_forwards(forwards, key_of(peer.hop))
+            unrouted = await self._take_forwards(forwards, key_of(peer.hop))
             self._acknowledge(link, len(forwards), unrouted if self._detours is not None else ())
 
     def _acknowledge(self, link: Session, count: int, unrouted: Iterable[int] = ()) -> None:
@@ -219,7 +216,7 @@ class Peers:
     async def _answer(self, peer: Peer, link: Session, frame: ParcelFrame, scope: trio.CancelScope) -> None:
         try:
             with scope:
-                answer = await self._handlers.take_parcel(frame.sealed, key_of(peer.hop))
+                answer = await self._take_parcel(frame.sealed, key_of(peer.hop))
                 link.post(ParcelAnswer(frame.number, answer.refused, answer.missing))
         finally:
             link.end_parcel(scope)
@@ -278,7 +275,7 @@ class Peers:
         link.forward(items)
         link.set_timer(self._now())
         for item in items:
-            self._handlers.note_sent(item.message, peer.hop)
+            self._tracer.observe(observed.Sent(item.message.id, item.message.tokens, key_of(peer.hop)))
 
     def _set_timer(self, peer: Peer) -> None:
         """Have a machine moved at its deadline, if it has one."""
@@ -337,7 +334,7 @@ class Peers:
         else:
             self._dials.failed(peer.hop)
             log.debug("a next hop was not reached", reason=str(failure))
-            self._handlers.note_unreached(peer.hop)
+            self._tracer.observe(observed.Unreached(key_of(peer.hop)))
             self._do(peer, peer.dial_failed(self._away_after(peer.hop), self._now()))
 
     def _away_after(self, hop: Hop) -> float:

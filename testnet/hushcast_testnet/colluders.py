@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import trio
 
-from hushcast_overlay.relay import Relay
+from hushcast_node.relay import Relay
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.forwarding import Decision, Outcome, Router
 from hushcast_protocol.overlay.hops import Hop
@@ -49,7 +49,7 @@ class Selecting(Router):
     def __init__(self, relay: Relay, together: Colluders) -> None:
         """Take the place of the router of a relay."""
         self._of = relay
-        self._honest = relay._router
+        self._honest = relay.forwarding._router
         self._together = together
 
     def use_label(self, label: bytes) -> None:
@@ -65,10 +65,10 @@ class Selecting(Router):
         if self._together.is_passed(message.id):
             return self._honest.route(message, previous, now)
         if self._together.see(message.id, self._of.id, previous):
-            self._of._spawn(self._hold, message, previous)
+            self._of.forwarding._spawn(self._hold, message, previous)
         return Decision(Outcome.DUPLICATE)
 
     async def _hold(self, message: Message, previous: bytes) -> None:
         await trio.sleep(HOLD)
         if self._together.let_through(message.id):
-            await self._of._route([message], previous)
+            await self._of.forwarding._route([message], previous)

@@ -92,7 +92,7 @@ class Member:
         self.drops, self._together = True, together
         relay = self.daemon.relay
         assert relay is not None
-        relay._router = Selecting(relay, together) if together is not None else _Loss()
+        relay.forwarding._router = Selecting(relay, together) if together is not None else _Loss()
 
     async def _live(self, *, task_status: trio.TaskStatus[None]) -> None:
         simulated = self._simulated

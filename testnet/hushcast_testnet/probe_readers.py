@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from hushcast_overlay.relay import Relay
+from hushcast_node.relay import Relay
 from hushcast_protocol.base.errors import AuthenticationError
 from hushcast_protocol.content.attributes import Label, Number, Value, Values
 from hushcast_protocol.content.bodies import open_body
@@ -70,7 +70,7 @@ class ProbeReaders:
         for member in relays:
             relay = member.daemon.relay
             assert relay is not None
-            relay._router = _Reading(relay, self)
+            relay.forwarding._router = _Reading(relay, self)
 
     def read(self, message: Message) -> None:
         """Open a message if it is of a topic that they know, and keep the attributes of a probe."""
@@ -105,7 +105,7 @@ class _Reading(Router):
     """One reader's decisions: those of an honest relay."""
 
     def __init__(self, relay: Relay, readers: ProbeReaders) -> None:
-        self._honest = relay._router
+        self._honest = relay.forwarding._router
         self._readers = readers
 
     def use_label(self, label: bytes) -> None:

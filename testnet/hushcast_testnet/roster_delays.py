@@ -88,7 +88,7 @@ class RosterDelays:
     def _listen_in(self) -> None:
         relay = self._relay.daemon.relay
         assert relay is not None
-        book = relay.leasing.book
+        book = relay.leases.book
         honest = book.install
 
         def install(*args: Any, **options: Any) -> Any:

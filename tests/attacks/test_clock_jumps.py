@@ -94,7 +94,7 @@ async def test_a_relay_that_lost_its_leases_is_told_again() -> None:
         tree = next(iter(subscription.planned.values())).installation.tree
         leaf = next(net.relay(relay) for relay in tree.parents if not tree.children.get(relay))
         assert leaf.daemon.relay is not None
-        book = leaf.daemon.relay.leasing.book
+        book = leaf.daemon.relay.leases.book
         book.lapse(net.now + 10 * 24 * 3600)
         await net.drop_at(leaf, ONE, Content(b"lost"))
         assert len(book) == 0
@@ -122,7 +122,7 @@ async def test_a_relay_that_starts_with_a_wrong_clock_keeps_what_it_accepted(ahe
         relay = net.relays[0]
         assert relay.daemon.relay is not None
         tried = trio.Event()
-        relay.daemon.relay._placing.place = lambda *_: (tried.set(), ([], True))[1]  # type: ignore
+        relay.daemon.relay.forwarding._placing.place = lambda *_: (tried.set(), ([], True))[1]  # type: ignore
         await net.drop_at(relay, ONE, Content(b"x"))
         await tried.wait()
         await start_wrong(relay, ahead * net.calendar.day_seconds)

@@ -11,7 +11,7 @@ from typing import Any
 import trio
 from small_network import DAY_SECONDS, EPOCH_SECONDS, ONE, TWO, Node, SmallNetwork, small_network, until
 
-from hushcast_overlay.relay import FULL_PAUSE
+from hushcast_overlay.forwarding import FULL_PAUSE
 from hushcast_overlay.route import Route
 from hushcast_overlay.upkeep import ASK_WITHIN, RESUME_WITHIN
 from hushcast_protocol.content.bodies import Content
@@ -36,7 +36,7 @@ async def test_a_relay_keeps_what_it_accepted() -> None:
         async def keep_all(*_: object) -> bool:
             return False
 
-        relay.daemon.relay._route_accepted = keep_all  # type: ignore[method-assign]
+        relay.daemon.relay.forwarding._route_accepted = keep_all  # type: ignore[method-assign]
         await net.drop_at(relay, ONE, Content(b"accepted"))
         await trio.sleep(1)
         await relay.stop()

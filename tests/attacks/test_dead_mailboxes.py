@@ -35,7 +35,7 @@ def point_at_the_dead(net: SmallNetwork, relay: Node, token: bytes, count: int) 
         consent = give_consent(mailbox, memory_address(mailbox.public()), relay.id, lease, day)
         elements = (element(net.profile, token, relay.id, ORIGIN),)
         install = Install(lease, day, ToMailbox(consent), elements, os.urandom(16), os.urandom(16))
-        relay.daemon.relay.leasing.book.install(install, net.now)
+        relay.daemon.relay.leases.book.install(install, net.now)
 
 
 class Dialled:
@@ -71,7 +71,7 @@ async def test_dead_mailboxes_are_dialled_a_few_at_once(
         token = os.urandom(16)
         point_at_the_dead(net, victim, token, DEAD)
         dialled = Dialled(victim, {node.id for node in net.relays})
-        victim.daemon.relay.leasing.installed.unpark_all()
+        victim.daemon.relay.leases.installed.unpark_all()
         if with_a_message:
             day = net.calendar.day(net.now)
             body = os.urandom(1167)
@@ -186,7 +186,7 @@ async def test_links_that_are_there_are_kept_whatever_was_installed(monkeypatch:
         )
         assert top.daemon.relay is not None
         peers = top.daemon.relay.peers
-        mailbox = next(hop for hop in top.daemon.relay.leasing.book.next_hops() if is_mailbox(hop))
+        mailbox = next(hop for hop in top.daemon.relay.leases.book.next_hops() if is_mailbox(hop))
         await until(lambda: peers.is_linked(mailbox), 60)
         point_at_the_dead(net, top, os.urandom(16), DEAD)
         for _ in range(60):

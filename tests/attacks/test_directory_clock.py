@@ -35,7 +35,7 @@ async def works(net: SmallNetwork) -> None:
 
 def leases_of(relay: Node) -> list[Lease]:
     assert relay.daemon.relay is not None
-    return list(relay.daemon.relay.leasing.book._leases.values())
+    return list(relay.daemon.relay.leases.book._leases.values())
 
 
 @pytest.mark.parametrize("ahead", LATER)

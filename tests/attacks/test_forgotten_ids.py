@@ -60,7 +60,7 @@ async def test_what_is_never_shown_pushes_no_shown_id_out(
             ear = await reader.listen(FIRES, "kind = forest, lat in [10, 11]")
         for relay in net.relays:  # a flood makes them forget, too
             assert relay.daemon.relay is not None
-            relay.daemon.relay._router._memory = RecentIds(net.now)
+            relay.daemon.relay.forwarding._router._memory = RecentIds(net.now)
         await hand_in(net, net.relays[1], message)
         await trio.sleep(60)
         assert ear.payloads == ([] if restarted else [b"evacuate now"])

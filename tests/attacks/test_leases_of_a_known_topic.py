@@ -31,7 +31,7 @@ def installed(directory: Path) -> list[dict[str, Any]]:
 
 def book(relay: Node) -> LeaseBook:
     assert relay.daemon.relay is not None
-    return relay.daemon.relay.leasing.book
+    return relay.daemon.relay.leases.book
 
 
 def planned(owner: Node) -> list[Any]:

@@ -30,13 +30,13 @@ def count_drops(net: SmallNetwork) -> Counter[bytes]:
     seen: Counter[bytes] = Counter()
     for node in net.relays:
         assert node.daemon.relay is not None
-        take = node.daemon.relay._take_drop
+        take = node.daemon.relay.forwarding.take_drop
 
         async def tap(message: Message, take=take):  # type: ignore[no-untyped-def]
             seen[message.id] += 1
             return await take(message)
 
-        node.daemon.relay._take_drop = tap  # type: ignore[method-assign]
+        node.daemon.relay.forwarding.take_drop = tap  # type: ignore[method-assign]
     return seen
 
 
@@ -64,7 +64,7 @@ async def test_colluders_that_lose_only_what_they_hold_twice_are_found() -> None
         for name in bad:
             relay = net.relay(name).daemon.relay
             assert relay is not None
-            relay._router = Selecting(relay, together)
+            relay.forwarding._router = Selecting(relay, together)
         await until(lambda: set(subscription.coverage.suspects()) == bad, 2 * EPOCH, "they are found")
         told = subscription.coverage.describe()
         assert told["delivered"] < 0.9

@@ -48,7 +48,7 @@ def peers_of(relay: Node) -> int:
 
 def under_way(relay: Node) -> int:
     assert relay.daemon.relay is not None
-    return len(relay.daemon.relay.leasing._passing)
+    return len(relay.daemon.relay.parcels._passing)
 
 
 def tasks() -> int:
@@ -144,7 +144,7 @@ async def test_shares_leave_room_for_all_others() -> None:
     async with small_network(relays=3, clients=0) as net:
         relay, one, other = net.relays
         assert relay.daemon.relay is not None
-        rooms = relay.daemon.relay.leasing._passing
+        rooms = relay.daemon.relay.parcels._passing
         epoch = net.calendar.epoch(net.now)
         onward = (Onward(one.id, b""), Onward(other.id, b""))
         parcel = Parcel(net.net.id, relay.id, epoch, Withdraw(bytes(16)), 0, onward)
@@ -180,7 +180,7 @@ async def test_honest_trees_are_installed_while_strangers_do_all_that() -> None:
 
 async def test_parcels_that_wait_keep_no_message_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each waits for a relay that never answers, for longer than anybody waits for a receipt."""
-    monkeypatch.setattr("hushcast_overlay.relay.MAX_ANSWERING", 8)
+    monkeypatch.setattr("hushcast_overlay.strangers.MAX_ANSWERING", 8)
     async with small_network(relays=3, clients=1, origins=1) as net:
         ear = await net.clients[0].listen()
         relay, other, _ = net.relays

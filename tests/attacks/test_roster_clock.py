@@ -57,7 +57,7 @@ async def watch(net: SmallNetwork, relay: Node, rounds: int) -> Seated:
     """Let a relay note its leases; the truth is used to name them only."""
     noted: list[tuple[float, bytes, int]] = []
     assert relay.daemon.relay is not None
-    book = relay.daemon.relay.leasing.book
+    book = relay.daemon.relay.leases.book
     install = book.install
 
     def note(*args, **options):  # type: ignore[no-untyped-def]

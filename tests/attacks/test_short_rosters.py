@@ -52,7 +52,7 @@ def trees(net: SmallNetwork) -> list[Tree]:
 
 def mailboxes(mole: Node) -> int:
     assert mole.daemon.relay is not None
-    return sum(map(is_mailbox, mole.daemon.relay.leasing.book.next_hops()))
+    return sum(map(is_mailbox, mole.daemon.relay.leases.book.next_hops()))
 
 
 async def subscribed(net: SmallNetwork) -> list[Tree]:

@@ -10,7 +10,7 @@ import trio
 from small_network import Node, SmallNetwork, small_network
 
 from hushcast_overlay import spool as spools
-from hushcast_overlay.leasing import _StoredLease
+from hushcast_overlay.lease_store import _StoredLease
 from hushcast_overlay.spool import Spool
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.secrets import Seed
@@ -53,7 +53,7 @@ async def drop(net: SmallNetwork, relay: Node, size: int) -> str:
 
 def spool_of(relay: Node) -> Spool:
     assert relay.daemon.relay is not None
-    return relay.daemon.relay._spool
+    return relay.daemon.relay.forwarding._spool
 
 
 @pytest.mark.parametrize("leases", [50, 100])
@@ -98,7 +98,7 @@ async def test_the_spool_never_holds_more_than_its_cap_and_what_was_accepted_wai
 
 def leases_of(relay: Node) -> list[Lease]:
     assert relay.daemon.relay is not None
-    return relay.daemon.relay.leasing.book.leases()
+    return relay.daemon.relay.leases.book.leases()
 
 
 async def test_a_disk_takes_one_body_and_gives_it_back(tmp_path: Path) -> None:

@@ -43,12 +43,12 @@ def sealed_to(
 async def passed_on(relay: Node, sealed: bytes, previous: Node) -> ParcelAnswer:
     """Have a relay hand in what it was given; it looks at it as little as an honest one can."""
     assert relay.daemon.relay is not None
-    return await relay.daemon.relay.take_parcel(sealed, previous.id)
+    return await relay.daemon.relay.parcels.take(sealed, previous.id)
 
 
 def held(relay: Node) -> int:
     assert relay.daemon.relay is not None
-    return len(relay.daemon.relay.leasing.book)
+    return len(relay.daemon.relay.leases.book)
 
 
 async def fill(net: SmallNetwork, relay: Node, previous: Node, hop: Node) -> int:
@@ -117,8 +117,8 @@ async def test_a_stamp_inside_serves_once_for_one_instruction_at_one_relay(
         assert (await passed_on(relay, sealed_to(net, relay, install, bought), through)).refused is None
         assert held(relay) == before + 1
         assert relay.daemon.relay is not None
-        relay.daemon.relay.leasing.book.prune(
-            next(one for one in relay.daemon.relay.leasing.book.leases() if one.id == install.lease)
+        relay.daemon.relay.leases.book.prune(
+            next(one for one in relay.daemon.relay.leases.book.leases() if one.id == install.lease)
         )
         assert (await passed_on(relay, sealed_to(net, relay, install, bought), through)).refused == "quota"
 

@@ -28,7 +28,8 @@ from hushcast_local.inbox import Inbox
 from hushcast_local.subscription import interest_record, kept
 from hushcast_node.counted import COUNTERS
 from hushcast_overlay.identity import Identity
-from hushcast_overlay.leasing import Leasing
+from hushcast_overlay.lease_store import LeaseStore
+from hushcast_overlay.parcels import Parcels
 from hushcast_overlay.route import Planned, RouteRecords, mailbox_record
 from hushcast_overlay.spool import Spool
 from hushcast_protocol.base.addresses import memory_address
@@ -332,8 +333,9 @@ def _stored(data: bytes) -> None:
     rosters: Any = SimpleNamespace(calendar=NETWORK.calendar, network=NETWORK)
     identity = Identity(examples.seed(0), examples.seed(0), examples.parcel_key(0), FilterKey(bytes(32)))
     context = Context(_environment(), store, Counters(COUNTERS), NoTracer(), print)
-    leasing = Leasing(identity, rosters, None, context)  # type: ignore[arg-type]
-    finished(leasing.load())
+    leases = LeaseStore(identity, NETWORK.calendar, context)
+    finished(leases.load())
+    finished(Parcels(identity, rosters, leases, None, context).load())  # type: ignore[arg-type]
 
 
 def _record_inputs() -> Iterator[bytes]:

@@ -435,7 +435,7 @@ class SmallNetwork:
     def leases(self) -> dict[str, int]:
         """How many leases each relay that is up holds."""
         return {
-            node.name: len(node.daemon.relay.leasing.book)
+            node.name: len(node.daemon.relay.leases.book)
             for node in self.relays
             if node.is_up and node.daemon.relay is not None
         }

@@ -27,7 +27,7 @@ class Loses:
 
 def make_it_lose(relay: Node) -> None:
     assert relay.daemon.relay is not None
-    relay.daemon.relay._router = Loses()  # type: ignore[assignment]
+    relay.daemon.relay.forwarding._router = Loses()  # type: ignore[assignment]
 
 
 async def test_all_probes_of_a_sound_network_arrive() -> None:
@@ -65,13 +65,13 @@ async def test_probes_are_not_shown_and_show_nothing_outside() -> None:
         seen = []
         for relay in net.relays:
             assert relay.daemon.relay is not None
-            inner = relay.daemon.relay._take_drop
+            inner = relay.daemon.relay.forwarding.take_drop
 
             async def spy(message, inner=inner):  # type: ignore[no-untyped-def]
                 seen.append(message)
                 return await inner(message)
 
-            relay.daemon.relay._take_drop = spy  # type: ignore[method-assign]
+            relay.daemon.relay.forwarding.take_drop = spy  # type: ignore[method-assign]
         await net.clients[1].daemon.service.publish(topic, Content(b"true"))
         await trio.sleep(EPOCH / 2)
         assert ear.payloads == [b"true"]

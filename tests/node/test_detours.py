@@ -27,7 +27,7 @@ def node_of(net: SmallNetwork, key: bytes | None) -> Node:
 
 def book_of(relay: Node) -> LeaseBook:
     assert relay.daemon.relay is not None
-    return relay.daemon.relay.leasing.book
+    return relay.daemon.relay.leases.book
 
 
 def a_top_with_children(net: SmallNetwork, subscriber: Node) -> tuple[Node, Node]:

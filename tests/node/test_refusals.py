@@ -167,7 +167,7 @@ async def test_a_full_spool_refuses_and_says_so(monkeypatch: pytest.MonkeyPatch)
         assert accepted
         for relay in net.relays:
             assert relay.daemon.relay is not None
-            assert relay.daemon.relay._spool.size <= 20_000
+            assert relay.daemon.relay.forwarding._spool.size <= 20_000
         assert net.count("refused_quota") > 0
         await client.start()
         ear = await client.listen()

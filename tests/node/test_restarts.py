@@ -249,7 +249,7 @@ async def test_the_next_hop_does_not_wait_for_a_relays_disk_and_an_acknowledgeme
         below, top = next((key, above) for key, above in planned.installation.tree.parents.items() if above)
         relay, origin = net.relay(top), net.relay(below)
         assert origin.daemon.relay is not None
-        spool = origin.daemon.relay._spool
+        spool = origin.daemon.relay.forwarding._spool
         disk = relay.store = Disk(relay.store)
         await relay.restart()
         disk.hang()

@@ -132,12 +132,12 @@ async def test_what_waits_for_a_mailbox_is_forgotten_when_the_subscription_ends(
         assert relay is not None
         subscriber.gate.shut()
         await net.drop_at(top, ONE, Content(b"x"))
-        await until(lambda: relay._spool.size > 0)
+        await until(lambda: relay.forwarding._spool.size > 0)
         (held,) = subscriber.route().planned.values()
-        relay.leasing.book.withdraw(Withdraw(lease_word(held.installation.secret, top.id)), net.now)
+        relay.leases.book.withdraw(Withdraw(lease_word(held.installation.secret, top.id)), net.now)
         subscriber.gate.open()
         await subscriber.stop()
-        await until(lambda: relay._spool.size == 0, what="the spool is empty")
+        await until(lambda: relay.forwarding._spool.size == 0, what="the spool is empty")
         assert top.count("messages_without_lease") == 1
         assert await ear.hears(1) == [b"x"]
         assert net.count("messages_duplicate") == 0, "who had it does not get it again"

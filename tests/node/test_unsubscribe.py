@@ -13,7 +13,7 @@ from hushcast_protocol.content.topics import Interest, make_topic
 
 def tombstones(net: SmallNetwork) -> dict[str, int]:
     return {
-        node.name: len(node.daemon.relay.leasing.book.tombstones())
+        node.name: len(node.daemon.relay.leases.book.tombstones())
         for node in net.relays
         if node.is_up and node.daemon.relay is not None
     }
@@ -106,7 +106,7 @@ async def test_unsubscribing_does_not_wait_for_a_relay_that_is_away() -> None:
         await away.start()
         relay = away.daemon.relay
         assert relay is not None
-        await until(lambda: len(relay.leasing.book) == 0, EPOCH_SECONDS, "the relay forgot")
+        await until(lambda: len(relay.leases.book) == 0, EPOCH_SECONDS, "the relay forgot")
         await until(lambda: set(tombstones(net).values()) == {1}, EPOCH_SECONDS)
         assert set(net.leases().values()) == {0}
 

@@ -1,58 +1,38 @@
-"""Leasing: opens parcels, carries out their instructions durably, and passes on what they hold for others."""
+"""Parcels: opens them, carries out their instructions durably, and passes on what they hold for others."""
 
 from __future__ import annotations
 
-import msgspec
 import trio
 
 from hushcast_overlay.identity import Identity
+from hushcast_overlay.lease_store import LeaseStore
 from hushcast_overlay.passing import PassingOn, PassOn
 from hushcast_overlay.rosters import RosterKeeper
 from hushcast_protocol.base import observed
-from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.stamps import StampCheck
-from hushcast_protocol.base.wire import RelayId, encode
+from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.overlay.elements import ORIGIN
 from hushcast_protocol.overlay.frames import ParcelAnswer, Reason
-from hushcast_protocol.overlay.hops import Hop, key_of
-from hushcast_protocol.overlay.leases import Lease, LeaseBook, Withdraw
+from hushcast_protocol.overlay.hops import key_of
+from hushcast_protocol.overlay.leases import Withdraw
 from hushcast_protocol.overlay.parcels import Parcel, ParcelMemory, instructed, open_parcel, price
 from hushcast_runtime.context import Context
-from hushcast_runtime.store import Change, record_reader
+from hushcast_runtime.store import Change
 
-_LEASE, _TOMBSTONE, _PARCEL = "lease", "tombstone", "parcel"
-
-
-class _StoredLease(msgspec.Struct, frozen=True, array_like=True):
-    """A lease as it lies in the store."""
-
-    day: int
-    hop: bytes
-    address: str | None
-    elements: tuple[bytes, ...]
-    mark: bytes
-    bypass: bytes
-    before: bytes | None = None
+_PARCEL = "parcel"
 
 
-_decode_lease = record_reader(_StoredLease, "lease")
-
-
-class Leasing:
-    """The leases of one relay, from parcels to the store."""
+class Parcels:
+    """The parcels that one relay is handed."""
 
     def __init__(
-        self,
-        identity: Identity,
-        rosters: RosterKeeper,
-        pass_on: PassOn,
-        context: Context,
+        self, identity: Identity, rosters: RosterKeeper, leases: LeaseStore, pass_on: PassOn, context: Context
     ) -> None:
         self._relay = identity.seed.public()
         self._parcel_key = identity.parcel_key
-        self.book = LeaseBook(self._relay, rosters.calendar, identity.filter_key.reveal())
         self._rosters = rosters
+        self._leases = leases
         self._passing = PassingOn(rosters, pass_on)
         self._env = context.env
         self._store = context.store
@@ -61,58 +41,22 @@ class Leasing:
         self._seen = ParcelMemory()
         self._stamps = StampCheck(self._relay)
         self._turn = trio.Lock()
-        self.installed = trio.lowlevel.ParkingLot()
-        """Wakes who waits for a lease to be installed."""
 
     async def load(self) -> None:
-        """Read back what was held before a restart."""
-        for key, value in await self._store.scan(_LEASE):
-            stored = _decode_lease(value)
-            address = Address(stored.address) if stored.address is not None else None
-            before = Hop(stored.before) if stored.before is not None else None
-            self.book.restore(
-                Lease(
-                    key,
-                    stored.day,
-                    Hop(stored.hop),
-                    address,
-                    stored.elements,
-                    stored.mark,
-                    stored.bypass,
-                    before,
-                )
-            )
-        for key, value in await self._store.scan(_TOMBSTONE):
-            self.book.restore_tombstone(key, int.from_bytes(value, "big"))
+        """Read back which were seen before a restart."""
         for key, value in await self._store.scan(_PARCEL):
             self._seen.restore(key, int.from_bytes(value, "big"))
 
     def fullness(self) -> float:
-        """Return which share (0 to 1) is taken of the room for what is kept for days."""
-        return max(self.book.fullness(), self._seen.fullness())
+        """Return which share (0 to 1) is taken of the room in which those seen are remembered."""
+        return self._seen.fullness()
 
     def lapse(self) -> None:
-        """Forget what belongs to days and epochs gone by, where it is certain that they are."""
-        now = self._env.now()
-        if not self._env.is_certain():
-            return
-        changes = []
-        for lease in self.book.lapse(now):
-            changes += [Change(_LEASE, lease, None), Change(_TOMBSTONE, lease, None)]
-        for parcel in self._seen.forget(self._rosters.calendar.epoch(now)):
-            changes.append(Change(_PARCEL, parcel, None))
-        self._store.write_soon(*changes)
+        """Forget those of epochs gone by; whoever calls is certain that they are."""
+        forgotten = self._seen.forget(self._rosters.calendar.epoch(self._env.now()))
+        self._store.write_soon(*(Change(_PARCEL, parcel, None) for parcel in forgotten))
 
-    async def prune(self, day: int, hop: Hop, trunk: bytes) -> int:
-        """Drop the leases by which messages with this trunk go to `hop` on a day; return how many."""
-        pruned = self.book.followed(day, hop, trunk)
-        for lease in pruned:
-            self.book.prune(lease)
-            self._tracer.observe(observed.Pruned(lease.id, key_of(hop)))
-        await self._store.write(*(Change(_LEASE, lease.id, None) for lease in pruned))
-        return len(pruned)
-
-    async def take_parcel(self, sealed: bytes, previous: bytes) -> ParcelAnswer:
+    async def take(self, sealed: bytes, previous: bytes) -> ParcelAnswer:
         """Carry out a parcel's instruction, then pass on its parcels; answer when both are done.
 
         `previous` is the relay that handed it in, or `ORIGIN` where it was dropped.
@@ -164,20 +108,10 @@ class Leasing:
         return ParcelAnswer(0, reason, below)
 
     async def _carry_out(self, parcel: Parcel, previous: bytes, paid: bool) -> None:
-        instruction = parcel.instruction
-        if isinstance(instruction, Withdraw):
-            lease_id, day = self.book.withdraw(instruction, self._env.now(), paid)
-            self._tracer.observe(observed.Withdrawn(lease_id))
-            await self._store.write(
-                Change(_LEASE, lease_id, None), Change(_TOMBSTONE, lease_id, day.to_bytes(8, "big"))
-            )
+        if isinstance(parcel.instruction, Withdraw):
+            await self._leases.withdraw(parcel.instruction, paid)
             return
-        lease = self.book.install(instruction, self._env.now(), paid)
-        stored = _StoredLease(
-            lease.day, lease.hop, lease.address, lease.elements, lease.mark, lease.bypass, lease.before
-        )
-        await self._store.write(Change(_LEASE, lease.id, encode(stored)))
-        self.installed.unpark_all()
+        lease = await self._leases.install(parcel.instruction, paid)
         self._tracer.observe(
             observed.Installed(
                 lease.id,

@@ -1,0 +1,93 @@
+"""A relay's parts, made and wired: each uses only those that are made before it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hushcast_overlay.admission_control import AdmissionControl
+from hushcast_overlay.connector import Connector
+from hushcast_overlay.detours import Detours
+from hushcast_overlay.forwarding import Forwarding, TakeListed
+from hushcast_overlay.identity import Identity
+from hushcast_overlay.incoming import Incoming
+from hushcast_overlay.kept_links import KeptLinks
+from hushcast_overlay.lease_store import LeaseStore
+from hushcast_overlay.parcels import Parcels
+from hushcast_overlay.peers import Peers
+from hushcast_overlay.placing import Placing
+from hushcast_overlay.rosters import RosterKeeper
+from hushcast_overlay.spool import Spool
+from hushcast_overlay.strangers import Strangers
+from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.wire import RelayId
+from hushcast_protocol.overlay.forwarding import RecentIds, Router
+from hushcast_protocol.overlay.hops import Hop, is_mailbox, key_of
+from hushcast_protocol.overlay.profile import Profile
+from hushcast_protocol.overlay.trail import LABEL_SIZE
+from hushcast_runtime.context import Context
+
+
+@dataclass(frozen=True, slots=True)
+class Relay:
+    """One relay's part in the overlay."""
+
+    id: RelayId
+    leases: LeaseStore
+    peers: Peers
+    forwarding: Forwarding
+    parcels: Parcels
+    admission: AdmissionControl
+    incoming: Incoming
+    kept_links: KeptLinks
+
+    async def load(self) -> None:
+        """Read back leases, and take up the messages that a restart interrupted."""
+        await self.leases.load()
+        await self.parcels.load()
+        await self.forwarding.load()
+
+    def begin_epoch(self, is_certain: bool) -> None:
+        """Take a fresh trail label, and forget what has lapsed where the time is certain."""
+        self.forwarding.begin_epoch()
+        if is_certain:
+            self.leases.lapse()
+            self.parcels.lapse()
+            self.forwarding.lapse()
+
+
+def make_relay(
+    identity: Identity,
+    profile: Profile,
+    rosters: RosterKeeper,
+    connector: Connector,
+    take_listed: TakeListed,
+    context: Context,
+) -> Relay:
+    """Make the parts of a relay, and wire them."""
+    env, counters, relay = context.env, context.counters, identity.seed.public()
+    spool = Spool(context.store)
+    leases = LeaseStore(identity, rosters.calendar, context)
+    router = Router(relay, profile, leases.book, RecentIds(env.elapsed()), env.randomness(LABEL_SIZE))
+    detours = Detours(relay, rosters, leases, router, spool, env, counters) if profile.detours else None
+
+    def locate(hop: Hop) -> Address | None:
+        if is_mailbox(hop):
+            return leases.book.mailbox_address(hop)
+        listed = rosters.relay(key_of(hop))
+        return listed.address if listed is not None else None
+
+    peers = Peers(identity.seed, connector, spool, detours, locate, context)
+    placing = Placing(spool, detours, router, env, counters)
+    forwarding = Forwarding(router, spool, placing, peers, rosters.calendar, take_listed, context)
+    parcels = Parcels(identity, rosters, leases, peers.request, context)
+    peers.hand_in(forwarding.take, parcels.take)
+
+    def fullness() -> float:
+        return max(leases.book.fullness(), parcels.fullness())
+
+    admission = AdmissionControl(relay, rosters, env, fullness)
+    strangers = Strangers(admission, forwarding, parcels, env, counters)
+    incoming = Incoming(identity.seed, connector, rosters, peers, strangers)
+    return Relay(
+        relay, leases, peers, forwarding, parcels, admission, incoming, KeptLinks(leases, peers, context)
+    )

@@ -1,0 +1,40 @@
+"""Incoming: takes connections at a relay's address through the handshake, to the peers or the strangers."""
+
+from __future__ import annotations
+
+import trio
+
+from hushcast_overlay.connector import Connector, OverlayChannel
+from hushcast_overlay.peers import Peers
+from hushcast_overlay.rosters import RosterKeeper
+from hushcast_overlay.strangers import Strangers
+from hushcast_protocol.base.errors import DecodeError
+from hushcast_protocol.base.secrets import Seed
+
+MAX_CONNECTIONS = 4096  # links of other relays to us at once: each of a full roster may have two
+
+
+class Incoming:
+    """The connections that others open to one relay."""
+
+    def __init__(
+        self, seed: Seed, connector: Connector, rosters: RosterKeeper, peers: Peers, strangers: Strangers
+    ) -> None:
+        self._seed = seed
+        self._connector = connector
+        self._rosters = rosters
+        self._peers = peers
+        self._strangers = strangers
+
+    async def accept(self, stream: trio.abc.Stream) -> OverlayChannel:
+        """Take a stream through the handshake; raises a `PeerError` or `TransportError`."""
+        return await self._connector.accept(stream, self._seed, as_relay=True)
+
+    async def serve(self, channel: OverlayChannel) -> None:
+        """Answer one connection; raises a `PeerError` or `TransportError`."""
+        if channel.peer is None:
+            await self._strangers.serve(channel)
+        elif self._rosters.relay(channel.peer) is not None:
+            await self._peers.serve(channel)
+        else:
+            raise DecodeError("a relay that no roster lists")

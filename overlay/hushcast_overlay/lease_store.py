@@ -1,0 +1,100 @@
+"""The lease store: the leases of one relay, in memory to be decided by and on disk to outlive a restart."""
+
+from __future__ import annotations
+
+import msgspec
+import trio
+
+from hushcast_overlay.identity import Identity
+from hushcast_protocol.base import observed
+from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.epochs import Calendar
+from hushcast_protocol.base.wire import encode
+from hushcast_protocol.overlay.hops import Hop, key_of
+from hushcast_protocol.overlay.leases import Install, Lease, LeaseBook, Withdraw
+from hushcast_runtime.context import Context
+from hushcast_runtime.store import Change, record_reader
+
+_LEASE, _TOMBSTONE = "lease", "tombstone"
+
+
+class _StoredLease(msgspec.Struct, frozen=True, array_like=True):
+    """A lease as it lies in the store."""
+
+    day: int
+    hop: bytes
+    address: str | None
+    elements: tuple[bytes, ...]
+    mark: bytes
+    bypass: bytes
+    before: bytes | None = None
+
+
+_decode_lease = record_reader(_StoredLease, "lease")
+
+
+class LeaseStore:
+    """The lease book of one relay, durable."""
+
+    def __init__(self, identity: Identity, calendar: Calendar, context: Context) -> None:
+        self.book = LeaseBook(identity.seed.public(), calendar, identity.filter_key.reveal())
+        self._env = context.env
+        self._store = context.store
+        self._tracer = context.tracer
+        self.installed = trio.lowlevel.ParkingLot()
+        """Wakes who waits for a lease to be installed."""
+
+    async def load(self) -> None:
+        """Read back what was held before a restart."""
+        for key, value in await self._store.scan(_LEASE):
+            stored = _decode_lease(value)
+            address = Address(stored.address) if stored.address is not None else None
+            before = Hop(stored.before) if stored.before is not None else None
+            self.book.restore(
+                Lease(
+                    key,
+                    stored.day,
+                    Hop(stored.hop),
+                    address,
+                    stored.elements,
+                    stored.mark,
+                    stored.bypass,
+                    before,
+                )
+            )
+        for key, value in await self._store.scan(_TOMBSTONE):
+            self.book.restore_tombstone(key, int.from_bytes(value, "big"))
+
+    async def install(self, instruction: Install, paid: bool) -> Lease:
+        """Hold a lease, durably on return; raises a `Refusal` or `PeerError` as the book does."""
+        lease = self.book.install(instruction, self._env.now(), paid)
+        stored = _StoredLease(
+            lease.day, lease.hop, lease.address, lease.elements, lease.mark, lease.bypass, lease.before
+        )
+        await self._store.write(Change(_LEASE, lease.id, encode(stored)))
+        self.installed.unpark_all()
+        return lease
+
+    async def withdraw(self, instruction: Withdraw, paid: bool) -> None:
+        """Drop a lease and keep its tombstone; raises a `Refusal` or `PeerError` as the book does."""
+        lease_id, day = self.book.withdraw(instruction, self._env.now(), paid)
+        self._tracer.observe(observed.Withdrawn(lease_id))
+        await self._store.write(
+            Change(_LEASE, lease_id, None), Change(_TOMBSTONE, lease_id, day.to_bytes(8, "big"))
+        )
+
+    async def prune(self, day: int, hop: Hop, trunk: bytes) -> int:
+        """Drop the leases by which messages with this trunk go to `hop` on a day; return how many."""
+        pruned = self.book.followed(day, hop, trunk)
+        for lease in pruned:
+            self.book.prune(lease)
+            self._tracer.observe(observed.Pruned(lease.id, key_of(hop)))
+        await self._store.write(*(Change(_LEASE, lease.id, None) for lease in pruned))
+        return len(pruned)
+
+    def lapse(self) -> None:
+        """Forget what belongs to days gone by; whoever calls is certain that they are."""
+        changes = []
+        for lease in self.book.lapse(self._env.now()):
+            changes += [Change(_LEASE, lease, None), Change(_TOMBSTONE, lease, None)]
+        self._store.write_soon(*changes)

@@ -1,0 +1,96 @@
+"""Strangers: admits and carries out the one frame that an unnamed connection hands in, a drop or a parcel."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+import trio
+
+from hushcast_overlay.admission_control import AdmissionControl, Declined
+from hushcast_overlay.connection_guard import strangers_room
+from hushcast_overlay.connector import OverlayChannel
+from hushcast_overlay.forwarding import Forwarding
+from hushcast_overlay.parcels import Parcels
+from hushcast_protocol.base.errors import DecodeError, PeerError
+from hushcast_protocol.base.wire import Wire
+from hushcast_protocol.overlay.elements import ORIGIN
+from hushcast_protocol.overlay.frames import Drop, OverlayFrame, ParcelAnswer, ParcelFrame, Receipt
+from hushcast_runtime.counters import Counters
+from hushcast_runtime.environment import Environment
+from hushcast_runtime.transports.base import TransportError
+
+MAX_ANSWERING = 1024  # drops of unnamed connections that are carried out at once, and as many parcels
+ANONYMOUS_TIMEOUT = 60.0  # seconds in which an unnamed connection hands in its one frame, up to half a MiB
+RECEIPT_WITHIN = 30.0  # seconds in which it must take the answer: who dropped a message waits no longer
+
+
+class Strangers:
+    """The unnamed connections of one relay."""
+
+    def __init__(
+        self,
+        admission: AdmissionControl,
+        forwarding: Forwarding,
+        parcels: Parcels,
+        env: Environment,
+        counters: Counters,
+    ) -> None:
+        self._admission = admission
+        self._forwarding = forwarding
+        self._parcels = parcels
+        self._counters = counters
+        self._room = strangers_room(env, counters)
+        self._answering: Counter[type] = Counter()  # a parcel takes minutes, and drops do not wait for them
+
+    async def serve(self, channel: OverlayChannel) -> None:
+        """Answer one unnamed connection; raises a `PeerError` or `TransportError`."""
+        with self._room.place(ANONYMOUS_TIMEOUT):
+            frame = await channel.one(ANONYMOUS_TIMEOUT)
+        # What was handed in is carried out, whoever comes meanwhile; only its answer may give way again.
+        self._answering[type(frame)] += 1
+        try:
+            if isinstance(frame, ParcelFrame):
+                answer = await _while_open(channel, self._answer, frame)
+            else:
+                answer = await self._answer(frame)
+        finally:
+            self._answering[type(frame)] -= 1
+        with self._room.place(RECEIPT_WITHIN):
+            await channel.send(answer)
+            await channel.finish()
+
+    async def _answer(self, frame: OverlayFrame) -> Wire:
+        if not isinstance(frame, Drop | ParcelFrame):
+            raise DecodeError("an unnamed peer sent a frame that only relays send")
+        full = self._answering[type(frame)] > MAX_ANSWERING
+        refused: Declined | None = "quota" if full else self._admission.refusal(frame)
+        if refused is not None:
+            self._counters.add(f"refused_{refused}")
+        if isinstance(frame, Drop):
+            return Receipt(refused) if refused else await self._forwarding.take_drop(frame.message)
+        if refused is None:
+            answer = await self._parcels.take(frame.sealed, ORIGIN)
+            return ParcelAnswer(frame.number, answer.refused, answer.missing)
+        return ParcelAnswer(frame.number, refused, ())
+
+
+async def _while_open(
+    channel: OverlayChannel, answer: Callable[[OverlayFrame], Awaitable[Wire]], frame: OverlayFrame
+) -> Wire:
+    """Return an answer; raise `TransportError` as soon as nobody waits for it any more."""
+    answers: list[Wire] = []
+    async with trio.open_nursery() as nursery:
+
+        async def watch() -> None:
+            with suppress(PeerError, TransportError):
+                await channel.receive()
+            nursery.cancel_scope.cancel()  # closed, or somebody who says more than the one thing to be said
+
+        nursery.start_soon(watch)
+        answers.append(await answer(frame))
+        nursery.cancel_scope.cancel()
+    if not answers:
+        raise TransportError("the other end left before its parcel was carried out")
+    return answers[0]
