@@ -41,8 +41,9 @@ def cli() -> None:
 
     \b
     Example:
-      hushcast subscribe news --count 1 &
+      hushcast subscribe news --count 0
       hushcast publish news 'it rains'
+      hushcast subscribe news --count 1
     """
 
 

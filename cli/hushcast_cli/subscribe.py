@@ -23,7 +23,10 @@ from hushcast_cli.options import (
 @link_file_option
 @where_option
 @click.option(
-    "--count", type=click.IntRange(min=1), metavar="N", help="End after N messages, with exit code 0."
+    "--count",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="End after N messages, with exit code 0. With 0 as soon as relays route to this daemon.",
 )
 @click.option(
     "--since",

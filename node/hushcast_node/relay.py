@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from hushcast_overlay.admission_control import AdmissionControl
 from hushcast_overlay.connector import Connector
 from hushcast_overlay.detours import Detours
+from hushcast_overlay.drops import Drops
 from hushcast_overlay.forwarding import Forwarding, TakeListed
 from hushcast_overlay.identity import Identity
 from hushcast_overlay.incoming import Incoming
@@ -35,6 +36,7 @@ class Relay:
     leases: LeaseStore
     peers: Peers
     forwarding: Forwarding
+    drops: Drops
     parcels: Parcels
     admission: AdmissionControl
     incoming: Incoming
@@ -45,6 +47,7 @@ class Relay:
         await self.leases.load()
         await self.parcels.load()
         await self.forwarding.load()
+        await self.drops.load()
 
     def begin_epoch(self, is_certain: bool) -> None:
         """Take a fresh trail label, and forget what has lapsed where the time is certain."""
@@ -79,15 +82,15 @@ def make_relay(
     peers = Peers(identity.seed, connector, spool, detours, locate, context)
     placing = Placing(spool, detours, router, env, counters)
     forwarding = Forwarding(router, spool, placing, peers, rosters.calendar, take_listed, context)
-    parcels = Parcels(identity, rosters, leases, peers.request, context)
+    drops = Drops(profile, forwarding, spool, context)
+    parcels = Parcels(identity, rosters, leases, peers.request, drops.take_up, context)
     peers.hand_in(forwarding.take, parcels.take)
 
     def fullness() -> float:
         return max(leases.book.fullness(), parcels.fullness())
 
     admission = AdmissionControl(relay, rosters, env, fullness)
-    strangers = Strangers(admission, forwarding, parcels, env, counters)
+    strangers = Strangers(admission, drops, parcels, env, counters)
     incoming = Incoming(identity.seed, connector, rosters, peers, strangers)
-    return Relay(
-        relay, leases, peers, forwarding, parcels, admission, incoming, KeptLinks(leases, peers, context)
-    )
+    kept_links = KeptLinks(leases, peers, context)
+    return Relay(relay, leases, peers, forwarding, drops, parcels, admission, incoming, kept_links)

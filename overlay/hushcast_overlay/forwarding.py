@@ -1,24 +1,21 @@
-"""Forwarding: takes messages from previous hops and drops, lets the pure router decide, and sends them on."""
+"""Forwarding: takes messages from previous hops, lets the pure router decide, and sends them on."""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Awaitable, Callable
 
 import trio
 
-from hushcast_overlay.accepted import Accepted
 from hushcast_overlay.peers import Peers
 from hushcast_overlay.placing import Placing
 from hushcast_overlay.rate_limiter import RateLimiter
 from hushcast_overlay.spool import Spool, Spooled
 from hushcast_protocol.base import observed
 from hushcast_protocol.base.epochs import Calendar
-from hushcast_protocol.base.errors import AuthenticationError, DecodeError
-from hushcast_protocol.content.messages import TRAIL_SIZE, Message, check_message
+from hushcast_protocol.base.errors import DecodeError
+from hushcast_protocol.content.messages import Message, check_message
 from hushcast_protocol.overlay.elements import ORIGIN
 from hushcast_protocol.overlay.forwarding import Decision, Outcome, Router
-from hushcast_protocol.overlay.frames import Receipt
 from hushcast_protocol.overlay.hops import Hop
 from hushcast_protocol.overlay.trail import LABEL_SIZE
 from hushcast_runtime.context import Context
@@ -27,7 +24,6 @@ from hushcast_runtime.transports.base import TransportError
 
 # Seconds before a link ends that brings more than fits, and before what was accepted is tried again.
 FULL_PAUSE = 5.0
-TRIED_AT_ONCE = 16  # accepted messages for which there is still no room until the others wait, too
 
 _LABEL = "label"
 
@@ -60,15 +56,11 @@ class Forwarding:
         self._tracer = context.tracer
         self._spawn = context.spawn
         self._rate_limiter = RateLimiter(context.env)
-        self._accepted = Accepted(context.store, spool)
-        self._waiting: deque[bytes] | None = None  # of these, what there is no room for
 
     async def load(self) -> None:
-        """Take up the messages that a restart interrupted."""
+        """Take up the messages that were on their way when a restart interrupted them."""
         await self._load_label()
-        hops = await self._spool.load()
-        self._wait_for_room(*await self._accepted.load(), pause=0.0)
-        for hop in hops:
+        for hop in await self._spool.load():
             self._peers.resume(hop)
 
     def begin_epoch(self) -> None:
@@ -79,7 +71,7 @@ class Forwarding:
 
     def lapse(self) -> None:
         """Forget what waits from days gone by; whoever calls is certain that they are."""
-        self._counters.add("messages_expired", self._spool.expire(self._is_open))
+        self._counters.add("messages_expired", self._spool.expire(self.is_open))
 
     async def take(self, messages: list[Message], previous: bytes) -> list[int]:
         """Take over messages from a previous hop; return the places of those that nothing here routes.
@@ -105,7 +97,7 @@ class Forwarding:
                 else:
                     raise TransportError("a message of another day, and the clock is not certain")
         finally:
-            unrouted, is_held = await self._route(good, previous)
+            unrouted, is_held = await self.route(good, previous)
         if is_held:
             self._counters.add("refused_quota")
             await trio.sleep(FULL_PAUSE)
@@ -115,27 +107,6 @@ class Forwarding:
         strange = {message.id for message in unrouted}
         return [place for place, message in enumerate(messages) if message.id in strange]
 
-    async def take_drop(self, message: Message) -> Receipt:
-        """Answer before any look-up: neither verdict nor delay tells whether anybody subscribes."""
-        try:
-            check_message(message)
-            if message.trail != bytes(TRAIL_SIZE):
-                raise DecodeError("a message is dropped with a trail that is not empty")
-        except (DecodeError, AuthenticationError):
-            self._counters.add("refused_form")
-            return Receipt("form")
-        if not self._is_open(message.day):
-            self._counters.add("refused_day")
-            return Receipt("day")
-        if self._spool.is_full(len(message.body)):
-            self._counters.add("refused_quota")
-            return Receipt("quota")
-        self._counters.add("messages_dropped_here")
-        self._tracer.observe(observed.Drop(message.id, message.tokens, len(message.body)))
-        key = await self._accepted.take(message)
-        self._spawn(self._route_accepted, key, message)
-        return Receipt("accepted")
-
     async def _load_label(self) -> None:
         """Take up the label of before a restart: by it the relay knows what passed it then."""
         for _, label in await self._store.scan(_LABEL):
@@ -144,46 +115,17 @@ class Forwarding:
         self._router.use_label(fresh)
         await self._store.write(Change(_LABEL, b"", fresh))
 
-    async def _route_accepted(self, key: bytes, message: Message) -> bool:
-        """Route what was dropped here; return whether it has left, and keep it for later if not."""
-        _, is_held = await self._route([message], ORIGIN, key)
-        if is_held:
-            self._wait_for_room(key)
-        return not is_held
-
-    def _wait_for_room(self, *keys: bytes, pause: float = FULL_PAUSE) -> None:
-        if self._waiting is not None:
-            self._waiting.extend(keys)
-        elif keys:
-            self._waiting = deque(keys)
-            self._spawn(self._try_again, self._waiting, pause)
-
-    async def _try_again(self, waiting: deque[bytes], pause: float) -> None:
-        """Route what there was no room for, in order of arrival, until all is gone."""
-        while waiting:
-            await trio.sleep(pause)
-            tries = TRIED_AT_ONCE
-            for _ in range(len(waiting)):
-                key = waiting[0]
-                message = await self._accepted.read(key)
-                if self._is_open(message.day):
-                    has_left = await self._route_accepted(key, message)
-                elif has_left := self._env.is_certain():
-                    self._counters.add("messages_expired")
-                    self._store.write_soon(self._accepted.settle(key))
-                else:
-                    waiting.append(key)
-                waiting.popleft()
-                tries -= not has_left
-                if not tries:
-                    break
-            pause = FULL_PAUSE
-        self._waiting = None
-
-    async def _route(
-        self, messages: list[Message], previous: bytes, accepted: bytes | None = None
+    async def route(
+        self,
+        messages: list[Message],
+        previous: bytes,
+        settle: Callable[[bool], Change | None] | None = None,
+        is_again: bool = False,
     ) -> tuple[list[Message], bool]:
-        """Decide on checked messages, send and spool what has a route, settle what was `accepted`.
+        """Decide on checked messages, send and spool what has a route.
+
+        A drop is one message from `ORIGIN`, whose bytes are reserved: `settle` returns, by whether it has a
+        next hop, what forgets it; it `is_again` where it has been traced before.
 
         Returns, once it is durable, the messages that have no route here, and whether there is no room for
         some: these must be brought again. The next hop need not wait for this relay's disk: should the relay
@@ -196,31 +138,31 @@ class Forwarding:
         is_held = False
         now = self._env.elapsed()
         for message in messages:
-            decision = await self._decide(message, previous, now)
+            decision = await self._decide(message, previous, now, is_again)
             if decision.outcome is Outcome.UNROUTED:
                 unrouted.append(message)
             if decision.sends:
-                spare = 0 if accepted is None else len(message.body)
+                spare = 0 if settle is None else len(message.body)
                 ways, more = self._placing.place(decision.sends, self._peers.away, spare)
                 is_held |= more
                 placed += self._spool.take(ways, changes)
-        if accepted is not None and not is_held:
-            changes.append(self._accepted.settle(accepted))
+        if settle is not None and not is_held and (settled := settle(not unrouted)) is not None:
+            changes.append(settled)
         self._peers.enqueue(placed)
-        if changes or accepted is not None:
+        if changes or settle is not None:
             await self._store.write(*changes)
         if previous != ORIGIN and (debt := self._rate_limiter.debt(previous, (hop for hop, _ in placed))):
             self._counters.add("links_slowed")
             await trio.sleep(debt)
         return unrouted, is_held
 
-    async def _decide(self, message: Message, previous: bytes, now: float) -> Decision:
+    async def _decide(self, message: Message, previous: bytes, now: float, is_again: bool) -> Decision:
         try:
             decision = self._router.route(message, previous, now)
         except DecodeError:
             self._counters.add("refused_form")
             return Decision(Outcome.LOOP)
-        if decision.is_again:  # tried again, not received again
+        if is_again or decision.is_again:  # tried again, not received again
             return decision
         self._tracer.observe(
             observed.Received(
@@ -238,7 +180,16 @@ class Forwarding:
             await self._take_listed(message)
         return decision
 
-    def _is_open(self, day: int) -> bool:
+    def entry(self, message: Message) -> tuple[bytes, ...]:
+        """Return the elements by which a drop enters the overlay here."""
+        return self._router.entry(message)
+
+    def has_entry(self, day: int, elements: tuple[bytes, ...]) -> bool:
+        """Tell whether a drop of a day with these elements has a next hop by now."""
+        return self._router.has_entry(day, elements)
+
+    def is_open(self, day: int) -> bool:
+        """Tell whether messages of a day are forwarded now."""
         return day in self._open_days()
 
     def _open_days(self) -> range:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import trio
 
 from hushcast_overlay.identity import Identity
@@ -27,12 +29,20 @@ class Parcels:
     """The parcels that one relay is handed."""
 
     def __init__(
-        self, identity: Identity, rosters: RosterKeeper, leases: LeaseStore, pass_on: PassOn, context: Context
+        self,
+        identity: Identity,
+        rosters: RosterKeeper,
+        leases: LeaseStore,
+        pass_on: PassOn,
+        installed: Callable[[tuple[bytes, ...]], None],
+        context: Context,
     ) -> None:
+        """`installed` hears of the elements of each lease that is held from now on."""
         self._relay = identity.seed.public()
         self._parcel_key = identity.parcel_key
         self._rosters = rosters
         self._leases = leases
+        self._installed = installed
         self._passing = PassingOn(rosters, pass_on)
         self._env = context.env
         self._store = context.store
@@ -112,6 +122,7 @@ class Parcels:
             await self._leases.withdraw(parcel.instruction, paid)
             return
         lease = await self._leases.install(parcel.instruction, paid)
+        self._installed(lease.elements)
         self._tracer.observe(
             observed.Installed(
                 lease.id,

@@ -11,7 +11,7 @@ import trio
 from hushcast_overlay.admission_control import AdmissionControl, Declined
 from hushcast_overlay.connection_guard import strangers_room
 from hushcast_overlay.connector import OverlayChannel
-from hushcast_overlay.forwarding import Forwarding
+from hushcast_overlay.drops import Drops
 from hushcast_overlay.parcels import Parcels
 from hushcast_protocol.base.errors import DecodeError, PeerError
 from hushcast_protocol.base.wire import Wire
@@ -32,13 +32,13 @@ class Strangers:
     def __init__(
         self,
         admission: AdmissionControl,
-        forwarding: Forwarding,
+        drops: Drops,
         parcels: Parcels,
         env: Environment,
         counters: Counters,
     ) -> None:
         self._admission = admission
-        self._forwarding = forwarding
+        self._drops = drops
         self._parcels = parcels
         self._counters = counters
         self._room = strangers_room(env, counters)
@@ -69,7 +69,7 @@ class Strangers:
         if refused is not None:
             self._counters.add(f"refused_{refused}")
         if isinstance(frame, Drop):
-            return Receipt(refused) if refused else await self._forwarding.take_drop(frame.message)
+            return Receipt(refused) if refused else await self._drops.take(frame.message)
         if refused is None:
             answer = await self._parcels.take(frame.sealed, ORIGIN)
             return ParcelAnswer(frame.number, answer.refused, answer.missing)

@@ -71,4 +71,4 @@ class Selecting(Router):
     async def _hold(self, message: Message, previous: bytes) -> None:
         await trio.sleep(HOLD)
         if self._together.let_through(message.id):
-            await self._of.forwarding._route([message], previous)
+            await self._of.forwarding.route([message], previous)

@@ -36,7 +36,7 @@ async def test_a_relay_keeps_what_it_accepted() -> None:
         async def keep_all(*_: object) -> bool:
             return False
 
-        relay.daemon.relay.forwarding._route_accepted = keep_all  # type: ignore[method-assign]
+        relay.daemon.relay.drops._route = keep_all  # type: ignore[method-assign]
         await net.drop_at(relay, ONE, Content(b"accepted"))
         await trio.sleep(1)
         await relay.stop()

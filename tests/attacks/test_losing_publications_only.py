@@ -30,13 +30,13 @@ def count_drops(net: SmallNetwork) -> Counter[bytes]:
     seen: Counter[bytes] = Counter()
     for node in net.relays:
         assert node.daemon.relay is not None
-        take = node.daemon.relay.forwarding.take_drop
+        take = node.daemon.relay.drops.take
 
         async def tap(message: Message, take=take):  # type: ignore[no-untyped-def]
             seen[message.id] += 1
             return await take(message)
 
-        node.daemon.relay.forwarding.take_drop = tap  # type: ignore[method-assign]
+        node.daemon.relay.drops.take = tap  # type: ignore[method-assign]
     return seen
 
 

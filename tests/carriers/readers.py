@@ -21,6 +21,7 @@ from hushcast_runtime.environment import Environment
 ROUNDS = 20  # of handing over one message
 BETWEEN = 30.0  # seconds between two rounds, as the outbox waits at first
 SILENCE = 2.0 * EPOCH_SECONDS  # after which what has not come does not come
+UNWANTED_WITHIN = 600.0  # seconds for which a carrier may wait for somebody who subscribes a moment later
 
 Keys = Callable[[Topic, int], TopicKey]
 """The key of a topic for a day."""

@@ -11,7 +11,7 @@ from contextlib import AbstractAsyncContextManager
 
 import pytest
 import trio
-from readers import SILENCE, Reader, Receipts, hand_over, shows, shows_no_more
+from readers import SILENCE, UNWANTED_WITHIN, Reader, Receipts, hand_over, shows, shows_no_more
 from small_network import EPOCH_SECONDS, ONE, READY_WITHIN, TWO, until
 from worlds import Member, World, fake, overlay_over_memory, overlay_over_tcp, poor_fake
 
@@ -321,7 +321,7 @@ async def test_routes_outlast_a_network_that_is_away(world: World) -> None:
 async def test_what_nobody_wants_is_not_kept(world: World) -> None:
     for number in range(10):
         await hand_over(world.there.carrier, world.seal(Content(b"%d" % number)))
-    await trio.sleep(SILENCE)
+    await trio.sleep(UNWANTED_WITHIN)
     assert await world.held() == (0, 0)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -25,10 +24,6 @@ AROUND = {
 }
 TYPED = [line for line in README if line not in BY_MAKE and line not in AROUND]
 
-# A person is slower than a script: what listens in the background is there before the next line is typed.
-_READY = """until hushcast {options} subscriptions --json | grep -q {topic} &&
-! hushcast {options} subscriptions --json | grep -q '"ready": false'; do sleep 0.2; done"""
-
 
 def test_ci_runs_what_make_does() -> None:
     ci = (ROOT / ".ci" / "run").read_text()
@@ -37,17 +32,8 @@ def test_ci_runs_what_make_does() -> None:
 
 
 def script(directory: Path) -> str:
-    lines = ["set -euo pipefail", "jobs=()"]
-    for line in TYPED:
-        moved = line.replace("/tmp/hush", str(directory))
-        lines.append(moved)
-        if moved.endswith("&"):
-            options = " ".join(re.findall(r"--socket \S+", moved))
-            topic = re.search(r"subscribe (?:--link-file \S*/)?([a-z]+)", moved)
-            assert topic is not None, line
-            lines += ["jobs+=($!)", _READY.format(options=options, topic=topic[1])]
-        if "publish" in moved:
-            lines += ['wait "${jobs[@]}"', "jobs=()"]
+    lines = ["set -euo pipefail"]
+    lines += [line.replace("/tmp/hush", str(directory)) for line in TYPED]
     return "\n".join(lines)
 
 

@@ -65,13 +65,13 @@ async def test_probes_are_not_shown_and_show_nothing_outside() -> None:
         seen = []
         for relay in net.relays:
             assert relay.daemon.relay is not None
-            inner = relay.daemon.relay.forwarding.take_drop
+            inner = relay.daemon.relay.drops.take
 
             async def spy(message, inner=inner):  # type: ignore[no-untyped-def]
                 seen.append(message)
                 return await inner(message)
 
-            relay.daemon.relay.forwarding.take_drop = spy  # type: ignore[method-assign]
+            relay.daemon.relay.drops.take = spy  # type: ignore[method-assign]
         await net.clients[1].daemon.service.publish(topic, Content(b"true"))
         await trio.sleep(EPOCH / 2)
         assert ear.payloads == [b"true"]

@@ -24,6 +24,7 @@ class Profile:
     trail_alone_drops: bool  # a hit in the trail drops, as published, false positives included
     origins: int  # random relays that a publication is dropped at
     trees: int  # of a subscription, each over all relays: a message climbs each of them
+    late_routes: bool  # a drop without a next hop waits at its origin for leases that are on their way
     detours: bool  # when a next hop is lost, a message enters its tree again at a random relay
 
 
@@ -35,6 +36,7 @@ PAPER = Profile(
     trail_alone_drops=True,
     origins=1,
     trees=1,
+    late_routes=False,
     detours=False,
 )
 HARDENED = Profile(
@@ -45,6 +47,7 @@ HARDENED = Profile(
     trail_alone_drops=False,
     origins=2,
     trees=1,
+    late_routes=True,
     detours=True,
 )
 PROFILES = {profile.name: profile for profile in (PAPER, HARDENED)}
