@@ -16,7 +16,7 @@ from hushcast.conversation import Conversation, ask
 from hushcast.words import Delivered, Failed, Publish, Published, Subscribe, Subscribed
 from hushcast_runtime.transports.base import TransportError
 from hushcast_testnet import testnet
-from hushcast_testnet.inventory import deadline
+from hushcast_testnet.inventory import FILE, deadline
 
 ARRIVE_WITHIN = 60.0  # seconds after the last publication
 SUBSCRIBE_WITHIN = 120.0  # seconds
@@ -103,13 +103,14 @@ def run(course: Course, progress: Progress) -> Outcome:
     with tempfile.TemporaryDirectory(prefix="hushcast-demo-") as folder:
         directory = Path(folder) / "testnet"
         began = time.monotonic()
-        testnet.up(directory, course.nodes, course.clients, "tor", progress=progress)
-        ready = time.monotonic() - began
         try:
+            testnet.up(directory, course.nodes, course.clients, "tor", progress=progress)
+            ready = time.monotonic() - began
             sockets = {node["name"]: Path(node["socket"]) for node in testnet.status(directory)["nodes"]}
             return trio.run(_converse, course, sockets, ready, progress)
         finally:
-            testnet.down(directory, progress)
+            if (directory / FILE).exists():
+                testnet.down(directory, progress)
 
 
 async def _converse(course: Course, sockets: dict[str, Path], ready: float, progress: Progress) -> Outcome:

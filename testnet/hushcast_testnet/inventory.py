@@ -14,6 +14,7 @@ import trio
 from hushcast.conversation import NoDaemon, ask
 from hushcast.words import Status, StatusReport
 from hushcast_protocol.base.errors import UsageError
+from hushcast_runtime.process import holder
 from hushcast_runtime.transports.base import TransportError
 from hushcast_testnet import processes
 from hushcast_testnet.containers.compose import Containers
@@ -66,9 +67,26 @@ def load(directory: Path) -> Testnet:
 
 async def start(member: Member) -> Process:
     """Start a daemon of a testnet with its configuration."""
-    module = "hushcast_directory" if member.role == "directory" else "hushcast_node"
-    command = [sys.executable, "-m", module, member.config]
+    command = [sys.executable, *_arguments(member)]
     return await processes.launch(member.name, command, Path(member.config).parent / "log")
+
+
+def running(testnet: Testnet) -> list[Process]:
+    """Return the processes of a testnet's daemons: those that `start` made and those that hold its state.
+
+    The one that was started a moment ago holds nothing yet; one that was started by hand has another command.
+    """
+    found = set(processes.find_by_command({_arguments(member): member.name for member in testnet.members}))
+    for member in testnet.members:
+        pid = holder(Path(member.state))
+        if pid is not None and (process := processes.find(member.name, pid)) is not None:
+            found.add(process)
+    return sorted(found, key=lambda process: process.pid)
+
+
+def _arguments(member: Member) -> tuple[str, ...]:
+    module = "hushcast_directory" if member.role == "directory" else "hushcast_node"
+    return ("-m", module, member.config)
 
 
 async def describe(member: Member) -> dict[str, Any]:

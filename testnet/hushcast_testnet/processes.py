@@ -6,7 +6,7 @@ import math
 import os
 import signal
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,6 +52,22 @@ def find(name: str, pid: int) -> Process | None:
     except (FileNotFoundError, ProcessLookupError):
         return None
     return None if fields[0] in "ZX" else Process(name, pid, int(fields[19]))
+
+
+def find_by_command(endings: Mapping[tuple[str, ...], str]) -> list[Process]:
+    """Return the processes whose command ends like this, with the names given for it."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdecimal():
+            continue
+        try:
+            command = (entry / "cmdline").read_text(errors="surrogateescape").split("\0")[:-1]
+        except OSError:  # it has ended
+            continue
+        for ending, name in endings.items():
+            if tuple(command[-len(ending) :]) == ending and (process := find(name, int(entry.name))):
+                found.append(process)
+    return found
 
 
 def is_running(process: Process) -> bool:

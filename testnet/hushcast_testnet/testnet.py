@@ -15,8 +15,9 @@ from hushcast_runtime.files import private_directory
 from hushcast_runtime.process import holder
 from hushcast_testnet import processes
 from hushcast_testnet.builder import Backend, Builder, Progress
-from hushcast_testnet.inventory import Member, Testnet, Transport, describe, load
+from hushcast_testnet.inventory import Member, Testnet, Transport, describe, load, running
 from hushcast_testnet.process_backend import ProcessBackend
+from hushcast_testnet.signals import until_signalled
 
 BackendName = Literal["processes", "containers"]
 
@@ -48,7 +49,7 @@ def up(
     else:
         chosen = ProcessBackend(directory, transport, breakable)
     builder = Builder(directory, chosen, epoch_seconds, breakable, progress)
-    trio.run(_up, builder, nodes, clients)
+    trio.run(until_signalled, _up, builder, nodes, clients)
 
 
 def status(directory: Path) -> dict[str, Any]:
@@ -58,7 +59,7 @@ def status(directory: Path) -> dict[str, Any]:
 
 def down(directory: Path, progress: Progress = lambda text: None) -> None:
     """Stop what `up` started, daemons that were restarted since included; files stay. Raises `UsageError`."""
-    trio.run(_down, directory.absolute(), progress)
+    trio.run(until_signalled, _down, directory.absolute(), progress)
 
 
 async def _up(builder: Builder, nodes: int, clients: int) -> None:
@@ -111,7 +112,8 @@ def status_of(directory: Path, described: Mapping[str, dict[str, Any]]) -> dict[
 
 
 async def _down(directory: Path, progress: Progress) -> None:
-    await _stop(load(directory), progress)
+    with trio.CancelScope(shield=True):  # half of a testnet would be left
+        await _stop(load(directory), progress)
 
 
 async def _stop(testnet: Testnet, progress: Progress) -> None:
@@ -121,14 +123,9 @@ async def _stop(testnet: Testnet, progress: Progress) -> None:
         if testnet.path is not None:
             await processes.stop([testnet.path.process])
         return
-    running = []
-    for member in testnet.members:
-        pid = holder(Path(member.state))
-        process = processes.find(member.name, pid) if pid is not None else None
-        if process is not None:
-            running.append(process)
-    progress(f"stopping {len(running)} daemons")
-    await processes.stop(running)
+    daemons = running(testnet)
+    progress(f"stopping {len(daemons)} daemons")
+    await processes.stop(daemons)
     if testnet.path is not None:
         await processes.stop([testnet.path.process])
     if testnet.tor is not None:
