@@ -2,6 +2,7 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+PIP := .venv/bin/pip install --quiet --disable-pip-version-check --use-pep517
 
 # Tests start Python hundreds of times: what each loads is compiled once, whatever the environment says.
 unexport PYTHONDONTWRITEBYTECODE
@@ -17,7 +18,7 @@ PARALLEL := $(BIN)/pytest --numprocesses auto --dist worksteal
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-demo: setup tor  ## watch it work: a private Tor network, ten relays, messages that arrive
+demo: .venv/base tor  ## watch it work: a private Tor network, ten relays, messages that arrive
 	$(BIN)/hushcast testnet demo
 
 test: setup tor java podman machine chromium  ## all tests, those with a real Tor, Spark, processes, containers and whole networks
@@ -70,17 +71,24 @@ clean:  ## remove what the other targets made
 
 setup: .venv/installed
 
-.venv/installed: pyproject.toml
+# What a daemon, a testnet and the demo need.
+.venv/base: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "Python 3.11 or newer is needed: install it, or name it with make PYTHON=…" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null \
 		|| { echo "Python's venv is missing: apt-get install python3-venv" >&2; exit 1; }
-	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check --use-pep517 --editable '.[dev]'
+	@echo "Installing Hushcast and what it runs with into .venv" >&2
+	@$(PYTHON) -m venv .venv
+	@$(PIP) --editable '.[tui,watch]'
+	@touch $@
+
+.venv/installed: .venv/base
+	@echo "Installing what tests, checks and the analysis need besides: PySpark alone is 400 MB to fetch" >&2
+	@$(PIP) --editable '.[dev]'
 	@touch $@
 
 .venv/fuzz: .venv/installed
-	@$(BIN)/pip install --quiet --disable-pip-version-check --use-pep517 --editable '.[fuzz]' \
+	@$(PIP) --editable '.[fuzz]' \
 		|| echo "atheris is not made for this Python or machine: going on without coverage to lead" >&2
 	@touch $@
 
