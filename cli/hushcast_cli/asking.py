@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import trio
 
-from hushcast.conversation import Conversation, NoDaemon, ask
+from hushcast.conversation import Conversation, NoDaemon, OtherVersion, ask
 from hushcast.words import Failed, Request
 from hushcast_cli.exits import Failure, TimedOut
 from hushcast_cli.options import Choices
@@ -68,7 +68,7 @@ async def expect(conversation: Conversation, *kinds: type[AnswerT]) -> AnswerT:
     if isinstance(answer, Failed):
         raise _FAILURES[answer.kind](answer.reason)
     if not isinstance(answer, kinds):
-        raise NoDaemon("the daemon speaks another version: its answer is to another question")
+        raise OtherVersion("the daemon speaks another version: its answer is to another question")
     return answer
 
 

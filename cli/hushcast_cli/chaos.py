@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import click
 
+from hushcast_cli import suggestions
 from hushcast_cli.exits import Failure
 from hushcast_cli.options import Choices, json_option, pass_choices, testnet_option
 
@@ -32,6 +33,7 @@ def _kinds(context: click.Context, parameter: click.Parameter, value: str | None
 @click.option(
     "--faults",
     callback=_kinds,
+    shell_complete=suggestions.faults,
     metavar="KINDS",
     help="Only these, with commas between: stop, kill, restart, pause, cut, delay, lose, skew.",
 )

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from hushcast_cli import suggestions
 from hushcast_cli.options import (
     Choices,
     check_one_topic,
@@ -19,7 +20,7 @@ from hushcast_cli.options import (
 
 
 @click.command()
-@click.argument("topic", required=False)
+@click.argument("topic", required=False, shell_complete=suggestions.topics)
 @link_file_option
 @where_option
 @timeout_option

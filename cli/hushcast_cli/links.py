@@ -37,6 +37,12 @@ async def choose_topic(text: str | None, link_file: Path | None) -> Chosen:
     return await trio.to_thread.run_sync(_out_of_file, link_file, abandon_on_cancel=True)
 
 
+def warn_of_wildcards(topic: Topic) -> None:
+    """Tell people who know MQTT that a topic is one name, whatever is in it."""
+    if any(level in ("#", "+") for level in topic.name.split("/")):
+        note("note: topics have no wildcards: `#` and `+` are letters of this one's name")
+
+
 def is_link(text: str) -> bool:
     """Tell whether a text is meant to be a link."""
     return text.lstrip().startswith(LINK_SCHEME)

@@ -1,17 +1,15 @@
-"""Listens to a topic: prints each message, then tells the daemon that it was shown."""
+"""Listens to topics: prints each message, then tells the daemon that it was shown."""
 
 from __future__ import annotations
 
-import base64
-import json
 import select
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
 
 import trio
 
-from hushcast.conversation import Conversation, ask
+from hushcast.conversation import Conversation, NoDaemon, OtherVersion, ask
 from hushcast.words import (
     Acknowledge,
     Acknowledged,
@@ -26,154 +24,125 @@ from hushcast.words import (
 )
 from hushcast_cli.asking import ask_once, expect
 from hushcast_cli.exits import Failure
-from hushcast_cli.output import StdoutClosed, is_terminal, json_line, note, printable, write
+from hushcast_cli.output import StdoutClosed, note, write
+from hushcast_cli.printers import Printer
 from hushcast_cli.progress import shown_when_slow
+from hushcast_protocol.base.errors import Refusal
 
 _STDOUT = 1
-_BOLD, _PLAIN = b"\x1b[1m", b"\x1b[0m"
 _TELLING = 1.0  # seconds that the last reply to the daemon may take after the time-out
+_FIRST_WAIT, _LONGEST_WAIT = 0.5, 5.0  # seconds between looks for a daemon that left
 
 
-class Printer(Protocol):
-    """Turns events into what is printed on standard output."""
+async def listen(
+    path: Path, requests: Sequence[Subscribe], count: int | None, printer: Printer, ack: bool
+) -> None:
+    """Print messages until `count` have come, all subscriptions end, or nobody reads standard output.
 
-    def subscribed(self, event: Subscribed) -> bytes:
-        """Return what tells that messages reach the daemon from now on."""
-
-    def message(self, event: Delivered) -> bytes:
-        """Return what tells of a message."""
-
-    def lost(self, event: Lost) -> bytes:
-        """Return what tells of messages that were removed before they could be printed."""
-
-    def gap(self, event: Missed) -> bytes:
-        """Return what tells of a message that others got and this daemon did not."""
-
-
-class JsonPrinter:
-    """Prints for programs: one object a line."""
-
-    def subscribed(self, event: Subscribed) -> bytes:
-        """Return the contract's `subscribed` object."""
-        return json_line({"event": "subscribed", "topic": event.topic, "nodes": event.nodes})
-
-    def message(self, event: Delivered) -> bytes:
-        """Return the contract's `message` object."""
-        told: dict[str, Any] = {
-            "event": "message",
-            "topic": event.topic,
-            "id": event.id,
-            "payload": event.payload,
-            "encoding": event.encoding,
-            "received_at": event.received_at,
-            "cursor": event.cursor,
-        }
-        if event.attributes is not None:
-            told["attributes"] = event.attributes
-        if event.author is not None:
-            told["author"] = event.author
-        return json_line(told)
-
-    def lost(self, event: Lost) -> bytes:
-        """Return the contract's `lost` object."""
-        return json_line({"event": "lost", "topic": event.topic, "count": event.count})
-
-    def gap(self, event: Missed) -> bytes:
-        """Return the contract's `gap` object."""
-        return json_line({"event": "gap", "topic": event.topic, "id": event.id})
-
-
-class TextPrinter:
-    """Prints for people: payloads alone, escaped where they would drive a terminal."""
-
-    def subscribed(self, event: Subscribed) -> bytes:
-        """Tell it on standard error, since it is no payload."""
-        note(f"subscribed: {event.nodes} relays route to this daemon")
-        return b""
-
-    def message(self, event: Delivered) -> bytes:
-        """Return a line with attributes and author, if there are some, the payload, and a line's end."""
-        payload = event.payload.encode() if event.encoding == "utf-8" else base64.b64decode(event.payload)
-        about = _about(event)
-        if is_terminal():
-            payload = printable(payload.decode(errors="surrogateescape"), keep="\n\t").encode()
-            # Bold, which no payload can be: one that begins with such a line is told from a true one.
-            about = about and _BOLD + about + _PLAIN
-        return (about and about + b"\n") + payload + b"\n"
-
-    def lost(self, event: Lost) -> bytes:
-        """Tell it on standard error, since it is no payload."""
-        note(f"lost: {event.count} messages were removed before they were printed, too old or too many")
-        return b""
-
-    def gap(self, event: Missed) -> bytes:
-        """Tell it on standard error, since it is no payload."""
-        note("gap: other subscribers received a message that did not come here; see `hushcast coverage`")
-        return b""
-
-
-def _about(event: Delivered) -> bytes:
-    """Return a message's attributes and author on one line that drives no terminal; nothing without any."""
-    told = [f"{name}={_value(value)}" for name, value in (event.attributes or {}).items()]
-    if event.author is not None:
-        told.append(f"author={event.author}")
-    return printable(f"[{', '.join(told)}]").encode() if told else b""
-
-
-def _value(value: str | int | float) -> str:
-    if isinstance(value, str) and not value.replace("-", "").replace("_", "").isalnum():
-        return json.dumps(value, ensure_ascii=False)  # a comma or a quotation mark would mislead
-    return str(value)
-
-
-async def listen(path: Path, request: Subscribe, count: int | None, printer: Printer, ack: bool) -> None:
-    """Print messages until `count` have come, the subscription ends, or nobody reads standard output.
-
-    With `ack` each is acknowledged once it is printed, and all durably when `count` have come.
+    A daemon that goes away, once it was there, is waited for. With `ack` each message is acknowledged once
+    it is printed, and all durably when `count` have come.
     """
-    async with ask(path, request) as conversation, trio.open_nursery() as nursery:
+    listening = _Listening(path, count, printer, ack)
+    topics = [_Topic(request) for request in requests]
+    async with trio.open_nursery() as nursery:
         nursery.start_soon(_end_with_reader)
-        async with shown_when_slow("waiting until relays route to this daemon", lambda: _how_far(path)):
-            subscribed = await expect(conversation, Subscribed)
-        await _print(printer.subscribed(subscribed))
-        cursor = await _print_messages(conversation, count, printer, ack)
-        if ack and cursor is not None:
-            await ask_once(path, Acknowledge(request.topic, cursor, request.where), Acknowledged)
+        async with trio.open_nursery() as listeners:
+            for topic in topics:
+                listeners.start_soon(listening.listen, topic, listeners.cancel_scope)
+        for topic in topics:
+            if ack and topic.cursor is not None:
+                await ask_once(path, topic.acknowledgement(topic.cursor), Acknowledged)
         nursery.cancel_scope.cancel()
+    if count is not None and listening.printed < count:
+        raise Failure(f"the subscription was ended after {listening.printed} of {count} messages")
 
 
-async def _how_far(path: Path) -> str:
-    """Say how many relays route to the subscriptions that do not get everything yet."""
-    listed = await ask_once(path, Subscriptions(), SubscriptionList)
-    return ", ".join(f"{held['nodes']} do" for held in listed.subscriptions if not held["ready"]) or "soon"
+class _Listening:
+    """What the topics of one command have in common."""
+
+    def __init__(self, path: Path, count: int | None, printer: Printer, ack: bool) -> None:
+        self._path = path
+        self._count = count
+        self._printer = printer
+        self._ack = ack
+        self._turn = trio.Lock()  # of messages, so that exactly `count` are printed and told as shown
+        self.printed = 0
+
+    async def listen(self, topic: _Topic, all_topics: trio.CancelScope) -> None:
+        """Listen to one topic until its subscription ends; end all when enough were printed."""
+        wait = 0.0
+        while True:
+            try:
+                async with ask(self._path, topic.request()) as conversation:
+                    await self._begin(conversation)
+                    topic.is_known, wait = True, 0.0
+                    is_over = await self._print_messages(conversation, topic)
+                break
+            except (NoDaemon, Refusal) as error:  # it refuses while it starts
+                if not topic.is_known or isinstance(error, OtherVersion):
+                    raise
+                if not wait:
+                    note(f"{error}: waiting for it")
+            wait = min(_LONGEST_WAIT, wait * 2 or _FIRST_WAIT)
+            await trio.sleep(wait)
+        if is_over and self._count:  # with 0 each topic waits for its own routes
+            all_topics.cancel()
+
+    async def _begin(self, conversation: Conversation) -> None:
+        async with shown_when_slow("waiting until relays route to this daemon", self._how_far):
+            subscribed = await expect(conversation, Subscribed)
+        await _print(self._printer.subscribed(subscribed))
+
+    async def _how_far(self) -> str:
+        """Say how many relays route to the subscriptions that do not get everything yet."""
+        listed = await ask_once(self._path, Subscriptions(), SubscriptionList)
+        coming = [f"{held['nodes']} do" for held in listed.subscriptions if not held["ready"]]
+        return ", ".join(coming) or "soon"
+
+    async def _print_messages(self, conversation: Conversation, topic: _Topic) -> bool:
+        """Return whether enough were printed; false where the subscription ended first."""
+        while self._count is None or self.printed < self._count:
+            answer: Delivered | Lost | Missed | Unsubscribed = await expect(
+                conversation, Delivered, Lost, Missed, Unsubscribed
+            )
+            if isinstance(answer, Unsubscribed):
+                if self._count is None:
+                    note("the subscription was ended")
+                return False
+            if isinstance(answer, Missed):
+                await _print(self._printer.gap(answer))
+                continue
+            async with self._turn:
+                if self.printed == self._count:  # by other topics, meanwhile
+                    break
+                if isinstance(answer, Lost):
+                    await _print(self._printer.lost(answer))
+                else:
+                    await _print(self._printer.message(answer))
+                    self.printed += 1
+                topic.cursor = answer.cursor
+                with trio.move_on_after(_TELLING, shield=True):
+                    await conversation.shown(answer.cursor, self._ack)
+        return True
 
 
-async def _print_messages(
-    conversation: Conversation, count: int | None, printer: Printer, ack: bool
-) -> int | None:
-    """Return the last message's cursor, `None` if the subscription ended."""
-    printed, cursor = 0, None
-    while count is None or printed < count:
-        answer: Delivered | Lost | Missed | Unsubscribed = await expect(
-            conversation, Delivered, Lost, Missed, Unsubscribed
-        )
-        if isinstance(answer, Unsubscribed):
-            if count is not None:
-                raise Failure(f"the subscription was ended after {printed} of {count} messages")
-            note("the subscription was ended")
-            return None
-        if isinstance(answer, Missed):
-            await _print(printer.gap(answer))
-            continue
-        cursor = answer.cursor
-        if isinstance(answer, Lost):
-            await _print(printer.lost(answer))
-        else:
-            await _print(printer.message(answer))
-            printed += 1
-        with trio.move_on_after(_TELLING, shield=True):
-            await conversation.shown(cursor, ack)
-    return cursor
+class _Topic:
+    """How far one subscription was printed."""
+
+    def __init__(self, request: Subscribe) -> None:
+        self._request = request
+        self.is_known = False  # to a daemon, which may come back
+        self.cursor: int | None = None
+
+    def request(self) -> Subscribe:
+        """Return what to ask a daemon for: what was not printed yet."""
+        if self.cursor is None:
+            return self._request
+        return Subscribe(self._request.topic, self._request.where, self.cursor)
+
+    def acknowledgement(self, cursor: int) -> Acknowledge:
+        """Return what has the daemon forget all up to a cursor."""
+        return Acknowledge(self._request.topic, cursor, self._request.where)
 
 
 async def _print(data: bytes) -> None:

@@ -63,14 +63,32 @@ json_option = click.option(
 )
 
 
-testnet_option: Callable[[Any], Any] = click.option(
-    "--dir",
-    "directory",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="D",
-    required=True,
-    help="The testnet's directory.",
-)
+def _last_testnet(context: click.Context, parameter: click.Parameter, value: Path | None) -> Path:
+    if value is not None:
+        return value
+    from hushcast_cli.remembered import last_testnet
+
+    if (last := last_testnet()) is None:
+        raise click.UsageError("which testnet? Name its directory with --dir", context)
+    return last
+
+
+def _testnet_option(remembers: bool) -> Callable[[Any], Any]:
+    others = {"callback": _last_testnet} if remembers else {"required": True}
+    return click.option(
+        "--dir",
+        "directory",
+        type=click.Path(file_okay=False, path_type=Path),
+        metavar="D",
+        envvar="HUSHCAST_TESTNET",
+        help="The testnet's directory; also HUSHCAST_TESTNET."
+        + (" Otherwise that of the last `testnet up`." if remembers else ""),
+        **others,
+    )
+
+
+testnet_option = _testnet_option(remembers=True)
+new_testnet_option = _testnet_option(remembers=False)
 
 
 def daemon_options(command: CommandT) -> CommandT:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import trio
@@ -14,6 +15,7 @@ from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.content.messages import MAX_PAYLOAD
 
 _STDIN = 0
+_PART = 65_536  # bytes of lines read at once
 DASH = "-"
 """What stands for standard input."""
 
@@ -29,9 +31,42 @@ async def read_payload(argument: str | None, file: Path | None) -> bytes:
         payload = await trio.to_thread.run_sync(_read_stdin, abandon_on_cancel=True)
     else:
         payload = os.fsencode(argument)  # the bytes that were typed, valid UTF-8 or not
+    return _checked(payload)
+
+
+async def read_lines(file: Path | None) -> AsyncIterator[bytes]:
+    """Yield the lines of a file or of standard input as they come, without their ends.
+
+    Raises `Refusal` at one that is too large, `Failure` if they cannot be read.
+    """
+    is_stdin = file is None or str(file) == DASH
+    try:
+        descriptor = _STDIN if is_stdin else os.open(str(file), os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise Failure(f"{file} cannot be read: {error.strerror}") from None
+    if is_stdin:
+        _check_stdin("the lines")
+    rest = b""
+    while part := await trio.to_thread.run_sync(os.read, descriptor, _PART, abandon_on_cancel=True):
+        *lines, rest = (rest + part).split(b"\n")
+        for line in lines:
+            yield _checked(line)
+        _checked(rest)
+    if rest:
+        yield rest
+
+
+def _checked(payload: bytes) -> bytes:
     if len(payload) > MAX_PAYLOAD:
         raise Refusal(f"the payload is too large: at most {MAX_PAYLOAD} bytes are possible")
     return payload
+
+
+def _check_stdin(what: str) -> None:
+    if sys.stdin is None:
+        raise Failure("standard input is closed: give the payload as an argument or with --file")
+    if sys.stdin.isatty():
+        note(f"reading {what} from the terminal: end with Ctrl-D")
 
 
 def _read_file(path: Path) -> bytes:
@@ -46,10 +81,7 @@ def _read_file(path: Path) -> bytes:
 
 
 def _read_stdin() -> bytes:
-    if sys.stdin is None:
-        raise Failure("standard input is closed: give the payload as an argument or with --file")
-    if sys.stdin.isatty():
-        note("reading the payload from the terminal: end it with Ctrl-D")
+    _check_stdin("the payload")
     try:
         return _read(_STDIN)
     except OSError as error:

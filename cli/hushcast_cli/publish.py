@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from hushcast_cli import suggestions
 from hushcast_cli.options import (
     Choices,
     check_one_topic,
@@ -16,12 +17,18 @@ from hushcast_cli.options import (
     timeout_option,
 )
 
+LINES_AT_ONCE = 32  # lines whose receipts are awaited; a daemon takes 256 connections
+
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    import trio
+
     from hushcast.words import Publish, Published
 
 
 @click.command()
-@click.argument("topic", required=False)
+@click.argument("topic", required=False, shell_complete=suggestions.topics)
 @click.argument("payload", required=False)
 @click.option(
     "--file",
@@ -29,6 +36,7 @@ if TYPE_CHECKING:
     metavar="F",
     help="Publish the bytes of this file.",
 )
+@click.option("--lines", is_flag=True, help="Publish each line of it, or of standard input, as a message.")
 @link_file_option
 @click.option(
     "--set",
@@ -57,6 +65,7 @@ def publish(
     topic: str | None,
     payload: str | None,
     file: Path | None,
+    lines: bool,
     link_file: Path | None,
     settings: tuple[str, ...],
     key_file: Path | None,
@@ -67,14 +76,15 @@ def publish(
 
     Returns once a relay has given its receipt. If none does in time, the message stays in the daemon's outbox
     and is tried again until its day is over: do not publish it again. Without PAYLOAD, or with `-`, the bytes
-    of standard input are published; `''` is the empty message. A payload has at most 256 KiB. With
-    --link-file there is no TOPIC.
+    of standard input are published; `''` is the empty message. A payload has at most 256 KiB. With --lines
+    each line is a message, in the outbox before the next line is read. With --link-file there is no TOPIC.
 
     \b
     Examples:
       hushcast publish news 'it rains'
       hushcast publish pictures --file cat.png
       echo it rains | hushcast publish news --no-wait
+      tail -f log | hushcast publish log --lines
       hushcast publish temperatures -- -5
       hushcast publish --link-file fires.link --set lat=60.17 --set kind=fire 'smoke'
     """
@@ -86,6 +96,8 @@ def publish(
         topic, payload = None, topic
     check_one_topic(topic, link_file)
     _check_one_payload(payload, file, link_file)
+    if lines and payload not in (None, "-"):
+        raise click.UsageError("--lines reads standard input or --file: PAYLOAD is too much")
     from hushcast.words import Publish
     from hushcast_cli.asking import run
     from hushcast_cli.exits import TimedOut
@@ -95,15 +107,21 @@ def publish(
     async def work() -> None:
         from hushcast_cli.key import read_key
         from hushcast_cli.links import choose_topic
-        from hushcast_cli.payload import read_payload
+        from hushcast_cli.payload import read_lines, read_payload
         from hushcast_protocol.content.topics import parse_values
 
         chosen = await choose_topic(topic, link_file)
         parse_values(chosen.topic, settings)
         author = read_key(key_file).reveal() if key_file is not None else None
-        data = await read_payload(payload, file)
         tell: Literal["queued", "each"] = "queued" if no_wait else "each"
-        await _hand_in(choices, Publish(chosen.text, data, list(settings), author, tell), told)
+
+        def request(data: bytes) -> Publish:
+            return Publish(chosen.text, data, list(settings), author, tell)
+
+        if lines:
+            await _hand_in_lines(choices, read_lines(file), request)
+        else:
+            await _hand_in(choices, request(await read_payload(payload, file)), told)
 
     try:
         run(work, timeout)
@@ -122,7 +140,28 @@ def _check_one_payload(payload: str | None, file: Path | None, link_file: Path |
         raise click.UsageError("standard input holds the link: give PAYLOAD or --file F", usage)
 
 
-async def _hand_in(choices: Choices, request: Publish, told: list[Published]) -> None:
+async def _hand_in_lines(
+    choices: Choices, lines: AsyncIterator[bytes], request: Callable[[bytes], Publish]
+) -> None:
+    """Publish each line as soon as the one before is in the outbox; print what became of each."""
+    import trio
+
+    room = trio.CapacityLimiter(LINES_AT_ONCE)
+
+    async def publish_line(line: bytes, task_status: trio.TaskStatus[None]) -> None:
+        async with room:
+            told: list[Published] = []
+            await _hand_in(choices, request(line), told, task_status.started)
+            _tell(choices, told[-1], told[-1].receipt == "queued")
+
+    async with trio.open_nursery() as nursery:
+        async for line in lines:
+            await nursery.start(publish_line, line)
+
+
+async def _hand_in(
+    choices: Choices, request: Publish, told: list[Published], queued: Callable[[], None] = lambda: None
+) -> None:
     """Ask the daemon, and note in `told` how far it says that the publication has come."""
     from hushcast.conversation import NoDaemon, ask
     from hushcast.words import Published
@@ -132,6 +171,7 @@ async def _hand_in(choices: Choices, request: Publish, told: list[Published]) ->
 
     async with ask(daemon_socket(choices), request) as conversation:
         told.append(await expect(conversation, Published))
+        queued()
         if request.tell == "queued":
             return
         async with shown_when_slow("waiting for a relay's receipt"):

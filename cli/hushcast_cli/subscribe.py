@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from hushcast_cli import suggestions
 from hushcast_cli.options import (
     CURSOR,
     Choices,
@@ -19,7 +20,7 @@ from hushcast_cli.options import (
 
 
 @click.command()
-@click.argument("topic", required=False)
+@click.argument("topics", nargs=-1, metavar="[TOPIC]...", shell_complete=suggestions.topics)
 @link_file_option
 @where_option
 @click.option(
@@ -37,44 +38,60 @@ from hushcast_cli.options import (
 @click.option(
     "--ack", is_flag=True, help="Acknowledge each message once it is printed: the daemon forgets it."
 )
+@click.option(
+    "--format",
+    "line",
+    metavar="TEXT",
+    help="Print such a line for each message: `{time} {topic}: {payload}`; also {id}, {cursor}, {author}, "
+    "{attributes}.",
+)
 @timeout_option
 @daemon_options
 @pass_choices
 def subscribe(
     choices: Choices,
-    topic: str | None,
+    topics: tuple[str, ...],
     link_file: Path | None,
     where: str | None,
     count: int | None,
     since: int | None,
     ack: bool,
+    line: str | None,
     timeout: float | None,
 ) -> None:
-    """Subscribe to TOPIC, a text or a link, and print its messages.
+    """Subscribe to each TOPIC, a text or a link, and print the messages.
 
     Messages that came while nobody listened are printed first. The subscription stays in the daemon when this
     command ends: `hushcast unsubscribe` ends it. A message counts as shown once it is printed; every command
     that listens gets every message. What was shown is kept for --since until it is acknowledged, with --ack
-    or `hushcast ack`, or grows too old.
+    or `hushcast ack`, or grows too old. A daemon that is restarted is waited for.
 
     \b
     Examples:
       hushcast subscribe news
+      hushcast subscribe news weather --format '{time} {topic}: {payload}'
       hushcast subscribe news --json --count 1 --timeout 60
       hushcast subscribe news --json --since 17 --ack
       hushcast subscribe --link-file fires.link --where 'lat in [60, 61], lon in [24, 25], kind = fire'
     """
-    check_one_topic(topic, link_file)
+    if not topics or link_file is not None:
+        check_one_topic(topics[0] if topics else None, link_file)
+    if since is not None and len(topics) > 1:
+        raise click.UsageError("--since counts in one topic: name one", click.get_current_context())
     from hushcast.words import Subscribe
     from hushcast_cli.asking import daemon_socket, run
-    from hushcast_cli.links import checked_where, choose_topic
-    from hushcast_cli.listening import JsonPrinter, TextPrinter, listen
+    from hushcast_cli.links import checked_where, choose_topic, warn_of_wildcards
+    from hushcast_cli.listening import listen
+    from hushcast_cli.printers import FormatPrinter, JsonPrinter, TextPrinter
 
-    printer = JsonPrinter() if choices.json else TextPrinter()
+    printer = JsonPrinter() if choices.json else FormatPrinter(line) if line else TextPrinter(len(topics) > 1)
 
     async def work() -> None:
-        chosen = await choose_topic(topic, link_file)
-        request = Subscribe(chosen.text, checked_where(chosen.topic, where or ""), since)
-        await listen(daemon_socket(choices), request, count, printer, ack)
+        requests = []
+        for topic in dict.fromkeys(topics) or [None]:
+            chosen = await choose_topic(topic, link_file)
+            warn_of_wildcards(chosen.topic)
+            requests.append(Subscribe(chosen.text, checked_where(chosen.topic, where or ""), since))
+        await listen(daemon_socket(choices), requests, count, printer, ack)
 
     run(work, timeout)

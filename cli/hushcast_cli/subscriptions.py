@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from hushcast_cli import suggestions
 from hushcast_cli.options import (
     CURSOR,
     Choices,
@@ -46,7 +47,7 @@ def subscriptions(choices: Choices, timeout: float | None) -> None:
 
 
 @click.command()
-@click.argument("topic", required=False)
+@click.argument("topic", required=False, shell_complete=suggestions.topics)
 @click.argument("cursor", required=False)
 @link_file_option
 @where_option
@@ -93,7 +94,7 @@ def ack(
 
 
 @click.command()
-@click.argument("topic", required=False)
+@click.argument("topic", required=False, shell_complete=suggestions.topics)
 @link_file_option
 @where_option
 @timeout_option

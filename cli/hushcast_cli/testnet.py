@@ -8,7 +8,7 @@ from typing import Literal
 import click
 
 from hushcast_cli.chaos import chaos
-from hushcast_cli.options import Choices, json_option, pass_choices, testnet_option
+from hushcast_cli.options import Choices, json_option, new_testnet_option, pass_choices, testnet_option
 from hushcast_cli.simulate import simulate
 from hushcast_cli.watch import watch
 from hushcast_protocol.base.epochs import MAX_EPOCH, MIN_EPOCH
@@ -32,7 +32,7 @@ testnet.add_command(watch)
 
 
 @testnet.command()
-@testnet_option
+@new_testnet_option
 @click.option("--nodes", type=click.IntRange(min=1), default=10, show_default=True, help="Relays.")
 @click.option("--clients", type=click.IntRange(min=0), default=2, show_default=True, help="Clients.")
 @click.option(
@@ -85,12 +85,14 @@ def up(
     """
     from hushcast_cli.output import json_line, note, write
     from hushcast_cli.progress import reporting
+    from hushcast_cli.remembered import remember_testnet
     from hushcast_cli.simulate import check_nodes
     from hushcast_testnet import testnet as networks
 
     check_nodes(nodes)
     with reporting() as progress:
         networks.up(directory, nodes, clients, transport, epoch, progress, breakable, backend)
+    remember_testnet(directory)
     if choices.json:
         write(json_line(networks.status(directory)))
     else:

@@ -19,6 +19,10 @@ class NoDaemon(HushcastError):
     """No daemon listens at the socket, or it went away."""
 
 
+class OtherVersion(NoDaemon):
+    """What listens at the socket answers in words that this client does not know."""
+
+
 class Conversation:
     """One request and its answers."""
 
@@ -36,7 +40,7 @@ class Conversation:
         try:
             return decode_answer(line)
         except DecodeError as error:
-            raise NoDaemon(f"the daemon speaks another version: {error}") from None
+            raise OtherVersion(f"the daemon speaks another version: {error}") from None
 
     async def shown(self, cursor: int, acknowledged: bool = False) -> None:
         """Tell that all messages up to `cursor` were shown, or are not needed any more; raise `NoDaemon`."""

@@ -91,6 +91,7 @@ class Service:
                 "topic": subscription.interest.topic.name,
                 "where": write_where(subscription.interest.predicate),
                 "private": subscription.interest.topic.secret is not None,
+                "attributes": [attribute.name for attribute in subscription.interest.topic.attributes],
             }
             | subscription.route.describe()
             | {

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -16,6 +17,8 @@ from fake_daemon import FakeDaemon
 from running import COMMAND, environment, hushcast
 
 from hushcast_cli.main import cli
+from hushcast_protocol.base.secrets import TopicSecret
+from hushcast_protocol.content.topics import make_topic, write_link
 
 DOCS = Path(__file__).parents[2] / "docs" / "cli.md"
 HEAVY = {"trio", "nacl", "msgspec", "rich", "structlog", "stem", "asyncio", "hushcast_testnet"}
@@ -90,7 +93,7 @@ async def test_no_command_shows_help_as_wrong_usage() -> None:
         (["nonsense"], "nonsense"),
         (["publish", "t", "--nonsense"], "--nonsense"),
         (["status", "extra"], "extra"),
-        (["subscribe", "t", "--count", "0"], "--count"),
+        (["subscribe", "t", "--count", "-1"], "--count"),
         (["subscribe", "t", "--timeout", "nan"], "--timeout"),
         (["subscribe", "t", "--timeout", "-1"], "--timeout"),
         (["node", "run"], "--config"),
@@ -207,3 +210,33 @@ def test_completion_knows_the_commands() -> None:
     env = environment(_HUSHCAST_COMPLETE="bash_complete", COMP_WORDS="hushcast unsub", COMP_CWORD="1")
     done = subprocess.run(COMMAND, env=env, capture_output=True, check=True)
     assert done.stdout.split() == [b"plain,unsubscribe"]
+
+
+async def test_completion_knows_topics_and_tells_no_link(daemon: FakeDaemon) -> None:
+    link = write_link(replace(make_topic("net"), secret=TopicSecret(bytes(32))))
+    for topic in ("news", "nets", "other", link):
+        await daemon.hold(topic)
+    asked = {"_HUSHCAST_COMPLETE": "bash_complete", "HUSHCAST_SOCKET": str(daemon.socket)}
+    for words, place, found in (
+        ("hushcast subscribe ne", 2, ["plain,nets", "plain,news"]),
+        ("hushcast unsubscribe ", 2, ["plain,nets", "plain,news", "plain,other"]),
+        ("hushcast testnet chaos --faults kill,st", 4, ["plain,kill,stop"]),
+    ):
+        env = environment(**asked, COMP_WORDS=words, COMP_CWORD=str(place))
+        outcome = await hushcast(env=env)
+        assert sorted(outcome.stdout.decode().split()) == found
+
+
+async def test_the_last_testnet_is_remembered(tmp_path: Path) -> None:
+    env = environment(XDG_STATE_HOME=str(tmp_path / "state"))
+    outcome = await hushcast("testnet", "status", env=env)
+    assert outcome.code == 2
+    assert "--dir" in outcome.error
+    (tmp_path / "state" / "hushcast").mkdir(parents=True)
+    (tmp_path / "state" / "hushcast" / "testnet").write_text(f"{tmp_path}\n")
+    outcome = await hushcast("testnet", "status", env=env)
+    assert outcome.code == 2
+    assert outcome.stderr.splitlines()[0] == f"the testnet in {tmp_path}"
+    assert "there is no testnet" in outcome.stderr
+    other = await hushcast("testnet", "status", "--dir", tmp_path / "other", env=env)
+    assert f"{tmp_path / 'other'}" in other.stderr

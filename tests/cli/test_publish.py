@@ -128,3 +128,42 @@ async def test_closed_stdin_is_a_failure(daemon: FakeDaemon) -> None:
     assert done.returncode == 1
     assert done.stderr.startswith(b"hushcast: standard input is closed")
     assert daemon.published == []
+
+
+async def test_each_line_is_a_message(daemon: FakeDaemon) -> None:
+    lines = [b"%d" % number for number in range(100)]
+    stdin = b"\n".join([*lines, b"\xff", b"", b"no end"])
+    outcome = await hushcast("publish", "t", "--lines", "--json", "--socket", daemon.socket, stdin=stdin)
+    assert outcome.code == 0
+    assert [payload for _, payload in daemon.published] == [*lines, b"\xff", b"", b"no end"]
+    assert len({told["id"] for told in outcome.objects}) == 103
+    assert {told["receipt"] for told in outcome.objects} == {"accepted"}
+
+
+async def test_a_line_is_published_before_the_next_is_there(daemon: FakeDaemon) -> None:
+    command = [*COMMAND, "--socket", str(daemon.socket), "publish", "t", "--lines"]
+    process = await trio.lowlevel.open_process(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with trio.fail_after(WITHIN):
+        for line in (b"one", b"two"):
+            await process.stdin.send_all(line + b"\n")
+            assert (await process.stdout.receive_some()).startswith(b"accepted ")
+        await process.stdin.aclose()
+        assert await process.wait() == 0
+    assert [payload for _, payload in daemon.published] == [b"one", b"two"]
+
+
+async def test_lines_of_a_file_and_one_that_is_too_large(daemon: FakeDaemon, tmp_path: Path) -> None:
+    file = tmp_path / "lines"
+    file.write_bytes(b"fits\n" + bytes(MAX_PAYLOAD + 1) + b"\n")
+    outcome = await hushcast("publish", "t", "--lines", "--file", str(file), "--socket", daemon.socket)
+    assert outcome.code == 4
+    assert "too large" in outcome.error
+    assert daemon.published == [("t", b"fits")]
+
+
+async def test_lines_and_a_payload_exclude_each_other(daemon: FakeDaemon) -> None:
+    outcome = await hushcast("publish", "t", "payload", "--lines", "--socket", daemon.socket)
+    assert outcome.code == 2
+    assert "--lines" in outcome.error

@@ -126,12 +126,73 @@ async def test_waiting_is_shown_on_a_terminal(daemon: FakeDaemon) -> None:
             assert await process.wait() == 0
 
 
-async def test_daemon_dies_while_listening(daemon: FakeDaemon) -> None:
-    listener = await listen(daemon)
+async def test_a_daemon_that_is_restarted_is_waited_for(daemon: FakeDaemon, nursery: trio.Nursery) -> None:
+    listener = await listen(daemon, "--count", "2")
+    await daemon.put("t", b"one")
+    assert (await listener.object())["payload"] == "one"
     daemon.stop()
+    await trio.sleep(1)
+    await daemon.start(nursery)
+    await daemon.put("t", b"two")
     outcome = await listener.outcome()
-    assert outcome.code == 3
-    assert "daemon" in outcome.error
+    assert (outcome.code, outcome.stderr.count("waiting for it")) == (0, 1)
+    assert [event["event"] for event in outcome.objects] == ["subscribed", "message"]
+    assert outcome.objects[1]["payload"] == "two"
+
+
+async def test_a_daemon_that_dies_is_not_waited_for_longer_than_asked(daemon: FakeDaemon) -> None:
+    listener = await listen(daemon, "--timeout", "2")
+    daemon.stop()
+    assert (await listener.outcome()).code == 124
+
+
+async def test_several_topics_at_once(daemon: FakeDaemon) -> None:
+    await daemon.put("one", b"1")
+    await daemon.put("two", b"2")
+    outcome = await hushcast("--socket", daemon.socket, "subscribe", "one", "two", "--count", "2", "--ack")
+    assert outcome.code == 0
+    lines = outcome.stdout.decode().splitlines()
+    assert sorted(zip(lines[::2], lines[1::2], strict=True)) == [("[topic=one]", "1"), ("[topic=two]", "2")]
+    assert await daemon.store.scan("inbox") == [], "all are acknowledged"
+
+
+async def test_count_is_of_all_topics_together(daemon: FakeDaemon) -> None:
+    for payload in (b"1", b"2", b"3"):
+        await daemon.put("one", payload)
+        await daemon.put("two", payload)
+    outcome = await hushcast("--json", "--socket", daemon.socket, "subscribe", "one", "two", "--count", "4")
+    assert len([event for event in outcome.objects if event["event"] == "message"]) == 4
+    assert len(daemon.service.shown) == 4
+
+
+async def test_count_0_ends_when_all_topics_are_routed(daemon: FakeDaemon) -> None:
+    outcome = await hushcast("--json", "--socket", daemon.socket, "subscribe", "one", "two", "--count", "0")
+    assert outcome.code == 0
+    assert sorted(event["topic"] for event in outcome.objects) == ["one", "two"]
+
+
+async def test_a_format(daemon: FakeDaemon) -> None:
+    await daemon.put("t", b"\xffrain")
+    outcome = await hushcast(
+        "--socket", daemon.socket, "subscribe", "t", "--count", "1", "--format", "{time} {topic}: {payload}|"
+    )
+    moment, _, rest = outcome.stdout.partition(b" ")
+    assert (len(moment), moment[-1:], rest) == (20, b"Z", b"t: \xffrain|\n")
+
+
+async def test_a_format_that_names_what_there_is_not(daemon: FakeDaemon) -> None:
+    outcome = await hushcast(
+        "--socket", daemon.socket, "subscribe", "t", "--format", "{payload.__class__} {what}"
+    )
+    assert outcome.code == 2
+    assert "no {what}" in outcome.error
+    assert "{payload}" not in outcome.stdout.decode()
+
+
+async def test_wildcards_are_told_to_be_none(daemon: FakeDaemon) -> None:
+    outcome = await hushcast("--socket", daemon.socket, "subscribe", "news/#", "--count", "0")
+    assert outcome.code == 0
+    assert "no wildcards" in outcome.stderr
 
 
 async def test_interrupt_ends_without_words(daemon: FakeDaemon) -> None:

@@ -254,7 +254,7 @@ async def test_a_process_title_shows_no_link(daemon: FakeDaemon, family: Path) -
         title = Path(f"/proc/{running.process.pid}/{name}").read_text()
         assert not shows_secret(title)
         assert "hushcast:" not in title
-    daemon.stop()
+    running.process.terminate()
     await running.outcome()
 
 
@@ -435,7 +435,7 @@ async def test_nothing_secret_is_told_of_a_daemon(daemon: FakeDaemon, family: Pa
         assert outcome.code == 0
         assert not shows_secret(outcome.stdout.decode() + outcome.stderr)
         assert b"hushcast:" not in outcome.stdout
-    daemon.stop()
+    running.process.terminate()
     await running.outcome()
 
 

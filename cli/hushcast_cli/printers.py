@@ -1,0 +1,163 @@
+"""Printers: turn what a daemon tells a listener into lines, for programs, for people, or in a format."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from hushcast.words import Delivered, Lost, Missed, Subscribed
+from hushcast_cli.output import is_terminal, json_line, note, printable
+from hushcast_protocol.base.errors import UsageError
+
+_BOLD, _PLAIN = b"\x1b[1m", b"\x1b[0m"
+
+
+class Printer(Protocol):
+    """Turns events into what is printed on standard output."""
+
+    def subscribed(self, event: Subscribed) -> bytes:
+        """Return what tells that messages reach the daemon from now on."""
+
+    def message(self, event: Delivered) -> bytes:
+        """Return what tells of a message."""
+
+    def lost(self, event: Lost) -> bytes:
+        """Return what tells of messages that were removed before they could be printed."""
+
+    def gap(self, event: Missed) -> bytes:
+        """Return what tells of a message that others got and this daemon did not."""
+
+
+class JsonPrinter:
+    """Prints for programs: one object a line."""
+
+    def subscribed(self, event: Subscribed) -> bytes:
+        """Return the contract's `subscribed` object."""
+        return json_line({"event": "subscribed", "topic": event.topic, "nodes": event.nodes})
+
+    def message(self, event: Delivered) -> bytes:
+        """Return the contract's `message` object."""
+        told: dict[str, Any] = {
+            "event": "message",
+            "topic": event.topic,
+            "id": event.id,
+            "payload": event.payload,
+            "encoding": event.encoding,
+            "received_at": event.received_at,
+            "cursor": event.cursor,
+        }
+        if event.attributes is not None:
+            told["attributes"] = event.attributes
+        if event.author is not None:
+            told["author"] = event.author
+        return json_line(told)
+
+    def lost(self, event: Lost) -> bytes:
+        """Return the contract's `lost` object."""
+        return json_line({"event": "lost", "topic": event.topic, "count": event.count})
+
+    def gap(self, event: Missed) -> bytes:
+        """Return the contract's `gap` object."""
+        return json_line({"event": "gap", "topic": event.topic, "id": event.id})
+
+
+class TextPrinter:
+    """Prints for people: payloads alone, escaped where they would drive a terminal."""
+
+    def subscribed(self, event: Subscribed) -> bytes:
+        """Tell it on standard error, since it is no payload."""
+        note(f"subscribed: {event.nodes} relays route to this daemon")
+        return b""
+
+    def __init__(self, names_topics: bool = False) -> None:
+        """With `names_topics` each message's topic is told, too."""
+        self._names_topics = names_topics
+
+    def message(self, event: Delivered) -> bytes:
+        """Return a line with topic, attributes and author, as far as told, the payload, and a line's end."""
+        about = _about(event, self._names_topics)
+        if about and is_terminal():
+            # Bold, which no payload can be: one that begins with such a line is told from a true one.
+            about = _BOLD + about + _PLAIN
+        return (about and about + b"\n") + _payload(event) + b"\n"
+
+    def lost(self, event: Lost) -> bytes:
+        """Tell it on standard error, since it is no payload."""
+        note(f"lost: {event.count} messages were removed before they were printed, too old or too many")
+        return b""
+
+    def gap(self, event: Missed) -> bytes:
+        """Tell it on standard error, since it is no payload."""
+        note("gap: other subscribers received a message that did not come here; see `hushcast coverage`")
+        return b""
+
+
+class FormatPrinter(TextPrinter):
+    """Prints a line for each message in a format like `{time} {topic}: {payload}`."""
+
+    def __init__(self, text: str) -> None:
+        """Raises `UsageError` where the format names what a message does not have."""
+        super().__init__()
+        self._parts = _PLACE.split(text)
+        for name in self._parts[1::2]:
+            if name not in _TOLD:
+                raise UsageError(f"a message has no {{{name}}}: formats know {', '.join(_TOLD)}")
+
+    def message(self, event: Delivered) -> bytes:
+        """Return the format with what the message has in its places, and a line's end."""
+        filled = [
+            _TOLD[part](event) if place % 2 else part.encode() for place, part in enumerate(self._parts)
+        ]
+        return b"".join(filled) + b"\n"
+
+
+def _payload(event: Delivered) -> bytes:
+    payload = event.payload.encode() if event.encoding == "utf-8" else base64.b64decode(event.payload)
+    if is_terminal():
+        return printable(payload.decode(errors="surrogateescape"), keep="\n\t").encode()
+    return payload
+
+
+def _line(text: str) -> bytes:
+    return printable(text).encode()
+
+
+def _time(event: Delivered) -> str:
+    return datetime.fromtimestamp(event.received_at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _attributes(event: Delivered) -> str:
+    return ", ".join(f"{name}={_value(value)}" for name, value in (event.attributes or {}).items())
+
+
+_PLACE = re.compile(r"\{(\w+)\}")
+_TOLD: dict[str, Callable[[Delivered], bytes]] = {
+    "payload": _payload,
+    "topic": lambda event: _line(event.topic),
+    "time": lambda event: _line(_time(event)),
+    "id": lambda event: _line(event.id),
+    "cursor": lambda event: _line(str(event.cursor)),
+    "attributes": lambda event: _line(_attributes(event)),
+    "author": lambda event: _line(event.author or ""),
+}
+"""What a format may name."""
+
+
+def _about(event: Delivered, names_topic: bool) -> bytes:
+    """Return a line that tells what a message has besides its payload; nothing without any."""
+    told = [f"topic={_value(event.topic)}"] if names_topic else []
+    if event.attributes:
+        told.append(_attributes(event))
+    if event.author is not None:
+        told.append(f"author={event.author}")
+    return _line(f"[{', '.join(told)}]") if told else b""
+
+
+def _value(value: str | int | float) -> str:
+    if isinstance(value, str) and not value.replace("-", "").replace("_", "").isalnum():
+        return json.dumps(value, ensure_ascii=False)  # a comma or a quotation mark would mislead
+    return str(value)
