@@ -1,6 +1,7 @@
-"""Puts this folder on the path: under `--import-mode=importlib` tests cannot import their neighbours else."""
+"""Puts folders on the path: under `--import-mode=importlib` tests cannot import their neighbours else."""
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "first_hour")]
