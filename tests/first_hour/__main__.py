@@ -58,7 +58,7 @@ def main() -> int:
     subprocess.run([ROOT / "tools" / "debian-image", IMAGE, *PACKAGES], check=True, env=_ENVIRONMENT)
     name = f"hushcast-first-hour-{os.getpid()}"
     # No network: all that is typed is about this machine.
-    options_of_run = ("--detach", "--rm", "--init", "--network=none", "--name", name)
+    options_of_run = ("--detach", "--rm", "--network=none", "--name", name)
     started = podman("run", *options_of_run, IMAGE, "sleep", "86400")
     if started.returncode != 0:
         print(started.stderr, file=sys.stderr)
