@@ -83,7 +83,13 @@ def make_relay(
     placing = Placing(spool, detours, router, env, counters)
     forwarding = Forwarding(router, spool, placing, peers, rosters.calendar, take_listed, context)
     drops = Drops(profile, forwarding, spool, context)
-    parcels = Parcels(identity, rosters, leases, peers.request, drops.take_up, context)
+    kept_links = KeptLinks(leases, peers, context)
+
+    def lease_came(elements: tuple[bytes, ...]) -> None:
+        kept_links.prepare()
+        drops.take_up(elements)
+
+    parcels = Parcels(identity, rosters, leases, peers.request, lease_came, context)
     peers.hand_in(forwarding.take, parcels.take)
 
     def fullness() -> float:
@@ -92,5 +98,4 @@ def make_relay(
     admission = AdmissionControl(relay, rosters, env, fullness)
     strangers = Strangers(admission, drops, parcels, env, counters)
     incoming = Incoming(identity.seed, connector, rosters, peers, strangers)
-    kept_links = KeptLinks(leases, peers, context)
     return Relay(relay, leases, peers, forwarding, drops, parcels, admission, incoming, kept_links)

@@ -37,7 +37,8 @@ class Drops:
         self._spawn = context.spawn
         self._accepted = Accepted(context.store, spool)
         self._without_room: deque[bytes] | None = None  # of these, what there is no room for
-        self._late = LateRoutes() if profile.late_routes else None  # and what had no next hop
+        self._awaits_routes = profile.late_routes
+        self._late: LateRoutes | None = None  # and what had no next hop, where there is some
 
     async def load(self) -> None:
         """Take up what a restart interrupted."""
@@ -68,13 +69,13 @@ class Drops:
         """Route what was dropped here; return whether there was room for it, and keep it for later if not."""
 
         def settle(is_routed: bool) -> Change | None:
-            return self._accepted.settle(key) if is_routed or self._late is None else None
+            return self._accepted.settle(key) if is_routed or not self._awaits_routes else None
 
         unrouted, is_held = await self._forwarding.route([message], ORIGIN, settle, is_late)
         if is_held:
             self._wait_for_room(key)
-        elif unrouted and self._late is not None:
-            self._wait_for_route(self._late, key, message)
+        elif unrouted and self._awaits_routes:
+            self._wait_for_route(key, message)
         elif is_late:
             self._counters.add("messages_routed_late")
         return not is_held
@@ -118,11 +119,12 @@ class Drops:
         for key in keys:
             await self._route(key, await self._accepted.read(key), is_late=True)
 
-    def _wait_for_route(self, late: LateRoutes, key: bytes, message: Message) -> None:
-        if not late:
-            self._spawn(self._lapse, late)
+    def _wait_for_route(self, key: bytes, message: Message) -> None:
+        if self._late is None:
+            self._late = LateRoutes()
+            self._spawn(self._lapse, self._late)
         elements = self._forwarding.entry(message)
-        self._settle(late.wait(key, elements, len(message.body), self._env.elapsed()))
+        self._settle(self._late.wait(key, elements, len(message.body), self._env.elapsed()))
         if self._forwarding.has_entry(message.day, elements):  # since it was looked up
             self.take_up(elements)
 
@@ -133,6 +135,7 @@ class Drops:
             self._settle(late.lapse(self._env.elapsed()))
             if late:
                 await trio.sleep(max(1.0, late.next_lapse() - self._env.elapsed()))
+        self._late = None
 
     def _settle(self, keys: list[bytes]) -> None:
         self._store.write_soon(*(self._accepted.settle(key) for key in keys))

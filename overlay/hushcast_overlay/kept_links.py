@@ -25,17 +25,30 @@ class KeptLinks:
         self._env = context.env
         self._spawn = context.spawn
         self._left: dict[Hop, float] = {}  # next hops that did not answer, and when
+        self._prepares = False
 
     async def run(self) -> None:
-        """Open links soon after leases were installed, and show signs of life on them, until cancelled."""
+        """Show signs of life on links, and open those that are not there, until cancelled."""
         while True:
-            now = self._env.elapsed()
-            self._left = {hop: at for hop, at in self._left.items() if now - at < LEFT_FOR}
-            for hop in self._to_be_opened(self._leases.book.next_hops()):
-                self._spawn(self._open, hop)
-            with trio.move_on_after(SIGN_OF_LIFE * self._env.uniform(0.75, 1.0)):
-                await self._leases.installed.park()
-                await trio.sleep(PREPARE * self._env.uniform(0.5, 1.0))  # leases come in company
+            self._look()
+            await trio.sleep(SIGN_OF_LIFE * self._env.uniform(0.75, 1.0))
+
+    def prepare(self) -> None:
+        """Have the link to the next hop of a lease that came opened soon."""
+        if not self._prepares:
+            self._prepares = True
+            self._spawn(self._prepare)
+
+    async def _prepare(self) -> None:
+        await trio.sleep(PREPARE * self._env.uniform(0.5, 1.0))  # leases come in company
+        self._prepares = False
+        self._look()
+
+    def _look(self) -> None:
+        now = self._env.elapsed()
+        self._left = {hop: at for hop, at in self._left.items() if now - at < LEFT_FOR}
+        for hop in self._to_be_opened(self._leases.book.next_hops()):
+            self._spawn(self._open, hop)
 
     def _to_be_opened(self, hops: list[Hop]) -> list[Hop]:
         """Ping those that are linked, and choose as many of the others as there is room for."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import msgspec
-import trio
 
 from hushcast_overlay.identity import Identity
 from hushcast_protocol.base import observed
@@ -41,8 +40,6 @@ class LeaseStore:
         self._env = context.env
         self._store = context.store
         self._tracer = context.tracer
-        self.installed = trio.lowlevel.ParkingLot()
-        """Wakes who waits for a lease to be installed."""
 
     async def load(self) -> None:
         """Read back what was held before a restart."""
@@ -72,7 +69,6 @@ class LeaseStore:
             lease.day, lease.hop, lease.address, lease.elements, lease.mark, lease.bypass, lease.before
         )
         await self._store.write(Change(_LEASE, lease.id, encode(stored)))
-        self.installed.unpark_all()
         return lease
 
     async def withdraw(self, instruction: Withdraw, paid: bool) -> None:

@@ -71,7 +71,7 @@ async def test_dead_mailboxes_are_dialled_a_few_at_once(
         token = os.urandom(16)
         point_at_the_dead(net, victim, token, DEAD)
         dialled = Dialled(victim, {node.id for node in net.relays})
-        victim.daemon.relay.leases.installed.unpark_all()
+        victim.daemon.relay.kept_links.prepare()
         if with_a_message:
             day = net.calendar.day(net.now)
             body = os.urandom(1167)
