@@ -23,7 +23,7 @@ from hushcast_cli.options import Choices, json_option, pass_choices, testnet_opt
 def watch(choices: Choices, directory: Path, port: int) -> None:
     """Show a running testnet on a page of this machine, live, until interrupted.
 
-    Prints the page's address: daemons, the tree of a subscription, messages as they move, and figures.
+    Prints the page's address. Choose a message there: its way, and what each relay on it learned.
 
     \b
     Example:

@@ -30,6 +30,16 @@ return {
   names: cells(1), states: cells(2), pids: cells(3),
   drawn: all("#overlay .node").map((node) => node.dataset.name).sort(),
   edges: all("#overlay .edge").length,
+  messages: all("#messages b").map((topic) => topic.textContent),
+  chosen: all("#messages [aria-pressed=true]").length,
+  follows: document.querySelector("#follow").checked,
+  stations: all(".station header")
+    .map((head) => [...head.children].slice(0, 2).map((part) => part.textContent)),
+  boxes: all("#drawing .node").map((node) => node.dataset.name).sort(),
+  summary: document.querySelector("#summary").textContent,
+  bars: all("#messages-chart .message-bar").length,
+  sideways: document.documentElement.scrollWidth - innerWidth,
+  lowest: Math.min(...all("#messages button, select, .check").map((one) => one.offsetHeight)),
   options: all("#subscription option").map((option) => option.value),
   figures: Object.fromEntries(all(".figure").map((card) => [card.dataset.name, card.firstChild.textContent])),
   facts: Object.fromEntries(all("#facts div").map(
@@ -45,6 +55,9 @@ const choice = document.querySelector("#subscription");
 choice.selectedIndex = 1;
 choice.dispatchEvent(new Event("change"));
 """
+
+
+PHONE = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
 
 
 class Browser:
@@ -76,6 +89,10 @@ class Browser:
         media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
         self._post("/goog/cdp/execute", {"cmd": "Emulation.setEmulatedMedia", "params": media})
 
+    def measure(self, screen: dict[str, Any]) -> None:
+        command = {"cmd": "Emulation.setDeviceMetricsOverride", "params": screen}
+        self._post("/goog/cdp/execute", command)
+
     def console(self) -> list[str]:
         return [entry["message"] for entry in self._post("/se/log", {"type": "browser"})]
 
@@ -99,15 +116,18 @@ def until(true: Callable[[], Any]) -> Any:
 
 
 def look(url: str, port: int, profile: str, shot: Path, delivered: str) -> dict[str, Any]:
-    """Open the page, choose a subscription, walk through it by keyboard; return what was seen."""
+    """Open the page, choose a message by keyboard and a subscription, on a desk and on a phone."""
     browser = Browser(port, profile)
     try:
         browser.go(url)
         until(lambda: browser.run(READ)["figures"].get("delivered") == delivered)
         focused = []
-        for _ in range(3):
+        for _ in range(4):
             browser.press("\ue004")  # tab
             focused.append(browser.run(FOCUS))
+        followed = browser.run(READ)["follows"]
+        browser.press("\ue007")  # enter, on the first message of the list
+        until(lambda: not browser.run(READ)["follows"])
         until(lambda: len(browser.run(READ)["options"]) > 1)
         browser.run(CHOOSE)
         until(lambda: browser.run(READ)["edges"])
@@ -115,8 +135,11 @@ def look(url: str, port: int, profile: str, shot: Path, delivered: str) -> dict[
         dark = browser.run(READ)["contrast"]
         browser.shoot(shot.with_stem(f"{shot.stem}-dark"))
         browser.prefer("light")
-        seen = browser.run(READ) | {"focused": focused, "dark": dark}
+        seen = browser.run(READ) | {"focused": focused, "dark": dark, "followed": followed}
         browser.shoot(shot)
+        browser.measure(PHONE)
+        browser.shoot(shot.with_stem(f"{shot.stem}-phone"))
+        seen["phone"] = browser.run(READ)
         return seen | {"console": browser.console()}
     finally:
         browser.close()

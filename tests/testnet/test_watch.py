@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -24,6 +25,13 @@ ROOT = Path(__file__).parents[2]
 DRIVER = Path(__file__).with_name("look_at_page.py")
 KEYS = {name: (name[-1] * 64) for name in ("relay-1", "relay-2", "relay-3")}
 MAILBOX = "f" * 64
+FIGURES: dict[str, Any] = {
+    "published": 0,
+    "delivered": 0,
+    "transmissions": 0,
+    "probe_transmissions": 0,
+    "delay_p50": None,
+}
 
 
 def picture() -> Picture:
@@ -64,10 +72,10 @@ def test_moves_are_told_once_and_figures_add_up() -> None:
     made.take("client-2", {"kind": "published", "message": "ab" * 32, "topic": "t", "origins": ["x"]})
     made.take("client-2", {"kind": "published", "message": "cd" * 32, "topic": "t", "origins": []})
     ways = [(move["from"], move["to"]) for move in made.moves()]
-    assert ways == [("", "relay-2"), ("relay-2", "relay-1"), ("relay-1", "client-1")]
+    assert ways == [("", "relay-2"), ("relay-2", "relay-1"), ("relay-1", MAILBOX)]
     assert made.moves() == []
-    assert made.figures() == {"published": 1, "delivered": 1, "transmissions": 2, "delay_p50": 0.4}
-    assert made.load() == {"relay-1": 1, "relay-2": 1}
+    assert made.figures() == FIGURES | {"published": 1, "delivered": 1, "transmissions": 2, "delay_p50": 0.4}
+    assert made.load() == {"relay-1": (1, 0), "relay-2": (1, 0)}
 
 
 def test_the_follower_reads_whole_lines_once(tmp_path: Path) -> None:
@@ -80,6 +88,17 @@ def test_the_follower_reads_whole_lines_once(tmp_path: Path) -> None:
     with file.open("a") as more:
         more.write(': 3}\n{"half\n{"a": 4}\n')
     assert list(follower.new()) == [("relay-1", {"a": 3}), ("relay-1", {"a": 4})]
+    with file.open("a") as more:
+        more.write("[5]\nnull\n")
+    assert list(follower.new()) == []
+
+
+def test_the_follower_goes_by_time_across_files(tmp_path: Path) -> None:
+    (tmp_path / "relay-1.observations.jsonl").write_text('{"time": 1}\n{"time": 4}\n')
+    (tmp_path / "relay-2.observations.jsonl").write_text('{"time": 2}\n{"time": 3}\n')
+    (tmp_path / "client-1.truth.jsonl").write_text('{"time": 2}\n')
+    seen = [(name, record["time"]) for name, record in Follower(tmp_path).new()]
+    assert seen == [("relay-1", 1), ("relay-2", 2), ("client-1", 2), ("relay-2", 3), ("relay-1", 4)]
 
 
 @pytest.fixture
@@ -123,7 +142,7 @@ def get(path: str, host: str, method: str = "GET") -> str:
     return f"{method} {path} HTTP/1.1\nHost: {host}\n\n"
 
 
-@pytest.mark.parametrize("path", ["/", "/page.css", "/page.js", "/overlay.js", "/icon.svg"])
+@pytest.mark.parametrize("path", ["/", "/page.css", "/page.js", "/drawing.js", "/chart.js", "/icon.svg"])
 async def test_its_files_are_served_with_a_policy_that_lets_nothing_out(empty: Path, path: str) -> None:
     async with served(empty) as port:
         said = await answer(port, get(path, f"127.0.0.1:{port}"))
@@ -176,7 +195,8 @@ async def test_events_tell_the_state(empty: Path) -> None:
     state = json.loads(data.partition(b"data: ")[2].partition(b"\n\n")[0])
     assert state["ready"] is False
     assert state["nodes"] == []
-    assert state["figures"] == {"published": 0, "delivered": 0, "transmissions": 0, "delay_p50": None}
+    assert state["figures"] == FIGURES
+    assert (state["messages"], state["way"], state["tree"]) == ([], None, None)
 
 
 @pytest.fixture
@@ -229,8 +249,22 @@ def test_a_browser_shows_every_daemon_and_the_figures_of_status(running: Path, t
     assert seen["figures"]["daemons ready"] == "8 of 8"
     assert seen["figures"]["published"] == "5"
     assert seen["figures"]["delivered"] == "5"
+    assert int(seen["figures"]["transmissions of messages"]) >= 5
     assert seen["figures"]["median delay"].endswith("s")
     assert seen["edges"] == 6  # of a tree of all relays
     assert seen["contrast"] != seen["dark"]
-    assert seen["focused"] == ["A", "SELECT", "DIV"]
+    assert seen["messages"] == ["“watched”"] * 5
+    assert (seen["followed"], seen["chosen"]) == (True, 1)
+    assert seen["focused"] == ["A", "A", "INPUT", "BUTTON"]
+    told = dict(seen["stations"])
+    assert told["client-2"].startswith("publisher")
+    assert told["client-1"].startswith("subscriber")
+    assert any(role.startswith("origin") for role in told.values())
+    assert seen["boxes"] == sorted(name for name, _ in seen["stations"])
+    assert "client-2 published it on “watched”" in seen["summary"]
+    assert "client-1 got it" in seen["summary"]
+    assert seen["bars"] >= 1
+    for screen in (seen, seen["phone"]):
+        assert screen["sideways"] <= 0
+        assert screen["lowest"] >= 44
     assert shot.stat().st_size > 20_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from importlib import resources
@@ -16,8 +17,9 @@ from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.rooms import Room
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.streams import LOOPBACK, listen_on_loopback, port_of
-from hushcast_testnet.inventory import describe, load
+from hushcast_testnet.inventory import Testnet, load
 from hushcast_testnet.testnet import status_of
+from hushcast_testnet.watch.daemons import Daemons, overall
 from hushcast_testnet.watch.follower import Follower
 from hushcast_testnet.watch.picture import Picture
 
@@ -34,7 +36,8 @@ _FILES = {
     "/": ("index.html", "text/html; charset=utf-8"),
     "/page.css": ("page.css", "text/css; charset=utf-8"),
     "/page.js": ("page.js", "text/javascript; charset=utf-8"),
-    "/overlay.js": ("overlay.js", "text/javascript; charset=utf-8"),
+    "/drawing.js": ("drawing.js", "text/javascript; charset=utf-8"),
+    "/chart.js": ("chart.js", "text/javascript; charset=utf-8"),
     "/icon.svg": ("icon.svg", "image/svg+xml"),
 }
 # Nothing from elsewhere, nothing inline: the page could not reach the network if it wanted to.
@@ -76,6 +79,7 @@ class _Watch:
         self._hosts = {f"{LOOPBACK}:{port}".encode(), f"localhost:{port}".encode()}
         self._picture = Picture()
         self._follower = Follower(directory / "traces")
+        self._daemons = Daemons()
         self._common: dict[str, Any] = {}
         self._changed = trio.Event()
         self._asking = Room(MAX_ASKING)
@@ -83,42 +87,50 @@ class _Watch:
 
     async def follow(self) -> None:
         """Look at traces and daemons again and again."""
-        self._read()
-        self._picture.moves()  # what moved before anybody watched
-        while True:
-            self._read()
-            self._common = await self._look()
-            self._changed.set()
-            self._changed = trio.Event()
-            await trio.sleep(EVERY)
+        count = 1
+        while count:  # what was written before anybody watched
+            count = self._read()
+            await trio.lowlevel.checkpoint()
+        self._picture.moves()
+        async with trio.open_nursery() as nursery:
+            while True:
+                self._read()
+                testnet = load(self._directory)
+                for member in testnet.members:
+                    if member.role != "directory" and member.name not in self._daemons:
+                        nursery.start_soon(self._daemons.ask, member)
+                await trio.lowlevel.checkpoint()  # whoever is asked for the first time is under way then
+                self._common = self._look(testnet)
+                self._changed.set()
+                self._changed = trio.Event()
+                await trio.sleep(EVERY)
 
-    def _read(self) -> None:
+    def _read(self) -> int:
+        count = 0
         for name, record in self._follower.new():
             self._picture.take(name, record)
+            count += 1
+        return count
 
-    async def _look(self) -> dict[str, Any]:
-        described: dict[str, dict[str, Any]] = {}
-
-        async def ask(member: Any) -> None:
-            with trio.move_on_after(EVERY):
-                described[member.name] = await describe(member)
-
-        async with trio.open_nursery() as nursery:
-            for member in load(self._directory).members:
-                if member.role != "directory":
-                    nursery.start_soon(ask, member)
-        status = status_of(self._directory, described)
-        sent = self._picture.load()
+    def _look(self, testnet: Testnet) -> dict[str, Any]:
+        said = self._daemons.said
+        status = status_of(self._directory, said)
+        load_of = self._picture.load()
         for node in status["nodes"]:
-            told = described.get(node["name"], {})
-            node["ready"] = bool(told.get("ready"))
-            node["sent"] = sent.get(node["name"], 0)
-            node |= {name: told.get(name, 0) for name in ("links", "leases", "subscriptions")}
+            node["kind"], node["state"] = self._daemons.state(node["name"], node["pid"])
+            node["sent"], node["probes_sent"] = load_of.get(node["name"], (0, 0))
+            node |= {name: said.get(node["name"], {}).get(name, 0) for name in ("links", "leases")}
+        kind, words = overall([node["kind"] for node in status["nodes"]], status["directory"]["pid"])
         return {
             **status,
+            "began": testnet.began,
+            "kind": kind,
+            "state": words,
             "subscriptions": self._picture.subscriptions(),
+            "messages": self._picture.messages(),
             "moves": self._picture.moves(),
             "figures": self._picture.figures(),
+            "history": self._picture.history(time.time() - testnet.began),
         }
 
     async def answer(self, stream: trio.SocketStream) -> None:
@@ -146,17 +158,23 @@ class _Watch:
         elif target.path == "/events":
             self._viewers += 1
             try:
-                await self._tell(connection, stream, parse_qs(target.query).get("subscription", [""])[0])
+                await self._tell(connection, stream, parse_qs(target.query))
             finally:
                 self._viewers -= 1
         else:
             await _send(connection, stream, 404, "text/plain", b"there is nothing here\n")
 
-    async def _tell(self, connection: h11.Connection, stream: trio.SocketStream, mailbox: str) -> None:
+    async def _tell(
+        self, connection: h11.Connection, stream: trio.SocketStream, asked: dict[str, list[str]]
+    ) -> None:
+        mailbox, message = (asked.get(name, [""])[0] for name in ("subscription", "message"))
         await stream.send_all(_head(connection, 200, "text/event-stream"))
         while True:
             if self._common:
-                event = json.dumps({**self._common, "tree": self._picture.tree(mailbox)})
+                daemons = [node["name"] for node in self._common["nodes"]]
+                tree = self._picture.tree_drawing(mailbox, daemons)
+                chosen = {"tree": tree and tree.as_dict(), "way": self._picture.way(message)}
+                event = json.dumps(self._common | chosen)
                 await stream.send_all(connection.send(h11.Data(f"data: {event}\n\n".encode())) or b"")
             await self._changed.wait()
 

@@ -1,52 +1,150 @@
-// Hears what is going on in the testnet, once a second, and shows it.
+// Hears what is going on in the testnet, once a second, and shows it. What is said is made by the server.
 
-import { Overlay } from "./overlay.js";
+import { bars } from "./chart.js";
+import { Drawing } from "./drawing.js";
 
 const at = (id) => document.getElementById(id);
-const overlay = new Overlay(at("overlay"));
-const choice = at("subscription");
+const wayDrawing = new Drawing(at("drawing"), "saw-");
+const treeDrawing = new Drawing(at("overlay"));
+const choice = at("subscription"), follow = at("follow"), list = at("messages");
 const rows = document.querySelector("tbody");
-let source;
+const narrow = matchMedia("(max-width: 60rem)");
+const items = new Map(); // the list's, by message
+let source, chosen = "", shown = "", began = 0;
 
 function listen() {
   source?.close();
-  source = new EventSource(`events?subscription=${encodeURIComponent(choice.value)}`);
+  const wanted = new URLSearchParams({ subscription: choice.value, message: follow.checked ? "" : chosen });
+  source = new EventSource(`events?${wanted}`);
   source.onmessage = (event) => show(JSON.parse(event.data));
-  source.onerror = () => say("the testnet's page has ended", "away");
+  source.onerror = () => say("the testnet's page has ended", "gone");
 }
 
 function show(state) {
-  const ready = state.nodes.filter((node) => node.ready).length;
-  say(state.ready ? "ready" : "not ready", state.ready ? "ready" : "away");
+  began = state.began;
+  say(state.state, state.kind);
+  at("without-tor").hidden = state.transport !== "tcp";
   facts({ transport: state.transport, epoch: `${state.epoch} s`, "directory's pid": state.directory.pid ?? "not running" });
-  const { published, delivered, transmissions, delay_p50: delay } = state.figures;
-  figures({
-    "daemons ready": `${ready} of ${state.nodes.length}`,
-    published, delivered, transmissions,
-    "median delay": delay === null ? "–" : delay < 1 ? `${Math.round(delay * 1000)} ms` : `${delay.toFixed(1)} s`,
-  });
+  if (follow.checked) chosen = state.way?.id ?? "";
+  messages(state.messages);
+  if (state.way) way(state.way);
+  history(state);
   choices(state.subscriptions);
-  const chosen = state.subscriptions.find((one) => one.id === choice.value);
-  overlay.draw(state.nodes, chosen ? state.tree : null, chosen?.owner);
-  overlay.show(state.moves);
-  at("overlay-text").textContent = describe(state, chosen);
+  tree(state);
   daemons(state.nodes);
 }
 
-function describe(state, chosen) {
-  if (!chosen) return `${state.nodes.length} daemons in a circle, ${state.moves.length} hops in the last second.`;
-  return `The tree of ${chosen.owner}'s subscription to “${chosen.topic}”: ${chosen.relays} relays send upwards to its mailbox.`;
+function messages(all) {
+  at("none").hidden = all.length > 0;
+  const wanted = all.map((message) => {
+    const item = items.get(message.id) ?? newItem(message.id);
+    const [topic, when, rest] = item.firstChild.children;
+    set(topic, `“${message.topic}”`);
+    set(when, clock(message.time));
+    const took = message.seconds === null ? "on its way" : duration(message.seconds);
+    set(rest, `${counted(message.relays, "relay")} · ${counted(message.inboxes, "subscriber")} · ${took}`);
+    item.firstChild.setAttribute("aria-pressed", message.id === chosen);
+    return item;
+  });
+  if (wanted.length !== list.children.length || wanted.some((item, place) => list.children[place] !== item)) {
+    const focused = document.activeElement;
+    list.replaceChildren(...wanted);
+    if (list.contains(focused)) focused.focus({ preventScroll: true });
+  }
+  const kept = new Set(all.map((message) => message.id));
+  for (const id of items.keys()) if (!kept.has(id)) items.delete(id);
+}
+
+function newItem(id) {
+  const item = element("li", ""), button = element("button", "");
+  button.type = "button";
+  button.append(element("b", ""), element("span", ""), element("span", ""));
+  button.onclick = () => {
+    chosen = id;
+    follow.checked = false;
+    listen();
+    if (narrow.matches) at("way").scrollIntoView();
+  };
+  item.append(button);
+  items.set(id, item);
+  return item;
+}
+
+function way(one) {
+  const now = JSON.stringify(one);
+  if (now !== shown) {
+    shown = now;
+    at("chosen").hidden = false;
+    set(at("way-title"), `The way of “${one.topic}”, ${clock(one.time)}`);
+    set(at("summary"), one.summary);
+    at("stations").replaceChildren(...one.stations.map((station) => card(station, one.time)));
+    set(at("others"), one.others.length ? `Saw nothing of it at all: ${one.others.join(", ")}.` : "Every relay of this testnet saw it.");
+  }
+  wayDrawing.draw(one.drawing);
+}
+
+function card(station, start) {
+  const made = element("article", ""), head = element("header", "");
+  made.id = `saw-${station.id}`;
+  made.className = `station ${station.kind}`;
+  made.tabIndex = -1;
+  head.append(element("h4", station.name), element("span", station.role));
+  if (station.time !== null) head.append(element("time", `${clock(station.time, 3)} (+${duration(station.time - start)})`));
+  made.append(head);
+  if (station.note) made.append(element("p", station.note));
+  const columns = element("div", "");
+  columns.append(told("saw", "It saw", station.saw), told("hidden", "It did not see", station.hidden));
+  made.append(columns);
+  return made;
+}
+
+function told(kind, title, sentences) {
+  const made = element("div", ""), all = element("ul", "");
+  made.className = kind;
+  all.append(...sentences.map((sentence) => element("li", sentence)));
+  made.append(element("h5", title), all);
+  return made;
+}
+
+function history({ history: told, figures: all, nodes }) {
+  const highest = (most) => `(highest: ${most.toLocaleString()} in ${told.slice} s)`;
+  set(at("messages-most"), highest(bars(at("messages-chart"), [["message-bar", told.messages]])));
+  const hops = [["message-bar", told.hops], ["probe-bar", told.probe_hops]];
+  set(at("hops-most"), highest(bars(at("hops-chart"), hops)));
+  const minute = (values) => values.slice(-Math.round(60 / told.slice)).reduce((sum, value) => sum + value, 0);
+  set(at("minute"), `In the last minute: ${counted(minute(told.messages), "message")}, ` +
+    `${counted(minute(told.hops), "transmission")} of messages, ${minute(told.probe_hops).toLocaleString()} of probes.`);
+  figures({
+    "daemons ready": `${nodes.filter((node) => node.kind === "ready").length} of ${nodes.length}`,
+    published: all.published, delivered: all.delivered,
+    "transmissions of messages": all.transmissions, "transmissions of probes": all.probe_transmissions,
+    "median delay": all.delay_p50 === null ? "–" : duration(all.delay_p50),
+  });
+}
+
+function tree(state) {
+  const subscription = state.subscriptions.find((one) => one.id === choice.value);
+  at("overlay").toggleAttribute("hidden", !state.tree);
+  if (!state.tree || !subscription) {
+    set(at("overlay-text"), state.subscriptions.length
+      ? "Choose a subscription to see its tree, and messages as they move in it." : "Nobody subscribes yet.");
+    return;
+  }
+  set(at("overlay-text"), `The tree of ${subscription.owner}'s subscription to “${subscription.topic}”: ` +
+    `${counted(subscription.relays, "relay")}, each of which sends down to the next, to the mailbox in the end. ` +
+    "Messages are drawn as they move, probes are not. Whoever stands below the mailbox takes no part.");
+  treeDrawing.draw(state.tree);
+  treeDrawing.show(state.moves.map((move) => (move.to === subscription.id ? { ...move, to: "mailbox" } : move)));
 }
 
 function say(text, kind) {
-  const pill = at("state");
-  if (pill.textContent !== text) pill.textContent = text;
-  pill.className = `pill ${kind}`;
+  set(at("state"), text);
+  at("state").className = `pill ${kind}`;
 }
 
 function facts(values) {
   at("facts").replaceChildren(...Object.entries(values).map(([name, value]) => {
-    const pair = document.createElement("div");
+    const pair = element("div", "");
     pair.append(element("dt", name), element("dd", value));
     return pair;
   }));
@@ -54,11 +152,11 @@ function facts(values) {
 
 function figures(values) {
   at("figures").replaceChildren(...Object.entries(values).map(([name, value]) => {
-    const card = element("div", "");
-    card.className = "figure";
-    card.dataset.name = name;
-    card.append(element("b", value.toLocaleString()), element("span", name));
-    return card;
+    const figure = element("div", "");
+    figure.className = "figure";
+    figure.dataset.name = name;
+    figure.append(element("b", value.toLocaleString()), element("span", name));
+    return figure;
   }));
 }
 
@@ -74,34 +172,34 @@ function choices(subscriptions) {
 }
 
 function daemons(nodes) {
-  const most = Math.max(1, ...nodes.map((node) => node.sent));
   nodes.forEach((node, number) => {
     const row = rows.children[number] ?? rows.appendChild(newRow());
-    row.dataset.name = node.name;
-    const away = node.pid === null ? "not running" : node.ready ? "ready" : "not ready";
-    const texts = [node.name, away, node.pid ?? "–", node.links, node.leases, node.sent];
-    texts.forEach((text, column) => {
-      const cell = row.children[column].firstChild;
-      if (cell.data !== String(text)) cell.data = text;
-    });
-    row.children[1].className = away === "ready" ? "" : "away";
-    const meter = row.querySelector("meter");
-    meter.max = most;
-    meter.value = node.sent;
-    meter.setAttribute("aria-label", `${node.name} has sent ${node.sent} messages on`);
+    const texts = [node.name, node.state, node.pid ?? "–", node.links, node.leases, node.sent, node.probes_sent];
+    texts.forEach((text, column) => set(row.children[column], typeof text === "number" && column > 2 ? text.toLocaleString() : text));
+    row.children[1].className = node.kind;
   });
   while (rows.children.length > nodes.length) rows.lastChild.remove();
 }
 
 function newRow() {
-  const row = document.createElement("tr");
-  const head = element("th", " ");
+  const row = element("tr", ""), head = element("th", "");
   head.scope = "row";
-  row.append(head, ...Array.from({ length: 5 }, () => element("td", " ")));
-  row.lastChild.append(document.createElement("meter"));
-  row.onmouseenter = () => overlay.choose(row.dataset.name);
-  row.onmouseleave = () => overlay.choose("");
+  row.append(head, ...Array.from({ length: 6 }, () => element("td", "")));
   return row;
+}
+
+function clock(time, digits = 0) {
+  const options = { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" };
+  if (digits) options.fractionalSecondDigits = digits;
+  return new Date((began + time) * 1000).toLocaleTimeString("en-GB", options);
+}
+
+function duration(seconds) {
+  return Math.abs(seconds) < 1 ? `${Math.round(seconds * 1000)} ms` : `${seconds.toFixed(1)} s`;
+}
+
+function counted(number, noun) {
+  return `${number.toLocaleString()} ${noun}${number === 1 ? "" : "s"}`;
 }
 
 function element(name, text) {
@@ -110,5 +208,10 @@ function element(name, text) {
   return made;
 }
 
+function set(where, text) {
+  if (where.textContent !== String(text)) where.textContent = text;
+}
+
+follow.onchange = listen;
 choice.onchange = listen;
 listen();
