@@ -15,6 +15,7 @@ from hushcast.words import Failed, Request
 from hushcast_cli.exits import Failure, TimedOut
 from hushcast_cli.options import Choices
 from hushcast_protocol.base.errors import Refusal, UsageError
+from hushcast_runtime.wording import counted
 
 SYSTEM_SOCKET = Path("/run/hushcast/control.sock")
 
@@ -49,11 +50,12 @@ def _exists(path: Path) -> bool:
 
 def run(work: Callable[[], Awaitable[T]], seconds: float | None = None) -> T:
     """Run `work`; raise `TimedOut` after `seconds`."""
+    limit = math.inf if seconds is None else seconds
 
     async def limited() -> T:
-        with trio.move_on_after(math.inf if seconds is None else seconds):
+        with trio.move_on_after(limit):
             return await work()
-        raise TimedOut(f"{seconds:g} seconds have passed")
+        raise TimedOut(f"{counted(limit, 'second has', 'seconds have')} passed")
 
     return trio.run(limited)
 

@@ -17,6 +17,7 @@ from hushcast_cli.options import (
     timeout_option,
     where_option,
 )
+from hushcast_runtime.wording import counted
 
 
 @click.command()
@@ -58,7 +59,7 @@ def _for_people(covered: dict[str, Any]) -> str:
     where = f"  where {covered['where']}" if covered["where"] else ""
     if not covered["probes"]:
         return f"{covered['topic']}{where}  (no probe has had time to arrive yet)"
-    share = f"{covered['share']:.1%} of {covered['probes']} drops arrived"
+    share = f"{covered['share']:.1%} of {counted(covered['probes'], 'drop')} arrived"
     spread = f"95 %: {covered['low']:.1%} to {covered['high']:.1%}"
     suspects = "".join(f"\n  loses messages: {relay}" for relay in covered["suspects"])
     whole = f"; {covered['delivered']:.1%} of probes by one drop or another" if "delivered" in covered else ""

@@ -121,13 +121,25 @@ class Dashboard(App[None]):
         )
 
 
+UNITS = {"percent": "%", "clock_skew": "s", "jump": "s", "difficulty": "bits"}
+
+
 def _detail(name: str, status: dict[str, Any] | None) -> str:
     if status is None:
         return f"{name} does not answer at its control socket"
     lines = [name]
     for key, value in status.items():
         if isinstance(value, dict):
-            lines += ["", key, *(f"  {inner:<28}{one}" for inner, one in value.items())]
+            lines += ["", key, *(f"  {inner:<28}{_readable(inner, one)}" for inner, one in value.items())]
         else:
-            lines.append(f"{key:<30}{value}")
+            lines.append(f"{key:<30}{_readable(key, value)}")
     return "\n".join(lines)
+
+
+def _readable(key: str, value: Any) -> str:
+    if value is None or value == "":
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    text = f"{value:,}" if isinstance(value, int) and key != "epoch" else str(value)
+    return f"{text} {UNITS[key]}" if key in UNITS else text

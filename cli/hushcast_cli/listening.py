@@ -28,6 +28,7 @@ from hushcast_cli.output import StdoutClosed, note, write
 from hushcast_cli.printers import Printer
 from hushcast_cli.progress import shown_when_slow
 from hushcast_protocol.base.errors import Refusal
+from hushcast_runtime.wording import counted
 
 _STDOUT = 1
 _TELLING = 1.0  # seconds that the last reply to the daemon may take after the time-out
@@ -54,7 +55,7 @@ async def listen(
                 await ask_once(path, topic.acknowledgement(topic.cursor), Acknowledged)
         nursery.cancel_scope.cancel()
     if count is not None and listening.printed < count:
-        raise Failure(f"the subscription was ended after {listening.printed} of {count} messages")
+        raise Failure(f"the subscription was ended after {listening.printed} of {counted(count, 'message')}")
 
 
 class _Listening:

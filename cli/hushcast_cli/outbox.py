@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from hushcast_cli.options import Choices, daemon_options, pass_choices, timeout_option
+from hushcast_runtime.wording import counted
 
 
 @click.command()
@@ -47,4 +48,5 @@ def _for_people(waiting: dict[str, Any]) -> str:
     if waiting["next_attempt"] is not None:
         state += f", again in {max(0, waiting['next_attempt'] - time.time()):.0f} s"
     reason = f": {waiting['reason']}" if waiting["reason"] else ""
-    return f"{waiting['id']}  {waiting['topic']}  ({since}, {waiting['attempts']} attempts, {state}{reason})"
+    attempts = counted(waiting["attempts"], "attempt")
+    return f"{waiting['id']}  {waiting['topic']}  ({since}, {attempts}, {state}{reason})"

@@ -7,7 +7,7 @@ import os
 import select
 import sys
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -54,6 +54,13 @@ def json_line(value: Mapping[str, Any]) -> bytes:
 def text_line(text: str) -> bytes:
     """Return one line of text in UTF-8."""
     return (printable(text) + "\n").encode()
+
+
+def table(rows: Iterable[tuple[str, str]]) -> bytes:
+    """Return lines of two columns, of which the first is as wide as its longest cell."""
+    cells = [(printable(label), text) for label, text in rows]
+    width = max((len(label) for label, _ in cells), default=0)
+    return b"".join(text_line(f"{label.ljust(width)}  {text}") for label, text in cells)
 
 
 def write(data: bytes) -> None:

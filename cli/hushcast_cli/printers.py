@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from hushcast.words import Delivered, Lost, Missed, Subscribed
 from hushcast_cli.output import is_terminal, json_line, note, printable
 from hushcast_protocol.base.errors import UsageError
+from hushcast_runtime.wording import counted
 
 _BOLD, _PLAIN = b"\x1b[1m", b"\x1b[0m"
 
@@ -70,7 +71,7 @@ class TextPrinter:
 
     def subscribed(self, event: Subscribed) -> bytes:
         """Tell it on standard error, since it is no payload."""
-        note(f"subscribed: {event.nodes} relays route to this daemon")
+        note(f"subscribed: {counted(event.nodes, 'relay routes', 'relays route')} to this daemon")
         return b""
 
     def __init__(self, names_topics: bool = False) -> None:
@@ -87,7 +88,8 @@ class TextPrinter:
 
     def lost(self, event: Lost) -> bytes:
         """Tell it on standard error, since it is no payload."""
-        note(f"lost: {event.count} messages were removed before they were printed, too old or too many")
+        removed = counted(event.count, "message was", "messages were")
+        note(f"lost: {removed} removed unprinted, too old or too many")
         return b""
 
     def gap(self, event: Missed) -> bytes:

@@ -144,18 +144,14 @@ def simulate(
 
 
 def _run(choices: Choices, scenario: Scenario) -> None:
-    from hushcast_cli.output import json_line, text_line, write
+    from hushcast_cli.output import json_line, table, write
     from hushcast_cli.progress import reporting
+    from hushcast_cli.simulated import rows
     from hushcast_testnet.simulation import simulate
 
     with reporting() as progress:
         result = simulate(scenario, progress).as_dict()
-    if choices.json:
-        write(json_line(result))
-        return
-    width = max(map(len, result))
-    for name, value in result.items():
-        write(text_line(f"{name.replace('_', ' ').ljust(width)}  {value}"))
+    write(json_line(result) if choices.json else table(rows(result)))
 
 
 def check_scenario(scenario: Scenario) -> None:
@@ -166,7 +162,7 @@ def check_scenario(scenario: Scenario) -> None:
             f" there are {scenario.nodes}"
         )
     if scenario.origins > scenario.nodes:
-        raise UsageError(f"--origins {scenario.origins}: there are only {scenario.nodes} relays")
+        raise UsageError(f"--origins {scenario.origins}: there are only --nodes {scenario.nodes}")
     if scenario.faults.select and not scenario.faults.droppers:
         raise UsageError("--select says how --droppers choose: give their share, too")
     if scenario.delay_rosters or scenario.read_probes:

@@ -2,44 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from hushcast_cli.options import Choices, daemon_options, pass_choices, timeout_option
 
 
 @click.command(short_help="Show what the daemon says of itself.")
+@click.option(
+    "--counters", is_flag=True, help="Show all counters, not only those that say that something is wrong."
+)
 @timeout_option
 @daemon_options
 @pass_choices
-def status(choices: Choices, timeout: float | None) -> None:
-    """Show the daemon's role, roster, links, subscriptions and Tor's state.
+def status(choices: Choices, counters: bool, timeout: float | None) -> None:
+    """Show whether the daemon is ready or what it waits for, its roster, links, subscriptions and troubles.
 
-    It answers while the daemon is still starting.
+    It answers while the daemon is still starting. With --json it prints all that the daemon says.
 
     \b
     Example:
-      hushcast status --json
+      hushcast status --counters
     """
     from hushcast.words import Status, StatusReport
     from hushcast_cli.asking import ask_once, daemon_socket, run
-    from hushcast_cli.output import json_line, text_line, write
+    from hushcast_cli.output import json_line, table, write
+    from hushcast_cli.summary import summary
 
     described = run(lambda: ask_once(daemon_socket(choices), Status(), StatusReport), timeout).status
     if choices.json:
         write(json_line(described))
         return
-    width = max((len(name) for name in described), default=0)
-    for name, value in described.items():
-        write(text_line(f"{name.ljust(width)}  {_readable(value)}"))
-
-
-def _readable(value: Any) -> str:
-    if isinstance(value, dict):
-        return (
-            ", ".join(f"{name.replace('_', ' ')} {_readable(part)}" for name, part in value.items()) or "none"
-        )
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return "none" if value is None else str(value)
+    write(table(summary(described)))
+    if counters:
+        write(table((name, f"{count:>9,}") for name, count in described.get("counters", {}).items()))

@@ -17,6 +17,7 @@ from hushcast_cli.options import (
     timeout_option,
     where_option,
 )
+from hushcast_runtime.wording import counted
 
 
 @click.command()
@@ -39,7 +40,7 @@ def subscriptions(choices: Choices, timeout: float | None) -> None:
         if choices.json:
             write(json_line(held))
         else:
-            state = f"{held.get('nodes', 0)} relays" if held.get("ready", True) else "not yet ready"
+            state = counted(held.get("nodes", 0), "relay") if held.get("ready", True) else "not yet ready"
             kind = "private, " if held.get("private") else ""
             where = f"  where {held['where']}" if held.get("where") else ""
             dropped = f", {held['dropped']} dropped unacknowledged" if held.get("dropped") else ""

@@ -12,6 +12,7 @@ from hushcast_cli.options import Choices, json_option, new_testnet_option, pass_
 from hushcast_cli.simulate import simulate
 from hushcast_cli.watch import watch
 from hushcast_protocol.base.epochs import MAX_EPOCH, MIN_EPOCH
+from hushcast_runtime.wording import counted
 
 
 @click.group()
@@ -164,4 +165,4 @@ def demo() -> None:
         outcome = show(progress)
     write(json_line(outcome))
     if outcome["lost"]:
-        raise Failure(f"{outcome['lost']} messages were lost")
+        raise Failure(f"{counted(outcome['lost'], 'delivery was', 'deliveries were')} lost")

@@ -17,6 +17,7 @@ from hushcast_runtime.environment import Environment
 from hushcast_runtime.tor.consensus import consensus_span
 from hushcast_runtime.tor.transport import TorTransport
 from hushcast_runtime.transports.base import TransportError
+from hushcast_runtime.wording import counted
 
 TOR_NEEDED = (0, 4, 8)
 PUBLISHED_WITHIN = 15.0  # seconds; tor waits about 10 for its last directory
@@ -100,20 +101,20 @@ class Doctor:
         if age > 0:
             return _bad(
                 "roster",
-                f"{age} epochs old, {len(newest.relays)} relays",
+                f"{counted(age, 'epoch')} old, {counted(len(newest.relays), 'relay')}",
                 "the directory is away or not reached: the daemon works on; ask its operator",
             )
         if self.daemon.rosters.held:
             return _bad(
                 "roster",
-                f"lists {len(newest.relays)} relays, too few of those before: not acted on for now",
+                f"lists {counted(len(newest.relays), 'relay')}, too few of those before: not acted on",
                 "ask other operators whether so many relays are gone; else the directory lies, or is cut off",
             )
         if self.daemon.relay_id is not None and self.daemon.relay_id not in newest.relays:
             return Finding(
                 "roster", "warning", "fresh, this relay not in it yet", "wait an epoch; the clock may be off"
             )
-        return _good("roster", f"fresh, {len(newest.relays)} relays")
+        return _good("roster", f"fresh, {counted(len(newest.relays), 'relay')}")
 
     async def _descriptor(self) -> Finding:
         advice = "see tor above; tor tries again by itself"

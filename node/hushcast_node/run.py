@@ -24,6 +24,7 @@ from hushcast_runtime.store import SqliteStore
 from hushcast_runtime.tor.consensus import compare_clock
 from hushcast_runtime.tor.transport import TorTransport
 from hushcast_runtime.tracing import FileTracer, NoTracer, Tracer
+from hushcast_runtime.wording import counted
 
 log = structlog.get_logger("node")
 
@@ -104,8 +105,8 @@ class _Node:
             return Health(True, f"{settings.role}: the control connection to tor is lost, trying again")
         if (problem := daemon.clock.problem()) is not None:
             return Health(True, f"{settings.role}: {problem}")
-        relays = len(daemon.rosters.newest.relays)
-        return Health(True, f"{settings.role}: working, {relays} relays in the roster")
+        relays = counted(len(daemon.rosters.newest.relays), "relay")
+        return Health(True, f"{settings.role}: working, {relays} in the roster")
 
     def _announce(self, tor: TorTransport) -> None:
         self._tor = self._doctor.tor = tor

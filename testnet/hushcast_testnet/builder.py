@@ -15,6 +15,7 @@ from hushcast_directory.run import NETWORK_FILE
 from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.files import private_directory, write_private
 from hushcast_runtime.local_sockets import MAX_PATH
+from hushcast_runtime.wording import counted
 from hushcast_testnet.inventory import FILE, Member, Testnet, Transport, deadline, describe
 
 READY_WITHIN = 300.0  # seconds for all daemons; measured below 60 for twelve over Tor
@@ -73,7 +74,7 @@ class Builder:
             self._require_room(self.directory / "nodes" / name / self._backend.longest_socket)
         await self._backend.prepare(["directory", *relays, *others], self._keep, self.progress)
         await self._start_directory(nodes)
-        self.progress(f"starting {nodes} relays and {clients} clients")
+        self.progress(f"starting {counted(nodes, 'relay')} and {counted(clients, 'client')}")
         for name in relays:
             await self._start_node(name, "relay")
         for name in others:
@@ -83,7 +84,7 @@ class Builder:
     def _require_room(self, socket: Path) -> None:
         if (over := len(bytes(socket)) - MAX_PATH) > 0:
             raise UsageError(
-                f"{self.directory}: {over} bytes too long a path for Unix sockets: name a shorter one"
+                f"{self.directory}: {counted(over, 'byte')} too long a path for Unix sockets: name a shorter one"
             )
 
     async def _start_directory(self, relays: int) -> None:

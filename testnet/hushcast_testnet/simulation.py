@@ -27,6 +27,7 @@ from hushcast_protocol.base.roster import Network
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import Interest, Topic, parse_topic
 from hushcast_protocol.overlay.profile import PROFILES, Root
+from hushcast_runtime.wording import counted
 from hushcast_testnet.faults import NO_FAULTS, Faults, keep_churning, kill_at_once, make_droppers
 from hushcast_testnet.members import LONGEST_WAY, Member, SimulatedNetwork
 from hushcast_testnet.probe_readers import ProbeReaders, draw_interest, draw_values
@@ -176,17 +177,19 @@ class _Simulation:
         """Bring the network up, subscribe, publish, let faults happen, wait, count."""
         scenario = self._scenario
         async with trio.open_nursery() as nursery:
-            self._progress(f"starting {scenario.nodes} relays")
+            self._progress(f"starting {counted(scenario.nodes, 'relay')}")
             await self._start(nursery)
             names = [f"topic {number}" for number in range(scenario.topics)]
             if scenario.read_probes:
                 interests = [draw_interest(name, self._env) for name in names]
             else:
                 interests = [Interest(parse_topic(name)) for name in names]
-            self._progress(f"subscribing {scenario.subscribers} times to {len(interests)} topics")
+            self._progress(
+                f"subscribing {counted(scenario.subscribers, 'time')} to {counted(len(interests), 'topic')}"
+            )
             routes = await self._subscribe(interests, nursery)
             self._set_out(interests)
-            self._progress(f"publishing {scenario.publications} messages")
+            self._progress(f"publishing {counted(scenario.publications, 'message')}")
             await self._publish(interests, nursery)
             await self._settle()
             result = self._count(routes)

@@ -13,6 +13,7 @@ from hushcast_directory.run import NETWORK_FILE
 from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.files import private_directory
 from hushcast_runtime.process import holder
+from hushcast_runtime.wording import counted
 from hushcast_testnet import processes
 from hushcast_testnet.builder import Backend, Builder, Progress
 from hushcast_testnet.inventory import Member, Testnet, Transport, describe, load, running
@@ -124,7 +125,7 @@ async def _stop(testnet: Testnet, progress: Progress) -> None:
             await processes.stop([testnet.path.process])
         return
     daemons = running(testnet)
-    progress(f"stopping {len(daemons)} daemons")
+    progress(f"stopping {counted(len(daemons), 'daemon')}")
     await processes.stop(daemons)
     if testnet.path is not None:
         await processes.stop([testnet.path.process])

@@ -8,6 +8,8 @@ import pytest
 import trio
 from running import WITHIN, Running, hushcast
 
+from hushcast_cli.simulated import rows
+
 COUNTS = ["pairs", "delivered", "duplicates", "transmissions", "ideal"]
 FAULTS = ["receipts", "lost_with_receipt", "gaps_reported", "repaired", "told"]
 FOUND = ["companions", "conditions"]
@@ -33,8 +35,35 @@ async def test_simulate_replays_from_its_seed() -> None:
 async def test_simulate_for_people() -> None:
     outcome = await hushcast(*SIMULATE)
     assert outcome.code == 0
-    assert "virtual seconds" in outcome.stdout.decode()
+    lines = dict(line.split("  ", 1) for line in outcome.stdout.decode().splitlines())
+    assert list(lines) == ["relays", "deliveries", "shown twice", "receipts", "transmissions", "time"]
+    assert lines["deliveries"].strip() == "6 of 6"
+    assert "subscribing 2 times to 1 topic" in outcome.stderr.splitlines()
     assert "publishing 3 messages" in outcome.stderr.splitlines()
+
+
+def test_what_a_simulation_was_asked_for_is_shown_without_python_words() -> None:
+    told = {"share": 0.93, "bad": 2}
+    conditions = {"trials": 5, "by_chance": 0.2, "named": {"lat": 0.25, "lon": 0.5}}
+    result = {"nodes": 1_000, "pairs": 10, "delivered": 9, "duplicates": 0, "transmissions": 30, "ideal": 20}
+    result |= {"virtual_seconds": 3_600.0, "seconds": 1.25, "receipts": 5, "lost_with_receipt": 1}
+    found = {
+        "repaired": {"pairs": 4, "delivered": 4},
+        "told": told,
+        "companions": {},
+        "conditions": conditions,
+    }
+    lines = dict(rows(result | {"gaps_reported": 1} | found))
+    assert lines["relays"] == "1,000"
+    assert lines["receipts"] == "5; 1 delivery lost in spite of one"
+    assert lines["transmissions"] == "30; the paths add up to 20 (1.50 times that)"
+    assert lines["time"] == "3,600 s in the network, 1.2 s here"
+    assert lines["gaps"] == "1 message reported missing"
+    assert lines["after repair"] == "4 of 4 deliveries"
+    assert lines["coverage: share"] == "0.93"
+    assert lines["conditions: by chance"] == "0.2"
+    assert lines["conditions: named"] == "lat 0.25, lon 0.5"
+    assert "companions" not in " ".join(lines)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from running import hushcast
 from textual.widgets import DataTable, Static
 
 from hushcast.words import Status, StatusReport, decode_request, encode_line
-from hushcast_cli.dashboard import COLUMNS, Dashboard, described
+from hushcast_cli.dashboard import COLUMNS, Dashboard, _readable, described
 
 STATUS: dict[str, Any] = {
     "ready": True,
@@ -70,11 +70,30 @@ def test_it_shows_every_daemon_and_the_chosen_one_in_detail(tmp_path: Path) -> N
                 assert "relay-2 does not answer" in detail(app)
                 await pilot.press("down")
                 assert "percent" in detail(app)
-                assert "45" in detail(app)
+                assert "45 %" in detail(app)
+                assert not any(word in detail(app) for word in ("True", "False", "None"))
                 await pilot.press("q")
             assert app.return_code == 0
 
     asyncio.run(look())
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "shown"),
+    [
+        ("ready", True, "yes"),
+        ("ready", False, "no"),
+        ("address", None, "–"),
+        ("pow", "", "–"),
+        ("percent", 100, "100 %"),
+        ("jump", -90, "-90 s"),
+        ("epoch", 29921922, "29921922"),
+        ("messages_sent", 12345, "12,345"),
+        ("profile", "hardened", "hardened"),
+    ],
+)
+def test_values_are_for_people(key: str, value: Any, shown: str) -> None:
+    assert _readable(key, value) == shown
 
 
 def test_rates_are_differences_of_counters(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import trio
 
 from hushcast_protocol.base.errors import UsageError
+from hushcast_runtime.wording import counted
 from hushcast_testnet.chaos.breaker import Breaker, ProcessBreaker
 from hushcast_testnet.chaos.containers import container_breaker
 from hushcast_testnet.chaos.journal import Journal
@@ -96,12 +97,14 @@ class _Run:
         with self._journal() as journal:
             traffic = Traffic(self._topic, journal, random.Random(f"hushcast traffic {chaos.seed}"))  # noqa: S311
             async with trio.open_nursery() as nursery:
-                self._progress(f"{len(self._subscribers)} daemons subscribe")
+                self._progress(f"subscribing at {counted(len(self._subscribers), 'daemon')}")
                 with deadline(SUBSCRIBE_WITHIN, "not all subscriptions were installed in time"):
                     for member in self._subscribers:
                         await nursery.start(traffic.listen, member)
                 self._began = trio.current_time()
-                self._progress(f"{len(faults)} faults in {seconds:g} s, {chaos.rate:g} messages a second")
+                self._progress(
+                    f"{counted(len(faults), 'fault')} in {seconds:g} s, messages a second: {chaos.rate:g}"
+                )
                 async with trio.open_nursery() as working:
                     working.start_soon(traffic.publish, self._members, chaos.rate, seconds)
                     for fault in faults:

@@ -15,6 +15,7 @@ from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.files import private_directory, write_private
 from hushcast_runtime.tor.settings import SERVICE_NAME
 from hushcast_runtime.transports.base import TransportError
+from hushcast_runtime.wording import counted
 from hushcast_testnet import private_tor, processes, tor_network
 from hushcast_testnet.builder import Keep, Progress, last_line, quoted
 from hushcast_testnet.containers import socket_relay
@@ -78,7 +79,7 @@ class ContainerBackend:
         text = compose(frame, f"{subnet}.0/24", tors, [self._daemon(name) for name in names])
         write_private(Path(containers.file), text.encode())
         keep(containers=containers)
-        progress(f"making {len(tors) + len(names)} containers")
+        progress(f"making {counted(len(tors) + len(names), 'container')}")
         await engine.compose(Path(containers.file), project, "up", "--no-start")
         self._containers = containers
         if self._breakable:

@@ -134,7 +134,7 @@ class _Relay:
         if "loop" in outcomes:
             return "It sent nothing on: the trail says that the message was here before."
         if "unrouted" in outcomes:
-            return "It sent nothing on: no lease here fits the tokens."
+            return "It has sent nothing on: no lease here fits the tokens."
         return "It has sent nothing on so far."
 
     def _to_relays(self) -> list[Step]:

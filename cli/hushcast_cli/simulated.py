@@ -1,0 +1,36 @@
+"""The outcome of a simulation for people; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from hushcast_runtime.wording import counted
+
+_FOUND = {"told": "coverage", "companions": "companions", "conditions": "conditions"}
+
+
+def rows(result: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the label and the text of each line; what the scenario did not ask for is left out."""
+    sent, ideal, repaired = result["transmissions"], result["ideal"], result["repaired"]
+    lost = counted(result["lost_with_receipt"], "delivery", "deliveries")
+    ratio = f" ({sent / ideal:.2f} times that)" if ideal else ""
+    yield "relays", f"{result['nodes']:,}"
+    yield "deliveries", f"{result['delivered']:,} of {result['pairs']:,}"
+    yield "shown twice", f"{result['duplicates']:,}"
+    yield "receipts", f"{result['receipts']:,}; {lost} lost in spite of one"
+    yield "transmissions", f"{sent:,}; the paths add up to {ideal:,}{ratio}"
+    yield "time", f"{result['virtual_seconds']:,.0f} s in the network, {result['seconds']:,.1f} s here"
+    if result["gaps_reported"]:
+        yield "gaps", f"{counted(result['gaps_reported'], 'message')} reported missing"
+    if repaired["pairs"]:
+        yield "after repair", f"{repaired['delivered']:,} of {repaired['pairs']:,} deliveries"
+    for name, label in _FOUND.items():
+        for key, value in result[name].items():
+            yield f"{label}: {key.replace('_', ' ')}", _shown(value)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {part:g}" for name, part in value.items())
+    return f"{value:g}"

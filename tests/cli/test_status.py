@@ -1,0 +1,148 @@
+"""`hushcast status` for people: what it waits for, and only counters that say that something is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+from fake_daemon import NODES, FakeDaemon
+from running import hushcast
+
+from hushcast_cli.summary import TROUBLES, summary
+from hushcast_node.counted import COUNTERS
+
+TOR = {
+    "percent": 100,
+    "summary": "done",
+    "connected": True,
+    "circuits": True,
+    "clock_skew": None,
+    "services": 2,
+    "published": 2,
+    "pow": "on",
+}
+RELAY: dict[str, Any] = {
+    "ready": True,
+    "role": "relay",
+    "address": "abc.onion:7411",
+    "network": "hush",
+    "profile": "hardened",
+    "epoch": 700,
+    "clock": {"certain": True, "disputed": False, "jump": 0},
+    "roster": {"epoch": 700, "relays": 12, "held": 0},
+    "registration": None,
+    "links": 1,
+    "difficulty": 0,
+    "leases": 1_234,
+    "subscriptions": 0,
+    "outbox": 0,
+    "counters": dict.fromkeys(COUNTERS, 0) | {"messages_sent": 5_000, "links_failed": 3},
+    "transport": "tor",
+    "tor": TOR,
+}
+
+
+def told(**changes: Any) -> dict[str, str]:
+    return dict(summary(RELAY | changes))
+
+
+def test_a_relay_that_is_well() -> None:
+    assert list(summary(RELAY)) == [
+        ("ready", "yes"),
+        ("role", "relay, profile hardened"),
+        ("network", "hush, over Tor"),
+        ("address", "abc.onion:7411"),
+        ("tor", "connected; 2 onion services"),
+        ("clock", "right"),
+        ("roster", "12 relays, of this epoch"),
+        ("relay", "1 link, 1,234 leases"),
+        ("subscriptions", "0"),
+        ("outbox", "empty"),
+        ("trouble", "none counted since the start"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("status", "waits"),
+    [
+        ({"role": "relay", "transport": "tor", "tor": None}, "starting"),
+        (
+            {"role": "relay", "transport": "tor", "tor": TOR | {"percent": 45, "summary": "loading"}},
+            "tor, 45 % (loading)",
+        ),
+        (RELAY | {"roster": None}, "a roster from the directory"),
+        (RELAY | {"registration": "the clock is wrong"}, "not registered: the clock is wrong"),
+        (RELAY, "the directory to reach this relay"),
+    ],
+)
+def test_what_a_daemon_waits_for(status: dict[str, Any], waits: str) -> None:
+    ready = dict(summary(status | {"ready": False}))["ready"]
+    assert ready.startswith("no: ")
+    assert ready.endswith(waits)
+
+
+def test_what_is_not_as_it_should_be_is_said_in_words() -> None:
+    assert told(roster={"epoch": 699, "relays": 1, "held": 0})["roster"] == "1 relay, 1 epoch old"
+    assert told(roster={"epoch": 697, "relays": 9, "held": 1})["roster"] == (
+        "9 relays, 3 epochs old, not acted on: it lacks too many relays"
+    )
+    assert told(roster=None)["roster"] == "none yet"
+    assert "jumped by -90 s" in told(clock={"certain": True, "disputed": False, "jump": -90})["clock"]
+    assert told(clock={"certain": False, "disputed": True, "jump": 0})["clock"].startswith("wrong")
+    assert told(clock={"certain": False, "disputed": False, "jump": 0})["clock"] == "not confirmed yet"
+    assert told(outbox=1)["outbox"].startswith("1 message waits:")
+    assert told(difficulty=12)["relay"].endswith("stamps of 12 bits")
+    assert "protects nobody" in told(transport="tcp", tor=None)["network"]
+    assert told(tor=TOR | {"connected": False})["tor"].startswith("away")
+    assert told(tor=TOR | {"circuits": False})["tor"].startswith("connected, no circuits")
+    assert told(tor=TOR | {"published": 1})["tor"].endswith("2 onion services, 1 published")
+    assert told(tor=TOR | {"clock_skew": -1})["tor"].endswith("clock is 1 second behind")
+
+
+def test_only_counters_that_say_that_something_is_wrong_are_shown() -> None:
+    counters = RELAY["counters"] | {"gaps_found": 2, "internal_errors": 1_000}
+    troubles = [text for label, text in summary(RELAY | {"counters": counters}) if label == "trouble"]
+    assert troubles == [
+        f"internal_errors 1,000: {COUNTERS['internal_errors']}",
+        f"gaps_found 2: {COUNTERS['gaps_found']}",
+    ]
+    assert set(TROUBLES) <= set(COUNTERS)
+
+
+def test_no_python_words() -> None:
+    for _, text in summary(RELAY | {"address": None, "tor": None}):
+        assert not any(word in text for word in ("True", "False", "None", "{", "'"))
+
+
+async def test_status_for_people(daemon: FakeDaemon) -> None:
+    outcome = await hushcast("status", "--socket", daemon.socket)
+    assert outcome.code == 0
+    assert outcome.stdout.decode().splitlines() == [
+        "ready          yes",
+        "role           client",
+        f"roster         {NODES} relays",
+        "subscriptions  0",
+        "outbox         empty",
+    ]
+
+
+async def test_counters_are_shown_when_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FakeDaemon, "status", lambda _: RELAY)
+    async with trio.open_nursery() as nursery:
+        daemon = FakeDaemon(tmp_path / "s")
+        await daemon.start(nursery)
+        assert b"messages_sent" not in (await hushcast("status", "--socket", daemon.socket)).stdout
+        lines = (
+            (await hushcast("status", "--counters", "--socket", daemon.socket)).stdout.decode().splitlines()
+        )
+        assert ["messages_sent", "5,000"] in [line.split() for line in lines]
+        assert len(lines) == len(list(summary(RELAY))) + len(COUNTERS)
+        daemon.stop()
+
+
+async def test_json_is_all_that_the_daemon_says(daemon: FakeDaemon) -> None:
+    for more in ((), ("--counters",)):
+        outcome = await hushcast("status", "--json", *more, "--socket", daemon.socket)
+        assert outcome.objects == [daemon.status()]
