@@ -116,7 +116,7 @@ def simulate(
 
     \b
     Example:
-      hushcast testnet simulate --nodes 100 --subscribers 10 --publications 50 --json
+      hushcast testnet simulate --nodes 100 --subscribers 10 --publications 50
     """
     check_nodes(nodes)
     from hushcast_testnet.faults import Faults

@@ -120,7 +120,7 @@ def status(choices: Choices, directory: Path) -> None:
         return
     write(text_line(f"ready      {'yes' if found['ready'] else 'no'}"))
     write(text_line(f"transport  {found['transport']}"))
-    write(text_line(f"epoch      {found['epoch']}"))
+    write(text_line(f"epoch      {found['epoch']} s"))
     for daemon in [{"name": "directory", "role": "", "socket": ""} | found["directory"], *found["nodes"]]:
         running = f"pid {daemon['pid']}" if daemon["pid"] else "not running"
         write(text_line(f"{daemon['name']:<11}{daemon['role']:<8}{running:<13}{daemon['socket']}".rstrip()))

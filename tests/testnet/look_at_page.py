@@ -33,13 +33,14 @@ return {
   messages: all("#messages b").map((topic) => topic.textContent),
   chosen: all("#messages [aria-pressed=true]").length,
   follows: document.querySelector("#follow").checked,
-  stations: all(".station header")
+  stations: all(".station summary")
     .map((head) => [...head.children].slice(0, 2).map((part) => part.textContent)),
   boxes: all("#drawing .node").map((node) => node.dataset.name).sort(),
   summary: document.querySelector("#summary").textContent,
+  open: all(".station[open]").length,
   bars: all("#messages-chart .message-bar").length,
   sideways: document.documentElement.scrollWidth - innerWidth,
-  lowest: Math.min(...all("#messages button, select, .check").map((one) => one.offsetHeight)),
+  lowest: Math.min(...all("#messages button, select, .check, summary").map((one) => one.offsetHeight)),
   options: all("#subscription option").map((option) => option.value),
   figures: Object.fromEntries(all(".figure").map((card) => [card.dataset.name, card.firstChild.textContent])),
   facts: Object.fromEntries(all("#facts div").map(
@@ -50,6 +51,11 @@ return {
 };
 """
 FOCUS = "return document.activeElement.tagName"
+# The drawing's box of a daemon leads to its card: shut it before.
+SHUT = "document.querySelector('.station:last-child').open = false;"
+TAP = (
+    "document.querySelector('#drawing a:last-child').dispatchEvent(new MouseEvent('click', {bubbles: true}));"
+)
 CHOOSE = """
 const choice = document.querySelector("#subscription");
 choice.selectedIndex = 1;
@@ -135,9 +141,12 @@ def look(url: str, port: int, profile: str, shot: Path, delivered: str) -> dict[
         dark = browser.run(READ)["contrast"]
         browser.shoot(shot.with_stem(f"{shot.stem}-dark"))
         browser.prefer("light")
+        browser.run(SHUT)
         seen = browser.run(READ) | {"focused": focused, "dark": dark, "followed": followed}
         browser.shoot(shot)
         browser.measure(PHONE)
+        browser.run(TAP)
+        until(lambda: browser.run(READ)["open"] > seen["open"])
         browser.shoot(shot.with_stem(f"{shot.stem}-phone"))
         seen["phone"] = browser.run(READ)
         return seen | {"console": browser.console()}

@@ -107,8 +107,9 @@ class _Relay:
 
     def _role(self) -> str:
         if self.drops:
-            what = "origin and top relay" if self.to_mailboxes else "origin"
-            return f"{what}: here it entered the network"
+            if self.to_mailboxes:
+                return "origin and top relay: here it entered the network, next to a mailbox"
+            return "origin: here it entered the network"
         if self.to_mailboxes:
             return "top relay: next to a mailbox"
         return "inner relay: between relays" if self.sent else "inner relay: it had nothing to pass on"
@@ -291,7 +292,7 @@ def _drawing(message: Message, names: Names, relays: list[_Relay]) -> Drawing:
     mailboxes = []
     for key in _mailboxes(message, names):
         came = _at_mailbox(message, names.owners[key])
-        note = "on its way" if came is None else f"mailbox {_after(message, came)}"
+        note = "on its way" if came is None else _after(message, came)
         mailboxes.append(Box(key, names.owners[key], "mailbox", note))
     origins = [Arrow(PUBLISHER, relay.name, "dropped") for relay in relays if relay.drops]
     return Drawing([*levels, mailboxes] if mailboxes else levels, [*origins, *arrows])

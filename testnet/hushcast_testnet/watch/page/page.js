@@ -10,7 +10,8 @@ const choice = at("subscription"), follow = at("follow"), list = at("messages");
 const rows = document.querySelector("tbody");
 const narrow = matchMedia("(max-width: 60rem)");
 const items = new Map(); // the list's, by message
-let source, chosen = "", shown = "", began = 0;
+const MANY = 10; // cards that are open at first, where the screen is wide
+let source, chosen = "", shown = "", opened = "", began = 0;
 
 function listen() {
   source?.close();
@@ -26,6 +27,7 @@ function show(state) {
   at("without-tor").hidden = state.transport !== "tcp";
   facts({ transport: state.transport, epoch: `${state.epoch} s`, "directory's pid": state.directory.pid ?? "not running" });
   if (follow.checked) chosen = state.way?.id ?? "";
+  if (!state.messages.length) hint(state.nodes);
   messages(state.messages);
   if (state.way) way(state.way);
   history(state);
@@ -55,6 +57,13 @@ function messages(all) {
   for (const id of items.keys()) if (!kept.has(id)) items.delete(id);
 }
 
+/** Say what to type, at daemons that there are; clients come last. */
+function hint(nodes) {
+  const [publisher, subscriber] = nodes.filter((node) => node.pid !== null).slice(-2);
+  set(at("try"), subscriber ? `hushcast subscribe weather --socket ${subscriber.socket}\n` +
+    `hushcast publish weather 'it rains' --socket ${publisher.socket}` : "");
+}
+
 function newItem(id) {
   const item = element("li", ""), button = element("button", "");
   button.type = "button";
@@ -77,17 +86,28 @@ function way(one) {
     at("chosen").hidden = false;
     set(at("way-title"), `The way of “${one.topic}”, ${clock(one.time)}`);
     set(at("summary"), one.summary);
-    at("stations").replaceChildren(...one.stations.map((station) => card(station, one.time)));
+    cards(one);
     set(at("others"), one.others.length ? `Saw nothing of it at all: ${one.others.join(", ")}.` : "Every relay of this testnet saw it.");
   }
   wayDrawing.draw(one.drawing);
 }
 
+/** Show what each learned: all of it where there is room, else the first origin's until others are opened. */
+function cards({ id, time, stations }) {
+  const before = new Map([...at("stations").children].map((card) => [card.id, card.open]));
+  const first = stations.find((station) => station.kind === "origin"), fits = !narrow.matches && stations.length <= MANY;
+  at("stations").replaceChildren(...stations.map((station) => {
+    const made = card(station, time);
+    made.open = (id === opened ? before.get(made.id) : undefined) ?? (fits || station === first);
+    return made;
+  }));
+  opened = id;
+}
+
 function card(station, start) {
-  const made = element("article", ""), head = element("header", "");
+  const made = element("details", ""), head = element("summary", "");
   made.id = `saw-${station.id}`;
   made.className = `station ${station.kind}`;
-  made.tabIndex = -1;
   head.append(element("h4", station.name), element("span", station.role));
   if (station.time !== null) head.append(element("time", `${clock(station.time, 3)} (+${duration(station.time - start)})`));
   made.append(head);
@@ -212,6 +232,10 @@ function set(where, text) {
   if (where.textContent !== String(text)) where.textContent = text;
 }
 
+addEventListener("hashchange", () => {
+  const card = at(decodeURIComponent(location.hash.slice(1)));
+  if (card?.matches(".station")) card.open = true;
+});
 follow.onchange = listen;
 choice.onchange = listen;
 listen();
