@@ -18,6 +18,7 @@ async def until_signalled(work: Callable[..., Awaitable[T]], *arguments: object)
     """
     caught: list[int] = []
     results: list[T] = []
+    failures: list[Exception] = []  # raised once the nursery is gone, which would wrap them
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with trio.open_nursery() as nursery:
 
@@ -27,8 +28,13 @@ async def until_signalled(work: Callable[..., Awaitable[T]], *arguments: object)
                     nursery.cancel_scope.cancel()
 
             nursery.start_soon(watch)
-            results.append(await work(*arguments))
+            try:
+                results.append(await work(*arguments))
+            except Exception as failure:
+                failures.append(failure)
             nursery.cancel_scope.cancel()
+    if failures:
+        raise failures[0]
     if results:
         return results[0]
     if caught[0] == signal.SIGTERM:
