@@ -84,7 +84,8 @@ class Builder:
     def _require_room(self, socket: Path) -> None:
         if (over := len(bytes(socket)) - MAX_PATH) > 0:
             raise UsageError(
-                f"{self.directory}: {counted(over, 'byte')} too long a path for Unix sockets: name a shorter one"
+                f"{self.directory}: {counted(over, 'byte')} too long a path for Unix sockets:"
+                " name a shorter one"
             )
 
     async def _start_directory(self, relays: int) -> None:
