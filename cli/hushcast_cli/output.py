@@ -82,10 +82,11 @@ def write(data: bytes) -> None:
             raise StdoutFailed(f"standard output cannot be written: {error.strerror}") from None
 
 
-def note(text: str) -> None:
-    """Tell people one line on standard error."""
+def note(text: str, as_it_is: bool = False) -> None:
+    """Tell people one line on standard error; spaces around it stay if it is to be told as it is."""
     if sys.stderr is None:
         return
     with suppress(OSError):  # nobody listens: the exit code still tells
-        sys.stderr.write(printable(text.strip().replace("\n", " ")) + "\n")
+        line = text if as_it_is else text.strip()
+        sys.stderr.write(printable(line.replace("\n", " ")) + "\n")
         sys.stderr.flush()

@@ -20,14 +20,25 @@ def _person_watches() -> bool:
 @contextmanager
 def reporting() -> Iterator[Callable[[str], None]]:
     """Yield a function that tells what is being done now."""
+    with telling() as (progress, _):
+        yield progress
+
+
+@contextmanager
+def telling() -> Iterator[tuple[Callable[[str], None], Callable[[str], None]]]:
+    """Yield a function that tells what is being done now, and one for lines that stay."""
     if not _person_watches():
-        yield note
+        yield note, lambda line: note(line, as_it_is=True)
         return
     from rich.console import Console
     from rich.text import Text
 
-    with Console(stderr=True).status(Text("starting")) as status:
-        yield lambda text: status.update(Text(printable(text)))
+    console = Console(stderr=True)
+    with console.status(Text("starting")) as status:
+        yield (
+            lambda text: status.update(Text(printable(text))),
+            lambda line: console.print(Text(printable(line)), soft_wrap=True),
+        )
 
 
 @asynccontextmanager

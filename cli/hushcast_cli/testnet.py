@@ -158,11 +158,11 @@ def demo() -> None:
     """
     from hushcast_cli.exits import Failure
     from hushcast_cli.output import json_line, write
-    from hushcast_cli.progress import reporting
+    from hushcast_cli.progress import telling
     from hushcast_testnet.demo import demo as show
 
-    with reporting() as progress:
-        outcome = show(progress)
+    with telling() as (progress, tell):
+        outcome = show(progress, tell)
     write(json_line(outcome))
     if outcome["lost"]:
         raise Failure(f"{counted(outcome['lost'], 'delivery was', 'deliveries were')} lost")

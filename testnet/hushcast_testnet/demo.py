@@ -15,8 +15,10 @@ import trio
 from hushcast.conversation import Conversation, ask
 from hushcast.words import Delivered, Failed, Publish, Published, Subscribe, Subscribed
 from hushcast_runtime.transports.base import TransportError
+from hushcast_runtime.wording import counted, listed
 from hushcast_testnet import testnet
 from hushcast_testnet.inventory import FILE, deadline
+from hushcast_testnet.story import story
 
 ARRIVE_WITHIN = 60.0  # seconds after the last publication
 SUBSCRIBE_WITHIN = 120.0  # seconds
@@ -25,7 +27,16 @@ TOPICS = ("weather", "chess")
 SUBSCRIBERS = (("client-1", "weather"), ("client-2", "chess"), ("relay-3", "weather"))
 
 Progress = Callable[[str], None]
+Tell = Callable[[str], None]
 AnswerT = TypeVar("AnswerT")
+
+
+_ENDING = (
+    "Relays passed on sealed bodies by tokens that they cannot read: what is told of them is from their",
+    "traces. What colluding relays can infer all the same, and how often: docs/attack-lab.md.",
+    "",
+    "Next: hushcast testnet up --dir /tmp/hush && hushcast testnet watch",
+)
 
 
 @dataclass(frozen=True)
@@ -60,9 +71,37 @@ class Outcome:
 class _Tally:
     """What was published and what arrived, by (subscriber, topic) and message id."""
 
+    tell: Tell
     published: dict[str, tuple[str, float]] = field(default_factory=dict)
     arrived: dict[tuple[str, str], dict[str, float]] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
     news: trio.Event = field(default_factory=trio.Event)
+
+    def arrive(self, subscriber: tuple[str, str], message: str) -> None:
+        """Note that a message came, and tell it when all have it."""
+        self.arrived[subscriber].setdefault(message, time.monotonic())
+        self._tell_if_whole(message)
+        self.news.set()
+        self.news = trio.Event()
+
+    def publish(self, publisher: str, message: str, topic: str, text: str, began: float) -> None:
+        """Note that a relay took a message over."""
+        self.published[message] = (topic, began)
+        self.texts[message] = f"{publisher:<8} on “{topic}”: {text}"
+        self._tell_if_whole(message)
+
+    def _tell_if_whole(self, message: str) -> None:
+        if message not in self.published:
+            return
+        topic, began = self.published[message]
+        came = {
+            name: self.arrived.get((name, wanted), {}).get(message)
+            for name, wanted in SUBSCRIBERS
+            if wanted == topic
+        }
+        if all(came.values()):
+            got = listed(f"{name} after {moment - began:.2f} s" for name, moment in came.items() if moment)
+            self.tell(f"  {self.texts.pop(message):<40} → {got}")
 
     def pairs(self) -> list[tuple[float, float | None]]:
         """Return when each (publication, subscription) was published and when it arrived, if it did."""
@@ -74,13 +113,18 @@ class _Tally:
         ]
 
 
-def demo(progress: Progress) -> dict[str, Any]:
+def demo(progress: Progress, tell: Tell) -> dict[str, Any]:
     """Run the demonstration and leave nothing running; return its figures.
+
+    `tell` hears what people are to read, a line at a time.
 
     Raises a `HushcastError` if the network does not come up; whether anything was lost is in the figures.
     """
-    outcome = run(DEMO, progress)
+    outcome = run(DEMO, progress, tell)
     delivered = [delay for delay in outcome.delays if delay is not None]
+    tell(f"{len(delivered)} of {counted(len(outcome.delays), 'delivery', 'deliveries')} were made.")
+    for line in _ENDING:
+        tell(line)
     return {
         "transport": "tor",
         "nodes": DEMO.nodes,
@@ -95,7 +139,7 @@ def demo(progress: Progress) -> dict[str, Any]:
     }
 
 
-def run(course: Course, progress: Progress) -> Outcome:
+def run(course: Course, progress: Progress, tell: Tell = lambda line: None) -> Outcome:
     """Run a demonstration and leave nothing running.
 
     Raises a `HushcastError` if its network does not come up.
@@ -107,14 +151,22 @@ def run(course: Course, progress: Progress) -> Outcome:
             testnet.up(directory, course.nodes, course.clients, "tor", progress=progress)
             ready = time.monotonic() - began
             sockets = {node["name"]: Path(node["socket"]) for node in testnet.status(directory)["nodes"]}
-            return trio.run(_converse, course, sockets, ready, progress)
+            tell(
+                f"A private Tor network, a directory and {len(sockets)} daemons are up, after {ready:.0f} s."
+            )
+            outcome = trio.run(_converse, course, sockets, ready, progress, tell)
+            for line in ("", "The way of one of them:", "", *story(directory / "traces"), ""):
+                tell(line)
+            return outcome
         finally:
             if (directory / FILE).exists():
                 testnet.down(directory, progress)
 
 
-async def _converse(course: Course, sockets: dict[str, Path], ready: float, progress: Progress) -> Outcome:
-    tally = _Tally()
+async def _converse(
+    course: Course, sockets: dict[str, Path], ready: float, progress: Progress, tell: Tell
+) -> Outcome:
+    tally = _Tally(tell)
     async with trio.open_nursery() as nursery:
         progress(f"{len(SUBSCRIBERS)} daemons subscribe to {len(TOPICS)} topics")
         began = time.monotonic()
@@ -123,13 +175,18 @@ async def _converse(course: Course, sockets: dict[str, Path], ready: float, prog
                 for name, topic in SUBSCRIBERS:
                     subscribing.start_soon(nursery.start, _listen, sockets[name], name, topic, tally)
         subscribed = time.monotonic() - began
+        for topic in TOPICS:
+            names = [name for name, subscribed_to in SUBSCRIBERS if subscribed_to == topic]
+            tell(f"{listed(names)} {'subscribes' if len(names) == 1 else 'subscribe'} to “{topic}”.")
+        tell(f"{listed(course.publishers)} publish {course.publications} messages:")
+        tell("")
         progress(f"{len(course.publishers)} daemons publish {course.publications} messages")
         first = trio.current_time()
         async with trio.open_nursery() as publishing:
             for number in range(course.publications):
                 await trio.sleep_until(first + number * course.between)
                 name = course.publishers[number % len(course.publishers)]
-                publishing.start_soon(_publish, sockets[name], TOPICS[number % len(TOPICS)], number, tally)
+                publishing.start_soon(_publish, sockets, name, TOPICS[number % len(TOPICS)], number, tally)
         with trio.move_on_after(ARRIVE_WITHIN):
             while any(arrival is None for _, arrival in tally.pairs()):
                 await tally.news.wait()
@@ -146,23 +203,22 @@ async def _listen(
     *,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    arrived = tally.arrived.setdefault((name, topic), {})
+    tally.arrived.setdefault((name, topic), {})
     async with ask(socket, Subscribe(topic)) as conversation:
         await _expect(conversation, Subscribed)
         task_status.started()
         while True:
             event = await _expect(conversation, Delivered)
-            arrived.setdefault(event.id, time.monotonic())
+            tally.arrive((name, topic), event.id)
             await conversation.shown(event.cursor)
-            tally.news.set()
-            tally.news = trio.Event()
 
 
-async def _publish(socket: Path, topic: str, number: int, tally: _Tally) -> None:
+async def _publish(sockets: dict[str, Path], name: str, topic: str, number: int, tally: _Tally) -> None:
     began = time.monotonic()
-    async with ask(socket, Publish(topic, f"message {number}".encode())) as conversation:
+    text = f"message {number}"
+    async with ask(sockets[name], Publish(topic, text.encode())) as conversation:
         published = await _expect(conversation, Published)
-    tally.published[published.id] = (topic, began)
+    tally.publish(name, published.id, topic, text, began)
 
 
 async def _expect(conversation: Conversation, kind: type[AnswerT]) -> AnswerT:
