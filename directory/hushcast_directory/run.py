@@ -15,11 +15,13 @@ from hushcast_directory.publishing import Publishing
 from hushcast_directory.registry import Registry
 from hushcast_directory.server import DirectoryServer
 from hushcast_directory.settings import DirectorySettings
+from hushcast_directory.upgrade import MIGRATIONS, VERSION
 from hushcast_protocol.base.addresses import Address, parse_address
 from hushcast_protocol.base.secrets import Seed
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import system_environment
 from hushcast_runtime.files import load_seed, write_private
+from hushcast_runtime.layout import DATABASE, check_version, kept_version, migrate
 from hushcast_runtime.metrics import MetricsServer, readings
 from hushcast_runtime.process import Load, open_transport, run_until_signal
 from hushcast_runtime.readiness import Health
@@ -58,18 +60,20 @@ class _Directory:
         """Start everything; what it needs to be reached is in place when `running` is logged."""
         settings, env = self._settings, self._env
         state = Path(settings.state)
+        check_version(kept_version(state), VERSION)  # before anything is written
         if (endpoint := settings.metrics_endpoint()) is not None:
             metrics = MetricsServer(self._counters, lambda: readings(self._status()))
             await nursery.start(metrics.run, endpoint, settings.socket_group)
-        store = SqliteStore(state / "state.db")
+        store = SqliteStore(state / DATABASE)
         try:
             seed = load_seed(state / "directory.key", env.randomness)
             network = settings.network.network()
             registry = Registry(network, seed, store, settings.first_roster)
-            await registry.load()
-            self._registry = registry
             async with trio.open_nursery() as living:
                 living.start_soon(store.run)
+                await migrate(store, MIGRATIONS)
+                await registry.load()
+                self._registry = registry
                 transport = await open_transport(settings, nursery, self._announce)
                 service = load_seed(state / "service.key", env.randomness)
                 listener = await _open_address(service, transport, store)

@@ -17,7 +17,7 @@ from hushcast_local.subscriber import Subscriber
 from hushcast_local.topic_keys import Derive, TopicKeys
 from hushcast_node.counted import COUNTERS
 from hushcast_node.relay import Relay, make_relay
-from hushcast_node.upgrade import upgrade
+from hushcast_node.upgrade import MIGRATIONS
 from hushcast_overlay.carrier import OverlayCarrier
 from hushcast_overlay.connection_guard import ConnectionGuard
 from hushcast_overlay.connector import Connector
@@ -44,6 +44,7 @@ from hushcast_runtime.clock import DaemonClock
 from hushcast_runtime.context import Context
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.layout import migrate
 from hushcast_runtime.store import Store
 from hushcast_runtime.tracing import NoTracer, Tracer
 from hushcast_runtime.transports.base import Listener, Transport
@@ -120,7 +121,7 @@ class Daemon:
         async with trio.open_nursery() as nursery:
             context = Context(self._env, parts.store, self.counters, tracer, nursery.start_soon)
             nursery.start_soon(parts.store.run)
-            await upgrade(parts.store)
+            await migrate(parts.store, MIGRATIONS)
             await self.rosters.load()
             connector = Connector(parts.transport, self._env, self.rosters, self.counters)
             carrier = self._overlay(connector, context)

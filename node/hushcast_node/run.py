@@ -14,9 +14,11 @@ from hushcast_node.counted import COUNTERS
 from hushcast_node.daemon import Daemon, Parts
 from hushcast_node.doctor import Doctor
 from hushcast_node.settings import NodeSettings
+from hushcast_node.upgrade import VERSION
 from hushcast_overlay.identity import Identity, load_identity
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment, system_environment
+from hushcast_runtime.layout import DATABASE, check_version, kept_version
 from hushcast_runtime.metrics import MetricsServer, readings
 from hushcast_runtime.process import Load, open_transport, run_until_signal
 from hushcast_runtime.readiness import Health
@@ -52,6 +54,7 @@ class _Node:
         """Start everything: the control socket first, so that `status` can show the rest."""
         settings, env = self._settings, self._env
         state = Path(settings.state)
+        check_version(kept_version(state), VERSION)  # before anything is written
         control = ControlServer(
             settings.socket_path(), self._status, self._doctor.examine, self._counters, settings.socket_group
         )
@@ -61,7 +64,7 @@ class _Node:
             await nursery.start(metrics.run, endpoint, settings.socket_group)
         identity = load_identity(state, env.randomness) if settings.role == "relay" else None
         tracer = _tracer(settings, identity, env)
-        store = SqliteStore(state / "state.db")
+        store = SqliteStore(state / DATABASE)
         try:
             transport = await open_transport(settings, nursery, self._announce)
             self._daemon = self._doctor.daemon = Daemon(

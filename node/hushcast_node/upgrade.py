@@ -1,4 +1,4 @@
-"""Upgrade: brings records of earlier versions into the form of today, before anything reads them."""
+"""Upgrade: the migrations by which a daemon's state of each earlier version becomes one of the next."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.topics import Interest, parse_topic
+from hushcast_runtime.layout import Migration
 from hushcast_runtime.store import Change, Store, record_reader
 
-_SUBSCRIPTION = "subscription"  # until 0.1: interest and mailbox in one record
+_SUBSCRIPTION = "subscription"
 
 
 class _Subscription(msgspec.Struct, frozen=True, array_like=True):
@@ -27,15 +28,23 @@ class _Subscription(msgspec.Struct, frozen=True, array_like=True):
 _decode_subscription = record_reader(_Subscription, "subscription")
 
 
-async def upgrade(store: Store) -> None:
-    """Rewrite what an earlier version left, in one commit a record; does nothing where there is none."""
+async def _split_subscriptions(store: Store) -> list[Change]:
+    """From 0, which may hold interest and mailbox in one record, or in two as version 1 does."""
+    changes: list[Change] = []
     for name, value in await store.scan(_SUBSCRIPTION):
         old = _decode_subscription(value)
         topic = parse_topic(old.link)
         interest = Interest(topic, parse_where(old.where, topic.attributes))
         address = Address(old.address) if old.address is not None else None
-        await store.write(
+        changes += [
             interest_record(name, interest, old.created),
             mailbox_record(name, Seed(old.seed), old.renewal, address),
             Change(_SUBSCRIPTION, name, None),
-        )
+        ]
+    return changes
+
+
+MIGRATIONS: tuple[Migration, ...] = (_split_subscriptions,)
+"""In order: the first brings version 0 to 1. None is ever taken out or changed."""
+VERSION = len(MIGRATIONS)
+"""The version of the state that this program writes."""

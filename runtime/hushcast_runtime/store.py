@@ -19,7 +19,7 @@ import trio
 
 from hushcast_protocol.base.errors import HushcastError
 
-_FAILURES = (sqlite3.Error, UnicodeDecodeError)
+FAILURES = (sqlite3.Error, UnicodeDecodeError)
 """A damaged schema is quoted in SQLite's message, which then may be no text."""
 
 T = TypeVar("T")
@@ -67,6 +67,10 @@ class Change(msgspec.Struct, frozen=True, gc=False):
 class Store(Protocol):
     """Ordered records that survive the process, or, in simulations, live as long as it."""
 
+    @property
+    def version(self) -> int:
+        """The version of the records' layout; 0 in a new store, and where no program has written one."""
+
     async def run(self) -> None:
         """Commit what is written until cancelled; one task of the daemon."""
 
@@ -75,6 +79,9 @@ class Store(Protocol):
 
     def write_soon(self, *changes: Change) -> None:
         """Make changes without waiting: a crash within the next moments loses all of them or none."""
+
+    async def advance(self, version: int, *changes: Change) -> None:
+        """Make changes and set the layout's version, in one commit; durable on return."""
 
     async def scan(
         self, kind: str, prefix: bytes = b"", after: bytes | None = None, limit: int = -1
@@ -92,6 +99,7 @@ class MemoryStore:
     """A store for simulations; it outlives a simulated daemon's restart if the caller keeps it."""
 
     def __init__(self) -> None:
+        self.version = 0
         self._records: dict[str, dict[bytes, bytes]] = {}
 
     async def run(self) -> None:
@@ -110,6 +118,11 @@ class MemoryStore:
                 records.pop(change.key, None)
             else:
                 records[change.key] = change.value
+
+    async def advance(self, version: int, *changes: Change) -> None:
+        """Make changes and set the version."""
+        await self.write(*changes)
+        self.version = version
 
     async def scan(
         self, kind: str, prefix: bytes = b"", after: bytes | None = None, limit: int = -1
@@ -134,6 +147,7 @@ class _Batch:
 
     changes: list[Change] = field(default_factory=list)
     size: int = 0  # bytes, about
+    version: int | None = None  # of the layout, if the batch sets it
     done: trio.Event = field(default_factory=trio.Event)
 
 
@@ -157,13 +171,19 @@ class SqliteStore:
                 " (kind TEXT NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL, PRIMARY KEY (kind, key))"
             )
             self._page = self._ask("page_size")
+            self._version = self._ask("user_version")
             self._convert()
-        except (*_FAILURES, OSError) as error:
+        except (*FAILURES, OSError) as error:
             raise StoreError(f"the database {path} cannot be opened: {error}") from error
         self._threads = trio.CapacityLimiter(1)  # the connection is used by one thread at a time
         self._batches = deque([_Batch()])  # the first is committed next, the last takes what comes
         self._arrival = trio.Event()
         self._urgent = trio.Event()
+
+    @property
+    def version(self) -> int:
+        """The layout's version, which SQLite keeps in the file's header for the programs that use it."""
+        return self._version
 
     async def run(self) -> None:
         """Commit batches one after the other until cancelled; between them give back what is free."""
@@ -179,7 +199,7 @@ class SqliteStore:
             with trio.move_on_after(SOON):
                 await self._urgent.wait()
             batch = self._take()
-            has_free = await self._in_thread(self._commit_and_look, batch.changes)
+            has_free = await self._in_thread(self._commit_and_look, batch)
             batch.done.set()
 
     async def write(self, *changes: Change) -> None:
@@ -188,6 +208,12 @@ class SqliteStore:
         batch = self._batches[-1]
         self._urgent.set()
         await batch.done.wait()
+
+    async def advance(self, version: int, *changes: Change) -> None:
+        """Make changes and set the version, in one commit."""
+        self.write_soon(*changes)
+        self._batches[-1].version = version
+        await self.write()
 
     def write_soon(self, *changes: Change) -> None:
         """Make changes, atomically in one of the next commits."""
@@ -210,7 +236,7 @@ class SqliteStore:
     def close(self) -> None:
         """Commit what is waiting, and close. Call it when `run` has ended."""
         for batch in self._batches:
-            self._commit(batch.changes)
+            self._commit(batch.changes, batch.version)
             batch.done.set()
         self._connection.close()
 
@@ -238,8 +264,8 @@ class SqliteStore:
                 self._connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
                 self._connection.execute("VACUUM")
 
-    def _commit_and_look(self, changes: list[Change]) -> bool:
-        self._commit(changes)
+    def _commit_and_look(self, batch: _Batch) -> bool:
+        self._commit(batch.changes, batch.version)
         return self._ask("freelist_count") * self._page > MAX_FREE
 
     def _shrink(self) -> bool:
@@ -251,7 +277,7 @@ class SqliteStore:
             # Each row that is fetched is a page given back.
             self._connection.execute(f"PRAGMA incremental_vacuum({_SHRINK_STEP})").fetchall()
             left = self._ask("freelist_count")
-        except _FAILURES as error:
+        except FAILURES as error:
             raise StoreError(f"the database cannot be written: {error}") from error
         return left < before and left * self._page > MAX_FREE
 
@@ -266,13 +292,13 @@ class SqliteStore:
             bounds.append(end)
         try:
             found = self._connection.execute(query + " ORDER BY key LIMIT ?", (*bounds, limit)).fetchall()
-        except _FAILURES as error:
+        except FAILURES as error:
             raise StoreError(f"the database cannot be read: {error}") from error
         if not all(type(key) is type(value) is bytes for key, value in found):
             raise StoreError("the database is damaged: it holds records that no daemon wrote")
         return found
 
-    def _commit(self, changes: Iterable[Change]) -> None:
+    def _commit(self, changes: Iterable[Change], version: int | None = None) -> None:
         try:
             self._connection.execute("BEGIN")
             for change in changes:
@@ -285,8 +311,11 @@ class SqliteStore:
                         "INSERT OR REPLACE INTO records VALUES (?, ?, ?)",
                         (change.kind, change.key, change.value),
                     )
+            if version is not None:
+                self._connection.execute(f"PRAGMA user_version={version:d}")
             self._connection.execute("COMMIT")
-        except _FAILURES as error:
+            self._version = self._version if version is None else version
+        except FAILURES as error:
             raise StoreError(f"the database cannot be written: {error}") from error
 
 

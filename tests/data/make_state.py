@@ -22,11 +22,11 @@ import trio
 import trio.testing
 from small_network import EPOCH_SECONDS, ONE, TWO, Ear, Node, SmallNetwork, small_network, until
 
-from hushcast_node.outbox import NotYetTaken
-from hushcast_protocol.bodies import Content
-from hushcast_protocol.predicates import parse_where
-from hushcast_protocol.secrets import Seed, TopicSecret
-from hushcast_protocol.topics import Interest, make_topic, parse_topic
+from hushcast_local.outbox import NotYetTaken
+from hushcast_protocol.base.secrets import Seed, TopicSecret
+from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.content.predicates import parse_where
+from hushcast_protocol.content.topics import Interest, make_topic, parse_topic
 
 PLACES = make_topic("places", ["kind", "a:0..65535"], TopicSecret(bytes(range(32))))
 WHERE = 'a in [10, 20], kind = "depot"'

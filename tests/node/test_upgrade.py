@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 import trio
 from small_network import EPOCH_SECONDS, ONE, Node, SmallNetwork, until
 
+from hushcast_directory.registry import Registry
+from hushcast_directory.upgrade import MIGRATIONS as DIRECTORY_MIGRATIONS
+from hushcast_node.upgrade import MIGRATIONS, VERSION
 from hushcast_overlay.identity import load_identity
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
+from hushcast_protocol.base.roster import RosterBody
 from hushcast_protocol.base.secrets import Seed, TopicSecret
+from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import make_topic
 from hushcast_runtime.environment import Environment, simulated_environment
-from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.layout import DATABASE, kept_version, migrate
+from hushcast_runtime.store import MemoryStore, SqliteStore
 
 KEPT = sorted((Path(__file__).parents[1] / "data").glob("state-*"))
 RELAYS, CLIENTS = 3, 2
@@ -78,7 +86,7 @@ def kept(request: pytest.FixtureRequest) -> Path:
 
 
 async def test_there_is_a_state_to_take_up() -> None:
-    assert [kept.name for kept in KEPT] == ["state-1"]
+    assert [kept.name for kept in KEPT] == ["state-1", "state-2", "state-3"]
 
 
 async def test_subscriptions_are_still_there_and_what_was_not_read(kept: Path) -> None:
@@ -88,7 +96,8 @@ async def test_subscriptions_are_still_there_and_what_was_not_read(kept: Path) -
             (each["topic"], each["where"], each["shown"]) for each in reader.daemon.service.subscriptions()
         ]
         assert sorted(held) == [("places", WHERE, 0), (ONE.name, "", 2)]
-        before = {key for key, _ in await store_of(kept / reader.name).scan("subscription")}
+        old = store_of(kept / reader.name)
+        before = {key for kind in ("subscription", "interest") for key, _ in await old.scan(kind)}
         for kind in ("interest", "mailbox"):
             assert before == {key for key, _ in await reader.store.scan(kind)}
         assert await reader.store.scan("subscription") == []
@@ -99,6 +108,40 @@ async def test_subscriptions_are_still_there_and_what_was_not_read(kept: Path) -
         one = await reader.listen(ONE)
         assert (await one.hears(2))[:2] == UNREAD
         assert len(reader.daemon.service.subscriptions()) == 2
+
+
+async def test_the_state_has_a_version_from_then_on(kept: Path) -> None:
+    async with upgraded(kept) as net:
+        assert {node.store.version for node in net.nodes} == {VERSION}
+
+
+async def test_a_migration_of_a_database_ends_with_its_version(kept: Path, tmp_path: Path) -> None:
+    shutil.copy(kept / "client-0" / "state.db", tmp_path)
+    assert kept_version(tmp_path) == 0
+    store = SqliteStore(tmp_path / DATABASE)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(store.run)
+        await migrate(store, MIGRATIONS)
+        nursery.cancel_scope.cancel()
+    store.close()
+    assert kept_version(tmp_path) == VERSION
+    upgraded_in_memory = store_of(kept / "client-0")
+    await migrate(upgraded_in_memory, MIGRATIONS)
+    assert store_of(tmp_path)._records == {kind: of for kind, of in upgraded_in_memory._records.items() if of}
+
+
+async def test_a_directory_takes_up_its_chain(kept: Path) -> None:
+    store = store_of(kept / "directory")
+    await migrate(store, DIRECTORY_MIGRATIONS)
+    assert store.version == len(DIRECTORY_MIGRATIONS)
+    seed = Seed((kept / "directory" / "directory.key").read_bytes())
+    signed = msgspec.msgpack.decode((await store.scan("roster"))[-1][1], type=Signed)
+    newest = msgspec.msgpack.decode(signed.body, type=RosterBody)
+    registry = Registry(newest.network, seed, store, RELAYS)
+    await registry.load()
+    assert registry.newest is not None
+    assert registry.newest.epoch == newest.epoch
+    assert len(registry.newest.relays) == RELAYS
 
 
 async def test_whatever_waited_somewhere_arrives_once(kept: Path) -> None:
