@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 
 import click
 
 from hushcast_cli.options import Choices, json_option, pass_choices
+from hushcast_cli.state import config_option
 
 _file = click.Path(path_type=Path)
-_config_option = click.option(
-    "--config", type=_file, metavar="F", required=True, help="The configuration, TOML."
-)
 
 
 @click.group()
@@ -21,7 +18,7 @@ def node() -> None:
 
 
 @node.command("run")
-@_config_option
+@config_option
 def run_node_command(config: Path) -> None:
     """Run a relay or a client in the foreground until SIGTERM or Ctrl-C.
 
@@ -45,7 +42,7 @@ def directory() -> None:
 
 
 @directory.command("run")
-@_config_option
+@config_option
 def run_directory_command(config: Path) -> None:
     """Run a network's directory in the foreground until SIGTERM or Ctrl-C.
 
@@ -77,30 +74,10 @@ def check_config(choices: Choices, file: Path) -> None:
       hushcast check-config relay.toml
     """
     from hushcast_cli.output import json_line, text_line, write
-    from hushcast_directory.settings import DirectorySettings
-    from hushcast_node.settings import NodeSettings
-    from hushcast_runtime.config import load_settings
+    from hushcast_cli.state import load_daemon
 
-    if _is_for_directory(file):
-        load_settings(file, DirectorySettings)
-        kind = "directory"
-    else:
-        kind = load_settings(file, NodeSettings).role
+    kind = load_daemon(file)[1].role
     if choices.json:
         write(json_line({"file": str(file), "kind": kind}))
     else:
         write(text_line(f"{file}: a good configuration of a {kind}"))
-
-
-def _is_for_directory(file: Path) -> bool:
-    """Tell for which daemon a file is; where that cannot be told, `load_settings` will say why."""
-    from hushcast_runtime.config import MAX_CONFIG
-
-    try:
-        with file.open("rb") as opened:
-            keys = tomllib.loads(opened.read(MAX_CONFIG).decode())
-    except (OSError, ValueError, RecursionError):
-        return False
-    network = keys.get("network")
-    joins = isinstance(network, dict) and ("directory" in network or "directory_key" in network)
-    return "role" not in keys and not joins

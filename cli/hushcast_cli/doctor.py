@@ -2,35 +2,83 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import click
 
 from hushcast_cli.options import Choices, daemon_options, pass_choices, timeout_option
+
+if TYPE_CHECKING:
+    from hushcast.words import Finding
+    from hushcast_runtime.backup import StateKind
 
 _MARKS = {"good": "✔", "warning": "!", "bad": "✘"}
 
 
 @click.command(short_help="Look for what keeps the daemon from working.")
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    metavar="F",
+    help="Look at the state of the daemon with this configuration first, also when it does not start.",
+)
 @timeout_option
 @daemon_options
 @pass_choices
-def doctor(choices: Choices, timeout: float | None) -> None:
+def doctor(choices: Choices, timeout: float | None, config: Path | None) -> None:
     """Look for what keeps the daemon from working, and say what to do.
 
     Looks at Tor, the clock, the roster, the disk, limits, and whether the onion service is published and can
     be reached from here through Tor. Takes a minute at most. Ends with exit code 1 if anything is bad.
 
     \b
-    Example:
+    Examples:
       hushcast doctor
+      sudo hushcast doctor --config /etc/hushcast/node.toml
     """
-    from msgspec import structs
-
     from hushcast.words import DoctorReport, Examine
     from hushcast_cli.asking import ask_once, daemon_socket, run
+
+    if config is not None:
+        from hushcast_cli.state import load_daemon
+        from hushcast_node.settings import NodeSettings
+
+        settings, kind = load_daemon(config)
+        # Before the daemon is asked: one that refuses its state does not run.
+        _tell(choices, [_look_at_state(Path(settings.state), kind)])
+        if not isinstance(settings, NodeSettings):
+            return  # a directory has no socket
+        choices.socket = choices.socket or settings.socket_path()
+    _tell(choices, run(lambda: ask_once(daemon_socket(choices), Examine(), DoctorReport), timeout).findings)
+
+
+def _look_at_state(state: Path, kind: StateKind) -> Finding:
+    from hushcast.words import Finding
+    from hushcast_runtime.files import acting_as_owner
+    from hushcast_runtime.layout import kept_version
+
+    with acting_as_owner(state):
+        version = kept_version(state)
+    if version > kind.known:
+        return Finding(
+            "state",
+            "bad",
+            f"version {version}, this program knows versions up to {kind.known}",
+            "install the version of Hushcast that wrote it, or a newer one, or restore a backup from before "
+            "the upgrade",
+        )
+    older = f", brought to version {kind.known} when the daemon starts" if version < kind.known else ""
+    return Finding("state", "good", f"version {version}{older}")
+
+
+def _tell(choices: Choices, findings: list[Finding]) -> None:
+    """Print what was found; raise `Failure` if any of it is bad."""
+    from msgspec import structs
+
     from hushcast_cli.exits import Failure
     from hushcast_cli.output import json_line, text_line, write
 
-    findings = run(lambda: ask_once(daemon_socket(choices), Examine(), DoctorReport), timeout).findings
     for finding in findings:
         if choices.json:
             write(json_line(structs.asdict(finding)))

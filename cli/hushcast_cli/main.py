@@ -8,6 +8,7 @@ import sys
 import click
 
 from hushcast_cli.analyze import analyze
+from hushcast_cli.backup import backup, restore
 from hushcast_cli.completion import PROGRAM, VARIABLE, completion
 from hushcast_cli.coverage import coverage
 from hushcast_cli.daemons import check_config, directory, node
@@ -63,6 +64,8 @@ for command in (
     node,
     directory,
     check_config,
+    backup,
+    restore,
     testnet,
     traces,
     analyze,

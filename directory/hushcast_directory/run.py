@@ -32,6 +32,8 @@ from hushcast_runtime.transports.base import Listener, Transport, TransportError
 
 NETWORK_FILE = "network.toml"
 """In the state directory: the `[network]` section that daemons of the network need."""
+KEY_FILES = ("directory.key", "service.key")
+"""In the state directory: the key that signs rosters, and that of the onion service."""
 
 _ADDRESS = "address"
 log = structlog.get_logger("directory")
@@ -66,7 +68,7 @@ class _Directory:
             await nursery.start(metrics.run, endpoint, settings.socket_group)
         store = SqliteStore(state / DATABASE)
         try:
-            seed = load_seed(state / "directory.key", env.randomness)
+            seed, service = (load_seed(state / name, env.randomness) for name in KEY_FILES)
             network = settings.network.network()
             registry = Registry(network, seed, store, settings.first_roster)
             async with trio.open_nursery() as living:
@@ -75,7 +77,6 @@ class _Directory:
                 await registry.load()
                 self._registry = registry
                 transport = await open_transport(settings, nursery, self._announce)
-                service = load_seed(state / "service.key", env.randomness)
                 listener = await _open_address(service, transport, store)
                 server = DirectoryServer(env, transport, network.id, seed, registry, self._counters)
                 self._publishing = server.publishing

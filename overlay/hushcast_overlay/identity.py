@@ -8,6 +8,9 @@ from pathlib import Path
 from hushcast_protocol.base.secrets import FilterKey, ParcelKey, Randomness, Seed
 from hushcast_runtime.files import load_or_create, load_seed
 
+KEY_FILES = ("identity.key", "service.key", "parcel.key", "filter.key")
+"""In a relay's state directory, in the order of `Identity`."""
+
 
 @dataclass(frozen=True)
 class Identity:
@@ -31,9 +34,10 @@ def draw_identity(randomness: Randomness) -> Identity:
 
 def load_identity(directory: Path, randomness: Randomness) -> Identity:
     """Return the keys kept in a private directory, drawing them the first time."""
+    seed, service, parcel_key, filter_key = (directory / name for name in KEY_FILES)
     return Identity(
-        load_seed(directory / "identity.key", randomness),
-        load_seed(directory / "service.key", randomness),
-        ParcelKey(load_or_create(directory / "parcel.key", ParcelKey.LENGTH, randomness)),
-        FilterKey(load_or_create(directory / "filter.key", FilterKey.LENGTH, randomness)),
+        load_seed(seed, randomness),
+        load_seed(service, randomness),
+        ParcelKey(load_or_create(parcel_key, ParcelKey.LENGTH, randomness)),
+        FilterKey(load_or_create(filter_key, FilterKey.LENGTH, randomness)),
     )

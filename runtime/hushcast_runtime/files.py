@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from hushcast_protocol.base.errors import UsageError
@@ -44,3 +46,32 @@ def load_or_create(path: Path, size: int, randomness: Randomness) -> bytes:
 def load_seed(path: Path, randomness: Randomness) -> Seed:
     """Return the Ed25519 seed kept in a file, drawing it the first time."""
     return Seed(load_or_create(path, Seed.LENGTH, randomness))
+
+
+def sync_directory(path: Path) -> None:
+    """Make durable which files a directory holds, after some were renamed."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def acting_as_owner(path: Path) -> Iterator[None]:
+    """Let root act as the user whom a directory belongs to; others, and where there is none, as themselves.
+
+    So the daemon can read what is made there, and links that its user laid lead root nowhere. The whole
+    process changes, so it is for commands, not for daemons.
+    """
+    if os.geteuid() != 0 or not path.exists():
+        yield
+        return
+    owner, group = path.stat(), os.getegid()
+    os.setegid(owner.st_gid)
+    os.seteuid(owner.st_uid)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(group)

@@ -59,4 +59,5 @@ async def migrate(store: Store, migrations: Sequence[Migration]) -> None:
     for version in range(store.version, len(migrations)):
         changes = await migrations[version](store)
         await store.advance(version + 1, *changes)
-        log.info("state brought to version", version=version + 1, changes=len(changes))
+        if changes:
+            log.info("the state of an earlier version was upgraded", count=len(changes))

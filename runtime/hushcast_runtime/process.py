@@ -49,7 +49,7 @@ def run_until_signal(
     if not settings.is_watched:
         forbid_core_dumps()
     state = private_directory(Path(settings.state))
-    with _locked(state):
+    with locked(state):
         try:
             trio.run(_live, work, health, lambda: _reload(settings, load))
         except* HushcastError as errors:
@@ -69,13 +69,18 @@ def _reload(settings: SettingsT, load: Load[SettingsT]) -> None:
 
 
 @contextmanager
-def _locked(state: Path) -> Iterator[None]:
-    """Lock the state directory for this process; the kernel releases the lock however the process ends."""
+def locked(state: Path) -> Iterator[None]:
+    """Lock the state directory for this process; the kernel releases the lock however the process ends.
+
+    Raises `UsageError` if a daemon holds it.
+    """
     with (state / "lock").open("a+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise UsageError(f"another daemon is running with the state directory {state}") from None
+            raise UsageError(
+                f"another daemon is running with the state directory {state}: stop it first"
+            ) from None
         file.truncate(0)
         file.write(f"{os.getpid()}\n")
         file.flush()
