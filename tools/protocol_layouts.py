@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec.inspect as shapes
 
-from hushcast_protocol.base import links, roster, signatures, stamps
+from hushcast_protocol.base import handovers, links, roster, signatures, stamps
 from hushcast_protocol.base.hashes import Domain
 from hushcast_protocol.base.signatures import Purpose
 from hushcast_protocol.content import messages, reports
@@ -34,7 +34,15 @@ SECTIONS: dict[str, tuple[type, ...]] = {
         frames.ParcelFrame,
         frames.ParcelAnswer,
     ),
-    "directory": (frames.Register, frames.Registered, frames.Fetch, frames.Rosters, frames.Refused),
+    "directory": (
+        frames.Register,
+        frames.Registered,
+        frames.Fetch,
+        frames.Rosters,
+        frames.HandedOver,
+        frames.Refused,
+    ),
+    "handover": (handovers.Handover,),
     "stamp": (stamps.Stamp,),
     "message": (messages.Message,),
     "report": (reports.Report, reports.Heard),

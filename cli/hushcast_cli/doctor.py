@@ -11,7 +11,7 @@ from hushcast_cli.options import Choices, daemon_options, pass_choices, timeout_
 
 if TYPE_CHECKING:
     from hushcast.words import Finding
-    from hushcast_runtime.backup import StateKind
+    from hushcast_runtime.state_directory import StateKind
 
 _MARKS = {"good": "✔", "warning": "!", "bad": "✘"}
 

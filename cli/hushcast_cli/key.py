@@ -1,4 +1,4 @@
-"""`hushcast key`: keys by which readers know an author."""
+"""`hushcast key`: keys by which readers know an author, and the replacing of daemons' keys."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hushcast_cli.options import Choices, json_option, pass_choices
+from hushcast_cli.rotate import rotate
 
 if TYPE_CHECKING:
     from hushcast_protocol.base.secrets import Seed
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 @click.group()
 @json_option
 def key() -> None:
-    """Make keys that sign messages."""
+    """Make keys that sign messages; replace daemons' keys."""
 
 
 @key.command()
@@ -44,6 +45,9 @@ def new(choices: Choices, file: Path) -> None:
     write_new(file, seed.reveal(), "key")
     author = fingerprint(seed.public())
     write(json_line({"file": str(file), "fingerprint": author}) if choices.json else text_line(author))
+
+
+key.add_command(rotate)
 
 
 def read_key(file: Path) -> Seed:

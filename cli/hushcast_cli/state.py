@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from hushcast_runtime.backup import StateKind
     from hushcast_runtime.config import DaemonSettings
+    from hushcast_runtime.state_directory import StateKind
 
 config_option: Callable[[Any], Any] = click.option(
     "--config",
@@ -30,8 +30,8 @@ def load_daemon(file: Path) -> tuple[DaemonSettings, StateKind]:
     from hushcast_node import upgrade
     from hushcast_node.settings import NodeSettings
     from hushcast_overlay.identity import KEY_FILES
-    from hushcast_runtime.backup import StateKind
     from hushcast_runtime.config import load_settings
+    from hushcast_runtime.state_directory import StateKind
 
     if is_for_directory(file):
         directory = load_settings(file, DirectorySettings)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from hushcast_directory.trust import Trust
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.errors import DecodeError, Refusal
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.signatures import Signed
-from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.overlay.frames import (
     MAX_DIRECTORY_ANSWER,
     DirectoryAnswer,
     DirectoryRequest,
     Fetch,
+    HandedOver,
     Refused,
     Register,
     Registered,
@@ -29,28 +30,31 @@ class DirectoryClient:
     """Asks one directory; every method raises `TransportError`, a `PeerError` or `Refusal`."""
 
     def __init__(
-        self, env: Environment, transport: Transport, network: bytes, address: Address, key: PublicKey
+        self, env: Environment, transport: Transport, network: bytes, address: Address, trust: Trust
     ) -> None:
         self._env = env
         self._transport = transport
         self._network = network
         self._address = address
-        self._key = key
+        self._trust = trust
 
     async def register(self, descriptor: Signed) -> None:
         """Hand in a descriptor; returns once the directory has reached the relay at its address."""
         if not isinstance(await self._ask(Register(descriptor)), Registered):
             raise DecodeError("the directory answered something else than was asked")
 
-    async def roster(self, after: int | None) -> Rosters:
-        """Return the first roster after an epoch, or the newest (`None`), unchecked as yet."""
+    async def roster(self, after: int | None) -> Rosters | HandedOver:
+        """Return the first roster after an epoch, or the newest (`None`), unchecked as yet.
+
+        A directory that has another key by now tells how it came to it instead.
+        """
         answer = await self._ask(Fetch(after))
-        if not isinstance(answer, Rosters):
+        if not isinstance(answer, Rosters | HandedOver):
             raise DecodeError("the directory answered something else than was asked")
         return answer
 
     async def _ask(self, request: DirectoryRequest) -> DirectoryAnswer:
-        link = Link.initiate(self._network, self._key, self._env.randomness, MAX_DIRECTORY_ANSWER)
+        link = Link.initiate(self._network, self._trust.key, self._env.randomness, MAX_DIRECTORY_ANSWER)
         isolation = self._env.isolation()
         channel, _ = await open_channel(
             self._transport, self._address, isolation, link, decode_directory_answer

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+
+from hushcast_directory.succession import Succession, load_succession
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.handovers import check_roster_by
 from hushcast_protocol.base.roster import (
     GENESIS,
     MAX_RELAYS,
@@ -15,6 +19,7 @@ from hushcast_protocol.base.roster import (
     check_descriptor,
     check_roster,
     listed_descriptors,
+    sign_again,
     sign_roster,
 )
 from hushcast_protocol.base.secrets import Seed
@@ -44,16 +49,22 @@ class Registry:
         self._descriptors: dict[RelayId, tuple[Descriptor, Signed]] = {}
         self._rosters: dict[int, Roster] = {}
         self._answers_until: dict[RelayId, float] = {}
+        self.succession = Succession()
+        """The keys that the directory had before."""
 
     async def load(self) -> None:
         """Read back what was kept before a restart."""
+        self.succession = await load_succession(self._store, self._network, self._seed.public())
         for _, value in await self._store.scan(_DESCRIPTOR):
             signed = _decode_signed(value)
             descriptor = check_descriptor(signed, self._network)
             self._descriptors[descriptor.relay] = (descriptor, signed)
         for _, value in await self._store.scan(_ROSTER):
-            roster = check_roster(_decode_signed(value), self._seed.public(), self._network)
-            self._rosters[roster.epoch] = roster
+            key, past = self._seed.public(), self.succession.past
+            roster = check_roster_by(key, past, _decode_signed(value), self._network, check_roster)
+            # With the key of now, as newcomers know no other; the chain is of bodies, and stays what it is.
+            signed = sign_again(self._seed, roster.signed)
+            self._rosters[roster.epoch] = dataclasses.replace(roster, signed=signed)
 
     @property
     def calendar(self) -> Calendar:

@@ -35,7 +35,9 @@ NETWORK_FILE = "network.toml"
 KEY_FILES = ("directory.key", "service.key")
 """In the state directory: the key that signs rosters, and that of the onion service."""
 
-_ADDRESS = "address"
+ADDRESS_RECORD = "address"
+"""The kind of record that belongs to the onion service's key."""
+
 log = structlog.get_logger("directory")
 
 
@@ -117,10 +119,10 @@ class _Directory:
 
 
 async def _open_address(service: Seed, transport: Transport, store: Store) -> Listener:
-    kept = await store.scan(_ADDRESS)
+    kept = await store.scan(ADDRESS_RECORD)
     previous = parse_address(kept[0][1].decode()) if kept else None
     listener = await transport.listen(service, previous)
-    await store.write(Change(_ADDRESS, b"", listener.address.encode()))
+    await store.write(Change(ADDRESS_RECORD, b"", listener.address.encode()))
     return listener
 
 

@@ -17,12 +17,14 @@ from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.roster import Descriptor
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.overlay.frames import (
     MAX_DIRECTORY_REQUEST,
     MAX_OVERLAY_FRAME,
     DirectoryAnswer,
     DirectoryRequest,
     Fetch,
+    HandedOver,
     Refused,
     Register,
     Registered,
@@ -98,7 +100,10 @@ class DirectoryServer:
             self._counters.add("relays_carried")
 
     async def _answer(self, stream: trio.abc.Stream) -> None:
-        link = Link.respond(self._network, self._seed, self._env.randomness, MAX_DIRECTORY_REQUEST)
+        former = self._registry.succession.seeds
+        link = Link.respond(
+            self._network, self._seed, self._env.randomness, MAX_DIRECTORY_REQUEST, former=former
+        )
         channel = Channel(stream, link, decode_directory_request)
         try:
             with self._strangers.place(REQUEST_TIMEOUT):
@@ -107,7 +112,7 @@ class DirectoryServer:
             # Only now is the kind of the request known. Kinds that take long have places of their own.
             if isinstance(request, Fetch):
                 with self._fetches.place(ROSTER_WITHIN):
-                    await _tell(channel, self._roster(request))
+                    await _tell(channel, self._hand_over(link.answers_as) or self._roster(request))
             else:
                 answer = await self._consider(request)
                 with self._strangers.place(REQUEST_TIMEOUT):
@@ -116,6 +121,11 @@ class DirectoryServer:
             log.debug("connection ended", reason=str(error))
         finally:
             await channel.aclose()
+
+    def _hand_over(self, known: PublicKey | None) -> HandedOver | None:
+        """Return how this directory came to its key, for who knows it by a former one."""
+        handovers = self._registry.succession.after(known) if known is not None else ()
+        return HandedOver(handovers) if handovers else None
 
     def _roster(self, request: Fetch) -> Rosters:
         self._counters.add("rosters_asked_for")

@@ -8,6 +8,7 @@ from typing import Any
 import trio
 
 from hushcast_directory.client import DirectoryClient
+from hushcast_directory.trust import Trust
 from hushcast_local.outbox import Outbox
 from hushcast_local.probing import PROBES_AN_EPOCH, Prober
 from hushcast_local.publisher import Publisher
@@ -28,7 +29,7 @@ from hushcast_overlay.installing import Installer
 from hushcast_overlay.mailboxes import Mailboxes
 from hushcast_overlay.probing import Probes
 from hushcast_overlay.registration import Registration, keep_registered, open_address
-from hushcast_overlay.rosters import CheckRoster, RosterKeeper
+from hushcast_overlay.rosters import RosterKeeper
 from hushcast_overlay.route import RouteRecords
 from hushcast_overlay.routes import Routes
 from hushcast_overlay.trees import Trees
@@ -36,6 +37,7 @@ from hushcast_overlay.upkeep import Upkeep
 from hushcast_overlay.withdrawals import Withdrawals
 from hushcast_protocol.base import observed, told
 from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.handovers import CheckRoster
 from hushcast_protocol.base.roster import Network, Roster, check_roster
 from hushcast_protocol.base.wire import PublicKey, RelayId
 from hushcast_protocol.content.tokens import topic_key
@@ -79,9 +81,10 @@ class Daemon:
         self.clock = DaemonClock(parts.env, parts.network.calendar)
         self._env = self.clock.environment()
         self.counters = counters if counters is not None else Counters(COUNTERS)
+        self._trust = Trust(parts.network, parts.directory_key)
         self.rosters = RosterKeeper(
             parts.network,
-            parts.directory_key,
+            self._trust,
             self._env,
             parts.store,
             self.counters,
@@ -116,7 +119,7 @@ class Daemon:
         """Live until cancelled. Reports started when applications can be served."""
         parts, tracer = self._parts, self._parts.tracer
         directory = DirectoryClient(
-            self._env, parts.transport, parts.network.id, parts.directory_address, parts.directory_key
+            self._env, parts.transport, parts.network.id, parts.directory_address, self._trust
         )
         async with trio.open_nursery() as nursery:
             context = Context(self._env, parts.store, self.counters, tracer, nursery.start_soon)

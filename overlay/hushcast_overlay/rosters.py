@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import msgspec
 import structlog
 import trio
 
 from hushcast_directory.client import DirectoryClient
+from hushcast_directory.trust import Trust
 from hushcast_protocol.base.clocks import published
 from hushcast_protocol.base.errors import AuthenticationError, PeerError, Refusal
+from hushcast_protocol.base.handovers import CheckRoster
 from hushcast_protocol.base.roster import Network, Relay, Roster, View, check_roster, check_successor
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.standing import UNSEAT_AFTER, Seating, Standing, follow, restored, seating
-from hushcast_protocol.base.wire import PublicKey, RelayId, encode
+from hushcast_protocol.base.wire import RelayId, encode
+from hushcast_protocol.overlay.frames import HandedOver
 from hushcast_runtime.clock import DaemonClock
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import LOOK_EVERY, Environment
@@ -38,8 +39,6 @@ class _StoredStanding(msgspec.Struct, frozen=True, array_like=True):
 _decode_standing = record_reader(_StoredStanding, "standing")
 log = structlog.get_logger("rosters")
 
-CheckRoster = Callable[[Signed, PublicKey, Network], Roster]
-
 
 class RosterKeeper:
     """The rosters of about now, and the digests of those before."""
@@ -47,7 +46,7 @@ class RosterKeeper:
     def __init__(
         self,
         network: Network,
-        directory: PublicKey,
+        trust: Trust,
         env: Environment,
         store: Store,
         counters: Counters,
@@ -57,7 +56,7 @@ class RosterKeeper:
         """`clock` hears of the rosters: they are witnesses of the time."""
         self.network = network
         self.calendar = network.calendar
-        self._directory = directory
+        self._trust = trust
         self._env = env
         self._store = store
         self._counters = counters
@@ -72,11 +71,16 @@ class RosterKeeper:
         self._asked = trio.Event()
 
     async def load(self) -> None:
-        """Read back the rosters held before a restart."""
+        """Read back the rosters held before a restart, but those of a directory that is trusted no more."""
+        await self._trust.load(self._store)
         noted = {key: _decode_standing(value) for key, value in await self._store.scan(_STANDING)}
         rosters: dict[int, Roster] = {}
         for key, value in await self._store.scan(_KIND):
-            roster = self._check(_decode_signed(value), self._directory, self.network)
+            try:
+                roster = self._trust.check(_decode_signed(value), self._check)
+            except AuthenticationError:
+                log.warning("a roster kept from before is not by this directory: going on without it")
+                continue
             rosters[roster.epoch] = roster
             note = noted.get(key, _StoredStanding(roster.epoch, 0))
             self._hold(restored(roster, rosters.get(note.acted, roster), note.held))
@@ -186,7 +190,12 @@ class RosterKeeper:
             chained = self.newest is not None and not self._is_far_behind()
             after = self.newest.epoch if self.newest is not None and chained else self._begin
             answer = await directory.roster(after)
-            if answer.roster is None or (self.newest and answer.roster == self.newest.signed):
+            if isinstance(answer, HandedOver):
+                await self._trust.take(answer.handovers, self._store)
+                answer = await directory.roster(after)
+            if isinstance(answer, HandedOver):
+                raise AuthenticationError("the directory hands over again and again")
+            if answer.roster is None or (self.newest and answer.roster.body == self.newest.signed.body):
                 break
             await self._take(answer.roster, chained)
             more = answer.more
@@ -195,7 +204,7 @@ class RosterKeeper:
 
     async def _take(self, signed: Signed, chained: bool) -> None:
         # A signature for each relay: in a big network too long for the scheduler to wait.
-        roster = await self._env.compute(self._check, signed, self._directory, self.network)
+        roster = await self._env.compute(self._trust.check, signed, self._check)
         if chained:
             check_successor(roster, self.newest)
         elif self.newest is not None and roster.epoch <= self.newest.epoch:

@@ -12,39 +12,18 @@ import sqlite3
 import stat
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.base.roster import Network
 from hushcast_runtime.backup_format import BackupError, Header, Part, open_backup, write_backup
 from hushcast_runtime.files import acting_as_owner, private_directory, sync_directory
 from hushcast_runtime.layout import DATABASE, check_version
 from hushcast_runtime.process import locked
+from hushcast_runtime.state_directory import KEY_SIZE, StateKind, check_access, move_aside
 from hushcast_runtime.store import FAILURES
 
-KEY_SIZE = 32  # bytes of every key file
-_JOURNALS = (f"{DATABASE}-wal", f"{DATABASE}-shm", f"{DATABASE}-journal")
 _PART = "restore.part"  # in the state directory, while a backup is unpacked
-
-
-@dataclass(frozen=True)
-class StateKind:
-    """What kind of daemon a state directory is of."""
-
-    role: str
-    network: Network
-    keys: tuple[str, ...]
-    """Its key files."""
-    known: int
-    """The version of the state that this program writes."""
-
-    def held_in(self, state: Path) -> list[str]:
-        """Return the names of the files of this kind that a directory holds."""
-        names = (DATABASE, *_JOURNALS, *self.keys)
-        return [name for name in names if (state / name).exists()]
 
 
 def make_backup(state: Path, kind: StateKind, now: float, out: Path, force: bool) -> Header:
@@ -52,7 +31,7 @@ def make_backup(state: Path, kind: StateKind, now: float, out: Path, force: bool
 
     It is there whole or not at all, for its owner only. Raises `UsageError` or `BackupError`.
     """
-    _check_access(state)
+    check_access(state)
     _check_target(out, force)
     part = out.with_name(out.name + ".part")
     try:
@@ -94,7 +73,7 @@ def restore_backup(
     `UsageError` where it does not fit the daemon, or where a state is there and `force` is not given, and
     `BackupError` where it is damaged; then the state is as it was.
     """
-    _check_access(state)
+    check_access(state)
     with open_backup(backup) as reader:
         header = reader.header
         _check_fits(backup, header, kind)
@@ -110,7 +89,8 @@ def restore_backup(
             try:
                 part.mkdir(mode=0o700)
                 reader.copy(lambda name: _private_file(part / name))
-                aside = move_aside(state, kind.held_in(state), now)
+                held = kind.held_in(state)
+                aside = move_aside(state, held, now) if held else None
                 for name in (DATABASE, *kind.keys):
                     (part / name).replace(state / name)
                 sync_directory(state)
@@ -119,33 +99,6 @@ def restore_backup(
             finally:
                 shutil.rmtree(part, ignore_errors=True)
     return header, aside
-
-
-def move_aside(state: Path, names: Sequence[str], now: float) -> Path | None:
-    """Move files of a state directory into a new folder in it that is named after the time; return that.
-
-    `None` if there is nothing to move.
-    """
-    if not names:
-        return None
-    stem, number = datetime.fromtimestamp(now, UTC).strftime("replaced-%Y%m%dT%H%M%SZ"), 1
-    while (aside := state / (stem if number == 1 else f"{stem}-{number}")).exists():
-        number += 1
-    aside.mkdir(mode=0o700)
-    for name in names:
-        (state / name).replace(aside / name)
-    sync_directory(state)
-    return aside
-
-
-def _check_access(state: Path) -> None:
-    """Raise `UsageError` unless this process may use a state directory, or may make it."""
-    try:
-        if not state.exists() or os.access(state, os.R_OK | os.W_OK | os.X_OK, effective_ids=True):
-            return
-    except OSError:  # nor the directory that it is in
-        pass
-    raise UsageError(f"{state} belongs to another user: run this as the daemon's user, or as root")
 
 
 def _check_fits(backup: Path, header: Header, kind: StateKind) -> None:

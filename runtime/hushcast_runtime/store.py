@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections import deque
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -317,6 +317,17 @@ class SqliteStore:
             self._version = self._version if version is None else version
         except FAILURES as error:
             raise StoreError(f"the database cannot be written: {error}") from error
+
+
+def forget_kinds(path: Path, kinds: Sequence[str]) -> None:
+    """Delete all records of some kinds from the database of a daemon that does not run; `StoreError`."""
+    try:
+        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            connection.execute("PRAGMA secure_delete=ON")
+            marks = ",".join("?" * len(kinds))
+            connection.execute(f"DELETE FROM records WHERE kind IN ({marks})", kinds)  # noqa: S608 - marks alone
+    except FAILURES as error:
+        raise StoreError(f"the database {path} cannot be written: {error}") from error
 
 
 def _end_of(prefix: bytes) -> bytes | None:

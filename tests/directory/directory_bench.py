@@ -11,6 +11,7 @@ import trio
 from hushcast_directory.client import DirectoryClient
 from hushcast_directory.registry import Registry
 from hushcast_directory.server import DirectoryServer
+from hushcast_directory.trust import Trust
 from hushcast_node.counted import COUNTERS
 from hushcast_overlay.rosters import RosterKeeper
 from hushcast_protocol.base.addresses import Address, memory_address
@@ -53,6 +54,7 @@ class Bench:
         self.registry = Registry(NETWORK, DIRECTORY, self.store, first_roster)
         self.server: DirectoryServer | None = None
         self._first_roster = first_roster
+        self._seed = DIRECTORY
         self._scope = trio.CancelScope()
         self._stopped = trio.Event()
 
@@ -66,9 +68,10 @@ class Bench:
 
     # The directory
 
-    async def start(self) -> None:
-        """Start it with what its store holds."""
-        self.registry = Registry(NETWORK, DIRECTORY, self.store, self._first_roster)
+    async def start(self, seed: Seed | None = None) -> None:
+        """Start it with what its store holds, and with another key if there is one."""
+        self._seed = seed or self._seed
+        self.registry = Registry(NETWORK, self._seed, self.store, self._first_roster)
         await self.registry.load()
         self._scope, self._stopped = trio.CancelScope(), trio.Event()
         await self.nursery.start(self._live)
@@ -80,7 +83,7 @@ class Bench:
     async def _live(self, task_status: trio.TaskStatus[None]) -> None:
         transport = self.wires.transport()
         listener = await transport.listen(DIRECTORY)
-        server = self.server = DirectoryServer(self.env, transport, NETWORK.id, DIRECTORY, self.registry)
+        server = self.server = DirectoryServer(self.env, transport, NETWORK.id, self._seed, self.registry)
         try:
             with self._scope:
                 task_status.started()
@@ -90,10 +93,13 @@ class Bench:
                 await listener.aclose()
             self._stopped.set()
 
-    def client(self) -> DirectoryClient:
+    def trust(self) -> Trust:
+        return Trust(NETWORK, DIRECTORY.public())
+
+    def client(self, trust: Trust | None = None) -> DirectoryClient:
         transport = self.wires.transport()
         address = memory_address(DIRECTORY.public())
-        return DirectoryClient(self.env, transport, NETWORK.id, address, DIRECTORY.public())
+        return DirectoryClient(self.env, transport, NETWORK.id, address, trust or self.trust())
 
     # Relays
 
@@ -147,7 +153,7 @@ class Bench:
     def keeper(self, name: str = "keeper", store: MemoryStore | None = None) -> RosterKeeper:
         return RosterKeeper(
             NETWORK,
-            DIRECTORY.public(),
+            self.trust(),
             simulated_environment(name, BEGIN),
             store or MemoryStore(),
             Counters(COUNTERS),

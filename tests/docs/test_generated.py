@@ -8,10 +8,12 @@ from types import ModuleType
 import pytest
 from pages import ROOT
 
-from hushcast_protocol.base import links, roster, signatures, stamps
+from hushcast_protocol.base import handovers, links, roster, signatures, stamps
 from hushcast_protocol.base.wire import Wire
 from hushcast_protocol.content import messages, reports
 from hushcast_protocol.overlay import frames, leases, parcels
+
+MODULES = (frames, handovers, leases, links, messages, parcels, reports, roster, signatures, stamps)
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +38,7 @@ def test_the_page_has_every_part_once(layouts: ModuleType) -> None:
 def test_every_wire_type_has_a_layout(layouts: ModuleType) -> None:
     declared = {
         kind
-        for module in (frames, leases, links, messages, parcels, reports, roster, signatures, stamps)
+        for module in MODULES
         for kind in vars(module).values()
         if isinstance(kind, type) and issubclass(kind, Wire) and kind is not Wire
     }

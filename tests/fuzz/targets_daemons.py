@@ -24,6 +24,7 @@ from hushcast_directory import registry
 from hushcast_directory.client import DirectoryClient
 from hushcast_directory.registry import Registry
 from hushcast_directory.server import DirectoryServer
+from hushcast_directory.trust import Trust
 from hushcast_local.inbox import Inbox
 from hushcast_local.subscription import interest_record, kept
 from hushcast_node.counted import COUNTERS
@@ -34,9 +35,11 @@ from hushcast_overlay.route import Planned, RouteRecords, mailbox_record
 from hushcast_overlay.spool import Spool
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.errors import HushcastError, PeerError, Refusal
+from hushcast_protocol.base.handovers import Handover, sign_handover
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.roster import Descriptor, check_roster
 from hushcast_protocol.base.secrets import FilterKey, LeaseSecret
+from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import Interest, make_topic
@@ -45,6 +48,7 @@ from hushcast_protocol.overlay.frames import (
     MAX_DIRECTORY_ANSWER,
     MAX_OVERLAY_FRAME,
     Fetch,
+    HandedOver,
     Refused,
     Register,
     Registered,
@@ -208,7 +212,11 @@ async def _answered(data: bytes) -> None:
     theirs, ours = trio.testing.memory_stream_pair()
     transport: Any = _Transport(theirs)
     client = DirectoryClient(
-        _environment(), transport, NETWORK.id, memory_address(DIRECTORY.public()), DIRECTORY.public()
+        _environment(),
+        transport,
+        NETWORK.id,
+        memory_address(DIRECTORY.public()),
+        Trust(NETWORK, DIRECTORY.public()),
     )
 
     async def directory() -> None:
@@ -282,8 +290,14 @@ def _requests() -> Iterator[bytes]:
         yield encode(Register(descriptor_signed_anew(encode(_fresh(number)))))
 
 
+def _handed_over() -> Signed:
+    new = examples.seed(9).public()
+    return sign_handover(DIRECTORY, Handover(NETWORK.id, DIRECTORY.public(), new, 3))
+
+
 def _answers() -> Iterator[bytes]:
     yield encode(Rosters(None, False))
+    yield encode(HandedOver((_handed_over(),)))
     yield encode(Rosters(examples.roster_of(2).signed, True))
     yield encode(Refused("no"))
     yield encode(Registered())

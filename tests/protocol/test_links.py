@@ -544,6 +544,22 @@ def test_a_responder_says_nothing_to_whoever_does_not_know_its_key(known, split)
     assert heard.answer == b""
 
 
+@pytest.mark.parametrize("known", [ALICE, BOB, MALLORY])
+def test_one_with_former_keys_answers_as_the_one_that_is_known(known):
+    end = Link.respond(NETWORK.id, BOB, stream(2), MAX_FRAME, VIEW_B, former=(MALLORY, ALICE))
+    assert end.answers_as is None
+    ends = Ends(initiator(None, known.public()), end).pump()
+    assert ends.left_events == [Established(known.public(), VIEW_B)]
+    assert end.answers_as == known.public()
+
+
+def test_one_with_former_keys_says_nothing_to_others():
+    end = Link.respond(NETWORK.id, BOB, stream(2), MAX_FRAME, VIEW_B, former=(MALLORY,))
+    heard = hear(end, [hello(Liar().public, ALICE.public())])
+    assert heard.error == (AuthenticationError, "a link is for another daemon")
+    assert heard.answer == b""
+
+
 def test_a_responder_by_hand_is_accepted():
     liar, link = Liar(), initiator()
     ephemeral = liar.accept(link)

@@ -32,7 +32,7 @@ from core_examples import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushcast_protocol.base import links, roster
+from hushcast_protocol.base import handovers, links, roster
 from hushcast_protocol.base.errors import DecodeError, PeerError, Refusal
 from hushcast_protocol.base.signatures import Purpose, Signed, signature
 from hushcast_protocol.base.stamps import Stamp
@@ -41,6 +41,9 @@ from hushcast_protocol.overlay import frames, leases, parcels
 
 WORD = b"w" * 16
 CONSENT = leases.Consent(MAILBOX.public(), mailbox_address(), relay_id(0), leases.lease_id(WORD), DAY)
+HANDED = handovers.sign_handover(
+    DIRECTORY, handovers.Handover(NETWORK.id, DIRECTORY.public(), seed(6).public(), EPOCH)
+)
 PROOF = links.Proof(
     seed(5).public(), signature(seed(5), Purpose.LINK_INITIATOR, b"x"), roster.View(3, bytes(32))
 )
@@ -62,6 +65,7 @@ EXAMPLES: list[tuple[str, object]] = [
     ("answer", frames.Registered()),
     ("answer", frames.Rosters(roster.sign_roster(DIRECTORY, roster_body(2)), True)),
     ("answer", frames.Rosters(None, False)),
+    ("answer", frames.HandedOver((HANDED, HANDED))),
     ("answer", frames.Refused("quota")),
     ("proof", PROOF),
     ("proof", links.Anonymous(roster.View(3, bytes(32)))),

@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 
 from hushcast_protocol.base.errors import HushcastError, UsageError
 from hushcast_protocol.base.roster import Network
-from hushcast_runtime.backup import StateKind, make_backup, restore_backup
+from hushcast_runtime.backup import make_backup, restore_backup
 from hushcast_runtime.backup_format import MAX_HEADER, BackupError, Header, Part, write_backup
 from hushcast_runtime.layout import DATABASE, kept_version
 from hushcast_runtime.process import locked
+from hushcast_runtime.state_directory import StateKind
 from hushcast_runtime.store import Change, SqliteStore, StoreError
 
 NETWORK = Network("test", "hardened", 3600)

@@ -14,7 +14,7 @@ one seal. The state machine is moved by bytes received and by `send`; it does no
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from hmac import compare_digest
@@ -121,6 +121,7 @@ class Link:
         "_buffer",
         "_ephemeral",
         "_expected",
+        "_former",
         "_frames",
         "_identity",
         "_incoming",
@@ -132,6 +133,7 @@ class Link:
         "_to_send",
         "_transcript",
         "_view",
+        "answers_as",
     )
 
     def __init__(
@@ -158,6 +160,9 @@ class Link:
         self._buffer = bytearray()
         self._to_send: list[bytes] = []
         self._frames: list[bytes] = []
+        self._former: Sequence[Seed] = ()
+        self.answers_as: PublicKey | None = None
+        """The key by which the initiator knows this end, once its hello has come."""
 
     @classmethod
     def initiate(
@@ -185,9 +190,12 @@ class Link:
         randomness: Randomness,
         max_frame: int,
         view: View | None = None,
+        former: Sequence[Seed] = (),
     ) -> Link:
-        """Await a link as the daemon, mailbox or directory with the key of `identity`."""
-        return cls(_State.HELLO, network, randomness(32), identity, view, None, max_frame)
+        """Await a link as the daemon, mailbox or directory with the key of `identity`, or a `former` one."""
+        link = cls(_State.HELLO, network, randomness(32), identity, view, None, max_frame)
+        link._former = former
+        return link
 
     @property
     def is_open(self) -> bool:
@@ -289,8 +297,12 @@ class Link:
             raise DecodeError("a link is for another network")
         theirs = hello[-32 - LABEL : -LABEL]
         assert self._identity is not None
-        if not compare_digest(hello[-LABEL:], _tag(self._network, theirs, self._identity.public())):
+        for identity in (self._identity, *self._former):
+            if compare_digest(hello[-LABEL:], _tag(self._network, theirs, identity.public())):
+                break
+        else:
             raise AuthenticationError("a link is for another daemon")
+        self._identity, self._former, self.answers_as = identity, (), identity.public()
         ours = crypto_scalarmult_base(self._ephemeral)
         self._agree(hello + ours, theirs)
         self._to_send.append(ours)

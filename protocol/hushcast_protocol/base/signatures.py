@@ -20,6 +20,7 @@ class Purpose(bytes, Enum):
 
     DESCRIPTOR = b"hushcast descriptor 1\x00"
     ROSTER = b"hushcast roster 1\x00"
+    HANDOVER = b"hushcast handover 1\x00"
     CONSENT = b"hushcast consent 1\x00"
     AUTHOR = b"hushcast author 1\x00"
     LINK_INITIATOR = b"hushcast link initiator 1\x00"

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from hushcast_protocol.base.handovers import MAX_HANDOVERS
 from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.hop_link import MAX_UNROUTED
 from hushcast_protocol.base.roster import MAX_RELAYS, MAX_ROSTER
@@ -109,6 +110,12 @@ class Rosters(Wire, frozen=True, tag="rosters"):
     more: bool
 
 
+class HandedOver(Wire, frozen=True, tag="handed-over"):
+    """Instead of a roster, for who knows a former key of the directory: how it came to the one of now."""
+
+    handovers: Annotated[tuple[Signed, ...], msgspec.Meta(min_length=1, max_length=MAX_HANDOVERS)]
+
+
 class Refused(Wire, frozen=True, tag="refused"):
     """The directory declines, and why."""
 
@@ -116,7 +123,7 @@ class Refused(Wire, frozen=True, tag="refused"):
 
 
 DirectoryRequest = Register | Fetch
-DirectoryAnswer = Registered | Rosters | Refused
+DirectoryAnswer = Registered | Rosters | HandedOver | Refused
 
 decode_overlay: Callable[[bytes], OverlayFrame] = decoder(OverlayFrame, "frame", MAX_OVERLAY_FRAME)
 decode_directory_request: Callable[[bytes], DirectoryRequest] = decoder(

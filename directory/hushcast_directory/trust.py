@@ -1,0 +1,63 @@
+"""Trust: the key by which a daemon knows the directory, pinned in its configuration, and what followed it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import structlog
+
+from hushcast_protocol.base.handovers import (
+    MAX_HANDOVERS,
+    CheckRoster,
+    Handover,
+    check_handover,
+    check_roster_by,
+    following,
+)
+from hushcast_protocol.base.roster import Network, Roster
+from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.base.wire import PublicKey, encode
+from hushcast_runtime.store import Change, Store, record_reader
+
+_KIND = "handover"
+_decode_signed = record_reader(Signed, "hand-over")
+log = structlog.get_logger("directory-key")
+
+
+class Trust:
+    """The directory's key of now, and the hand-overs that led to it."""
+
+    def __init__(self, network: Network, pinned: PublicKey) -> None:
+        self._network = network
+        self._pinned = pinned
+        self._signed: list[Signed] = []
+        self._past: list[Handover] = []
+        self.key = pinned
+        """Which the directory proves, and signs rosters with."""
+
+    async def load(self, store: Store) -> None:
+        """Read back the hand-overs that were seen; those that lead from or to the pinned key count."""
+        signed = [_decode_signed(value) for _, value in await store.scan(_KIND)]
+        if not signed:
+            return
+        past = following(check_handover(signed[0], self._network).old, signed, self._network)
+        if self._pinned in {past[0].old, *(handover.new for handover in past)}:
+            self._signed, self._past, self.key = signed, past, past[-1].new
+
+    async def take(self, signed: Sequence[Signed], store: Store) -> None:
+        """Follow hand-overs from the key of now, durably on return; raise a `PeerError` if any is not one."""
+        handovers = following(self.key, signed, self._network)
+        stored = await store.scan(_KIND)
+        self._signed = [*self._signed, *signed][-MAX_HANDOVERS:]
+        self._past = [*self._past, *handovers][-MAX_HANDOVERS:]
+        fresh = {number.to_bytes(8, "big"): encode(one) for number, one in enumerate(self._signed)}
+        await store.write(
+            *(Change(_KIND, key, None) for key, _ in stored if key not in fresh),
+            *(Change(_KIND, key, value) for key, value in fresh.items()),
+        )
+        self.key = handovers[-1].new
+        log.info("the directory handed over to a new key", count=len(self._past))
+
+    def check(self, signed: Signed, check: CheckRoster) -> Roster:
+        """Return a checked roster of this directory; raises as `check_roster` does."""
+        return check_roster_by(self.key, self._past, signed, self._network, check)

@@ -1,0 +1,88 @@
+"""The state directory of a daemon that does not run: whose it is, and how its files are replaced and kept."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.base.roster import Network
+from hushcast_runtime.files import acting_as_owner, private_directory, sync_directory
+from hushcast_runtime.layout import DATABASE, check_version, kept_version
+from hushcast_runtime.process import locked
+from hushcast_runtime.store import forget_kinds
+
+KEY_SIZE = 32  # bytes of every key file
+_JOURNALS = (f"{DATABASE}-wal", f"{DATABASE}-shm", f"{DATABASE}-journal")
+
+
+@dataclass(frozen=True)
+class StateKind:
+    """What kind of daemon a state directory is of."""
+
+    role: str
+    network: Network
+    keys: tuple[str, ...]
+    """Its key files."""
+    known: int
+    """The version of the state that this program writes."""
+
+    def held_in(self, state: Path) -> list[str]:
+        """Return the names of the files of this kind that a directory holds."""
+        names = (DATABASE, *_JOURNALS, *self.keys)
+        return [name for name in names if (state / name).exists()]
+
+
+def check_access(state: Path) -> None:
+    """Raise `UsageError` unless this process may use a state directory, or may make it."""
+    try:
+        if not state.exists() or os.access(state, os.R_OK | os.W_OK | os.X_OK, effective_ids=True):
+            return
+    except OSError:  # nor the directory that it is in
+        pass
+    raise UsageError(f"{state} belongs to another user: run this as the daemon's user, or as root")
+
+
+@contextmanager
+def stopped(state: Path, kind: StateKind) -> Iterator[None]:
+    """Hold the state directory of a daemon that does not run, as its owner; `UsageError` if one does."""
+    check_access(state)
+    if not state.is_dir():
+        raise UsageError(f"there is no state in {state}: a daemon makes one when it runs")
+    with acting_as_owner(state), locked(private_directory(state)):
+        check_version(kept_version(state), kind.known)
+        yield
+
+
+def replace_keys(state: Path, keys: Sequence[str], forgotten: Sequence[str], now: float) -> Path:
+    """Move key files of a `stopped` daemon aside, which draws new ones at its start; return the folder.
+
+    Records of the kinds `forgotten` are deleted. Raises `UsageError` where a key is missing.
+    """
+    if missing := [name for name in keys if not (state / name).is_file()]:
+        raise UsageError(f"there is no {missing[0]} in {state}: a daemon makes one when it runs")
+    if forgotten and (state / DATABASE).exists():
+        forget_kinds(state / DATABASE, forgotten)
+    return move_aside(state, keys, now)
+
+
+def move_aside(state: Path, names: Sequence[str], now: float) -> Path:
+    """Move files of a state directory into a new folder in it that is named after the time; return that."""
+    aside = folder_aside(state, now)
+    for name in names:
+        (state / name).replace(aside / name)
+    sync_directory(state)
+    return aside
+
+
+def folder_aside(state: Path, now: float) -> Path:
+    """Make a folder in a state directory that is named after the time."""
+    stem, number = datetime.fromtimestamp(now, UTC).strftime("replaced-%Y%m%dT%H%M%SZ"), 1
+    while (aside := state / (stem if number == 1 else f"{stem}-{number}")).exists():
+        number += 1
+    aside.mkdir(mode=0o700)
+    return aside
