@@ -63,7 +63,7 @@ from hushcast_runtime.channel import accept_channel
 from hushcast_runtime.context import Context
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
-from hushcast_runtime.store import Change
+from hushcast_runtime.store import Change, MemoryStore
 from hushcast_runtime.tracing import NoTracer
 from hushcast_runtime.transports.base import TransportError
 
@@ -211,13 +211,8 @@ async def _answered(data: bytes) -> None:
     """The client takes what a hostile directory answers, or refuses it."""
     theirs, ours = trio.testing.memory_stream_pair()
     transport: Any = _Transport(theirs)
-    client = DirectoryClient(
-        _environment(),
-        transport,
-        NETWORK.id,
-        memory_address(DIRECTORY.public()),
-        Trust(NETWORK, DIRECTORY.public()),
-    )
+    trust = Trust(NETWORK, DIRECTORY.public())
+    client = DirectoryClient(_environment(), transport, NETWORK.id, memory_address(DIRECTORY.public()), trust)
 
     async def directory() -> None:
         try:
@@ -234,10 +229,12 @@ async def _answered(data: bytes) -> None:
         nursery.start_soon(directory)
         try:
             answer = await client.roster(None)
-            if answer.roster is not None:
-                check_roster(answer.roster, DIRECTORY.public(), NETWORK)
+            if isinstance(answer, HandedOver):
+                await trust.take(answer.handovers, MemoryStore())
+            elif answer.roster is not None:
+                trust.check(answer.roster, check_roster)
         except (PeerError, Refusal, TransportError):
-            pass
+            assert trust.key == DIRECTORY.public()
         nursery.cancel_scope.cancel()
 
 
