@@ -10,7 +10,7 @@ from hushcast_protocol.base.handovers import MAX_HANDOVERS, Handover, sign_hando
 from hushcast_protocol.base.roster import Network
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import Signed
-from hushcast_protocol.base.wire import PublicKey, encode
+from hushcast_protocol.base.wire import Bytes32, PublicKey, encode
 from hushcast_runtime.store import Change, Store, record_reader
 
 _KIND = "former-key"
@@ -19,8 +19,8 @@ _KIND = "former-key"
 class _Stored(msgspec.Struct, frozen=True, array_like=True):
     """A former key; without a hand-over it is remembered for the rosters that it signed alone."""
 
-    seed: bytes
-    new: bytes
+    seed: Bytes32
+    new: PublicKey
     epoch: int  # of the first roster that it does not sign
     handover: Signed | None
 

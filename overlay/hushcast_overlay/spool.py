@@ -268,7 +268,7 @@ class Spool:
             return None
         if not records:
             raise StoreError(
-                "a record in the database is missing (spool): restore the state directory from a backup"
+                "a record in the database is missing (spool): restore a backup with `hushcast restore`"
             )
         return body.share(records[0][1])
 

@@ -46,7 +46,7 @@ def record_reader(kind: type[T], name: str) -> Callable[[bytes], T]:
             return inner.decode(data)
         except (msgspec.MsgspecError, ValueError, RecursionError):
             raise StoreError(
-                f"a record in the database is damaged ({name}): restore the state directory from a backup"
+                f"a record in the database is damaged ({name}): restore a backup with `hushcast restore`"
             ) from None
 
     return read

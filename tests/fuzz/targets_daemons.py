@@ -24,6 +24,7 @@ from hushcast_directory import registry
 from hushcast_directory.client import DirectoryClient
 from hushcast_directory.registry import Registry
 from hushcast_directory.server import DirectoryServer
+from hushcast_directory.succession import hand_over, load_succession
 from hushcast_directory.trust import Trust
 from hushcast_local.inbox import Inbox
 from hushcast_local.subscription import interest_record, kept
@@ -319,6 +320,9 @@ class _Kept:
         installation = Installation(DAY, root, tree, b"t" * 16, (b"e" * 16,), LeaseSecret(b"l" * 32))
         store.write_soon(mailbox_record(b"i" * 16, examples.MAILBOX, 0.3, examples.mailbox_address()))
         store.write_soon(interest_record(b"i" * 16, Interest(make_topic("one")), 1.0))
+        finished(Trust(NETWORK, DIRECTORY.public()).take([_handed_over()], store))
+        new = examples.seed(9)
+        finished(hand_over(store, NETWORK, DIRECTORY, new, 3, signs=True))
         records = RouteRecords(store)
         finished(records.keep_installation(Planned(b"i" * 16, 0, installation, set(tree.parents))))
 
@@ -341,6 +345,8 @@ def _stored(data: bytes) -> None:
     finished(RouteRecords(store).load_installations())
     finished(RouteRecords(store).load_mailboxes())
     finished(kept(store))
+    finished(load_succession(store, NETWORK, examples.seed(9).public()))
+    finished(Trust(NETWORK, DIRECTORY.public()).load(store))
     rosters: Any = SimpleNamespace(calendar=NETWORK.calendar, network=NETWORK)
     identity = Identity(examples.seed(0), examples.seed(0), examples.parcel_key(0), FilterKey(bytes(32)))
     context = Context(_environment(), store, Counters(COUNTERS), NoTracer(), print)
