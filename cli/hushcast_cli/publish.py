@@ -95,29 +95,16 @@ def publish(
             raise click.UsageError("give TOPIC or --link-file, not both", click.get_current_context())
         topic, payload = None, topic
     check_one_topic(topic, link_file)
-    _check_one_payload(payload, file, link_file)
-    if lines and payload not in (None, "-"):
-        raise click.UsageError("--lines reads standard input or --file: PAYLOAD is too much")
-    from hushcast.words import Publish
+    _check_one_payload(payload, file, link_file, lines)
     from hushcast_cli.asking import run
     from hushcast_cli.exits import TimedOut
 
     told: list[Published] = []  # how far the publication has come
 
     async def work() -> None:
-        from hushcast_cli.key import read_key
-        from hushcast_cli.links import choose_topic
         from hushcast_cli.payload import read_lines, read_payload
-        from hushcast_protocol.content.topics import parse_values
 
-        chosen = await choose_topic(topic, link_file)
-        parse_values(chosen.topic, settings)
-        author = read_key(key_file).reveal() if key_file is not None else None
-        tell: Literal["queued", "each"] = "queued" if no_wait else "each"
-
-        def request(data: bytes) -> Publish:
-            return Publish(chosen.text, data, list(settings), author, tell)
-
+        request = await _request(topic, link_file, settings, key_file, no_wait)
         if lines:
             await _hand_in_lines(choices, read_lines(file), request)
         else:
@@ -132,8 +119,26 @@ def publish(
             _tell(choices, done, no_wait)
 
 
-def _check_one_payload(payload: str | None, file: Path | None, link_file: Path | None) -> None:
+async def _request(
+    topic: str | None, link_file: Path | None, settings: tuple[str, ...], key_file: Path | None, no_wait: bool
+) -> Callable[[bytes], Publish]:
+    """Return what makes a request of a payload; raise `UsageError` where the rest of it is wrong."""
+    from hushcast.words import Publish
+    from hushcast_cli.key import read_key
+    from hushcast_cli.links import choose_topic
+    from hushcast_protocol.content.topics import parse_values
+
+    chosen = await choose_topic(topic, link_file)
+    parse_values(chosen.topic, settings)
+    author = read_key(key_file).reveal() if key_file is not None else None
+    tell: Literal["queued", "each"] = "queued" if no_wait else "each"
+    return lambda payload: Publish(chosen.text, payload, list(settings), author, tell)
+
+
+def _check_one_payload(payload: str | None, file: Path | None, link_file: Path | None, lines: bool) -> None:
     usage = click.get_current_context()
+    if lines and payload not in (None, "-"):
+        raise click.UsageError("--lines reads standard input or --file: PAYLOAD is too much", usage)
     if payload is not None and file is not None:
         raise click.UsageError("give PAYLOAD or --file, not both", usage)
     if str(link_file) == "-" and (payload if file is None else str(file)) in (None, "-"):

@@ -15,7 +15,7 @@ from pathlib import Path
 from typed import ROOT, SHOWN, script
 
 IMAGE = "localhost/hushcast-first-hour"
-PACKAGES = ("python3", "tor", "ca-certificates", "procps")
+PACKAGES = ("systemd", "python3", "tor", "ca-certificates", "procps")
 WITHIN = 900.0  # seconds for one run
 _ENVIRONMENT = os.environ | {
     "CONTAINERS_CONF": str(ROOT / "testnet" / "hushcast_testnet" / "containers" / "containers.conf")
