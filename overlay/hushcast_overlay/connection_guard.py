@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from functools import partial
 
 import structlog
 import trio
@@ -25,7 +24,7 @@ Serve = Callable[[OverlayChannel], Awaitable[None]]
 
 def strangers_room(env: Environment, counters: Counters) -> Room:
     """Return the places for those of whom nothing is known; one that gives way is counted."""
-    return Room(MAX_STRANGERS, env.below, partial(counters.add, "strangers_dropped"))
+    return Room(MAX_STRANGERS, env.below, lambda: counters.add("strangers_dropped"))
 
 
 class ConnectionGuard:
