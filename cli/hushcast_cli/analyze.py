@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from hushcast_cli.options import Choices, json_option, pass_choices
+from hushcast_cli.spark import master_option
 from hushcast_protocol.base.errors import UsageError
 
 
@@ -56,7 +58,7 @@ def _known(context: click.Context, parameter: click.Parameter, share: float) -> 
     help="Share of the topics whose names or links they know.",
 )
 @click.option("--baseline", metavar="OTHER", help="Other traces, put beside these.")
-@click.option("--master", metavar="URL", help="Spark's master; all cores of this machine unless given.")
+@master_option
 @click.option("--seed", type=int, default=1, show_default=True, metavar="S", help="Of who colludes.")
 @json_option
 @pass_choices
@@ -81,25 +83,50 @@ def analyze(
       hushcast analyze /tmp/hush/traces --out /tmp/analysis --colluding 0.1,0.2
     """
     from hushcast_cli.output import json_line, text_line, write
-    from hushcast_cli.progress import reporting
-    from hushcast_cli.spark import check_spark, spark_session
+    from hushcast_cli.progress import person_watches, reporting
+    from hushcast_cli.spark import check_spark, spark_session, told
 
     check_spark()
     from hushcast_analytics.analyze import Wanted, chosen
     from hushcast_analytics.analyze import analyze as run
+    from hushcast_analytics.sources import LITTLE, look
 
     try:
         wanted = Wanted(colluding, chosen(attacks), seed, topics_known)
     except KeyError as error:
         raise UsageError(f"--attack {error.args[0]}: the attacks are {', '.join(chosen(()))}") from None
-    with reporting() as progress, spark_session(master) as spark:
-        summary = run(spark, traces, out, wanted, baseline, progress)
+    with told():
+        rows = [look(source) for source in (traces, baseline) if source is not None]
+    out.mkdir(parents=True, exist_ok=True)
+    little = all(number is not None and number <= LITTLE for number in rows)
+    with reporting() as progress, spark_session(master, progress, little=little) as spark:
+        summary = run(spark, traces, out, wanted, baseline, progress, live=person_watches())
     if choices.json:
         write(json_line(summary))
         return
-    width = max((len(row["attack"]) for row in summary["attacks"]), default=0)
-    for row in summary["attacks"]:
-        named = f"{row['accuracy']:8.2%}  ({row['accuracy_low']:.2%} to {row['accuracy_high']:.2%})"
-        who = f"{row['attack'].ljust(width)}  {row['profile']}  {row['colluding']:.0%}"
-        write(text_line(f"{who}  {named}  bound {row['bound']:.2%}  {row['trials']} trials"))
+    for line in told_in_full(summary):
+        write(text_line(line))
     write(text_line(f"report: {out / 'report.html'}"))
+
+
+def told_in_full(summary: dict[str, Any]) -> list[str]:
+    """Return a line for each attack, with chance beside it, then the verdict as in the report."""
+    from hushcast_analytics.report.verdict import NOBODY, Standing, Verdict
+    from hushcast_analytics.report.words import counted, percent
+
+    rows = [
+        (
+            row["attack"],
+            row["profile"],
+            f"{percent(row['colluding'])} collude",
+            f"right in {percent(row['accuracy'])}",
+            f"({percent(row['accuracy_low'])} to {percent(row['accuracy_high'])})",
+            f"of {counted(row['trials'], 'trial')}",
+            f"chance {percent(row['bound'])}",
+        )
+        for row in summary["attacks"]
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    table = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+    said = [str(Verdict(**{**each, "standing": Standing(each["standing"])})) for each in summary["verdict"]]
+    return [line.rstrip() for line in table] + (said or [NOBODY])

@@ -13,7 +13,8 @@ from hushcast_cli.output import note, printable
 PATIENCE = 1.0  # seconds that a person waits before asking what is going on
 
 
-def _person_watches() -> bool:
+def person_watches() -> bool:
+    """Tell whether standard error is a terminal."""
     return sys.stderr is not None and sys.stderr.isatty()
 
 
@@ -27,7 +28,7 @@ def reporting() -> Iterator[Callable[[str], None]]:
 @contextmanager
 def telling() -> Iterator[tuple[Callable[[str], None], Callable[[str], None]]]:
     """Yield a function that tells what is being done now, and one for lines that stay."""
-    if not _person_watches():
+    if not person_watches():
         yield note, lambda line: note(line, as_it_is=True)
         return
     from rich.console import Console
@@ -50,7 +51,7 @@ async def shown_when_slow(
     `how_far` is asked every second, and its answer put behind the text.
     """
     async with trio.open_nursery() as nursery:
-        if _person_watches():
+        if person_watches():
             nursery.start_soon(_show_late, text, how_far)
         yield
         nursery.cancel_scope.cancel()

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from hushcast_cli.options import Choices, depth_option, json_option, pass_choices, profile_option
+from hushcast_cli.spark import master_option
 
 _positive = click.IntRange(min=1)
 
@@ -43,7 +44,8 @@ def traces() -> None:
     "--clients",
     type=click.IntRange(min=0),
     metavar="C",
-    help="Daemons in no roster; with 0 relays subscribe. Unless given K, under paper 0.",
+    help="Daemons in no roster; with 0 relays subscribe. Unless given half of all subscriptions, under "
+    "paper 0.",
 )
 @click.option(
     "--authors",
@@ -59,28 +61,38 @@ def traces() -> None:
 @click.option("--seed", type=int, default=1, show_default=True, metavar="S", help="The same gives the same.")
 @click.option("--run", default="generated", show_default=True, metavar="NAME", help="What the run is called.")
 @click.option("--out", required=True, metavar="DIR", help="Where the tables go, beside other runs.")
-@click.option("--master", metavar="URL", help="Spark's master; all cores of this machine unless given.")
+@master_option
 @json_option
 @pass_choices
 def generate(choices: Choices, /, out: str, master: str | None, **asked: Any) -> None:
     """Generate the traces of a network, on Spark.
 
     What its daemons would have seen and done, for any number of relays. The same numbers give the same
-    traces, on a laptop or a cluster.
+    traces, on a laptop or a cluster. Attacks on subscribers need many topics: each is one trial.
 
     \b
-    Example:
-      hushcast traces generate --nodes 500 --subscribers 10 --publications 1000 --out /tmp/traces
+    Example, both profiles, to see what the one hides from whom the other names:
+      hushcast traces generate --nodes 200 --topics 60 --subscribers 1 --authors 1 \\
+        --publications 600 --out /tmp/traces
+      hushcast traces generate --nodes 200 --topics 60 --subscribers 1 --authors 1 \\
+        --publications 600 --profile paper --run paper --out /tmp/traces
+      hushcast analyze /tmp/traces --out /tmp/analysis
     """
     from hushcast_cli.output import json_line, text_line, write
     from hushcast_cli.progress import reporting
-    from hushcast_cli.spark import spark_session
+    from hushcast_cli.spark import check_spark, spark_session, told
 
-    with reporting() as progress, spark_session(master) as spark:
-        from hushcast_analytics.generator.asked import Asked
+    check_spark()
+    from hushcast_analytics.generator.asked import Asked
+    from hushcast_analytics.sources import make_room
+
+    with told():
+        wanted = Asked(**asked)
+        make_room(wanted.run, out)
+    with reporting() as progress, spark_session(master, progress) as spark:
         from hushcast_analytics.generator.generate import generate as make
 
-        made = make(spark, Asked(**asked), out, progress)
+        made = make(spark, wanted, out, progress)
         counts = {
             "run": asked["run"],
             "observations": made.observations.count(),

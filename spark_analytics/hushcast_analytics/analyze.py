@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import asdict
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -13,15 +13,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from hushcast_analytics import network
-from hushcast_analytics.adversaries import Adversary
-from hushcast_analytics.attacks.catalogue import ATTACKS, Attack
-from hushcast_analytics.examine import Examination, case_of
+from hushcast_analytics.attacks.catalogue import ATTACKS
+from hushcast_analytics.errors import TracesError
 from hushcast_analytics.keeping import kept
-from hushcast_analytics.measures import KEYS
+from hushcast_analytics.profile_runs import ProfileRuns, Wanted, profiles_of
 from hushcast_analytics.reading import Traces, open_traces
-from hushcast_analytics.report.page import page
-from hushcast_analytics.report.pictures import Findings
-from hushcast_analytics.summary import summarised
+from hushcast_analytics.report.findings import Findings
+from hushcast_analytics.report.page import page, verdict
+from hushcast_analytics.session import part_done
+from hushcast_analytics.steps import Step, Steps, each_second, go_through
+
+__all__ = ["SUMMARY_KEYS", "Wanted", "analyze", "chosen", "network_figures", "summary_of"]
 
 SUMMARY_KEYS = (
     *("attack", "target", "profile", "colluding", "trials", "accuracy", "accuracy_low", "accuracy_high"),
@@ -39,22 +41,8 @@ _KINDS = {
 }
 _MORE = ("precision", "recall", "anonymity_set", "belief", "belief_low", "belief_high")
 ATTACK_ROWS = ", ".join(f"{key} {_KINDS.get(key, 'double')}" for key in (*SUMMARY_KEYS, *_MORE))
-MOMENTS = 8  # epochs at which knowledge over time is looked at; each costs as much as the attack
-OVER_TIME = ("predecessor", "presence")
 LOAD_BINS = 20
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What to analyse: shares of colluding relays, names of attacks, the seed of who colludes.
-
-    `topics_known` is the share of the topics that they know, as `Adversary` has it.
-    """
-
-    colluding: tuple[float, ...]
-    attacks: tuple[str, ...]
-    seed: int = 1
-    topics_known: float = 1.0
+_FIGURES_COST = 12.0  # seconds of a small analysis on an idle machine, as of the other steps
 
 
 def analyze(
@@ -64,20 +52,21 @@ def analyze(
     wanted: Wanted,
     baseline: str | None = None,
     progress: Callable[[str], None] = lambda text: None,
+    *,
+    live: bool = False,
 ) -> dict[str, Any]:
     """Analyse the traces under `source`, write `out`, return the summary.
 
     `out` gets `summary.json`, `report.html`, Parquet `trials` (each trial's measures) and `attacks` (each
     attack's figures); for the traces under `baseline`, the same in `out`/baseline, and a place beside the
-    others in the report. Raises `TracesError`.
+    others in the report. `progress` hears of each step, and with `live` once a second. Raises `TracesError`.
     """
-    progress("reading traces")
-    ours = _analysed(spark, open_traces(spark, source, str(out / "tables")), out, wanted, progress)
+    ours = _analysed(spark, _read(spark, source, out, progress, live), out, wanted, progress, live)
     other = None
     if baseline is not None:
-        progress("reading the baseline's traces")
-        traces = open_traces(spark, baseline, str(out / "baseline" / "tables"))
-        other = _analysed(spark, traces, out / "baseline", wanted, progress)
+        beside = out / "baseline"
+        traces = _read(spark, baseline, beside, progress, live)
+        other = _analysed(spark, traces, beside, wanted, progress, live)
     progress("drawing")
     (out / "report.html").write_text(page(ours, other))
     return summary_of(ours)
@@ -86,108 +75,75 @@ def analyze(
 def summary_of(findings: Findings) -> dict[str, Any]:
     """Return what `summary.json` holds."""
     attacks = [{key: row[key] for key in SUMMARY_KEYS} for row in findings.attacks]
-    return {"network": findings.network, "attacks": attacks}
+    said = [{**asdict(each), "standing": each.standing.value} for each in verdict(findings)]
+    return {"network": findings.network, "attacks": attacks, "verdict": said}
+
+
+def _read(spark: SparkSession, source: str, out: Path, progress: Callable[[str], None], live: bool) -> Traces:
+    steps = Steps(progress, 1.0)
+    steps.begin(f"reading {source}", 1.0)
+    with each_second((lambda: steps.refresh(part_done(spark))) if live else None):
+        return open_traces(spark, source, str(out / "tables"))
 
 
 def _analysed(
-    spark: SparkSession, traces: Traces, out: Path, wanted: Wanted, progress: Callable[[str], None]
+    spark: SparkSession,
+    traces: Traces,
+    out: Path,
+    wanted: Wanted,
+    progress: Callable[[str], None],
+    live: bool,
 ) -> Findings:
-    progress("the network's own figures")
-    latencies = network.latencies(traces).groupBy("quantile").agg(F.avg("seconds").alias("seconds"))
-    quantiles = [row.asDict() for row in latencies.orderBy("quantile").collect()]
-    findings = Findings(
-        network=network_figures(traces, quantiles),
-        latencies=quantiles,
-        loads=_histogram(network.loads(traces)),
-        tree=_small_tree(traces),
-    )
-    measured: list[DataFrame] = []
-    for profile, runs in _by_profile(traces).items():
-        case = case_of(_of_runs(traces.observations, runs), _of_runs(traces.truths, runs))
-        progress(f"{profile}: what colluding relays saw")
-        adversary = Adversary(
-            wanted.colluding, active=True, seed=wanted.seed, topics_known=wanted.topics_known
+    findings = Findings({}, [], [])
+    profiles = profiles_of(traces, wanted)
+    findings.unwatched = tuple(sorted({share for each in profiles for share in each.unwatched}))
+    if profiles and not any(each.shares for each in profiles):
+        raise TracesError(
+            f"of {profiles[0].case.relays} relays these shares are less than one: give a higher --colluding"
         )
-        examination = Examination(case, adversary)
-        for subject in dict.fromkeys(ATTACKS[name].subject for name in wanted.attacks):
-            attacks = [ATTACKS[name] for name in wanted.attacks if ATTACKS[name].subject == subject]
-            progress(f"{profile}: {', '.join(attack.name for attack in attacks)}")
-            trials = kept(examination.measured(attacks).withColumn("profile", F.lit(profile)))
-            measured.append(trials)
-            findings.attacks += _described(profile, summarised(trials))
-        for name in OVER_TIME:
-            if name in wanted.attacks:
-                progress(f"{profile}: {name} over time")
-                findings.over_time += _over_time(examination, ATTACKS[name], case.observations, profile)
+    plan = [Step("the network's own figures", _FIGURES_COST, lambda: _network(traces, findings))]
+    for each in profiles:
+        plan += each.plan(findings)
+    go_through(plan, progress, live=live)
     out.mkdir(parents=True, exist_ok=True)
     if findings.attacks:
-        trials = reduce(DataFrame.unionByName, measured)
-        trials.write.mode("overwrite").partitionBy("profile", "attack").parquet(str(out / "trials"))
-        spark.createDataFrame(findings.attacks, ATTACK_ROWS).write.mode("overwrite").parquet(
-            str(out / "attacks")
-        )
+        _keep(spark, out, profiles, findings)
     (out / "summary.json").write_text(json.dumps(summary_of(findings), indent=1) + "\n")
     return findings
 
 
-def _described(profile: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{**row, "target": ATTACKS[row["attack"]].target, "profile": profile} for row in rows]
+def _keep(spark: SparkSession, out: Path, profiles: list[ProfileRuns], findings: Findings) -> None:
+    trials = reduce(DataFrame.unionByName, [table for each in profiles for table in each.trials.values()])
+    trials.write.mode("overwrite").partitionBy("profile", "attack").parquet(str(out / "trials"))
+    names = (*SUMMARY_KEYS, *_MORE)
+    rows = [{name: row[name] for name in names} for row in findings.attacks]
+    spark.createDataFrame(rows, ATTACK_ROWS).write.mode("overwrite").parquet(str(out / "attacks"))
 
 
-def network_figures(traces: Traces, latencies: list[dict[str, Any]]) -> dict[str, float]:
-    """Return the network's own figures, means over runs (`network.SUMMARY`), with `runs`."""
-    table = network.summary(traces)
+def _network(traces: Traces, findings: Findings) -> None:
+    paired, loaded = kept(network.pairs(traces)), kept(network.loads(traces))
+    latencies = network.latencies(traces, paired).groupBy("quantile").agg(F.avg("seconds").alias("seconds"))
+    findings.latencies = [row.asDict() for row in latencies.orderBy("quantile").collect()]
+    findings.network = network_figures(traces, findings.latencies, paired, loaded)
+    findings.loads = _histogram(loaded)
+
+
+def network_figures(
+    traces: Traces,
+    latencies: list[dict[str, Any]],
+    paired: DataFrame | None = None,
+    loaded: DataFrame | None = None,
+) -> dict[str, float]:
+    """Return the network's own figures, means over runs (`network.SUMMARY`), with `runs`.
+
+    `paired` and `loaded` are `network.pairs` and `network.loads`, where they are at hand.
+    """
+    table = network.summary(traces, paired, loaded)
     names = [name for name in table.columns if name != "run"]
     row = table.agg(F.count("*").alias("runs"), *(F.avg(name).alias(name) for name in names)).first()
     found = row.asDict() if row is not None else {}
     found |= {f"latency_p{100 * row['quantile']:.0f}": row["seconds"] for row in latencies}
     return {**found, "rejected_lines": traces.rejected.count()}
-
-
-def _by_profile(traces: Traces) -> dict[str, list[str]]:
-    """Return the runs of each profile that daemons started under."""
-    started = traces.truths.where("kind = 'started'").groupBy("run").agg(F.first("profile").alias("profile"))
-    found: dict[str, list[str]] = {}
-    for row in started.orderBy("run").collect():
-        found.setdefault(row["profile"], []).append(row["run"])
-    return found
-
-
-def _of_runs(table: DataFrame, runs: list[str]) -> DataFrame:
-    return table.where(F.col("run").isin(*runs))
-
-
-def _over_time(
-    examination: Examination, attack: Attack, observations: DataFrame, profile: str
-) -> list[dict[str, Any]]:
-    """Return the figures of what is known by the end of some epochs, and `epochs_to_name`.
-
-    That is the median over trials of the first of these moments from which on the right one stands alone at
-    the top, infinite if most are never named so.
-    """
-    ends = observations.agg(F.min("epoch"), F.max("epoch")).first()
-    if ends is None or ends[0] is None or ends[0] == ends[1]:
-        return []
-    first, last = ends
-    moments = sorted({first + round((last - first) * part / (MOMENTS - 1)) for part in range(MOMENTS)})
-    rows, known = [], []
-    for moment in moments:
-        trials = kept(examination.measured([attack], until=moment))
-        figures = _described(profile, summarised(trials))
-        rows += [{**row, "epochs": moment - first + 1} for row in figures]
-        known.append(trials.select(*KEYS, "colluding", "right", F.lit(moment - first + 1).alias("epochs")))
-    medians = _epochs_to_name(reduce(DataFrame.unionByName, known))
-    return [{**row, "epochs_to_name": medians[row["colluding"]]} for row in rows]
-
-
-def _epochs_to_name(known: DataFrame) -> dict[float, float]:
-    wrong = F.max(F.when(F.col("right") == 0, F.col("epochs")))
-    last_wrong = known.groupBy(*KEYS).agg(F.coalesce(wrong, F.lit(0)).alias("last"))
-    later = known.join(last_wrong, KEYS).groupBy(*KEYS, "colluding")
-    named = later.agg(F.min(F.when(F.col("epochs") > F.col("last"), F.col("epochs"))).alias("named"))
-    never = F.coalesce(F.col("named").cast("double"), F.lit(float("inf")))
-    found = named.groupBy("colluding").agg(F.percentile(never, 0.5).alias("median")).collect()
-    return {row["colluding"]: row["median"] for row in found}
 
 
 def _histogram(loads: DataFrame) -> list[dict[str, Any]]:
@@ -196,13 +152,6 @@ def _histogram(loads: DataFrame) -> list[dict[str, Any]]:
     bin_ = F.least(F.floor(F.col("sent") / most * LOAD_BINS), F.lit(LOAD_BINS - 1)).alias("bin")
     counted = loads.groupBy(bin_).agg(F.count("*").alias("relays")).orderBy("bin").collect()
     return [{"sent": (row["bin"] + 0.5) * most / LOAD_BINS, "relays": row["relays"]} for row in counted]
-
-
-def _small_tree(traces: Traces) -> dict[str, str | None]:
-    """Return one tree, of a network that is small enough to be drawn."""
-    planned = traces.truths.where("kind = 'installed' and tree is not null")
-    small = planned.where(F.size("tree") <= Findings.MOST_DRAWN).orderBy("run", "time").select("tree").first()
-    return dict(small["tree"]) if small is not None else {}
 
 
 def chosen(names: Iterable[str]) -> tuple[str, ...]:

@@ -93,6 +93,11 @@ class Examination:
         self._trials: dict[Subject, Trials] = {}
         self._views: dict[tuple[Subject, int | None], View] = {}
 
+    def colluding(self, run: str, share: float) -> frozenset[str]:
+        """Return the adversary's daemons in a run, for a share of colluding relays."""
+        copy = F.concat_ws("@", F.lit(run), F.lit(share).cast("string"))
+        return frozenset(row["node"] for row in self._members.where(F.col("run") == copy).collect())
+
     def trials(self, subject: Subject) -> Trials:
         """Return the trials of a subject."""
         if subject not in self._trials:

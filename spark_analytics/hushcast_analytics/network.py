@@ -91,12 +91,15 @@ def path_lengths(traces: Traces) -> DataFrame:
     return latest.groupBy("run", "length").count().select(*LENGTHS.names)
 
 
-def latencies(traces: Traces) -> DataFrame:
-    """Return `LATENCIES` at the `QUANTILES`."""
+def latencies(traces: Traces, paired: DataFrame | None = None) -> DataFrame:
+    """Return `LATENCIES` at the `QUANTILES`; `paired` are the `pairs`, where they are at hand."""
     at = F.array(*map(F.lit, QUANTILES))
     found = F.percentile_approx("seconds", at, RANKS)
     rows = (
-        pairs(traces).where("seconds is not null").groupBy("run").agg(F.arrays_zip(at, found).alias("rows"))
+        (pairs(traces) if paired is None else paired)
+        .where("seconds is not null")
+        .groupBy("run")
+        .agg(F.arrays_zip(at, found).alias("rows"))
     )
     each = rows.select("run", F.explode("rows").alias("row"))
     return each.select("run", F.col("row.0").alias("quantile"), F.col("row.1").alias("seconds"))
@@ -126,22 +129,21 @@ def loads(traces: Traces) -> DataFrame:
     )
 
 
-def summary(traces: Traces) -> DataFrame:
-    """Return `SUMMARY`."""
+def summary(traces: Traces, paired: DataFrame | None = None, loaded: DataFrame | None = None) -> DataFrame:
+    """Return `SUMMARY`; `paired` and `loaded` are `pairs` and `loads`, where they are at hand."""
     truths, length = traces.truths, F.col("length") * F.col("count")
     told = truths.groupBy("run").agg(
         _number("kind = 'published' and size(origins) > 0").alias("publications"),
         _number("kind = 'subscribed'").alias("subscriptions"),
         _number("kind = 'delivered'").alias("kept"),
     )
-    wanted = (
-        pairs(traces).groupBy("run").agg(F.count("*").alias("pairs"), F.count("seconds").alias("delivered"))
-    )
+    each = pairs(traces) if paired is None else paired
+    wanted = each.groupBy("run").agg(F.count("*").alias("pairs"), F.count("seconds").alias("delivered"))
     conditional = _conditional(traces).groupBy("run").agg(F.count("*").alias("conditional"))
     arrived = _of(traces.observations, "delivered").groupBy("run").agg(F.count("*").alias("arrivals"))
     ideal = path_lengths(traces).groupBy("run").agg(F.sum(length).alias("ideal"))
     joined = told
-    for part in (conditional, wanted, arrived, ideal, _of_loads(loads(traces))):
+    for part in (conditional, wanted, arrived, ideal, _of_loads(loads(traces) if loaded is None else loaded)):
         joined = joined.join(part, "run", "left")
     counted = joined.fillna(0)
     figures = {

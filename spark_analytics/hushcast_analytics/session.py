@@ -4,26 +4,52 @@ from __future__ import annotations
 
 import os
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 LOCAL = "local[*]"  # all cores of this machine, no cluster
 SHUFFLE_PARTITIONS = 16  # adaptive execution joins what is small; Spark's 200 cost a laptop seconds a shuffle
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 DRIVER_MEMORY = "4g"  # in local mode the driver is the executor, too
+LITTLE = {
+    # To compile each of hundreds of plans takes several times as long as to interpret it over few rows.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    # To plan anew after each stage takes longer than the stage.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+}
+"""What helps where plans take longer than rows."""
+_LITTLE_JAVA = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # the second compiler would never earn its time back
+)
 
 
-def open_session(master: str | None = None, name: str = "hushcast", **settings: str) -> SparkSession:
+def open_session(
+    master: str | None = None,
+    name: str = "hushcast",
+    *,
+    little: bool = False,
+    log: int | None = None,
+    **settings: str,
+) -> SparkSession:
     """Return the Spark session, started if there is none.
 
     `master` is a Spark master URL, `local[2]` or `spark://host:port`; unless given, that of `spark-submit`,
-    else all cores of this machine. `settings` are Spark's own, with `_` for `.`, and win over those set here.
+    else all cores of this machine. With `little` work on one machine, it is set for many plans over few rows.
+    What a Java started here writes goes to the open file `log`. `settings` are Spark's own, with `_` for `.`,
+    and win over those set here.
     """
     # Spark would start its Python workers as `python3` of the PATH, which need not have our packages.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.appName(name)
     chosen = {
+        "spark.app.name": name,
         "spark.ui.enabled": "false",  # a port nobody asked for
         "spark.ui.showConsoleProgress": "false",  # progress is the command line's
         "spark.sql.session.timeZone": "UTC",
@@ -38,15 +64,50 @@ def open_session(master: str | None = None, name: str = "hushcast", **settings: 
         "spark.sql.parquet.compression.codec": "zstd",  # hex strings: a third of snappy's size
     }
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    alone = (master or LOCAL).startswith("local") and not submitted
+    java = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"
+    if alone and little:
+        chosen |= LITTLE
+        java = f"{java} {_LITTLE_JAVA}"
     if master is not None or not submitted:
         chosen["spark.master"] = master or LOCAL
     if not submitted:
         chosen["spark.driver.memory"] = DRIVER_MEMORY
-        chosen["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"
-    if (master or LOCAL).startswith("local") and not submitted:
+        chosen["spark.driver.extraJavaOptions"] = java
+    if alone:
         # Spark binds to the machine's name otherwise, which is an address that others reach, or none at all.
         chosen |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     chosen |= {name.replace("_", "."): value for name, value in settings.items()}
+    if log is not None and not submitted and SparkContext._gateway is None:
+        # Java inherits our standard error else, and warns there of what nobody can change.
+        conf = SparkConf().setAll(list(chosen.items()))
+        launch: Callable[..., Any] = launch_gateway
+        SparkContext(conf=conf, gateway=launch(conf, {"stdout": log, "stderr": log}))
+    builder = SparkSession.builder
     for key, value in chosen.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def wait_for_workers(
+    session: SparkSession, seconds: float, progress: Callable[[str], None] = lambda text: None
+) -> bool:
+    """Tell whether the cluster gives this session a worker within so many seconds; on one machine at once."""
+    if not (session.sparkContext.master or "").startswith("spark://"):
+        return True
+    give_up = time.monotonic() + seconds
+    # The driver counts as one.
+    while session.sparkContext._jsc.sc().getExecutorMemoryStatus().size() < 2:
+        progress("waiting for a worker of the cluster")
+        if time.monotonic() > give_up:
+            return False
+        time.sleep(0.5)
+    return True
+
+
+def part_done(session: SparkSession) -> float | None:
+    """Return which share of the tasks is done that Spark is at, None if it is at none."""
+    tracker = session.sparkContext.statusTracker()
+    stages = [info for stage in tracker.getActiveStageIds() if (info := tracker.getStageInfo(stage))]
+    tasks = sum(stage.numTasks for stage in stages)
+    return sum(stage.numCompletedTasks for stage in stages) / tasks if tasks else None

@@ -49,9 +49,10 @@ def pooled(runs: DataFrame) -> list[dict[str, Any]]:
 
     The 95 % interval is Wilson's for so many independent trials as the runs are worth: trials of one run
     share their colluders, so where runs differ by more than chance, they count for less (n over the design
-    effect, the variance of the runs' means over that of independent trials). `precision` is how often the
-    one named was right, `recall` how often it was named and right; `anonymity_set` is the smallest of all
-    trials, and `belief` the mean posterior probability of the true one, with `belief_low` and `belief_high`.
+    effect, the variance of the runs' means over that of independent trials): `effective`. `precision` is how
+    often the one named was right, `recall` how often it was named and right; `anonymity_set` is the smallest
+    of all trials, and `belief` the mean posterior probability of the true one, with `belief_low` and
+    `belief_high`.
     """
     n, hits, beliefs = F.col("n"), F.col("hits"), F.col("beliefs")
     sums = runs.groupBy(*BY).agg(
@@ -88,6 +89,7 @@ def _figures(row: dict[str, Any]) -> dict[str, Any]:
     return {
         **{name: row[name] for name in BY},
         "trials": n,
+        "effective": effective,
         "accuracy": accuracy,
         "accuracy_low": low,
         "accuracy_high": high,

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from hushcast_analytics.report.findings import Findings, SeenTree
 from hushcast_analytics.report.page import page, verdict
-from hushcast_analytics.report.pictures import Findings
+from hushcast_analytics.report.words import ATTACKS
 
 
 def row(attack: str, accuracy: float, low: float, high: float, **more: Any) -> dict[str, Any]:
@@ -34,7 +35,7 @@ def findings(**more: Any) -> Findings:
         "network": {"runs": 1, "completeness": 1.0},
         "latencies": [{"quantile": 0.5, "seconds": 1.5}, {"quantile": 1.0, "seconds": 2.5}],
         "loads": [{"sent": 10.0, "relays": 5}, {"sent": 30.0, "relays": 2}],
-        "tree": {},
+        "trees": [],
     }
     return Findings(**{**told, **more})
 
@@ -42,33 +43,99 @@ def findings(**more: Any) -> Findings:
 BETTER, WORSE = row("install-depth", 0.5, 0.4, 0.6), row("presence", 0.02, 0.005, 0.06, profile="hardened")
 
 
-def test_the_verdict_names_the_best_attack_and_what_is_allowed() -> None:
-    lines = verdict(findings(attacks=[row("trail-popcount", 0.3, 0.25, 0.35), BETTER, WORSE]))
+TREE = SeenTree({"a": None, "b": "a", "c": "a", "d": None}, frozenset("d"), "hardened")
+
+
+def test_the_verdict_names_the_best_attack_and_what_chance_is() -> None:
+    lines = [
+        str(each)
+        for each in verdict(findings(attacks=[row("trail-popcount", 0.3, 0.25, 0.35), BETTER, WORSE]))
+    ]
     assert len(lines) == 2
-    assert "install-depth" in lines[0]
-    assert "50.0 times what the definition allows (1.00%)" in lines[0]
-    assert "which chance explains" in lines[1]
+    assert "install-depth is right in 50 %" in lines[0]
+    assert "Chance is 1.0 %: 50 times as often" in lines[0]
+    assert "not decided" in lines[1]
+    assert "more trials" in lines[1]
 
 
 def test_nobody_to_find() -> None:
-    assert verdict(findings()) == ["There was nobody to find: no honest participant published or subscribed."]
-    assert page(findings(), None).count("<svg") == 2
+    whole = page(findings(), None)
+    assert "There was nobody to find" in whole
+    assert whole.count("<svg") == 2
 
 
 def test_one_file_that_needs_no_other() -> None:
-    tree = {"a": None, "b": "a", "c": "a", "d": None}
     over_time = [{**BETTER, "epochs": 1, "epochs_to_name": float("inf")}]
-    whole = page(findings(attacks=[BETTER, WORSE], tree=tree, over_time=over_time), None)
-    # A picture for each profile, entropy, load, delivery, and the tree.
-    assert whole.count("<svg") == whole.count("</svg>") == 6
+    found = findings(attacks=[BETTER, WORSE], trees=[TREE], over_time=over_time)
+    whole = page(found, None)
+    # Both profiles beside chance, entropy, load, delivery, and the tree.
+    assert whole.count("<svg") == whole.count("</svg>") == 5
     assert not re.search(r'(src|href)="(?!#)', whole.replace('xlink:href="#', ""))
-    assert page(findings(attacks=[BETTER, WORSE], tree=tree, over_time=over_time), None) == whole
+    assert page(found, None) == whole
+
+
+def test_a_phone_can_read_it() -> None:
+    whole = page(findings(attacks=[BETTER, WORSE]), None)
+    assert '<meta name="viewport" content="width=device-width' in whole
+    assert "max-width: 100%" in whole
+
+
+def test_the_first_picture_has_both_profiles_and_chance() -> None:
+    whole = page(findings(attacks=[BETTER, WORSE]), None)
+    first = whole[whole.index("<svg") : whole.index("</svg>")]
+    assert all(f">{word}</text>" in first for word in ("paper", "hardened", "chance", "install-depth"))
+
+
+def test_pictures_by_share_have_one_chance_each_and_no_attack_that_cannot_fail() -> None:
+    rows = [
+        row(attack, 0.3, 0.2, 0.4, subject=subject, colluding=share, bound=bound)
+        for attack, subject, bound in (
+            ("trained", "topic", 0.01),
+            ("renewal-times", "link", 0.2),
+            ("dictionary", "topic", 1.0),
+        )
+        for share in (0.1, 0.2)
+    ]
+    whole = page(findings(attacks=rows), None)
+    _, _, by_share = whole.partition("By how many collude")
+    assert by_share.count("<svg") == 2 + 2  # and the network's own
+    assert ">dictionary</text>" not in by_share
+
+
+def test_each_attack_has_a_sentence() -> None:
+    whole = page(findings(attacks=[BETTER, WORSE]), None)
+    assert (
+        "It names the next hop of a colluder that was instructed from outside. paper: right in 50 %" in whole
+    )
+    assert "The claim: topic-subscriber anonymity (VB §3)" in whole
+
+
+def test_every_attack_has_words() -> None:
+    from hushcast_analytics.attacks import catalogue
+
+    assert list(ATTACKS) == list(catalogue.ATTACKS)
+
+
+def test_shares_that_are_no_relay_are_said_to_be_left_out() -> None:
+    assert "Left out: 5.0 % of these relays is less than one of them." in page(
+        findings(unwatched=(0.05,)), None
+    )
+
+
+def test_a_tree_shows_what_colluders_see() -> None:
+    tree = SeenTree({"a": None, "b": "a", "c": "a", "d": None, "e": "d"}, frozenset("c"), "paper")
+    assert tree.seen == {"c"}
+    assert tree.neighbours == {"a"}
+    assert not tree.root_met
+    assert SeenTree(tree.parents, frozenset("a"), "paper").seen == {"a", "b", "c"}
+    assert SeenTree(tree.parents, frozenset("a"), "paper").root_met
+    assert "1 colluder can see 1 of 5 links" in page(findings(trees=[tree]), None)
 
 
 def test_a_baseline_stands_beside() -> None:
     other = findings(attacks=[row("first-spy", 0.1, 0.05, 0.2, target="publisher")], network={"runs": 7})
     whole = page(findings(attacks=[BETTER]), other)
-    assert "baseline, paper: publishers" in whole
+    assert "baseline, paper" in whole
     assert "<td>7</td>" in whole
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -73,3 +74,46 @@ def test_a_network_is_made_and_not_twice(tmp_path, quick_spark):
 
 def test_help_shows_without_spark(empty_path):
     assert CliRunner().invoke(cli, ["traces", "generate", "--help"]).exit_code == 0
+
+
+SCALED = {"--nodes": "40", "--topics": "12", "--publications": "48"}
+
+
+def _examples() -> list[list[str]]:
+    """Return the command lines of the help's example, scaled down."""
+    command = cli.commands["traces"].commands["generate"]
+    lines = command.help.partition("Example")[2].replace("\\\n", " ").splitlines()
+    words = [shlex.split(line) for line in lines if line.strip().startswith("hushcast ")]
+    return [
+        [SCALED.get(before, word) for before, word in zip(["", *line], line, strict=False)][1:]
+        for line in words
+    ]
+
+
+@pytest.mark.spark
+def test_the_helps_example_gives_something_to_see(tmp_path, quick_spark):
+    examples = _examples()
+    assert [line[0] for line in examples] == ["traces", "traces", "analyze"]
+    commands = [[word.replace("/tmp/", f"{tmp_path}/") for word in line] for line in examples]
+    commands[-1] += ["--colluding", "0.1,0.2"]
+    program = (
+        "import json, sys; from hushcast_cli.main import run;"
+        " print(*(run(line) for line in json.loads(sys.argv[1])))"
+    )
+    command = [sys.executable, "-c", program, json.dumps(commands)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=quick_spark)
+    assert done.stdout.splitlines()[-1] == "0 0 0", done.stderr
+    found = json.loads((tmp_path / "analysis" / "summary.json").read_text())
+    assert found["network"]["completeness"] == 1
+    shown = {}
+    for row in found["attacks"]:
+        shown.setdefault(row["profile"], set()).add(row["attack"])
+        assert row["trials"] >= 5
+        assert row["bound"] < 0.5, row
+    from hushcast_analytics.report.words import ATTACKS
+
+    assert shown["hardened"] == set(ATTACKS)
+    assert shown["paper"] == set(ATTACKS)
+    # What the terminal ends with is what the report begins with.
+    last = done.stdout[: done.stdout.rindex("report: ")].splitlines()[-1]
+    assert found["verdict"][-1]["text"] in last

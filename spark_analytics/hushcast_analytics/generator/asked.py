@@ -24,7 +24,8 @@ class Asked:
     | `epochs` | epochs of an hour; 24 are a day |
     | `profile` | `paper` or `hardened` |
     | `depth`, `origins` | the profile's unless given |
-    | `clients` | daemons that no roster lists; unless given as many as `subscribers`, none under `paper` |
+    | `clients` | daemons that no roster lists; unless given so many that each subscribes to two topics in the
+    mean, none under `paper` |
     | `authors` | daemons that publish on a topic, drawn for each topic; 0 stands for all daemons |
     | `up`, `down` | mean epochs for which a daemon is there, and away; without `down` all are always there |
     """
@@ -79,7 +80,8 @@ class Asked:
     def client_count(self) -> int:
         """Daemons that no roster lists."""
         if self.clients is None:
-            return 0 if self.listed else self.subscribers
+            # Where everybody subscribes to everything there is nothing to find out.
+            return 0 if self.listed else max(self.subscribers, self.subscribers * self.topics // 2)
         return self.clients
 
     @property

@@ -2,127 +2,210 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from typing import Any
 
 from hushcast_analytics.report import pictures
-from hushcast_analytics.report.pictures import Findings, Row
+from hushcast_analytics.report.findings import Findings, Row, SeenTree
+from hushcast_analytics.report.verdict import NOBODY, Standing, Verdict, goal_of, standing, verdicts
+from hushcast_analytics.report.words import ATTACKS, CLAIMS, GOALS, colluding, counted, percent, times
 
 _STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 68rem; margin: 2rem auto; padding: 0 1rem }
-h1 { font-size: 1.5rem } h2 { font-size: 1.15rem; margin-top: 2rem }
+:root { color-scheme: light }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 68rem; margin: 1.5rem auto; padding: 0 1rem;
+  color: #1b1b1b; background: #fff; overflow-wrap: break-word }
+h1 { font-size: 1.5rem }
+h2 { font-size: 1.2rem; margin-top: 2rem } h3 { font-size: 1rem; margin: 1rem 0 .3rem }
+.verdict { border-left: .4rem solid #999; padding: .1rem .8rem; margin: .8rem 0 }
+.leaks { border-color: #d1495b } .holds { border-color: #00798c } .open { border-color: #edae49 }
+pre { background: #f3f3f3; padding: .5rem; white-space: pre-wrap; overflow-wrap: anywhere; margin: .4rem 0 }
 .pictures { display: flex; flex-wrap: wrap; gap: 1rem }
-.pictures svg { width: 32rem; height: auto; max-width: 100% }
-table { border-collapse: collapse; font-size: 13px; display: block; overflow-x: auto }
+figure { margin: 0; width: 32rem; max-width: 100% } svg { width: 100%; height: auto; display: block }
+figcaption { font-size: 14px; color: #444 }
+dt { margin-top: .8rem; font-weight: 600 } dd { margin: 0 }
+table { border-collapse: collapse; font-size: 13px; display: block; overflow-x: auto; max-width: 100% }
 td, th { padding: .15rem .6rem; text-align: right; border-bottom: 1px solid #ddd }
 td:first-child, th:first-child { text-align: left }
 """
 _COLUMNS = (
-    *(
-        "attack",
-        "target",
-        "profile",
-        "colluding",
-        "trials",
-        "accuracy",
-        "accuracy_low",
-        "accuracy_high",
-        "bound",
-    ),
-    *("precision", "recall", "inverse_rank", "ndcg", "entropy_bits", "degree", "effective_set"),
+    *("attack", "target", "profile", "colluding", "trials", "accuracy", "accuracy_low", "accuracy_high"),
+    *("bound", "precision", "recall", "inverse_rank", "ndcg", "entropy_bits", "degree", "effective_set"),
     *("min_entropy_bits", "guessing_entropy", "anonymity_set"),
 )
+_FIRST_SHARE = 0.1  # of the relays that collude: that of the published scheme's figures
+_DEFAULT_RELAYS = 500  # of a network to be made, where the one analysed tells nothing
 
 
 def page(ours: Findings, other: Findings | None) -> str:
     """Return the report as HTML, with a baseline's findings beside ours if there are some."""
-    parts = ["<h1>How anonymous was it?</h1>", *(f"<p>{escape(line)}</p>" for line in verdict(ours))]
+    series = _series(ours, other)
+    parts = ["<h1>How anonymous was it?</h1>", *_verdicts(ours)]
     if other is not None:
-        parts += ["<p><b>Baseline.</b></p>", *(f"<p>{escape(line)}</p>" for line in verdict(other))]
-    parts += [
-        "<h2>Attacks</h2>",
-        _pictures(
-            _of_attacks(ours.attacks, "") + (_of_attacks(other.attacks, "baseline, ") if other else [])
-        ),
-    ]
+        parts += ["<h3>The baseline</h3>", *_verdicts(other)]
+    if series:
+        parts += [_first_picture(series), "<h2>Attack by attack</h2>", _attacks(series)]
+    parts += _by_share(ours, other)
     watched = ours.over_time + ([{**r, "profile": "baseline"} for r in other.over_time] if other else [])
     if watched:
-        parts += [
-            "<h2>Over time</h2>",
-            _pictures([pictures.entropy(watched)]),
-            _table(watched, ("epochs", "epochs_to_name", *_COLUMNS)),
-        ]
-    drawn = [pictures.loads(ours.loads, other.loads if other else None)]
-    drawn.append(pictures.latencies(ours.latencies, other.latencies if other else None))
-    if ours.tree:
-        drawn.append(pictures.tree(ours.tree))
-    parts += ["<h2>The network</h2>", _pictures(drawn), _network(ours, other)]
-    parts += ["<h2>All figures</h2>", _table(ours.attacks, _COLUMNS)]
+        picture = _pictures([pictures.entropy(watched)])
+        columns = ("epochs", "epochs_to_name", *_COLUMNS)
+        parts += ["<h2>Over time</h2>", picture, _folded("Figures over time", _table(watched, columns))]
+    if ours.trees:
+        drawn = "".join(_tree(tree) for tree in ours.trees)
+        parts += ["<h2>What colluders see of a tree</h2>", f'<div class="pictures">{drawn}</div>']
+    drawn_network = [
+        pictures.loads(ours.loads, other.loads if other else None),
+        pictures.latencies(ours.latencies, other.latencies if other else None),
+    ]
+    parts += ["<h2>The network</h2>", _pictures(drawn_network), _folded("Its figures", _network(ours, other))]
+    parts += ["<h2>All figures</h2>", _folded("Of these traces", _table(ours.attacks, _COLUMNS))]
     if other is not None:
-        parts += ["<h2>All figures of the baseline</h2>", _table(other.attacks, _COLUMNS)]
+        parts.append(_folded("Of the baseline", _table(other.attacks, _COLUMNS)))
     parts.append(
         "<p>Accuracy: how often the candidate whom the attack believes in most is the true one, equals "
-        "counted in part; intervals are Wilson's, 95 %, corrected for runs. Entropy and what follows from "
-        "it tell how sure an attack is, rightly or not.</p>"
+        "counted in part; intervals are Wilson's, 95 %, corrected for runs. The bound is chance: what the "
+        "definitions of anonymity (VB §3) allow. Entropy and what follows from it tell how sure an attack "
+        "is, rightly or not.</p>"
     )
     body = "\n".join(parts)
     return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Hushcast: anonymity</title>'
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        "<title>Hushcast: anonymity</title>"
         f"<style>{_STYLE}</style></head><body>{body}</body></html>\n"
     )
 
 
-def verdict(findings: Findings) -> list[str]:
-    """Say in words, for each profile, what the best attack achieves against what is allowed."""
-    lines = []
-    for profile in dict.fromkeys(row["profile"] for row in findings.attacks):
-        for target in ("publisher", "subscriber", "subscription"):
-            rows = [r for r in findings.attacks if (r["profile"], r["target"]) == (profile, target)]
-            if rows:
-                best = max(rows, key=lambda row: (row["accuracy_low"], row["accuracy"]))
-                lines.append(_said(best))
-    if not lines:
-        lines.append("There was nobody to find: no honest participant published or subscribed.")
-    return lines
+def verdict(findings: Findings) -> list[Verdict]:
+    """Judge what each profile gives away of each goal."""
+    return verdicts(findings.attacks, int(findings.network.get("relays") or _DEFAULT_RELAYS))
 
 
-def _said(row: Row) -> str:
-    times = row["accuracy"] / row["bound"] if row["bound"] else 0.0
-    if row["accuracy_low"] <= row["bound"]:
-        judged = "which chance explains"
-    else:
-        judged = f"{times:.1f} times what the definition allows"
+def too_few(findings: Findings) -> str | None:
+    """Say which shares of the relays were left out, being less than one of them."""
+    if not findings.unwatched:
+        return None
+    shares = ", ".join(percent(share) for share in findings.unwatched)
+    return f"Left out: {shares} of these relays is less than one of them."
+
+
+def _verdicts(findings: Findings) -> list[str]:
+    found = [_judged(each) for each in verdict(findings)] or [f"<p>{escape(NOBODY)}</p>"]
+    left_out = too_few(findings)
+    return found + ([f"<p>{escape(left_out)}</p>"] if left_out else [])
+
+
+def _judged(said: Verdict) -> str:
+    head = f"<b>{escape(said.profile.capitalize())}, {escape(GOALS[said.goal])}: {said.standing.value}.</b>"
+    command = f"<pre>{escape(said.command)}</pre>" if said.command else ""
+    return f'<div class="verdict {said.standing.name.lower()}">{head} {escape(said.text)}{command}</div>'
+
+
+def _series(ours: Findings, other: Findings | None) -> dict[str, list[Row]]:
+    """Return the rows of each profile, paper first, at the share of colluders that is shown first."""
+    found = {}
+    for label, findings in (("", ours), ("baseline, ", other)):
+        rows = findings.attacks if findings is not None else []
+        for profile in sorted({row["profile"] for row in rows}, reverse=True):
+            of = [row for row in rows if row["profile"] == profile]
+            shown = min({row["colluding"] for row in of}, key=_from_first_share)
+            found[label + profile] = [row for row in of if row["colluding"] == shown]
+    return found
+
+
+def _from_first_share(share: float) -> tuple[float, float]:
+    return abs(share - _FIRST_SHARE), share
+
+
+def _first_picture(series: dict[str, list[Row]]) -> str:
+    who = "; ".join(f"{label}: {colluding(rows[0])}" for label, rows in series.items())
+    caption = (
+        f"How often each attack is right, with the interval that its trials leave, beside chance. Colluding: "
+        f"{who}."
+    )
+    return f"<figure>{pictures.contrast(series)}<figcaption>{escape(caption)}</figcaption></figure>"
+
+
+def _attacks(series: dict[str, list[Row]]) -> str:
+    """Say in a sentence for each attack what it tries and what it got, under what it is a claim against."""
+    parts = []
+    for goal in GOALS:
+        rows = [(label, row) for label, of in series.items() for row in of if goal_of(row) == goal]
+        if not rows:
+            continue
+        claim = escape(f"The claim: {CLAIMS[goal]}.")
+        parts.append(f"<h3>{escape(GOALS[goal].capitalize())}</h3><p>{claim}</p><dl>")
+        for name in dict.fromkeys(row["attack"] for _, row in rows):
+            got = "; ".join(_got(label, row) for label, row in rows if row["attack"] == name)
+            words = ATTACKS.get(name)
+            tries = f"It {words.tries}. " if words else ""
+            against = f" (Threat model, row {words.row}.)" if words and words.row else ""
+            parts.append(f"<dt>{escape(name)}</dt><dd>{escape(f'{tries}{got}.{against}')}</dd>")
+        parts.append("</dl>")
+    return "".join(parts)
+
+
+def _got(label: str, row: Row) -> str:
+    if standing(row) is Standing.CANNOT_FAIL:
+        return f"{label}: one candidate only, it could not fail"
+    ratio = row["accuracy"] / row["bound"]
     return (
-        f"{row['profile'].capitalize()}, {row['target']}s: with {row['colluding']:.0%} of relays colluding, "
-        f"the best attack ({row['attack']}) names the right one in {row['accuracy']:.2%} of {row['trials']} "
-        f"trials ({row['accuracy_low']:.2%} to {row['accuracy_high']:.2%}), {judged} ({row['bound']:.2%})."
+        f"{label}: right in {percent(row['accuracy'])} of {counted(row['trials'], 'trial')} "
+        f"({percent(row['accuracy_low'])} to {percent(row['accuracy_high'])}), chance is "
+        f"{percent(row['bound'])}" + (f", {times(ratio)} as often" if ratio >= 2 else "")
     )
 
 
-def _of_attacks(rows: list[Row], label: str) -> list[str]:
+def _by_share(ours: Findings, other: Findings | None) -> list[str]:
+    drawn = _of_attacks(ours.attacks, "") + (_of_attacks(other.attacks, "baseline, ") if other else [])
+    return ["<h2>By how many collude</h2>", _pictures(drawn)] if drawn else []
+
+
+def _of_attacks(rows: Sequence[Row], label: str) -> list[str]:
+    """Draw what has one chance together; attacks that cannot fail have nothing to show."""
     drawn = []
-    for profile in dict.fromkeys(row["profile"] for row in rows):
-        for target in dict.fromkeys(row["target"] for row in rows):
-            shown = [r for r in rows if (r["profile"], r["target"]) == (profile, target)]
-            if shown:
-                drawn.append(pictures.accuracy(shown, f"{label}{profile}: {target}s"))
+    shown = [row for row in rows if standing(row) is not Standing.CANNOT_FAIL]
+    kinds = dict.fromkeys((row["profile"], row.get("subject", row["target"]), goal_of(row)) for row in shown)
+    for profile, subject, goal in sorted(kinds, key=lambda kind: (list(GOALS).index(kind[2]), kind[1])):
+        these = [r for r in shown if (r["profile"], r.get("subject", r["target"])) == (profile, subject)]
+        if len({row["colluding"] for row in these}) > 1:
+            drawn.append(pictures.accuracy(these, f"{label}{profile}: {GOALS[goal]}"))
     return drawn
 
 
+def _tree(tree: SeenTree) -> str:
+    who = "a relay of the network, the subscriber's own" if tree.profile == "paper" else "a mailbox"
+    met = "a colluder stands below it and sees its address" if tree.root_met else "no colluder meets it"
+    relays, bad = counted(len(tree.parents), "relay"), len(tree.colluders & tree.parents.keys())
+    who_sees = f"of {relays}, {counted(bad, 'colluder')} can see {len(tree.seen):,}"
+    caption = (
+        f"{tree.profile.capitalize()}: {who_sees} of {len(tree.parents):,} links of this subscription. "
+        f"Its root is {who}; {met}."
+    )
+    return f"<figure>{pictures.tree(tree)}<figcaption>{escape(caption)}</figcaption></figure>"
+
+
 def _network(ours: Findings, other: Findings | None) -> str:
-    rows = [{"figure": name, "value": value} for name, value in ours.network.items()]
+    rows = [{"figure": name.replace("_", " "), "value": value} for name, value in ours.network.items()]
     columns = ["figure", "value"]
     if other is not None:
         columns.append("baseline")
-        rows = [{**row, "baseline": other.network.get(str(row["figure"]))} for row in rows]
+        rows = [
+            {**row, "baseline": other.network.get(name)} for row, name in zip(rows, ours.network, strict=True)
+        ]
     return _table(rows, columns)
 
 
+def _folded(title: str, body: str) -> str:
+    return f"<details><summary>{escape(title)}</summary>{body}</details>"
+
+
 def _pictures(drawn: list[str]) -> str:
-    return f'<div class="pictures">{"".join(drawn)}</div>'
+    return f'<div class="pictures">{"".join(f"<figure>{each}</figure>" for each in drawn)}</div>'
 
 
-def _table(rows: list[Row], columns: Any) -> str:
+def _table(rows: Sequence[Row], columns: Any) -> str:
     head = "".join(f"<th>{escape(name.replace('_', ' '))}</th>" for name in columns)
     body = "".join(
         "<tr>" + "".join(f"<td>{_shown(row.get(name))}</td>" for name in columns) + "</tr>" for row in rows
@@ -133,4 +216,6 @@ def _table(rows: list[Row], columns: Any) -> str:
 def _shown(value: Any) -> str:
     if value is None:
         return "–"
-    return f"{value:.4g}" if isinstance(value, float) else escape(str(value))
+    if isinstance(value, float):
+        return f"{value:,.0f}" if value.is_integer() and abs(value) >= 1000 else f"{value:.4g}"
+    return escape(str(value))

@@ -1,125 +1,212 @@
-"""The report's pictures, each an SVG element as text."""
+"""The report's pictures, each an SVG element as text, drawn for the width of a phone."""
 
 from __future__ import annotations
 
 import io
 import math
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
 
 import matplotlib
 
 matplotlib.use("svg")
 from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-Row = dict[str, Any]
+from hushcast_analytics.report.findings import Row, SeenTree
+from hushcast_analytics.report.verdict import goal_of
+from hushcast_analytics.report.words import GOALS
 
-
-@dataclass
-class Findings:
-    """What an analysis found: plain figures, none of which grows with the traces."""
-
-    MOST_DRAWN: ClassVar[int] = 60  # relays in a picture of a tree
-
-    network: dict[str, float]
-    latencies: list[Row]
-    loads: list[Row]
-    tree: dict[str, str | None]
-    attacks: list[Row] = field(default_factory=list)
-    over_time: list[Row] = field(default_factory=list)
+WIDTH = 4.8  # inches, of which a phone shows 80: letters stay legible
+_COLOURS = {"paper": "#d1495b", "hardened": "#00798c"}
+_OTHERS = ("#edae49", "#7b5ea7", "#444444")
+_GREY = "0.78"
 
 
-def accuracy(rows: list[Row], title: str) -> str:
-    """Draw accuracy against the share of colluding relays, a line for each attack, with its interval."""
-    figure, axes = _figure()
-    for name in dict.fromkeys(row["attack"] for row in rows):
+def contrast(series: Mapping[str, Sequence[Row]]) -> str:
+    """Draw how often each attack is right, by what the rows are called, beside chance.
+
+    The rows of a name are of one share of colluding relays: one for each attack.
+    """
+    places: list[tuple[str, str | None]] = []
+    every = [row for rows in series.values() for row in rows]
+    for goal in GOALS:
+        names = dict.fromkeys(row["attack"] for row in every if goal_of(row) == goal)
+        places += [(goal, None), *((goal, name) for name in names)] if names else []
+    figure, axes = _figure(0.25 * len(places) + 1.1)
+    height = {place: -index for index, place in enumerate(places)}
+    chance_told = False
+    for index, (label, rows) in enumerate(series.items()):
+        shift = 0.16 * ((len(series) - 1) / 2 - index)
+        for row in rows:
+            y = height[goal_of(row), row["attack"]]
+            axes.plot(
+                [row["bound"]] * 2, [y - 0.4, y + 0.4], color="black", linewidth=1.4, zorder=1,
+                label=None if chance_told else "chance",
+            )  # fmt: skip
+            chance_told = True
+        x = [row["accuracy"] for row in rows]
+        axes.errorbar(
+            x, [height[goal_of(row), row["attack"]] + shift for row in rows], xerr=_whiskers(rows),
+            fmt="o", markersize=5, capsize=2, color=_colour(label, index), label=label, zorder=2,
+        )  # fmt: skip
+    axes.set_yticks(
+        [height[place] for place in places], [GOALS[goal] if name is None else name for goal, name in places]
+    )
+    for tick, (_, name) in zip(axes.get_yticklabels(), places, strict=True):
+        if name is None:
+            tick.set_fontweight("bold")
+    axes.tick_params(axis="y", length=0)
+    axes.set(xlabel="right answers", xlim=(-0.02, 1.02))
+    _percents(axes, "x")
+    axes.grid(axis="x", color="0.9")
+    _legend(figure, axes)
+    return _svg(figure)
+
+
+def accuracy(rows: Sequence[Row], title: str) -> str:
+    """Draw accuracy against the share of colluding relays, a line for each attack, with its interval.
+
+    All rows are of one subject: one chance for all.
+    """
+    figure, axes = _figure(3.9)
+    names = list(dict.fromkeys(row["attack"] for row in rows))
+    shares = sorted({row["colluding"] for row in rows})
+    step = (shares[-1] - shares[0]) / 40 if len(shares) > 1 else 0.0
+    for index, name in enumerate(names):
         line = sorted((row for row in rows if row["attack"] == name), key=lambda row: row["colluding"])
-        x = [row["colluding"] for row in line]
+        # Side by side, or equal ones would hide each other.
+        x = [row["colluding"] + step * (index - (len(names) - 1) / 2) / len(names) for row in line]
         y = [row["accuracy"] for row in line]
-        low = [max(0.0, row["accuracy"] - row["accuracy_low"]) for row in line]
-        high = [max(0.0, row["accuracy_high"] - row["accuracy"]) for row in line]
-        axes.errorbar(x, y, yerr=[low, high], marker="o", markersize=4, capsize=2, label=name)
-    bounds = sorted({(row["colluding"], row["bound"]) for row in rows})
-    axes.plot(
-        *zip(*bounds, strict=True), color="black", linestyle="dotted", label="bound"
-    ) if bounds else None
-    axes.set(title=title, xlabel="share of relays that collude", ylabel="share named", yscale="symlog")
-    axes.set_yscale("symlog", linthresh=1e-3)
-    axes.set_ylim(0, 1.05)
-    axes.legend(fontsize="x-small")
+        axes.errorbar(x, y, yerr=_whiskers(line), marker="o", markersize=4, capsize=2, label=name)
+    chance = sorted({(row["colluding"], row["bound"]) for row in rows})
+    axes.plot(*zip(*chance, strict=True), color="black", linestyle="dotted", label="chance")
+    axes.set(title=title, xlabel="relays that collude", ylabel="right answers", xticks=shares)
+    _percents(axes, "x")
+    top = max([row["accuracy_high"] for row in rows] + [bound for _, bound in chance])
+    axes.set_ylim(0, min(1.05, 1.1 * top))
+    _percents(axes, "y")
+    _legend(figure, axes)
     return _svg(figure)
 
 
-def entropy(rows: list[Row]) -> str:
+def entropy(rows: Sequence[Row]) -> str:
     """Draw the mean entropy of the posterior over epochs."""
-    figure, axes = _figure()
-    for key in dict.fromkeys((row["attack"], row["profile"]) for row in rows):
-        line = [row for row in rows if (row["attack"], row["profile"]) == key]
-        axes.plot(
-            [row["epochs"] for row in line], [row["entropy_bits"] for row in line], "o-", label=", ".join(key)
-        )
-    axes.set(title="What is left to guess", xlabel="epochs watched", ylabel="entropy, bits", ylim=(0, None))
-    axes.legend(fontsize="x-small")
+    figure, axes = _figure(3.4)
+    for key in dict.fromkeys((row["attack"], row["profile"], row["colluding"]) for row in rows):
+        line = [row for row in rows if (row["attack"], row["profile"], row["colluding"]) == key]
+        label = f"{key[0]}, {key[1]}, {key[2]:.0%}"
+        axes.plot([row["epochs"] for row in line], [row["entropy_bits"] for row in line], "o-", label=label)
+    axes.set(title="What is left to guess", xlabel="hours watched", ylabel="bits", ylim=(0, None))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    _legend(figure, axes)
     return _svg(figure)
 
 
-def loads(rows: list[Row], other: list[Row] | None) -> str:
+def loads(rows: Sequence[Row], other: Sequence[Row] | None) -> str:
     """Draw how many relays sent how many messages."""
-    figure, axes = _figure()
+    figure, axes = _figure(3.2)
     for label, each in (("these traces", rows), ("baseline", other or [])):
         if each:
             axes.plot([row["sent"] for row in each], [row["relays"] for row in each], "o-", label=label)
     axes.set(title="Load across relays", xlabel="messages sent", ylabel="relays", ylim=(0, None))
-    axes.legend(fontsize="x-small")
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    _legend(figure, axes)
     return _svg(figure)
 
 
-def latencies(rows: list[Row], other: list[Row] | None) -> str:
+def latencies(rows: Sequence[Row], other: Sequence[Row] | None) -> str:
     """Draw the quantiles of the time from the wish to publish to delivery."""
-    figure, axes = _figure()
+    figure, axes = _figure(3.2)
     for label, each in (("these traces", rows), ("baseline", other or [])):
         points = sorted((row["quantile"], row["seconds"]) for row in each if row["seconds"] is not None)
         if points:
-            axes.plot([s for _, s in points], [100 * q for q, _ in points], "o-", label=label)
-    axes.set(title="Delivery", xlabel="seconds", ylabel="% delivered by then", xlim=(0, None), ylim=(0, 105))
-    axes.legend(fontsize="x-small")
+            axes.plot([s for _, s in points], [q for q, _ in points], "o-", label=label)
+    axes.set(title="Delivery", xlabel="seconds", ylabel="delivered by then", xlim=(0, None), ylim=(0, 1.05))
+    _percents(axes, "y")
+    _legend(figure, axes)
     return _svg(figure)
 
 
-def tree(parents: dict[str, str | None]) -> str:
-    """Draw one tree, its root in the middle, each level a circle around it."""
-    figure, axes = _figure()
+def tree(drawn: SeenTree) -> str:
+    """Draw one tree, its root in the middle, each level a circle around it, and what colluders see of it."""
+    figure, axes = _figure(5.0)
+    places = _seats(drawn.parents)
+    for colour, width, of in (
+        (_GREY, 0.5, drawn.parents.keys() - drawn.seen),
+        (_COLOURS["paper"], 1.0, drawn.seen),
+    ):
+        lines = [(places[child], places[drawn.parents[child]]) for child in sorted(of)]
+        axes.add_collection(LineCollection(lines, colors=colour, linewidths=width, zorder=1))
+    size = 26 if len(drawn.parents) <= 60 else 7
+    hidden = drawn.parents.keys() - drawn.neighbours - drawn.colluders
+    for names, colour, label in (
+        (hidden, _GREY, "not seen"),
+        (drawn.neighbours, _OTHERS[0], "seen by a colluder"),
+        (drawn.colluders & drawn.parents.keys(), _COLOURS["paper"], "colluder"),
+    ):
+        at = [places[name] for name in sorted(names)]
+        axes.scatter([x for x, _ in at], [y for _, y in at], s=size, color=colour, zorder=2, label=label)
+    axes.scatter([0], [0], s=90, marker="s", color="black", zorder=3, label="root")
+    axes.set(aspect="equal")
+    axes.axis("off")
+    _legend(figure, axes)
+    return _svg(figure)
+
+
+def _seats(parents: Mapping[str, str | None]) -> dict[str | None, tuple[float, float]]:
+    """Return a place for each relay: leaves around the circle, others in the middle of those below them."""
     below: dict[str | None, list[str]] = {}
     for relay in sorted(parents):
         below.setdefault(parents[relay], []).append(relay)
     places: dict[str | None, tuple[float, float]] = {None: (0.0, 0.0)}
 
+    def leaves(relay: str | None) -> int:
+        return sum(map(leaves, below.get(relay, []))) or 1
+
     def seat(above: str | None, start: float, end: float, level: int) -> None:
-        children = below.get(above, [])
-        for index, child in enumerate(children):
-            low = start + (end - start) * index / len(children)
-            high = start + (end - start) * (index + 1) / len(children)
-            angle = 2 * math.pi * (low + high) / 2
+        whole = leaves(above)
+        for child in below.get(above, []):
+            width = (end - start) * leaves(child) / whole
+            angle = 2 * math.pi * (start + width / 2)
             places[child] = (level * math.cos(angle), level * math.sin(angle))
-            seat(child, low, high, level + 1)
+            seat(child, start, start + width, level + 1)
+            start += width
 
     seat(None, 0.0, 1.0, 1)
-    for child, above in parents.items():
-        (x, y), (u, v) = places[child], places[above]
-        axes.plot([x, u], [y, v], color="0.7", linewidth=0.8, zorder=1)
-    relays = [place for name, place in places.items() if name is not None]
-    axes.scatter([x for x, _ in relays], [y for _, y in relays], s=14, zorder=2, label="relay")
-    axes.scatter([0], [0], s=60, marker="s", zorder=3, label="root")
-    axes.set(title="One subscription's tree", aspect="equal")
-    axes.axis("off")
-    axes.legend(fontsize="x-small", loc="lower right")
-    return _svg(figure)
+    return places
 
 
-def _figure() -> tuple[Figure, Axes]:
-    figure = Figure(figsize=(6.2, 4.2), layout="constrained")
-    return figure, figure.subplots()
+def _colour(label: str, index: int) -> str:
+    return _COLOURS.get(label, _OTHERS[index % len(_OTHERS)])
+
+
+def _whiskers(rows: Sequence[Row]) -> list[list[float]]:
+    low = [max(0.0, row["accuracy"] - row["accuracy_low"]) for row in rows]
+    return [low, [max(0.0, row["accuracy_high"] - row["accuracy"]) for row in rows]]
+
+
+def _percents(axes: Axes, which: str) -> None:
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    axis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
+
+
+def _figure(height: float) -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(WIDTH, height), layout="constrained")
+    axes = figure.subplots()
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
+def _legend(figure: Figure, axes: Axes) -> None:
+    """Put the legend above the picture, off what is drawn; one name needs none."""
+    handles, labels = axes.get_legend_handles_labels()
+    if len(labels) > 1:
+        columns = 2 if max(map(len, labels)) > 14 or len(labels) == 4 else min(4, len(labels))
+        figure.legend(
+            handles, labels, loc="outside upper left", ncols=columns, fontsize="small", frameon=False
+        )
 
 
 _METADATA = ("Date", "Creator", "Format", "Type")  # none: with any, matplotlib names pages elsewhere

@@ -1,0 +1,165 @@
+"""The runs of one profile: what colluding relays learn of them, attack by attack and over time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial, reduce
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from hushcast_analytics.adversaries import Adversary
+from hushcast_analytics.attacks.catalogue import ATTACKS, Attack, Subject
+from hushcast_analytics.examine import Case, Examination, case_of
+from hushcast_analytics.keeping import kept
+from hushcast_analytics.measures import KEYS
+from hushcast_analytics.reading import Traces
+from hushcast_analytics.report.findings import Findings, Row, SeenTree
+from hushcast_analytics.steps import Step
+from hushcast_analytics.summary import summarised
+
+MOMENTS = 8  # epochs at which knowledge over time is looked at; each costs as much as the attack
+OVER_TIME = ("predecessor", "presence")
+DRAWN_SHARE = 0.1  # of the relays that collude in the picture of a tree, or the nearest that was asked for
+_VIEW_COST, _ATTACK_COST, _SUBJECT_COST, _TREE_COST = 2.0, 1.5, 2.0, 1.0  # seconds, as in `analyze`
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to analyse: shares of colluding relays, names of attacks, the seed of who colludes.
+
+    `topics_known` is the share of the topics that they know, as `Adversary` has it.
+    """
+
+    colluding: tuple[float, ...]
+    attacks: tuple[str, ...]
+    seed: int = 1
+    topics_known: float = 1.0
+
+
+def profiles_of(traces: Traces, wanted: Wanted) -> list[ProfileRuns]:
+    """Return the profiles that daemons started under, in the order of their first runs."""
+    started = traces.truths.where("kind = 'started'").groupBy("run").agg(F.first("profile").alias("profile"))
+    found: dict[str, list[str]] = {}
+    for row in started.orderBy("run").collect():
+        found.setdefault(row["profile"], []).append(row["run"])
+    return [
+        ProfileRuns(name, case_of(_of(traces.observations, runs), _of(traces.truths, runs)), wanted)
+        for name, runs in found.items()
+    ]
+
+
+def _of(table: DataFrame, runs: list[str]) -> DataFrame:
+    return table.where(F.col("run").isin(*runs))
+
+
+class ProfileRuns:
+    """The runs of one profile and what is measured of them, in steps.
+
+    `shares` are those of the relays that are one at least, `unwatched` the others. `trials` are each trial's
+    measures by subject, once measured.
+    """
+
+    def __init__(self, name: str, case: Case, wanted: Wanted) -> None:
+        self.name, self.case = name, case
+        self.shares = tuple(share for share in wanted.colluding if int(share * case.relays) >= 1)
+        self.unwatched = tuple(share for share in wanted.colluding if share not in self.shares)
+        self.trials: dict[Subject, DataFrame] = {}
+        self._wanted = wanted
+        self._examination: Examination | None = None
+
+    def plan(self, findings: Findings) -> list[Step]:
+        """Return the steps that put all into `findings`."""
+        if not self.shares:
+            return []
+        plan = [
+            Step(f"{self.name}: what colluding relays saw", _VIEW_COST, self._look),
+            Step(f"{self.name}: a tree", _TREE_COST, partial(self._draw, findings)),
+        ]
+        chosen = [ATTACKS[name] for name in self._wanted.attacks]
+        for subject in dict.fromkeys(attack.subject for attack in chosen):
+            attacks = [attack for attack in chosen if attack.subject == subject]
+            text = f"{self.name}: {', '.join(attack.name for attack in attacks)}"
+            cost = _SUBJECT_COST + _ATTACK_COST * len(attacks)
+            plan.append(Step(text, cost, partial(self._measure, attacks, findings)))
+        watched = [attack for attack in chosen if attack.name in OVER_TIME]
+        moments = self._moments() if watched else []
+        for attack in watched if len(moments) > 1 else []:
+            cost = (_SUBJECT_COST + _ATTACK_COST) * len(moments)
+            text = f"{self.name}: {attack.name} over time"
+            plan.append(Step(text, cost, partial(self._follow, attack, moments, findings)))
+        return plan
+
+    def _look(self) -> None:
+        wanted = self._wanted
+        adversary = Adversary(self.shares, active=True, seed=wanted.seed, topics_known=wanted.topics_known)
+        self._examination = Examination(self.case, adversary)
+
+    @property
+    def _view(self) -> Examination:
+        assert self._examination is not None
+        return self._examination
+
+    def _draw(self, findings: Findings) -> None:
+        """Take one tree, of a network that is small enough to be drawn."""
+        planned = self.case.truths.where("kind = 'installed' and tree is not null")
+        small = planned.where(F.size("tree") <= Findings.MOST_DRAWN).orderBy("run", "time")
+        if (found := small.select("run", "tree").first()) is not None:
+            share = min(self.shares, key=lambda share: (abs(share - DRAWN_SHARE), share))
+            bad = self._view.colluding(found["run"], share)
+            findings.trees.append(SeenTree(dict(found["tree"]), bad, self.name))
+
+    def _measure(self, attacks: list[Attack], findings: Findings) -> None:
+        trials = kept(self._view.measured(attacks).withColumn("profile", F.lit(self.name)))
+        self.trials[attacks[0].subject] = trials
+        findings.attacks += self._described(summarised(trials))
+
+    def _described(self, rows: list[Row]) -> list[Row]:
+        return [
+            {
+                **row,
+                "target": ATTACKS[row["attack"]].target,
+                "subject": ATTACKS[row["attack"]].subject,
+                "profile": self.name,
+                "relays": self.case.relays,
+            }
+            for row in rows
+        ]
+
+    def _moments(self) -> list[int]:
+        """Return some epochs, from the first to the last."""
+        ends = self.case.observations.agg(F.min("epoch"), F.max("epoch")).first()
+        if ends is None or ends[0] is None:
+            return []
+        first, last = ends
+        return sorted({first + round((last - first) * part / (MOMENTS - 1)) for part in range(MOMENTS)})
+
+    def _follow(self, attack: Attack, moments: list[int], findings: Findings) -> None:
+        """Take the figures of what is known by the end of some epochs, and `epochs_to_name`.
+
+        That is the median over trials of the first of these moments from which on the right one stands alone
+        at the top, infinite if most are never named so.
+        """
+        rows: list[dict[str, Any]] = []
+        known: list[DataFrame] = []
+        for moment in moments:
+            if moment == moments[-1]:  # all that there is: measured already
+                trials = self.trials[attack.subject].where(F.col("attack") == attack.name)
+            else:
+                trials = kept(self._view.measured([attack], until=moment))
+            epochs = moment - moments[0] + 1
+            rows += [{**row, "epochs": epochs} for row in self._described(summarised(trials))]
+            known.append(trials.select(*KEYS, "colluding", "right", F.lit(epochs).alias("epochs")))
+        medians = _epochs_to_name(reduce(DataFrame.unionByName, known))
+        findings.over_time += [{**row, "epochs_to_name": medians[row["colluding"]]} for row in rows]
+
+
+def _epochs_to_name(known: DataFrame) -> dict[float, float]:
+    wrong = F.max(F.when(F.col("right") == 0, F.col("epochs")))
+    last_wrong = known.groupBy(*KEYS).agg(F.coalesce(wrong, F.lit(0)).alias("last"))
+    later = known.join(last_wrong, KEYS).groupBy(*KEYS, "colluding")
+    named = later.agg(F.min(F.when(F.col("epochs") > F.col("last"), F.col("epochs"))).alias("named"))
+    never = F.coalesce(F.col("named").cast("double"), F.lit(float("inf")))
+    found = named.groupBy("colluding").agg(F.percentile(never, 0.5).alias("median")).collect()
+    return {row["colluding"]: row["median"] for row in found}

@@ -1,0 +1,191 @@
+"""The verdict: what may be said from the trials that there were; it decides, and needs no Spark.
+
+An attack is held against chance, the `bound` of its trials: what a guess achieves. Trials that exclude
+neither chance nor twice chance decide nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from hushcast_analytics.report.words import GOALS, colluding, counted, percent, times
+from hushcast_protocol.base.intervals import wilson
+
+Row = dict[str, Any]
+
+CERTAIN = 1 - 1e-9  # a bound that high: there is one candidate, or all are right
+LIMIT = 2.0  # times chance: what trials have to exclude before anybody counts as hidden
+LUCK = 0.025  # how likely chance may be taken for a leak, in all comparisons of a profile together
+MOST_TRIALS = 10_000_000  # beyond that nobody would ask for more
+NOBODY = "There was nobody to find: no honest participant published or subscribed."
+
+
+class Standing(Enum):
+    """What trials say of an attack; the value is what it means for those who would be hidden."""
+
+    LEAKS = "not hidden"
+    OPEN = "not decided"
+    HOLDS = "hidden"
+    CANNOT_FAIL = "not tested"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is said of one goal under one profile: `text`, and the `command` that would make it certain."""
+
+    profile: str
+    goal: str
+    standing: Standing
+    text: str
+    command: str | None = None
+
+    def __str__(self) -> str:
+        """Return all in one line."""
+        head = f"{self.profile.capitalize()}, {GOALS[self.goal]}: {self.standing.value}. {self.text}"
+        return f"{head} `{self.command}`" if self.command else head
+
+
+def goal_of(row: Row) -> str:
+    """Return what an attack takes from people, one of `GOALS`; linking topics names nobody."""
+    return "link" if row.get("subject") == "link" else str(row["target"])
+
+
+def limit(chance: float) -> float:
+    """Return the accuracy that trials have to exclude: twice chance, or half-way from it to certainty."""
+    return min(LIMIT * chance, (1 + chance) / 2)
+
+
+def standing(row: Row, comparisons: int = 1) -> Standing:
+    """Judge an attack's trials. Of many `comparisons` some exceed chance by chance: each has to do more."""
+    chance = float(row["bound"])
+    if chance >= CERTAIN:
+        return Standing.CANNOT_FAIL
+    share = float(row["accuracy"])
+    if row["accuracy_low"] > chance and _exceeds(share, _independent(row), chance, comparisons):
+        return Standing.LEAKS
+    return Standing.HOLDS if row["accuracy_high"] <= limit(chance) else Standing.OPEN
+
+
+def _independent(row: Row) -> float:
+    """Return how many independent trials an attack's are worth."""
+    return float(row["effective"] if "effective" in row else row["trials"])
+
+
+def _exceeds(share: float, trials: float, chance: float, comparisons: int) -> bool:
+    """Tell whether chance would so rarely give such a share or more, by Chernoff's bound (1952).
+
+    Wilson's interval promises too much where trials are few.
+    """
+    if share <= chance:
+        return False
+    distance = share * math.log(share / chance)
+    if share < 1:
+        distance += (1 - share) * math.log((1 - share) / (1 - chance))
+    return trials * distance > math.log(comparisons / LUCK)
+
+
+def trials_needed(share: float, chance: float, comparisons: int = 1) -> int:
+    """Return how many independent trials exclude chance, or `limit`, if a share of them is right."""
+
+    def decides(trials: int) -> bool:
+        _, high = wilson(share, trials)
+        return high <= limit(chance) or _exceeds(share, trials, chance, comparisons)
+
+    few, many = 0, 1
+    while not decides(many) and many < MOST_TRIALS:
+        few, many = many, 2 * many
+    while many - few > 1:
+        middle = (few + many) // 2
+        few, many = (few, middle) if decides(middle) else (middle, many)
+    return min(many, MOST_TRIALS)
+
+
+def verdicts(rows: Sequence[Row], relays: int) -> list[Verdict]:
+    """Return what is said of each profile and goal; `relays` are those that a new network should have."""
+    found = []
+    for profile in sorted(dict.fromkeys(row["profile"] for row in rows), reverse=True):  # paper first
+        ours = [row for row in rows if row["profile"] == profile]
+        for goal in GOALS:
+            if these := [row for row in ours if goal_of(row) == goal]:
+                found.append(_verdict(profile, goal, these, len(ours), relays))
+    return found
+
+
+def _verdict(profile: str, goal: str, rows: list[Row], comparisons: int, relays: int) -> Verdict:
+    by: dict[Standing, list[Row]] = {each: [] for each in Standing}
+    for row in rows:
+        by[standing(row, comparisons)].append(row)
+    if leaks := by[Standing.LEAKS]:
+        best = max(leaks, key=lambda row: (row["accuracy_low"], row["accuracy"]))
+        return Verdict(profile, goal, Standing.LEAKS, _leaks(best))
+    if still := by[Standing.OPEN]:
+        widest = max(still, key=lambda row: (_more(row, comparisons), row["accuracy_high"]))
+        more = _more(widest, comparisons)
+        command = command_for(widest, more + widest["trials"], relays)
+        return Verdict(profile, goal, Standing.OPEN, _open(widest, more), command)
+    if holds := by[Standing.HOLDS]:
+        best = max(holds, key=lambda row: row["accuracy_high"] / row["bound"])
+        return Verdict(profile, goal, Standing.HOLDS, _holds(best))
+    sure = rows[0]
+    command = command_for(sure, trials_needed(0.5, 0.5), relays)
+    text = "There was one candidate only, so that no attack could fail. A network where some can:"
+    return Verdict(profile, goal, Standing.CANNOT_FAIL, text, command)
+
+
+def _more(row: Row, comparisons: int) -> int:
+    """Return about how many more trials decide, of the worth of those that there are."""
+    chance, have = float(row["bound"]), _independent(row)
+    # As if it were no better than chance; after so many trials, as if it were what was measured.
+    need = trials_needed(chance, chance, comparisons)
+    if need <= have:
+        need = trials_needed(float(row["accuracy"]), chance, comparisons)
+    return max(1, math.ceil((need - have) * row["trials"] / have))
+
+
+def _leaks(row: Row) -> str:
+    return (
+        f"Where {colluding(row)} collude, {row['attack']} is right in {percent(row['accuracy'])} of "
+        f"{counted(row['trials'], 'trial')} ({percent(row['accuracy_low'])} to "
+        f"{percent(row['accuracy_high'])}). Chance is {percent(row['bound'])}: "
+        f"{times(row['accuracy'] / row['bound'])} as often."
+    )
+
+
+def _open(row: Row, more: int) -> str:
+    return (
+        f"{counted(row['trials'], 'trial')} of {row['attack']}, where {colluding(row)} collude, leave all "
+        f"from {percent(row['accuracy_low'])} to {percent(row['accuracy_high'])} possible. Chance is "
+        f"{percent(row['bound'])}. About {counted(more, 'more trial')} would tell it from "
+        f"{percent(limit(row['bound']))}:"
+    )
+
+
+def _holds(row: Row) -> str:
+    return (
+        f"No attack did better than chance, {percent(row['bound'])}. The strongest to fit the "
+        f"{counted(row['trials'], 'trial')} of {row['attack']}, where {colluding(row)} collude, is right in "
+        f"{percent(row['accuracy_high'])}: {times(row['accuracy_high'] / row['bound'])} chance at most."
+    )
+
+
+def command_for(row: Row, trials: int, relays: int) -> str:
+    """Return the command that makes a network with so many trials of an attack's kind."""
+    honest = trials / (1 - row["colluding"])
+    subject = str(row["subject"] if "subject" in row else row["target"])
+    # Subscribers are drawn: of clients with two topics on average, one in seven has none.
+    topics = {"message": 20.0, "publisher": 20.0, "participant": 2.5 * honest, "subscription": 2.5 * honest}
+    wanted = math.ceil(max(10, topics.get(subject, 1.25 * honest)))
+    publications = max(3 * wanted, math.ceil(honest) if subject in ("message", "publisher") else 0)
+    return (
+        f"hushcast traces generate --nodes {relays} --subscribers 1 --topics {wanted} --authors 1"
+        f" --publications {publications} --profile {row['profile']} --out /tmp/more"
+    )
+
+
+def said(found: Iterable[Verdict]) -> list[str]:
+    """Return verdicts as lines; one that says so if there is none."""
+    return [str(verdict) for verdict in found] or [NOBODY]

@@ -1,0 +1,103 @@
+"""Steps: how much of some work is done, and how long the rest will take, judged by what took how long."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+EARLY = 0.02  # share of the work before which nothing is said of the rest
+
+
+def told(text: str, share: float, seconds: float | None) -> str:
+    """Return what is being done, the share done and the `seconds` left, as people read it."""
+    if share == 0:
+        return text
+    done = f"{100 * share:.0f} % done"
+    if seconds is None:
+        return f"{text} ({done})"
+    if seconds < 90:
+        left = f"{max(1, round(seconds))} s"
+    elif seconds < 5400:
+        left = f"{round(seconds / 60)} min"
+    else:
+        left = f"{round(seconds / 3600)} h"
+    return f"{text} ({done}, about {left} left)"
+
+
+class Steps:
+    """Work of a known cost, in any unit, told of step by step."""
+
+    def __init__(
+        self, tell: Callable[[str], None], cost: float, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`tell` hears each step as it begins, with the share done and the time left."""
+        self._tell, self._whole, self._now = tell, cost, now
+        self._began = now()
+        self._done, self._text, self._cost = 0.0, "", 0.0
+        self._share, self._ends = 0.0, self._began
+
+    def begin(self, text: str, cost: float) -> None:
+        """Tell of the next step; the one before is done."""
+        self._done += self._cost
+        self._text, self._cost = text, cost
+        self._estimate(0.0)
+        self._say()
+
+    def refresh(self, part: float | None = None) -> None:
+        """Tell of the present step again, of which `part` is done; unless known, time alone goes on."""
+        if part is not None:
+            self._estimate(part)
+        self._say()
+
+    def _estimate(self, part: float) -> None:
+        self._share = min(1.0, (self._done + part * self._cost) / self._whole)
+        now = self._now()
+        if self._share >= EARLY:
+            self._ends = now + (now - self._began) * (1 - self._share) / self._share
+
+    def _say(self) -> None:
+        left = self._ends - self._now()
+        # A step that takes longer than those before let expect: nothing is known of the rest.
+        self._tell(told(self._text, self._share, left if left > 0 else None))
+
+
+@contextmanager
+def each_second(do: Callable[[], None] | None) -> Iterator[None]:
+    """Call `do` once a second, in a thread of its own, until the body ends; nothing where there is none."""
+    if do is None:
+        yield
+        return
+    over = threading.Event()
+
+    def go_on() -> None:
+        while not over.wait(1.0):
+            do()
+
+    thread = threading.Thread(target=go_on, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step: what it is called, what it costs against the others, and what does it."""
+
+    text: str
+    cost: float
+    do: Callable[[], None]
+
+
+def go_through(plan: Sequence[Step], tell: Callable[[str], None], *, live: bool = False) -> None:
+    """Do all steps in their order and tell of each as it begins; with `live` once a second, too."""
+    steps = Steps(tell, sum(step.cost for step in plan))
+    with each_second(steps.refresh if live else None):
+        for step in plan:
+            steps.begin(step.text, step.cost)
+            step.do()

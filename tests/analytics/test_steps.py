@@ -1,0 +1,58 @@
+"""Steps: the share done and the time left, by a clock of the test's own."""
+
+from __future__ import annotations
+
+import pytest
+
+from hushcast_analytics.steps import Step, Steps, each_second, go_through, told
+
+
+@pytest.mark.parametrize(
+    ("share", "seconds", "expected"),
+    [
+        (0.0, None, "reading"),
+        (0.25, None, "reading (25 % done)"),
+        (0.25, 0.2, "reading (25 % done, about 1 s left)"),
+        (0.25, 89.0, "reading (25 % done, about 89 s left)"),
+        (0.25, 100.0, "reading (25 % done, about 2 min left)"),
+        (0.25, 7300.0, "reading (25 % done, about 2 h left)"),
+    ],
+)
+def test_words(share: float, seconds: float | None, expected: str) -> None:
+    assert told("reading", share, seconds) == expected
+
+
+def test_what_is_left_is_judged_by_what_was() -> None:
+    now, heard = 100.0, []
+    steps = Steps(heard.append, 10.0, lambda: now)
+    steps.begin("a", 2.0)
+    now += 20
+    steps.begin("b", 5.0)
+    now += 10
+    steps.refresh()
+    now += 10
+    steps.refresh(0.6)
+    now += 200
+    steps.refresh()
+    assert heard == [
+        "a",
+        "b (20 % done, about 80 s left)",
+        "b (20 % done, about 70 s left)",
+        "b (50 % done, about 40 s left)",
+        "b (50 % done)",  # nobody knows any more
+    ]
+
+
+def test_steps_are_done_in_order_and_told() -> None:
+    done: list[str] = []
+    heard: list[str] = []
+    plan = [Step(name, 1.0, lambda name=name: done.append(name)) for name in ("a", "b")]
+    go_through(plan, heard.append)
+    assert done == ["a", "b"]
+    assert heard[0] == "a"
+    assert heard[1].startswith("b (50 % done")
+
+
+def test_nothing_ticks_unless_asked() -> None:
+    with each_second(None):
+        pass

@@ -1,0 +1,157 @@
+"""The verdict: what counts of trials allow to say, and the command that makes more. No Spark."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+import pytest
+
+from hushcast_analytics.report.verdict import (
+    NOBODY,
+    Standing,
+    command_for,
+    limit,
+    said,
+    standing,
+    trials_needed,
+    verdicts,
+)
+from hushcast_analytics.report.words import counted, percent
+from hushcast_cli.main import cli
+from hushcast_protocol.base.intervals import wilson
+
+
+def row(hits: float, trials: int, chance: float, **more: Any) -> dict[str, Any]:
+    low, high = wilson(hits / trials, trials)
+    told = {"attack": "trained", "target": "subscriber", "subject": "topic", "profile": "hardened"}
+    counts = {"colluding": 0.1, "trials": trials, "relays": 20, "bound": chance}
+    return {
+        **told,
+        **counts,
+        "accuracy": hits / trials,
+        "accuracy_low": low,
+        "accuracy_high": high,
+        **more,
+    }
+
+
+@pytest.mark.parametrize(
+    ("hits", "trials", "chance", "expected"),
+    [
+        (1, 1, 1.0, Standing.CANNOT_FAIL),
+        (0, 1, 0.02, Standing.OPEN),
+        (1, 1, 0.5, Standing.OPEN),
+        (0.2174, 1, 0.0196, Standing.OPEN),
+        (57, 100, 0.01, Standing.LEAKS),
+        (1, 1, 0.01, Standing.LEAKS),  # once in a hundred: by itself, that is much
+        (1, 1, 0.03, Standing.OPEN),
+        (10, 1000, 0.01, Standing.HOLDS),
+        (0, 1000, 0.01, Standing.HOLDS),
+        (0, 100, 0.01, Standing.OPEN),
+        (9, 10, 0.9, Standing.OPEN),
+        (900, 1000, 0.9, Standing.HOLDS),
+    ],
+)
+def test_what_trials_exclude(hits: float, trials: int, chance: float, expected: Standing) -> None:
+    assert standing(row(hits, trials, chance)) is expected
+
+
+def test_many_comparisons_have_to_show_more() -> None:
+    lucky = row(8, 100, 0.015)
+    assert standing(lucky) is Standing.LEAKS
+    assert standing(lucky, 45) is not Standing.LEAKS
+    assert standing(row(57, 100, 0.01), 45) is Standing.LEAKS
+
+
+def test_runs_that_differ_count_for_less() -> None:
+    assert standing(row(4, 60, 0.01)) is Standing.LEAKS
+    assert standing(row(4, 60, 0.01, effective=1.0)) is not Standing.LEAKS
+
+
+@pytest.mark.parametrize("chance", [0.001, 0.01, 0.1, 0.5, 0.9, 0.999])
+def test_so_many_trials_decide_and_one_less_does_not(chance: float) -> None:
+    trials = trials_needed(chance, chance)
+    assert wilson(chance, trials)[1] <= limit(chance) < wilson(chance, trials - 1)[1]
+
+
+def test_one_trial_decides_nothing_and_says_how_many_would() -> None:
+    (found,) = verdicts([row(0.2174, 1, 0.0196)], 500)
+    more = trials_needed(0.0196, 0.0196) - 1
+    assert found.standing is Standing.OPEN
+    assert "1 trial of trained" in found.text
+    assert "1 trials" not in str(found)
+    assert f"About {more:,} more trials" in found.text
+    assert found.command is not None
+    assert "chance explains" not in str(found)
+
+
+def test_after_enough_trials_of_chance_those_of_what_was_measured_are_asked_for() -> None:
+    between = row(33, 2200, 0.01)
+    (found,) = verdicts([between], 500)
+    assert found.standing is Standing.OPEN
+    assert trials_needed(0.01, 0.01) < 2200 < trials_needed(0.015, 0.01)
+    assert f"About {trials_needed(0.015, 0.01) - 2200:,} more" in found.text
+
+
+def test_what_cannot_fail_never_takes_the_headline() -> None:
+    sure = row(10, 10, 1.0, attack="install-depth")
+    (found,) = verdicts([sure, row(0, 2000, 0.01)], 500)
+    assert found.standing is Standing.HOLDS
+    (alone,) = verdicts([sure], 500)
+    assert alone.standing is Standing.CANNOT_FAIL
+    assert "100 %" not in str(alone)
+    assert alone.command is not None
+
+
+def test_the_strongest_leak_is_the_headline_and_chance_stands_beside() -> None:
+    rows = [row(30, 100, 0.01), row(57, 100, 0.01, attack="install-depth"), row(0, 2000, 0.01)]
+    (found,) = verdicts(rows, 500)
+    assert found.standing is Standing.LEAKS
+    assert "2 of 20 relays (10 %) collude, install-depth is right in 57 % of 100 trials" in found.text
+    assert "Chance is 1.0 %: 57 times as often." in found.text
+
+
+def test_each_profile_and_goal_has_one_and_linking_is_a_goal_of_its_own() -> None:
+    rows = [
+        row(57, 100, 0.01, profile="paper"),
+        row(0, 2000, 0.01),
+        row(0, 2000, 0.01, subject="link", attack="renewal-times"),
+        row(0, 2000, 0.01, subject="message", target="publisher", attack="first-spy"),
+    ]
+    found = [(each.profile, each.goal) for each in verdicts(rows, 500)]
+    assert found == [
+        ("paper", "subscriber"),
+        ("hardened", "publisher"),
+        ("hardened", "subscriber"),
+        ("hardened", "link"),
+    ]
+
+
+def test_nobody_to_find() -> None:
+    assert said(verdicts([], 500)) == [NOBODY]
+
+
+@pytest.mark.parametrize("subject", ["message", "author", "topic", "link", "participant"])
+@pytest.mark.parametrize("profile", ["paper", "hardened"])
+def test_the_command_can_be_typed(subject: str, profile: str) -> None:
+    program, *words = shlex.split(command_for(row(0, 1, 0.02, subject=subject, profile=profile), 700, 500))
+    assert program == "hushcast"
+    name, context = "", cli.make_context(program, list(words))
+    while words and not words[0].startswith("-"):
+        name = words.pop(0)
+        command = cli.commands["traces"] if name == "traces" else cli.commands["traces"].commands[name]
+    assert name == "generate"
+    made = command.make_context("generate", words, parent=context).params
+    assert made["topics" if subject != "message" else "publications"] >= 700 / 0.9
+    assert made["profile"] == profile
+
+
+def test_numbers_as_people_read_them() -> None:
+    assert [counted(number, "trial") for number in (0, 1, 2, 1234)] == [
+        *("0 trials", "1 trial", "2 trials", "1,234 trials"),
+    ]
+    shares = (0.0, 0.00001, 0.00206, 0.0123, 0.05, 0.1, 0.576, 1.0)
+    assert [percent(share) for share in shares] == [
+        *("0 %", "below 0.01 %", "0.21 %", "1.2 %", "5.0 %", "10 %", "58 %", "100 %"),
+    ]

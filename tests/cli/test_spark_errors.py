@@ -1,0 +1,131 @@
+"""What is wrong with a command for Spark is told in one line, before any Java is started."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hushcast_cli import spark
+from hushcast_cli.main import run
+
+GENERATE = ["traces", "generate", "--nodes", "5", "--subscribers", "1", "--publications", "1"]
+
+
+@pytest.fixture(autouse=True)
+def _no_java_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    started = tmp_path / "started"
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text(f"#!/bin/sh\n: > {started}\nexit 1\n")
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    yield
+    assert not started.exists()
+
+
+def told(capsys: pytest.CaptureFixture[str]) -> str:
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("hushcast: ")
+    return line
+
+
+@pytest.fixture
+def traces(tmp_path: Path) -> str:
+    (tmp_path / "traces").mkdir()
+    (tmp_path / "traces" / "relay-0.observations.jsonl").touch()
+    return str(tmp_path / "traces")
+
+
+@pytest.mark.parametrize(
+    "master",
+    ["foo", "", "local[0]", "local[x]", "spark://here", "spark://here:x", "spark://:7077", "mesos://a"],
+)
+def test_a_master_that_is_none(master, traces, tmp_path, capsys):
+    for command in (["analyze", traces], GENERATE):
+        assert run([*command, "--out", str(tmp_path / "out"), "--master", master]) == 2
+        assert "--master" in (line := told(capsys))
+        assert "spark://HOST:7077" in line
+
+
+@pytest.mark.parametrize(
+    "master", ["local", "local[2]", "local[*]", "local[*,3]", "spark://a:1,b:2", "yarn", "k8s://https://a"]
+)
+def test_masters_that_spark_has(master):
+    assert spark._MASTERS.fullmatch(master)
+
+
+def test_a_dead_master(traces, tmp_path, capsys):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # does not listen
+        port = taken.getsockname()[1]
+        for command in (["analyze", traces], GENERATE):
+            master = f"spark://127.0.0.1:{port}"
+            assert run([*command, "--out", str(tmp_path / "out"), "--master", master]) == 1
+            assert f"--master {master}: Connection refused" in told(capsys)
+
+
+def test_one_master_of_several_is_enough():
+    with socket.socket() as alive, socket.socket() as dead:
+        for each in (alive, dead):
+            each.bind(("127.0.0.1", 0))
+        alive.listen()
+        places = ",".join(f"127.0.0.1:{each.getsockname()[1]}" for each in (dead, alive))
+        spark.check_master(f"spark://{places}")
+
+
+def test_a_directory_that_is_missing_or_empty(traces, tmp_path, capsys):
+    (tmp_path / "empty").mkdir()
+    out = ["--out", str(tmp_path / "out")]
+    assert run(["analyze", str(tmp_path / "nothing"), *out]) == 2
+    assert "no such directory" in told(capsys)
+    assert run(["analyze", str(tmp_path / "empty"), *out]) == 2
+    assert "no *.observations.jsonl" in told(capsys)
+    assert run(["analyze", traces, *out, "--baseline", str(tmp_path / "nothing")]) == 2
+    assert "no such directory" in told(capsys)
+
+
+def test_a_network_that_cannot_be_and_a_run_that_is_there(tmp_path, capsys):
+    out = ["--out", str(tmp_path / "out")]
+    assert run([*GENERATE, *out, "--subscribers", "9", "--clients", "3"]) == 2
+    assert "9 subscribers" in told(capsys)
+    (tmp_path / "out" / "observations" / "run=generated").mkdir(parents=True)
+    assert run([*GENERATE, *out]) == 2
+    assert "a run generated already" in told(capsys)
+    assert run([*GENERATE, "--out", "/proc/nowhere"]) == 1
+    assert "/proc/nowhere" in told(capsys)
+
+
+def test_the_innermost_cause_is_the_reason():
+    lines = [
+        "An error occurred",
+        ": java.lang.A: outer",
+        "\tat b.c(D)",
+        "Caused by: java.io.E: no space",
+        "\tat e",
+    ]
+    assert spark._reason(RuntimeError("\n".join(lines))) == "java.io.E: no space"
+    assert spark._reason(RuntimeError("plain")) == "plain"
+    assert spark._reason(RuntimeError()) == "RuntimeError"
+
+
+@pytest.mark.spark
+def test_where_spark_fails_one_line_names_the_log_and_java_is_silent(tmp_path, quick_spark):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "truths").touch()
+    command = [sys.executable, "-m", "hushcast_cli.main", *GENERATE, "--out", str(tmp_path / "out")]
+    env = {name: value for name, value in quick_spark.items() if name != "JAVA_HOME"}
+    env["TMPDIR"] = str(tmp_path)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=env, check=False)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    *progress, line = done.stderr.splitlines()
+    assert line.startswith("hushcast: Spark failed: ")
+    assert all(text.startswith(("starting Spark", "making ")) for text in progress)
+    (log,) = tmp_path.glob("hushcast-spark-*.log")
+    assert str(log) in line
+    assert "Traceback" in log.read_text()
