@@ -129,4 +129,5 @@ def told_in_full(summary: dict[str, Any]) -> list[str]:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     table = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
     said = [str(Verdict(**{**each, "standing": Standing(each["standing"])})) for each in summary["verdict"]]
-    return [line.rstrip() for line in table] + (said or [NOBODY])
+    to_do = ["To decide what these traces do not:", *summary["more"]] if summary["more"] else []
+    return [*(line.rstrip() for line in table), *(said or [NOBODY]), *to_do]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import asdict
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from hushcast_analytics.keeping import kept
 from hushcast_analytics.profile_runs import ProfileRuns, Wanted, profiles_of
 from hushcast_analytics.reading import Traces, open_traces
 from hushcast_analytics.report.findings import Findings
-from hushcast_analytics.report.page import page, verdict
+from hushcast_analytics.report.page import more, page, verdict
 from hushcast_analytics.session import part_done
 from hushcast_analytics.steps import Step, Steps, each_second, go_through
 
@@ -75,8 +74,11 @@ def analyze(
 def summary_of(findings: Findings) -> dict[str, Any]:
     """Return what `summary.json` holds."""
     attacks = [{key: row[key] for key in SUMMARY_KEYS} for row in findings.attacks]
-    said = [{**asdict(each), "standing": each.standing.value} for each in verdict(findings)]
-    return {"network": findings.network, "attacks": attacks, "verdict": said}
+    said = [
+        {"profile": each.profile, "goal": each.goal, "standing": each.standing.value, "text": each.text}
+        for each in verdict(findings)
+    ]
+    return {"network": findings.network, "attacks": attacks, "verdict": said, "more": more(findings)}
 
 
 def _read(spark: SparkSession, source: str, out: Path, progress: Callable[[str], None], live: bool) -> Traces:

@@ -53,7 +53,7 @@ def test_the_verdict_names_the_best_attack_and_what_chance_is() -> None:
     ]
     assert len(lines) == 2
     assert "install-depth is right in 50 %" in lines[0]
-    assert "Chance is 1.0 %: 50 times as often" in lines[0]
+    assert "Chance is 1 %: 50 times as often" in lines[0]
     assert "not decided" in lines[1]
     assert "more trials" in lines[1]
 
@@ -88,25 +88,33 @@ def test_the_first_picture_has_both_profiles_and_chance() -> None:
 
 def test_pictures_by_share_have_one_chance_each_and_no_attack_that_cannot_fail() -> None:
     rows = [
-        row(attack, 0.3, 0.2, 0.4, subject=subject, colluding=share, bound=bound)
-        for attack, subject, bound in (
-            ("trained", "topic", 0.01),
-            ("renewal-times", "link", 0.2),
-            ("dictionary", "topic", 1.0),
+        row(attack, 0.3, low, 0.4, subject=subject, colluding=share, bound=bound)
+        for attack, subject, low, bound in (
+            ("trained", "topic", 0.2, 0.01),
+            ("presence", "topic", 0.1, 0.01),
+            ("renewal-times", "link", 0.2, 0.2),
+            ("dictionary", "participant", 0.2, 1.0),
         )
         for share in (0.1, 0.2)
     ]
     whole = page(findings(attacks=rows), None)
-    _, _, by_share = whole.partition("By how many collude")
-    assert by_share.count("<svg") == 2 + 2  # and the network's own
-    assert ">dictionary</text>" not in by_share
+    by_share = whole[whole.index("By how many collude") : whole.index("The network")]
+    assert by_share.count("<svg") == 2
+    assert "paper: trained" in by_share  # the strongest alone
+    assert "presence" not in by_share
+    assert "dictionary" not in by_share
+
+
+def test_trials_that_are_too_few_come_with_what_to_type() -> None:
+    whole = page(findings(attacks=[BETTER, WORSE], network={"relays": 77.0}), None)
+    assert "<pre>hushcast traces generate --nodes 77 " in whole
+    assert "To decide" not in page(findings(attacks=[BETTER]), None)
 
 
 def test_each_attack_has_a_sentence() -> None:
     whole = page(findings(attacks=[BETTER, WORSE]), None)
-    assert (
-        "It names the next hop of a colluder that was instructed from outside. paper: right in 50 %" in whole
-    )
+    assert "It names the next hop of a colluder that was instructed from outside. Paper: right in" in whole
+    assert "Paper: right in 50&nbsp;% of 200 trials (40&nbsp;% to 60&nbsp;%), chance is 1&nbsp;%" in whole
     assert "The claim: topic-subscriber anonymity (VB §3)" in whole
 
 
@@ -117,7 +125,7 @@ def test_every_attack_has_words() -> None:
 
 
 def test_shares_that_are_no_relay_are_said_to_be_left_out() -> None:
-    assert "Left out: 5.0 % of these relays is less than one of them." in page(
+    assert "Left out: 5&nbsp;% of these relays is less than one of them." in page(
         findings(unwatched=(0.05,)), None
     )
 

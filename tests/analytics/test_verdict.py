@@ -9,9 +9,11 @@ import pytest
 
 from hushcast_analytics.report.verdict import (
     NOBODY,
+    Need,
     Standing,
-    command_for,
+    commands,
     limit,
+    need_of,
     said,
     standing,
     trials_needed,
@@ -76,19 +78,20 @@ def test_so_many_trials_decide_and_one_less_does_not(chance: float) -> None:
 
 
 def test_one_trial_decides_nothing_and_says_how_many_would() -> None:
-    (found,) = verdicts([row(0.2174, 1, 0.0196)], 500)
+    (found,) = verdicts([row(0.2174, 1, 0.0196)])
     more = trials_needed(0.0196, 0.0196) - 1
     assert found.standing is Standing.OPEN
     assert "1 trial of trained" in found.text
     assert "1 trials" not in str(found)
     assert f"About {more:,} more trials" in found.text
-    assert found.command is not None
+    assert found.need is not None
+    assert found.need.topics >= 1 + more
     assert "chance explains" not in str(found)
 
 
 def test_after_enough_trials_of_chance_those_of_what_was_measured_are_asked_for() -> None:
     between = row(33, 2200, 0.01)
-    (found,) = verdicts([between], 500)
+    (found,) = verdicts([between])
     assert found.standing is Standing.OPEN
     assert trials_needed(0.01, 0.01) < 2200 < trials_needed(0.015, 0.01)
     assert f"About {trials_needed(0.015, 0.01) - 2200:,} more" in found.text
@@ -96,20 +99,21 @@ def test_after_enough_trials_of_chance_those_of_what_was_measured_are_asked_for(
 
 def test_what_cannot_fail_never_takes_the_headline() -> None:
     sure = row(10, 10, 1.0, attack="install-depth")
-    (found,) = verdicts([sure, row(0, 2000, 0.01)], 500)
+    (found,) = verdicts([sure, row(0, 2000, 0.01)])
     assert found.standing is Standing.HOLDS
-    (alone,) = verdicts([sure], 500)
+    (alone,) = verdicts([sure])
     assert alone.standing is Standing.CANNOT_FAIL
     assert "100 %" not in str(alone)
-    assert alone.command is not None
+    assert alone.need is not None
+    assert alone.need.topics > 1
 
 
 def test_the_strongest_leak_is_the_headline_and_chance_stands_beside() -> None:
     rows = [row(30, 100, 0.01), row(57, 100, 0.01, attack="install-depth"), row(0, 2000, 0.01)]
-    (found,) = verdicts(rows, 500)
+    (found,) = verdicts(rows)
     assert found.standing is Standing.LEAKS
     assert "2 of 20 relays (10 %) collude, install-depth is right in 57 % of 100 trials" in found.text
-    assert "Chance is 1.0 %: 57 times as often." in found.text
+    assert "Chance is 1 %: 57 times as often." in found.text
 
 
 def test_each_profile_and_goal_has_one_and_linking_is_a_goal_of_its_own() -> None:
@@ -119,7 +123,7 @@ def test_each_profile_and_goal_has_one_and_linking_is_a_goal_of_its_own() -> Non
         row(0, 2000, 0.01, subject="link", attack="renewal-times"),
         row(0, 2000, 0.01, subject="message", target="publisher", attack="first-spy"),
     ]
-    found = [(each.profile, each.goal) for each in verdicts(rows, 500)]
+    found = [(each.profile, each.goal) for each in verdicts(rows)]
     assert found == [
         ("paper", "subscriber"),
         ("hardened", "publisher"),
@@ -129,22 +133,35 @@ def test_each_profile_and_goal_has_one_and_linking_is_a_goal_of_its_own() -> Non
 
 
 def test_nobody_to_find() -> None:
-    assert said(verdicts([], 500)) == [NOBODY]
+    assert said(verdicts([])) == [NOBODY]
 
 
 @pytest.mark.parametrize("subject", ["message", "author", "topic", "link", "participant"])
-@pytest.mark.parametrize("profile", ["paper", "hardened"])
-def test_the_command_can_be_typed(subject: str, profile: str) -> None:
-    program, *words = shlex.split(command_for(row(0, 1, 0.02, subject=subject, profile=profile), 700, 500))
-    assert program == "hushcast"
-    name, context = "", cli.make_context(program, list(words))
-    while words and not words[0].startswith("-"):
-        name = words.pop(0)
-        command = cli.commands["traces"] if name == "traces" else cli.commands["traces"].commands[name]
-    assert name == "generate"
-    made = command.make_context("generate", words, parent=context).params
-    assert made["topics" if subject != "message" else "publications"] >= 700 / 0.9
-    assert made["profile"] == profile
+def test_what_so_many_trials_need(subject: str) -> None:
+    need = need_of(row(0, 1, 0.02, subject=subject), 700)
+    assert (need.publications if subject == "message" else need.topics) >= 700 / 0.9
+
+
+def test_one_command_a_profile_decides_all_and_can_be_typed() -> None:
+    rows = [
+        row(0, 1, 0.02, profile="paper"),
+        row(0, 1, 0.02),
+        row(0, 1, 0.001, target="publisher", subject="message"),
+    ]
+    found = verdicts(rows)
+    typed = commands(found, 500)
+    assert len(typed) == 2
+    for line, profile in zip(typed, ("paper", "hardened"), strict=True):
+        program, group, name, *options = shlex.split(line)
+        assert (program, group, name) == ("hushcast", "traces", "generate")
+        command = cli.commands["traces"].commands["generate"]
+        made = command.make_context("generate", options).params
+        assert made["profile"] == made["run"] == profile
+        assert made["nodes"] == 500
+        needs = [each.need or Need() for each in found if each.profile == profile]
+        assert made["topics"] == max(need.topics for need in needs)
+        assert made["publications"] == max(need.publications for need in needs)
+    assert commands(verdicts([row(57, 100, 0.01)]), 500) == []
 
 
 def test_numbers_as_people_read_them() -> None:
@@ -153,5 +170,5 @@ def test_numbers_as_people_read_them() -> None:
     ]
     shares = (0.0, 0.00001, 0.00206, 0.0123, 0.05, 0.1, 0.576, 1.0)
     assert [percent(share) for share in shares] == [
-        *("0 %", "below 0.01 %", "0.21 %", "1.2 %", "5.0 %", "10 %", "58 %", "100 %"),
+        *("0 %", "below 0.01 %", "0.21 %", "1.2 %", "5 %", "10 %", "58 %", "100 %"),
     ]

@@ -8,8 +8,17 @@ from typing import Any
 
 from hushcast_analytics.report import pictures
 from hushcast_analytics.report.findings import Findings, Row, SeenTree
-from hushcast_analytics.report.verdict import NOBODY, Standing, Verdict, goal_of, standing, verdicts
-from hushcast_analytics.report.words import ATTACKS, CLAIMS, GOALS, colluding, counted, percent, times
+from hushcast_analytics.report.verdict import NOBODY, Standing, Verdict, commands, goal_of, standing, verdicts
+from hushcast_analytics.report.words import (
+    ATTACKS,
+    CLAIMS,
+    GOALS,
+    SUBJECTS,
+    colluding,
+    counted,
+    percent,
+    times,
+)
 
 _STYLE = """
 :root { color-scheme: light }
@@ -21,7 +30,9 @@ h2 { font-size: 1.2rem; margin-top: 2rem } h3 { font-size: 1rem; margin: 1rem 0 
 .leaks { border-color: #d1495b } .holds { border-color: #00798c } .open { border-color: #edae49 }
 pre { background: #f3f3f3; padding: .5rem; white-space: pre-wrap; overflow-wrap: anywhere; margin: .4rem 0 }
 .pictures { display: flex; flex-wrap: wrap; gap: 1rem }
-figure { margin: 0; width: 32rem; max-width: 100% } svg { width: 100%; height: auto; display: block }
+figure { margin: 0; width: 32rem; max-width: 100% }
+figure.first { width: 38rem }
+svg { width: 100%; height: auto; display: block }
 figcaption { font-size: 14px; color: #444 }
 dt { margin-top: .8rem; font-weight: 600 } dd { margin: 0 }
 table { border-collapse: collapse; font-size: 13px; display: block; overflow-x: auto; max-width: 100% }
@@ -40,17 +51,23 @@ _DEFAULT_RELAYS = 500  # of a network to be made, where the one analysed tells n
 def page(ours: Findings, other: Findings | None) -> str:
     """Return the report as HTML, with a baseline's findings beside ours if there are some."""
     series = _series(ours, other)
-    parts = ["<h1>How anonymous was it?</h1>", *_verdicts(ours)]
+    decided, open_ = _verdicts(ours)
+    parts = ["<h1>How anonymous was it?</h1>", *decided]
     if other is not None:
-        parts += ["<h3>The baseline</h3>", *_verdicts(other)]
+        parts += ["<h3>The baseline</h3>", *(each for said in _verdicts(other) for each in said)]
     if series:
-        parts += [_first_picture(series), "<h2>Attack by attack</h2>", _attacks(series)]
-    parts += _by_share(ours, other)
+        parts.append(_first_picture(series))
+        parts += ["<h2>What these traces do not decide</h2>", *open_] if open_ else []
+        parts += ["<h2>Attack by attack</h2>", _attacks(series)]
+        by_share = _by_share(ours, other)
+        parts += ["<h2>By how many collude</h2>", _pictures(by_share)] if by_share else []
     watched = ours.over_time + ([{**r, "profile": "baseline"} for r in other.over_time] if other else [])
     if watched:
-        picture = _pictures([pictures.entropy(watched)])
+        share = min({row["colluding"] for row in watched}, key=_from_first_share)
+        picture = _pictures([pictures.entropy([row for row in watched if row["colluding"] == share])])
         columns = ("epochs", "epochs_to_name", *_COLUMNS)
-        parts += ["<h2>Over time</h2>", picture, _folded("Figures over time", _table(watched, columns))]
+        parts += [f"<h2>Over time, {percent(share)} colluding</h2>", picture]
+        parts.append(_folded("Figures over time", _table(watched, columns)))
     if ours.trees:
         drawn = "".join(_tree(tree) for tree in ours.trees)
         parts += ["<h2>What colluders see of a tree</h2>", f'<div class="pictures">{drawn}</div>']
@@ -79,7 +96,12 @@ def page(ours: Findings, other: Findings | None) -> str:
 
 def verdict(findings: Findings) -> list[Verdict]:
     """Judge what each profile gives away of each goal."""
-    return verdicts(findings.attacks, int(findings.network.get("relays") or _DEFAULT_RELAYS))
+    return verdicts(findings.attacks)
+
+
+def more(findings: Findings) -> list[str]:
+    """Return the commands that make enough trials where these decide nothing."""
+    return commands(verdict(findings), int(findings.network.get("relays") or _DEFAULT_RELAYS))
 
 
 def too_few(findings: Findings) -> str | None:
@@ -90,16 +112,31 @@ def too_few(findings: Findings) -> str | None:
     return f"Left out: {shares} of these relays is less than one of them."
 
 
-def _verdicts(findings: Findings) -> list[str]:
-    found = [_judged(each) for each in verdict(findings)] or [f"<p>{escape(NOBODY)}</p>"]
+def _verdicts(findings: Findings) -> tuple[list[str], list[str]]:
+    """Return what is decided, and what is not, with what to type for enough trials."""
+    found = verdict(findings)
+    decided = [_judged(each) for each in found if each.need is None]
+    still = [_judged(each) for each in found if each.need is not None]
+    if still and not decided:
+        decided.append("<p>These traces decide nothing: there are too few trials.</p>")
     left_out = too_few(findings)
-    return found + ([f"<p>{escape(left_out)}</p>"] if left_out else [])
+    decided += ([] if found else [f"<p>{escape(NOBODY)}</p>"]) + (
+        [f"<p>{_text(left_out)}</p>"] if left_out else []
+    )
+    if typed := more(findings):
+        lines = "\n".join([*typed, "hushcast analyze /tmp/more --out /tmp/more-analysis"])
+        still.append(f"<p>To decide it:</p><pre>{escape(lines)}</pre>")
+    return decided, still
 
 
 def _judged(said: Verdict) -> str:
     head = f"<b>{escape(said.profile.capitalize())}, {escape(GOALS[said.goal])}: {said.standing.value}.</b>"
-    command = f"<pre>{escape(said.command)}</pre>" if said.command else ""
-    return f'<div class="verdict {said.standing.name.lower()}">{head} {escape(said.text)}{command}</div>'
+    return f'<div class="verdict {said.standing.name.lower()}">{head} {_text(said.text)}</div>'
+
+
+def _text(text: str) -> str:
+    """Return a text for HTML, in which no line breaks before a percent sign."""
+    return escape(text).replace(" %", "&nbsp;%")
 
 
 def _series(ours: Findings, other: Findings | None) -> dict[str, list[Row]]:
@@ -124,7 +161,8 @@ def _first_picture(series: dict[str, list[Row]]) -> str:
         f"How often each attack is right, with the interval that its trials leave, beside chance. Colluding: "
         f"{who}."
     )
-    return f"<figure>{pictures.contrast(series)}<figcaption>{escape(caption)}</figcaption></figure>"
+    drawn = pictures.contrast(series)
+    return f'<figure class="first">{drawn}<figcaption>{_text(caption)}</figcaption></figure>'
 
 
 def _attacks(series: dict[str, list[Row]]) -> str:
@@ -141,36 +179,37 @@ def _attacks(series: dict[str, list[Row]]) -> str:
             words = ATTACKS.get(name)
             tries = f"It {words.tries}. " if words else ""
             against = f" (Threat model, row {words.row}.)" if words and words.row else ""
-            parts.append(f"<dt>{escape(name)}</dt><dd>{escape(f'{tries}{got}.{against}')}</dd>")
+            parts.append(f"<dt>{escape(name)}</dt><dd>{_text(f'{tries}{got}.{against}')}</dd>")
         parts.append("</dl>")
     return "".join(parts)
 
 
 def _got(label: str, row: Row) -> str:
     if standing(row) is Standing.CANNOT_FAIL:
-        return f"{label}: one candidate only, it could not fail"
+        return f"{label.capitalize()}: one candidate only, it could not fail"
     ratio = row["accuracy"] / row["bound"]
     return (
-        f"{label}: right in {percent(row['accuracy'])} of {counted(row['trials'], 'trial')} "
+        f"{label.capitalize()}: right in {percent(row['accuracy'])} of {counted(row['trials'], 'trial')} "
         f"({percent(row['accuracy_low'])} to {percent(row['accuracy_high'])}), chance is "
         f"{percent(row['bound'])}" + (f", {times(ratio)} as often" if ratio >= 2 else "")
     )
 
 
 def _by_share(ours: Findings, other: Findings | None) -> list[str]:
-    drawn = _of_attacks(ours.attacks, "") + (_of_attacks(other.attacks, "baseline, ") if other else [])
-    return ["<h2>By how many collude</h2>", _pictures(drawn)] if drawn else []
-
-
-def _of_attacks(rows: Sequence[Row], label: str) -> list[str]:
-    """Draw what has one chance together; attacks that cannot fail have nothing to show."""
+    """Draw, for what has one chance together, the strongest attack under each profile."""
+    labelled = [(row["profile"], row) for row in ours.attacks]
+    labelled += [(f"baseline, {row['profile']}", row) for row in (other.attacks if other else [])]
+    shown = [(label, row) for label, row in labelled if standing(row) is not Standing.CANNOT_FAIL]
     drawn = []
-    shown = [row for row in rows if standing(row) is not Standing.CANNOT_FAIL]
-    kinds = dict.fromkeys((row["profile"], row.get("subject", row["target"]), goal_of(row)) for row in shown)
-    for profile, subject, goal in sorted(kinds, key=lambda kind: (list(GOALS).index(kind[2]), kind[1])):
-        these = [r for r in shown if (r["profile"], r.get("subject", r["target"])) == (profile, subject)]
-        if len({row["colluding"] for row in these}) > 1:
-            drawn.append(pictures.accuracy(these, f"{label}{profile}: {GOALS[goal]}"))
+    for subject, title in SUBJECTS.items():
+        lines: dict[str, list[Row]] = {}
+        for label in sorted({label for label, _ in shown}, reverse=True):
+            rows = [row for name, row in shown if name == label and row.get("subject") == subject]
+            if rows:
+                best = max(rows, key=lambda row: (row["accuracy_low"], row["accuracy"]))["attack"]
+                lines[label] = [row for row in rows if row["attack"] == best]
+        if len({row["colluding"] for rows in lines.values() for row in rows}) > 1:
+            drawn.append(pictures.accuracy(lines, title))
     return drawn
 
 
@@ -183,7 +222,7 @@ def _tree(tree: SeenTree) -> str:
         f"{tree.profile.capitalize()}: {who_sees} of {len(tree.parents):,} links of this subscription. "
         f"Its root is {who}; {met}."
     )
-    return f"<figure>{pictures.tree(tree)}<figcaption>{escape(caption)}</figcaption></figure>"
+    return f"<figure>{pictures.tree(tree)}<figcaption>{_text(caption)}</figcaption></figure>"
 
 
 def _network(ours: Findings, other: Findings | None) -> str:

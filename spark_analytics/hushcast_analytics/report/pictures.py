@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 
 import matplotlib
 
@@ -12,7 +13,7 @@ matplotlib.use("svg")
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, PercentFormatter
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from hushcast_analytics.report.findings import Row, SeenTree
 from hushcast_analytics.report.verdict import goal_of
@@ -34,7 +35,7 @@ def contrast(series: Mapping[str, Sequence[Row]]) -> str:
     for goal in GOALS:
         names = dict.fromkeys(row["attack"] for row in every if goal_of(row) == goal)
         places += [(goal, None), *((goal, name) for name in names)] if names else []
-    figure, axes = _figure(0.25 * len(places) + 1.1)
+    figure, axes = _figure(0.25 * len(places) + 1.6)
     height = {place: -index for index, place in enumerate(places)}
     chance_told = False
     for index, (label, rows) in enumerate(series.items()):
@@ -51,12 +52,12 @@ def contrast(series: Mapping[str, Sequence[Row]]) -> str:
             x, [height[goal_of(row), row["attack"]] + shift for row in rows], xerr=_whiskers(rows),
             fmt="o", markersize=5, capsize=2, color=_colour(label, index), label=label, zorder=2,
         )  # fmt: skip
-    axes.set_yticks(
-        [height[place] for place in places], [GOALS[goal] if name is None else name for goal, name in places]
-    )
-    for tick, (_, name) in zip(axes.get_yticklabels(), places, strict=True):
+    # The names of goals stand in rows that hold no marks.
+    for goal, name in places:
         if name is None:
-            tick.set_fontweight("bold")
+            axes.text(0, height[goal, name], GOALS[goal], fontweight="bold", va="center")
+    named = [place for place in places if place[1] is not None]
+    axes.set_yticks([height[place] for place in named], [str(name) for _, name in named])
     axes.tick_params(axis="y", length=0)
     axes.set(xlabel="right answers", xlim=(-0.02, 1.02))
     _percents(axes, "x")
@@ -65,27 +66,31 @@ def contrast(series: Mapping[str, Sequence[Row]]) -> str:
     return _svg(figure)
 
 
-def accuracy(rows: Sequence[Row], title: str) -> str:
-    """Draw accuracy against the share of colluding relays, a line for each attack, with its interval.
+def accuracy(lines: Mapping[str, Sequence[Row]], title: str) -> str:
+    """Draw accuracy against the share of colluding relays, with its interval and chance.
 
-    All rows are of one subject: one chance for all.
+    The rows of a name are of one attack, under one profile; all are of one subject, and have one chance.
     """
-    figure, axes = _figure(3.9)
-    names = list(dict.fromkeys(row["attack"] for row in rows))
-    shares = sorted({row["colluding"] for row in rows})
+    figure, axes = _figure(3.4)
+    shares = sorted({row["colluding"] for rows in lines.values() for row in rows})
     step = (shares[-1] - shares[0]) / 40 if len(shares) > 1 else 0.0
-    for index, name in enumerate(names):
-        line = sorted((row for row in rows if row["attack"] == name), key=lambda row: row["colluding"])
+    for index, (label, rows) in enumerate(lines.items()):
+        line = sorted(rows, key=lambda row: row["colluding"])
         # Side by side, or equal ones would hide each other.
-        x = [row["colluding"] + step * (index - (len(names) - 1) / 2) / len(names) for row in line]
-        y = [row["accuracy"] for row in line]
-        axes.errorbar(x, y, yerr=_whiskers(line), marker="o", markersize=4, capsize=2, label=name)
-    chance = sorted({(row["colluding"], row["bound"]) for row in rows})
-    axes.plot(*zip(*chance, strict=True), color="black", linestyle="dotted", label="chance")
+        x = [row["colluding"] + step * (index - (len(lines) - 1) / 2) for row in line]
+        colour = _colour(label, index)
+        axes.errorbar(
+            x, [row["accuracy"] for row in line], yerr=_whiskers(line), marker="o", markersize=5, capsize=2,
+            color=colour, label=f"{label}: {line[0]['attack']}",
+        )  # fmt: skip
+        axes.plot(
+            x, [row["bound"] for row in line], color="black", linestyle="dotted",
+            label=None if index else "chance",
+        )  # fmt: skip
     axes.set(title=title, xlabel="relays that collude", ylabel="right answers", xticks=shares)
-    _percents(axes, "x")
-    top = max([row["accuracy_high"] for row in rows] + [bound for _, bound in chance])
+    top = max(max(row["accuracy_high"], row["bound"]) for rows in lines.values() for row in rows)
     axes.set_ylim(0, min(1.05, 1.1 * top))
+    _percents(axes, "x")
     _percents(axes, "y")
     _legend(figure, axes)
     return _svg(figure)
@@ -94,10 +99,13 @@ def accuracy(rows: Sequence[Row], title: str) -> str:
 def entropy(rows: Sequence[Row]) -> str:
     """Draw the mean entropy of the posterior over epochs."""
     figure, axes = _figure(3.4)
-    for key in dict.fromkeys((row["attack"], row["profile"], row["colluding"]) for row in rows):
-        line = [row for row in rows if (row["attack"], row["profile"], row["colluding"]) == key]
-        label = f"{key[0]}, {key[1]}, {key[2]:.0%}"
-        axes.plot([row["epochs"] for row in line], [row["entropy_bits"] for row in line], "o-", label=label)
+    styles = dict(zip(dict.fromkeys(row["attack"] for row in rows), cycle(("o-", "s:")), strict=False))
+    for index, key in enumerate(dict.fromkeys((row["profile"], row["attack"]) for row in rows)):
+        line = [row for row in rows if (row["profile"], row["attack"]) == key]
+        axes.plot(
+            [row["epochs"] for row in line], [row["entropy_bits"] for row in line], styles[key[1]],
+            color=_colour(key[0], index), label=": ".join(key),
+        )  # fmt: skip
     axes.set(title="What is left to guess", xlabel="hours watched", ylabel="bits", ylim=(0, None))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     _legend(figure, axes)
@@ -189,7 +197,7 @@ def _whiskers(rows: Sequence[Row]) -> list[list[float]]:
 
 def _percents(axes: Axes, which: str) -> None:
     axis = axes.xaxis if which == "x" else axes.yaxis
-    axis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
+    axis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:.3g} %"))
 
 
 def _figure(height: float) -> tuple[Figure, Axes]:

@@ -34,19 +34,26 @@ class Standing(Enum):
 
 
 @dataclass(frozen=True)
+class Need:
+    """What a network has to have for enough trials."""
+
+    topics: int = 0
+    publications: int = 0
+
+
+@dataclass(frozen=True)
 class Verdict:
-    """What is said of one goal under one profile: `text`, and the `command` that would make it certain."""
+    """What is said of one goal under one profile, and what would decide it where this does not."""
 
     profile: str
     goal: str
     standing: Standing
     text: str
-    command: str | None = None
+    need: Need | None = None
 
     def __str__(self) -> str:
         """Return all in one line."""
-        head = f"{self.profile.capitalize()}, {GOALS[self.goal]}: {self.standing.value}. {self.text}"
-        return f"{head} `{self.command}`" if self.command else head
+        return f"{self.profile.capitalize()}, {GOALS[self.goal]}: {self.standing.value}. {self.text}"
 
 
 def goal_of(row: Row) -> str:
@@ -104,18 +111,18 @@ def trials_needed(share: float, chance: float, comparisons: int = 1) -> int:
     return min(many, MOST_TRIALS)
 
 
-def verdicts(rows: Sequence[Row], relays: int) -> list[Verdict]:
-    """Return what is said of each profile and goal; `relays` are those that a new network should have."""
+def verdicts(rows: Sequence[Row]) -> list[Verdict]:
+    """Return what is said of each profile and goal."""
     found = []
     for profile in sorted(dict.fromkeys(row["profile"] for row in rows), reverse=True):  # paper first
         ours = [row for row in rows if row["profile"] == profile]
         for goal in GOALS:
             if these := [row for row in ours if goal_of(row) == goal]:
-                found.append(_verdict(profile, goal, these, len(ours), relays))
+                found.append(_verdict(profile, goal, these, len(ours)))
     return found
 
 
-def _verdict(profile: str, goal: str, rows: list[Row], comparisons: int, relays: int) -> Verdict:
+def _verdict(profile: str, goal: str, rows: list[Row], comparisons: int) -> Verdict:
     by: dict[Standing, list[Row]] = {each: [] for each in Standing}
     for row in rows:
         by[standing(row, comparisons)].append(row)
@@ -125,15 +132,13 @@ def _verdict(profile: str, goal: str, rows: list[Row], comparisons: int, relays:
     if still := by[Standing.OPEN]:
         widest = max(still, key=lambda row: (_more(row, comparisons), row["accuracy_high"]))
         more = _more(widest, comparisons)
-        command = command_for(widest, more + widest["trials"], relays)
-        return Verdict(profile, goal, Standing.OPEN, _open(widest, more), command)
+        need = need_of(widest, more + widest["trials"])
+        return Verdict(profile, goal, Standing.OPEN, _open(widest, more), need)
     if holds := by[Standing.HOLDS]:
         best = max(holds, key=lambda row: row["accuracy_high"] / row["bound"])
         return Verdict(profile, goal, Standing.HOLDS, _holds(best))
-    sure = rows[0]
-    command = command_for(sure, trials_needed(0.5, 0.5), relays)
-    text = "There was one candidate only, so that no attack could fail. A network where some can:"
-    return Verdict(profile, goal, Standing.CANNOT_FAIL, text, command)
+    text = "There was one candidate only, so that no attack could fail."
+    return Verdict(profile, goal, Standing.CANNOT_FAIL, text, need_of(rows[0], trials_needed(0.5, 0.5)))
 
 
 def _more(row: Row, comparisons: int) -> int:
@@ -143,7 +148,7 @@ def _more(row: Row, comparisons: int) -> int:
     need = trials_needed(chance, chance, comparisons)
     if need <= have:
         need = trials_needed(float(row["accuracy"]), chance, comparisons)
-    return max(1, math.ceil((need - have) * row["trials"] / have))
+    return max(1, math.ceil((need - have) * int(row["trials"]) / have))
 
 
 def _leaks(row: Row) -> str:
@@ -160,7 +165,7 @@ def _open(row: Row, more: int) -> str:
         f"{counted(row['trials'], 'trial')} of {row['attack']}, where {colluding(row)} collude, leave all "
         f"from {percent(row['accuracy_low'])} to {percent(row['accuracy_high'])} possible. Chance is "
         f"{percent(row['bound'])}. About {counted(more, 'more trial')} would tell it from "
-        f"{percent(limit(row['bound']))}:"
+        f"{percent(limit(row['bound']))}."
     )
 
 
@@ -172,18 +177,29 @@ def _holds(row: Row) -> str:
     )
 
 
-def command_for(row: Row, trials: int, relays: int) -> str:
-    """Return the command that makes a network with so many trials of an attack's kind."""
+def need_of(row: Row, trials: int) -> Need:
+    """Return what makes so many trials of an attack's kind, where topics have one subscriber each."""
     honest = trials / (1 - row["colluding"])
     subject = str(row["subject"] if "subject" in row else row["target"])
     # Subscribers are drawn: of clients with two topics on average, one in seven has none.
     topics = {"message": 20.0, "publisher": 20.0, "participant": 2.5 * honest, "subscription": 2.5 * honest}
     wanted = math.ceil(max(10, topics.get(subject, 1.25 * honest)))
-    publications = max(3 * wanted, math.ceil(honest) if subject in ("message", "publisher") else 0)
-    return (
-        f"hushcast traces generate --nodes {relays} --subscribers 1 --topics {wanted} --authors 1"
-        f" --publications {publications} --profile {row['profile']} --out /tmp/more"
-    )
+    return Need(wanted, max(3 * wanted, math.ceil(honest) if subject in ("message", "publisher") else 0))
+
+
+def commands(found: Iterable[Verdict], relays: int) -> list[str]:
+    """Return a command for each profile that makes a network of so many relays in which all is decided."""
+    needs: dict[str, list[Need]] = {}
+    for each in found:
+        if each.need is not None:
+            needs.setdefault(each.profile, []).append(each.need)
+    return [
+        f"hushcast traces generate --nodes {relays} --subscribers 1 --authors 1"
+        f" --topics {max(need.topics for need in each)}"
+        f" --publications {max(need.publications for need in each)}"
+        f" --profile {profile} --run {profile} --out /tmp/more"
+        for profile, each in needs.items()
+    ]
 
 
 def said(found: Iterable[Verdict]) -> list[str]:

@@ -12,6 +12,15 @@ GOALS = {
 }
 """What an attack may take from people, in the order of the report."""
 
+SUBJECTS = {
+    "message": "who published a message",
+    "author": "who writes on a topic",
+    "topic": "who subscribes to a topic",
+    "link": "which topics one subscriber has",
+    "participant": "what a participant subscribes to",
+}
+"""What the trials are about that have one chance together."""
+
 CLAIMS = {
     "publisher": "publisher anonymity (VB §3), no better than one of all honest participants",
     "subscriber": "topic-subscriber anonymity (VB §3), no better than a guess among all participants",
@@ -52,7 +61,9 @@ def percent(share: float) -> str:
     """Return a share in percent, to two digits or to the whole."""
     value = 100 * share
     digits = 0 if value >= 10 or value == 0 else 1 if value >= 1 else 2
-    return f"{value:.{digits}f} %" if value == 0 or value >= 0.005 else "below 0.01 %"
+    if 0 < value < 0.005:
+        return "below 0.01 %"
+    return f"{f'{value:.{digits}f}'.removesuffix('.0')} %"
 
 
 def counted(number: int, noun: str) -> str:
