@@ -95,10 +95,10 @@ def wait_for_workers(
     """Tell whether the cluster gives this session a worker within so many seconds; on one machine at once."""
     if not (session.sparkContext.master or "").startswith("spark://"):
         return True
+    progress("waiting for a worker of the cluster")
     give_up = time.monotonic() + seconds
     # The driver counts as one.
     while session.sparkContext._jsc.sc().getExecutorMemoryStatus().size() < 2:
-        progress("waiting for a worker of the cluster")
         if time.monotonic() > give_up:
             return False
         time.sleep(0.5)
