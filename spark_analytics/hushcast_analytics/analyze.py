@@ -41,6 +41,7 @@ _KINDS = {
 _MORE = ("precision", "recall", "anonymity_set", "belief", "belief_low", "belief_high")
 ATTACK_ROWS = ", ".join(f"{key} {_KINDS.get(key, 'double')}" for key in (*SUMMARY_KEYS, *_MORE))
 LOAD_BINS = 20
+AT_ONCE = 2  # lanes: Spark plans a job in one thread, and leaves a second core idle meanwhile
 _FIGURES_COST = 12.0  # seconds of a small analysis on an idle machine, as of the other steps
 
 
@@ -83,7 +84,7 @@ def summary_of(findings: Findings) -> dict[str, Any]:
 
 def _read(spark: SparkSession, source: str, out: Path, progress: Callable[[str], None], live: bool) -> Traces:
     steps = Steps(progress, 1.0)
-    steps.begin(f"reading {source}", 1.0)
+    steps.begin(f"reading {source}")
     with each_second((lambda: steps.refresh(part_done(spark))) if live else None):
         return open_traces(spark, source, str(out / "tables"))
 
@@ -103,10 +104,17 @@ def _analysed(
         raise TracesError(
             f"of {profiles[0].case.relays} relays these shares are less than one: give a higher --colluding"
         )
-    plan = [Step("the network's own figures", _FIGURES_COST, lambda: _network(traces, findings))]
-    for each in profiles:
-        plan += each.plan(findings)
-    go_through(plan, progress, live=live)
+    watched = [each for each in profiles if each.shares]
+    for each in watched:
+        progress(f"{each.name}: what colluding relays saw")
+        each.look()
+    lanes = [lane for each in watched for lane in each.lanes()]
+    lanes.append([Step("the network's own figures", _FIGURES_COST, lambda: _network(traces, findings))])
+    # The longest first, or it would go on alone in the end.
+    lanes.sort(key=lambda lane: -sum(step.cost for step in lane))
+    go_through(lanes, progress, at_once=AT_ONCE, live=live)
+    for each in watched:
+        each.add_to(findings)
     out.mkdir(parents=True, exist_ok=True)
     if findings.attacks:
         _keep(spark, out, profiles, findings)
@@ -115,7 +123,7 @@ def _analysed(
 
 
 def _keep(spark: SparkSession, out: Path, profiles: list[ProfileRuns], findings: Findings) -> None:
-    trials = reduce(DataFrame.unionByName, [table for each in profiles for table in each.trials.values()])
+    trials = reduce(DataFrame.unionByName, [table for each in profiles for table in each.tables()])
     trials.write.mode("overwrite").partitionBy("profile", "attack").parquet(str(out / "trials"))
     names = (*SUMMARY_KEYS, *_MORE)
     rows = [{name: row[name] for name in names} for row in findings.attacks]

@@ -22,7 +22,7 @@ from hushcast_analytics.summary import summarised
 MOMENTS = 8  # epochs at which knowledge over time is looked at; each costs as much as the attack
 OVER_TIME = ("predecessor", "presence")
 DRAWN_SHARE = 0.1  # of the relays that collude in the picture of a tree, or the nearest that was asked for
-_VIEW_COST, _ATTACK_COST, _SUBJECT_COST, _TREE_COST = 2.0, 1.5, 2.0, 1.0  # seconds, as in `analyze`
+_ATTACK_COST, _SUBJECT_COST, _TREE_COST = 1.5, 2.0, 1.0  # seconds, as in `analyze`
 
 
 @dataclass(frozen=True)
@@ -68,30 +68,44 @@ class ProfileRuns:
         self.trials: dict[Subject, DataFrame] = {}
         self._wanted = wanted
         self._examination: Examination | None = None
+        # In the order asked for, before threads fill them.
+        subjects = dict.fromkeys(ATTACKS[name].subject for name in wanted.attacks)
+        self._rows: dict[Subject, list[Row]] = {subject: [] for subject in subjects}
+        self._over_time: dict[str, list[Row]] = {}
+        self._trees: list[SeenTree] = []
 
-    def plan(self, findings: Findings) -> list[Step]:
-        """Return the steps that put all into `findings`."""
-        if not self.shares:
-            return []
-        plan = [
-            Step(f"{self.name}: what colluding relays saw", _VIEW_COST, self._look),
-            Step(f"{self.name}: a tree", _TREE_COST, partial(self._draw, findings)),
-        ]
+    def lanes(self) -> list[list[Step]]:
+        """Return the steps, after `look`, in lanes that do not depend on each other."""
         chosen = [ATTACKS[name] for name in self._wanted.attacks]
+        moments = self._moments() if any(attack.name in OVER_TIME for attack in chosen) else []
+        lanes = []
         for subject in dict.fromkeys(attack.subject for attack in chosen):
             attacks = [attack for attack in chosen if attack.subject == subject]
             text = f"{self.name}: {', '.join(attack.name for attack in attacks)}"
             cost = _SUBJECT_COST + _ATTACK_COST * len(attacks)
-            plan.append(Step(text, cost, partial(self._measure, attacks, findings)))
-        watched = [attack for attack in chosen if attack.name in OVER_TIME]
-        moments = self._moments() if watched else []
-        for attack in watched if len(moments) > 1 else []:
-            cost = (_SUBJECT_COST + _ATTACK_COST) * len(moments)
-            text = f"{self.name}: {attack.name} over time"
-            plan.append(Step(text, cost, partial(self._follow, attack, moments, findings)))
-        return plan
+            lane = [Step(text, cost, partial(self._measure, subject, attacks))]
+            for attack in attacks:
+                if attack.name in OVER_TIME and len(moments) > 1:
+                    cost = (_SUBJECT_COST + _ATTACK_COST) * (len(moments) - 1)
+                    text = f"{self.name}: {attack.name} over time"
+                    lane.append(Step(text, cost, partial(self._follow, attack, moments)))
+            lanes.append(lane)
+        return [*lanes, [Step(f"{self.name}: a tree", _TREE_COST, self._draw)]]
 
-    def _look(self) -> None:
+    def tables(self) -> list[DataFrame]:
+        """Return `trials`, in the order of the attacks asked for."""
+        return [self.trials[subject] for subject in self._rows if subject in self.trials]
+
+    def add_to(self, findings: Findings) -> None:
+        """Add what was found, in the order of the attacks asked for, whichever was done first."""
+        for rows in self._rows.values():
+            findings.attacks += rows
+        for name in self._wanted.attacks:
+            findings.over_time += self._over_time.get(name, [])
+        findings.trees += self._trees
+
+    def look(self) -> None:
+        """Find what colluding relays saw; it comes before all steps."""
         wanted = self._wanted
         adversary = Adversary(self.shares, active=True, seed=wanted.seed, topics_known=wanted.topics_known)
         self._examination = Examination(self.case, adversary)
@@ -101,19 +115,19 @@ class ProfileRuns:
         assert self._examination is not None
         return self._examination
 
-    def _draw(self, findings: Findings) -> None:
+    def _draw(self) -> None:
         """Take one tree, of a network that is small enough to be drawn."""
         planned = self.case.truths.where("kind = 'installed' and tree is not null")
         small = planned.where(F.size("tree") <= Findings.MOST_DRAWN).orderBy("run", "time")
         if (found := small.select("run", "tree").first()) is not None:
             share = min(self.shares, key=lambda share: (abs(share - DRAWN_SHARE), share))
             bad = self._view.colluding(found["run"], share)
-            findings.trees.append(SeenTree(dict(found["tree"]), bad, self.name))
+            self._trees.append(SeenTree(dict(found["tree"]), bad, self.name))
 
-    def _measure(self, attacks: list[Attack], findings: Findings) -> None:
+    def _measure(self, subject: Subject, attacks: list[Attack]) -> None:
         trials = kept(self._view.measured(attacks).withColumn("profile", F.lit(self.name)))
-        self.trials[attacks[0].subject] = trials
-        findings.attacks += self._described(summarised(trials))
+        self.trials[subject] = trials
+        self._rows[subject] = self._described(summarised(trials))
 
     def _described(self, rows: list[Row]) -> list[Row]:
         return [
@@ -135,7 +149,7 @@ class ProfileRuns:
         first, last = ends
         return sorted({first + round((last - first) * part / (MOMENTS - 1)) for part in range(MOMENTS)})
 
-    def _follow(self, attack: Attack, moments: list[int], findings: Findings) -> None:
+    def _follow(self, attack: Attack, moments: list[int]) -> None:
         """Take the figures of what is known by the end of some epochs, and `epochs_to_name`.
 
         That is the median over trials of the first of these moments from which on the right one stands alone
@@ -152,7 +166,7 @@ class ProfileRuns:
             rows += [{**row, "epochs": epochs} for row in self._described(summarised(trials))]
             known.append(trials.select(*KEYS, "colluding", "right", F.lit(epochs).alias("epochs")))
         medians = _epochs_to_name(reduce(DataFrame.unionByName, known))
-        findings.over_time += [{**row, "epochs_to_name": medians[row["colluding"]]} for row in rows]
+        self._over_time[attack.name] = [{**row, "epochs_to_name": medians[row["colluding"]]} for row in rows]
 
 
 def _epochs_to_name(known: DataFrame) -> dict[float, float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -28,7 +29,7 @@ def told(text: str, share: float, seconds: float | None) -> str:
 
 
 class Steps:
-    """Work of a known cost, in any unit, told of step by step."""
+    """Work of a known cost, in any unit, told of step by step; threads may share it."""
 
     def __init__(
         self, tell: Callable[[str], None], cost: float, now: Callable[[], float] = time.monotonic
@@ -36,25 +37,31 @@ class Steps:
         """`tell` hears each step as it begins, with the share done and the time left."""
         self._tell, self._whole, self._now = tell, cost, now
         self._began = now()
-        self._done, self._text, self._cost = 0.0, "", 0.0
+        self._done, self._text = 0.0, ""
         self._share, self._ends = 0.0, self._began
+        self._lock = threading.Lock()
 
-    def begin(self, text: str, cost: float) -> None:
-        """Tell of the next step; the one before is done."""
-        self._done += self._cost
-        self._text, self._cost = text, cost
-        self._estimate(0.0)
-        self._say()
+    def begin(self, text: str) -> None:
+        """Tell of the next step."""
+        with self._lock:
+            self._text = text
+            self._say()
 
-    def refresh(self, part: float | None = None) -> None:
-        """Tell of the present step again, of which `part` is done; unless known, time alone goes on."""
-        if part is not None:
-            self._estimate(part)
-        self._say()
+    def end(self, cost: float) -> None:
+        """Count a step as done."""
+        with self._lock:
+            self._done += cost
+            self._estimate(self._done / self._whole)
 
-    def _estimate(self, part: float) -> None:
-        self._share = min(1.0, (self._done + part * self._cost) / self._whole)
-        now = self._now()
+    def refresh(self, share: float | None = None) -> None:
+        """Tell again what is done now; `share` of the whole, where it is known better than by steps."""
+        with self._lock:
+            if share is not None:
+                self._estimate(share)
+            self._say()
+
+    def _estimate(self, share: float) -> None:
+        now, self._share = self._now(), min(1.0, share)
         if self._share >= EARLY:
             self._ends = now + (now - self._began) * (1 - self._share) / self._share
 
@@ -94,10 +101,29 @@ class Step:
     do: Callable[[], None]
 
 
-def go_through(plan: Sequence[Step], tell: Callable[[str], None], *, live: bool = False) -> None:
-    """Do all steps in their order and tell of each as it begins; with `live` once a second, too."""
-    steps = Steps(tell, sum(step.cost for step in plan))
-    with each_second(steps.refresh if live else None):
-        for step in plan:
-            steps.begin(step.text, step.cost)
+def go_through(
+    lanes: Sequence[Sequence[Step]], tell: Callable[[str], None], *, at_once: int = 1, live: bool = False
+) -> None:
+    """Do all steps and tell of each as it begins; with `live` once a second, too.
+
+    The steps of a lane follow each other; so many lanes as `at_once` says go on at the same time, the first
+    ones first. The first error ends all.
+    """
+    steps = Steps(tell, sum(step.cost for lane in lanes for step in lane))
+    failed = threading.Event()
+
+    def go(lane: Sequence[Step]) -> None:
+        for step in lane:
+            if failed.is_set():
+                return
+            steps.begin(step.text)
             step.do()
+            steps.end(step.cost)
+
+    with each_second(steps.refresh if live else None), ThreadPoolExecutor(at_once) as pool:
+        try:
+            for done in as_completed([pool.submit(go, lane) for lane in lanes]):
+                done.result()
+        except BaseException:
+            failed.set()
+            raise

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from hushcast_analytics.steps import Step, Steps, each_second, go_through, told
@@ -25,13 +27,14 @@ def test_words(share: float, seconds: float | None, expected: str) -> None:
 def test_what_is_left_is_judged_by_what_was() -> None:
     now, heard = 100.0, []
     steps = Steps(heard.append, 10.0, lambda: now)
-    steps.begin("a", 2.0)
+    steps.begin("a")
     now += 20
-    steps.begin("b", 5.0)
+    steps.end(2.0)
+    steps.begin("b")
     now += 10
     steps.refresh()
     now += 10
-    steps.refresh(0.6)
+    steps.refresh(0.5)
     now += 200
     steps.refresh()
     assert heard == [
@@ -43,14 +46,33 @@ def test_what_is_left_is_judged_by_what_was() -> None:
     ]
 
 
-def test_steps_are_done_in_order_and_told() -> None:
+def test_the_steps_of_a_lane_are_done_in_order_and_told() -> None:
     done: list[str] = []
     heard: list[str] = []
-    plan = [Step(name, 1.0, lambda name=name: done.append(name)) for name in ("a", "b")]
-    go_through(plan, heard.append)
-    assert done == ["a", "b"]
+    lanes = [[Step(name, 1.0, lambda name=name: done.append(name)) for name in lane] for lane in ("ab", "cd")]
+    go_through(lanes, heard.append)
+    assert done == ["a", "b", "c", "d"]
+    assert [text[0] for text in heard] == done
     assert heard[0] == "a"
-    assert heard[1].startswith("b (50 % done")
+    assert heard[2].startswith("c (50 % done")
+
+
+def test_lanes_go_on_side_by_side() -> None:
+    met = threading.Barrier(2)
+    lanes = [[Step(name, 1.0, lambda: met.wait(30))] for name in "ab"]
+    go_through(lanes, lambda text: None, at_once=2)
+    assert met.n_waiting == 0
+
+
+def test_the_first_error_ends_all() -> None:
+    done: list[str] = []
+
+    def fail() -> None:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        go_through([[Step("a", 1.0, fail), Step("b", 1.0, lambda: done.append("b"))]], lambda text: None)
+    assert done == []
 
 
 def test_nothing_ticks_unless_asked() -> None:
