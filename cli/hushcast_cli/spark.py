@@ -28,8 +28,8 @@ _MASTERS = re.compile(
     rf"local|local\[{_THREADS}(,\d+)?\]|local-cluster\[\d+,\d+,\d+\]|spark://[^\s/:,]+:\d+(,[^\s/:,]+:\d+)*"
     r"|yarn|k8s://\S+"
 )
-ANSWERS_WITHIN = 3.0  # seconds for a cluster's master to take a connection; Spark itself tries for 70
-WORKERS_WITHIN = 60.0  # seconds for a cluster to give us a worker; Spark itself waits for ever, silently
+MASTER_PATIENCE = 3.0  # seconds for a cluster's master to take a connection; Spark itself tries for 70
+WORKER_PATIENCE = 60.0  # seconds for a cluster to give us a worker; Spark itself waits for ever, silently
 
 
 def _check_form(context: click.Context, parameter: click.Parameter, master: str | None) -> str | None:
@@ -70,7 +70,7 @@ def check_master(master: str | None) -> None:
     for place in master.removeprefix("spark://").split(","):
         host, _, port = place.rpartition(":")
         try:
-            socket.create_connection((host, min(int(port), 65535)), ANSWERS_WITHIN).close()
+            socket.create_connection((host, min(int(port), 65535)), MASTER_PATIENCE).close()
             return
         except OSError as error:
             refusal = error.strerror or "nothing answers"
@@ -111,7 +111,7 @@ def spark_session(
     try:
         progress("starting Spark")
         session = open_session(master, little=little, log=handle)
-        if not wait_for_workers(session, WORKERS_WITHIN, progress):
+        if not wait_for_workers(session, WORKER_PATIENCE, progress):
             raise Failure(f"--master {master}: no worker of it is free: start one, or wait until it is")
         with told():
             yield session
