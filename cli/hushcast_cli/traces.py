@@ -79,7 +79,7 @@ def generate(choices: Choices, /, out: str, master: str | None, **asked: Any) ->
       hushcast analyze /tmp/traces --out /tmp/analysis
     """
     from hushcast_cli.output import json_line, text_line, write
-    from hushcast_cli.progress import reporting
+    from hushcast_cli.progress import person_watches, reporting
     from hushcast_cli.spark import check_spark, spark_session, told
 
     check_spark()
@@ -92,7 +92,7 @@ def generate(choices: Choices, /, out: str, master: str | None, **asked: Any) ->
     with reporting() as progress, spark_session(master, progress) as spark:
         from hushcast_analytics.generator.generate import generate as make
 
-        made = make(spark, wanted, out, progress)
+        made = make(spark, wanted, out, progress, live=person_watches())
         counts = {
             "run": asked["run"],
             "observations": made.observations.count(),

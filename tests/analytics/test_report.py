@@ -86,6 +86,14 @@ def test_the_first_picture_has_both_profiles_and_chance() -> None:
     assert all(f">{word}</text>" in first for word in ("paper", "hardened", "chance", "install-depth"))
 
 
+def test_the_first_picture_leaves_out_what_cannot_fail() -> None:
+    sure = row("dictionary", 1.0, 0.7, 1.0, bound=1.0)
+    whole = page(findings(attacks=[BETTER, sure]), None)
+    assert ">dictionary</text>" not in whole
+    assert "one candidate only, it could not fail" in whole
+    assert page(findings(attacks=[sure]), None).count("<svg") == 2
+
+
 def test_pictures_by_share_have_one_chance_each_and_no_attack_that_cannot_fail() -> None:
     rows = [
         row(attack, 0.3, low, 0.4, subject=subject, colluding=share, bound=bound)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -21,6 +22,8 @@ from hushcast_analytics.generator.asked import Asked
 from hushcast_analytics.generator.publications import numbers
 from hushcast_analytics.generator.rows import Rows
 from hushcast_analytics.reading import Traces, load
+from hushcast_analytics.session import part_done
+from hushcast_analytics.steps import Steps, each_second
 from hushcast_analytics.tables import OBSERVATIONS, PARTITIONS, REJECTED, TRUTHS
 
 ROWS_A_TASK = 500_000  # about a second of work: more tasks cost more than they balance
@@ -29,26 +32,43 @@ LOOKS_A_PIECE = 20_000_000  # next hops compared at once, in bytes and a few tim
 ROWS_A_BATCH = 16_384  # rows handed to Spark at once
 
 Table = Literal["observations", "truths"]
+_COSTS = {"observations": 0.75, "truths": 0.25}  # shares of the time, about
 
 
 def generate(
-    spark: SparkSession, asked: Asked, out: str, progress: Callable[[str], None] = lambda text: None
+    spark: SparkSession,
+    asked: Asked,
+    out: str,
+    progress: Callable[[str], None] = lambda text: None,
+    *,
+    live: bool = False,
 ) -> Traces:
     """Make the traces of a network and keep them in the directory `out`, beside the runs that it holds.
 
-    Returns the tables of this run. The driver holds nothing that grows with the network. Raises
+    Returns the tables of this run. `progress` hears what is being made, and with `live` once a second how far
+    it is. The driver holds nothing that grows with the network. Raises
     `TracesError` if there is a run of that name.
     """
     _refuse_second(spark, asked, out)
+    steps, done = Steps(progress, sum(_COSTS.values())), 0.0
     for name, make in (("observations", observations), ("truths", truths)):
-        progress(f"making {name} of {asked.nodes} relays")
-        made = make(spark, asked)
-        made.write.mode("overwrite").partitionBy(*PARTITIONS).parquet(f"{out}/{name}")
+        steps.begin(f"making {name} of {asked.nodes} relays")
+        told = partial(_tell, spark, steps, done, _COSTS[name]) if live else None
+        with each_second(told):
+            made = make(spark, asked)
+            made.write.mode("overwrite").partitionBy(*PARTITIONS).parquet(f"{out}/{name}")
+        steps.end(_COSTS[name])
+        done += _COSTS[name]
     nothing = spark.createDataFrame([], REJECTED)
     nothing.write.mode("append").partitionBy("run").parquet(f"{out}/rejected")
     kept = load(spark, out)
     this = F.col("run") == asked.run
     return Traces(kept.observations.where(this), kept.truths.where(this), kept.rejected.where(this))
+
+
+def _tell(spark: SparkSession, steps: Steps, done: float, cost: float) -> None:
+    part = part_done(spark)
+    steps.refresh(None if part is None else done + part * cost)
 
 
 def observations(spark: SparkSession, asked: Asked) -> DataFrame:

@@ -56,7 +56,7 @@ def page(ours: Findings, other: Findings | None) -> str:
     if other is not None:
         parts += ["<h3>The baseline</h3>", *(each for said in _verdicts(other) for each in said)]
     if series:
-        parts.append(_first_picture(series))
+        parts += _first_picture(series)
         parts += ["<h2>What these traces do not decide</h2>", *open_] if open_ else []
         parts += ["<h2>Attack by attack</h2>", _attacks(series)]
         by_share = _by_share(ours, other)
@@ -155,14 +155,22 @@ def _from_first_share(share: float) -> tuple[float, float]:
     return abs(share - _FIRST_SHARE), share
 
 
-def _first_picture(series: dict[str, list[Row]]) -> str:
-    who = "; ".join(f"{label}: {colluding(rows[0])}" for label, rows in series.items())
+def _first_picture(series: dict[str, list[Row]]) -> list[str]:
+    """Draw the attacks that can fail; one that cannot would stand at the top for nothing."""
+    can_fail = {
+        label: [row for row in rows if standing(row) is not Standing.CANNOT_FAIL]
+        for label, rows in series.items()
+    }
+    shown = {label: rows for label, rows in can_fail.items() if rows}
+    if not shown:
+        return []
+    who = "; ".join(f"{label}: {colluding(rows[0])}" for label, rows in shown.items())
     caption = (
         f"How often each attack is right, with the interval that its trials leave, beside chance. Colluding: "
         f"{who}."
     )
-    drawn = pictures.contrast(series)
-    return f'<figure class="first">{drawn}<figcaption>{_text(caption)}</figcaption></figure>'
+    drawn = pictures.contrast(shown)
+    return [f'<figure class="first">{drawn}<figcaption>{_text(caption)}</figcaption></figure>']
 
 
 def _attacks(series: dict[str, list[Row]]) -> str:
