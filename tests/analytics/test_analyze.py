@@ -49,7 +49,7 @@ def test_summary_and_report(spark: SparkSession, simulated: Path, tmp_path: Path
     report = (tmp_path / "out" / "report.html").read_text()
     assert "<svg" in report
     assert "http://" not in report.replace("http://www.w3.org", "").replace("http://purl.org", "")
-    assert "Paper, subscribers:" in report
+    assert "Paper, who subscribes to a topic:" in report
     assert any("first-spy" in text for text in heard)
     kept = spark.read.parquet(str(tmp_path / "out" / "trials"))
     assert kept.where("attack = 'first-spy'").count() == sum(

@@ -77,7 +77,7 @@ def test_help_shows_without_spark(empty_path):
 
 
 ONE_OF_EACH = ("first-spy", "timing", "install-depth", "renewal-times", "dictionary")
-SCALED = {"--nodes": "40", "--topics": "12", "--publications": "48"}
+SCALED = {"--nodes": "40", "--topics": "18", "--publications": "72"}
 
 
 def _examples() -> list[list[str]]:

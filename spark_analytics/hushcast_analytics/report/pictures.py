@@ -37,16 +37,15 @@ def contrast(series: Mapping[str, Sequence[Row]]) -> str:
         places += [(goal, None), *((goal, name) for name in names)] if names else []
     figure, axes = _figure(0.25 * len(places) + 1.6)
     height = {place: -index for index, place in enumerate(places)}
-    chance_told = False
+    part = 0.8 / len(series)  # of a row, for each name: its mark, and its own chance behind it
     for index, (label, rows) in enumerate(series.items()):
-        shift = 0.16 * ((len(series) - 1) / 2 - index)
-        for row in rows:
-            y = height[goal_of(row), row["attack"]]
+        shift = 0.4 - part * (index + 0.5)
+        for number, row in enumerate(rows):
+            y = height[goal_of(row), row["attack"]] + shift
             axes.plot(
-                [row["bound"]] * 2, [y - 0.4, y + 0.4], color="black", linewidth=1.4, zorder=1,
-                label=None if chance_told else "chance",
+                [row["bound"]] * 2, [y - part / 2, y + part / 2], color="black", linewidth=1.4, zorder=1,
+                label=None if index or number else "chance",
             )  # fmt: skip
-            chance_told = True
         x = [row["accuracy"] for row in rows]
         axes.errorbar(
             x, [height[goal_of(row), row["attack"]] + shift for row in rows], xerr=_whiskers(rows),
