@@ -112,7 +112,7 @@ def _analysed(
     lanes.append([Step("the network's own figures", _FIGURES_COST, lambda: _network(traces, findings))])
     # The longest first, or it would go on alone in the end.
     lanes.sort(key=lambda lane: -sum(step.cost for step in lane))
-    go_through(lanes, progress, at_once=AT_ONCE, live=live)
+    go_through(lanes, progress, at_once=AT_ONCE, live=live, interrupt=spark.stop)
     for each in watched:
         each.add_to(findings)
     out.mkdir(parents=True, exist_ok=True)

@@ -102,12 +102,17 @@ class Step:
 
 
 def go_through(
-    lanes: Sequence[Sequence[Step]], tell: Callable[[str], None], *, at_once: int = 1, live: bool = False
+    lanes: Sequence[Sequence[Step]],
+    tell: Callable[[str], None],
+    *,
+    at_once: int = 1,
+    live: bool = False,
+    interrupt: Callable[[], None] = lambda: None,
 ) -> None:
     """Do all steps and tell of each as it begins; with `live` once a second, too.
 
     The steps of a lane follow each other; so many lanes as `at_once` says go on at the same time, the first
-    ones first. The first error ends all.
+    ones first. The first error ends all; where that is Ctrl-C, `interrupt` ends the steps under way.
     """
     steps = Steps(tell, sum(step.cost for lane in lanes for step in lane))
     failed = threading.Event()
@@ -124,6 +129,10 @@ def go_through(
         try:
             for done in as_completed([pool.submit(go, lane) for lane in lanes]):
                 done.result()
+        except KeyboardInterrupt:
+            failed.set()
+            interrupt()
+            raise
         except BaseException:
             failed.set()
             raise

@@ -75,6 +75,18 @@ def test_the_first_error_ends_all() -> None:
     assert done == []
 
 
+def test_an_interrupt_ends_what_is_under_way() -> None:
+    over = threading.Event()
+
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    lanes = [[Step("a", 1.0, lambda: over.wait(30))], [Step("b", 1.0, interrupted)]]
+    with pytest.raises(KeyboardInterrupt):
+        go_through(lanes, lambda text: None, at_once=2, interrupt=over.set)
+    assert over.is_set()
+
+
 def test_nothing_ticks_unless_asked() -> None:
     with each_second(None):
         pass
