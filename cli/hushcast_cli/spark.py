@@ -125,7 +125,7 @@ def spark_session(
                 session.stop()
         os.close(handle)
         if not failed:
-            log.unlink()
+            log.unlink(missing_ok=True)
 
 
 def _reason(error: BaseException) -> str:

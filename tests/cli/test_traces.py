@@ -77,7 +77,7 @@ def test_help_shows_without_spark(empty_path):
 
 
 ONE_OF_EACH = ("first-spy", "timing", "install-depth", "renewal-times", "dictionary")
-SCALED = {"--nodes": "40", "--topics": "18", "--publications": "72"}
+SCALED = {"--nodes": "20", "--topics": "18", "--publications": "36"}
 
 
 def _examples() -> list[list[str]]:
@@ -104,13 +104,13 @@ def test_the_helps_example_gives_something_to_see(tmp_path, quick_spark):
     )
     command = [sys.executable, "-c", program, json.dumps(commands)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=quick_spark)
-    assert done.stdout.splitlines()[-1] == "0 0 0", done.stderr
+    assert done.stdout.endswith("0 0 0\n"), (done.stdout, done.stderr)
     found = json.loads((tmp_path / "analysis" / "summary.json").read_text())
     assert found["network"]["completeness"] == 1
     shown = {}
     for row in found["attacks"]:
         shown.setdefault(row["profile"], set()).add(row["attack"])
-        assert row["trials"] >= 5
+        assert row["trials"] >= 3
         assert row["bound"] < 0.5, row
     assert shown == {profile: set(ONE_OF_EACH) for profile in ("hardened", "paper")}
     # What the terminal ends with is what the report begins with.
