@@ -8,6 +8,7 @@ from enum import IntEnum
 import click
 
 from hushcast_cli.output import StdoutClosed, note
+from hushcast_cli.wording import sentence
 from hushcast_protocol.base.errors import HushcastError, Refusal, UsageError
 
 
@@ -46,7 +47,7 @@ def report(error: BaseException) -> int:
         error.show()
         return ExitCode.USAGE
     if isinstance(error, click.ClickException):
-        note(f"hushcast: {error.format_message().rstrip('.')}{_hint(error)}")
+        note(f"hushcast: {sentence(error)}{_hint(error)}")
         return ExitCode.USAGE if isinstance(error, click.UsageError) else ExitCode.FAILED
     if isinstance(error, HushcastError):
         note(f"hushcast: {error}")

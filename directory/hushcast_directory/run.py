@@ -102,7 +102,7 @@ class _Directory:
             relays = self._status().get("roster", {}).get("relays", 0)
             return Health(True, f"working, {relays} relays in the roster")
         if self._tor is not None and self._tor.state.percent < 100:
-            return Health(False, f"waiting for tor: {self._tor.state.percent} %")
+            return Health(False, f"waiting for tor: {self._tor.state.doing}")
         return Health(False, "opening the onion service")
 
     def _status(self) -> dict[str, Any]:

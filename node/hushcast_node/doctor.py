@@ -68,7 +68,8 @@ class Doctor:
             return _bad(
                 "tor",
                 f"version {version}, {state.percent} % connected to the network: {state.summary}",
-                "wait; if it stays so, a wrong clock or a network that blocks Tor may be the reason",
+                state.problem
+                or "wait; if it stays so, a wrong clock or a network that blocks Tor may be the reason",
             )
         return _good("tor", f"version {version}, connected to the network")
 

@@ -98,7 +98,7 @@ class _Node:
         settings, tor, daemon = self._settings, self._tor, self._daemon
         if daemon is None or not daemon.serves:
             if tor is not None and tor.state.percent < 100:
-                return Health(False, f"waiting for tor: {tor.state.percent} %")
+                return Health(False, f"waiting for tor: {tor.state.doing}")
             return Health(False, "starting")
         if daemon.rosters.newest is None:
             return Health(False, "waiting for a roster from the directory")

@@ -11,6 +11,7 @@ import msgspec
 from hushcast_protocol.base.epochs import MAX_EPOCH, MIN_EPOCH
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.roster import Network
+from hushcast_runtime.config_errors import in_words
 from hushcast_runtime.local_sockets import MAX_PATH
 from hushcast_runtime.tor.endpoints import Endpoint, parse_endpoint
 from hushcast_runtime.tor.settings import TorSettings
@@ -147,7 +148,7 @@ def load_settings(path: Path, kind: type[SettingsT]) -> SettingsT:
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from None
     except msgspec.ValidationError as error:
-        raise UsageError(f"{path}: {_readable(str(error))}") from None
+        raise UsageError(f"{path}: {in_words(str(error), kind)}") from None
     except ValueError as error:  # not UTF-8, not TOML, or a number of thousands of digits
         raise UsageError(f"{path} is not TOML: {error}") from None
     except RecursionError:
@@ -163,10 +164,3 @@ def check_path(key: str, path: Path) -> None:
     """Raise `UsageError` if no Unix socket can have this path."""
     if len(bytes(path)) > MAX_PATH:
         raise UsageError(f"{key}: the path has over {MAX_PATH} bytes, which Unix sockets cannot have")
-
-
-def _readable(error: str) -> str:
-    # msgspec: "Expected `int`, got `str` - at `$.network.epoch_seconds`"
-    reason, _, where = error.partition(" - at `$")
-    key = where.strip("`.")
-    return f"{key}: {reason}" if key else reason

@@ -249,3 +249,32 @@ def test_text_that_is_no_utf8_is_not_toml(tmp_path: Path) -> None:
     path.write_bytes(b"role = \xff")
     with pytest.raises(UsageError, match="not TOML"):
         load_settings(path, NodeSettings)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        (
+            NODE.replace("directory_key", "directory_kee"),
+            "network.directory_kee: there is no such key: did you mean",
+        ),
+        (NODE.replace("role", "rle"), "rle: there is no such key: did you mean role?"),
+        (NODE + 'socket = "/run/x"\n', "network.socket: there is no such key; `socket` belongs to the top"),
+        (
+            "epoch_seconds = 5\n" + NODE,
+            "epoch_seconds: there is no such key; `epoch_seconds` belongs into",
+        ),
+        (NODE + '[tor]\nmod = "own"\n', "tor.mod: there is no such key: did you mean mode?"),
+        (NODE + '[tor]\nmode = "onw"\n', "tor.mode: Invalid enum value 'onw': did you mean own?"),
+        (NODE.replace("relay", "rely"), "role: Invalid enum value 'rely': did you mean relay?"),
+        (NODE.replace("state", '"\\u0000.`$"'), "there is no such key"),
+        (NODE.replace("state =", "#"), "state: this key is missing"),
+    ],
+)
+def test_a_mistyped_word_comes_with_what_was_meant(wrong: str, told: str, tmp_path: Path) -> None:
+    file = tmp_path / "node.toml"
+    file.write_text(wrong)
+    with pytest.raises(UsageError) as refused:
+        load_settings(file, NodeSettings)
+    assert str(refused.value).startswith(str(file))
+    assert told in str(refused.value)

@@ -14,7 +14,7 @@ import trio.testing
 from hushcast_protocol.base.backoff import Backoff
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.secrets import Seed
-from hushcast_runtime.tor import callers
+from hushcast_runtime.tor import callers, reasons
 from hushcast_runtime.tor.authentication import authenticate
 from hushcast_runtime.tor.control import MAX_STREAMS, ControlClient
 from hushcast_runtime.tor.endpoints import Endpoint, parse_endpoint
@@ -212,6 +212,38 @@ def test_what_tor_says_of_itself_shows_and_is_logged_without_addresses() -> None
         ("tor finds this machine's clock wrong", -7200),
     ]
     assert "192.0.2.1" not in repr(logs)
+
+
+@pytest.mark.parametrize("reason", sorted(reasons.KEYWORDS))
+def test_every_reason_is_told_in_words_with_a_way_out(reason: str) -> None:
+    watch = TorWatch(lambda percent, summary: None)
+    warned = {"WARNING": "at 192.0.2.1", "REASON": reason, "PROGRESS": "5"}
+    with structlog.testing.capture_logs() as logs:
+        watch.handle(Event("STATUS_CLIENT", "BOOTSTRAP", **warned))
+    assert reason not in watch.state.doing
+    assert watch.state.doing == f"5 %: {logs[0]['meaning']}"
+    assert ": " in logs[0]["meaning"], "what it is, and what to do or what tor does"
+    watch.handle(Event("STATUS_CLIENT", "BOOTSTRAP", PROGRESS="10", SUMMARY="Connected"))
+    assert watch.state.doing == "10 %", "it went on"
+
+
+def test_a_reason_of_a_newer_tor_is_told_too() -> None:
+    watch = TorWatch(lambda percent, summary: None)
+    watch.handle(Event("STATUS_CLIENT", "BOOTSTRAP", WARNING="odd", REASON="NEVER_HEARD_OF", PROGRESS="5"))
+    assert "its log" in watch.state.doing
+
+
+async def test_what_kept_tor_back_before_we_came_is_told() -> None:
+    phase = 'WARN BOOTSTRAP PROGRESS=5 TAG=conn SUMMARY="Connecting" WARNING="DONE" REASON=DONE COUNT=10'
+    answers = {"status/bootstrap-phase": phase, "status/circuit-established": "0"}
+
+    class Asked:
+        async def getinfo(self, key: str) -> str:
+            return answers[key]
+
+    watch = TorWatch(lambda percent, summary: None)
+    await watch.begin(Asked())  # type: ignore[arg-type]
+    assert watch.state.doing.startswith("5 %: relays take the connection and close it")
 
 
 def test_events_as_tor_writes_them_are_read() -> None:

@@ -12,6 +12,7 @@ import trio
 from stem.response import ControlLine
 
 from hushcast_runtime.tor.control import ControlClient
+from hushcast_runtime.tor.reasons import in_words
 
 Progress = Callable[[int, str], None]
 """Takes percent (0 to 100) and tor's summary of the phase, whenever one of them changes."""
@@ -43,6 +44,13 @@ class TorState:
     """Those of them whose descriptors others can find."""
     pow: str = ""
     """Tor's proof-of-work defence of them: `on`, `off`, or `not in this tor`; empty before the first."""
+    problem: str = ""
+    """Why tor's bootstrap does not go on and what to do, as far as tor says; empty when it does."""
+
+    @property
+    def doing(self) -> str:
+        """How far the bootstrap is, in a line for the operator."""
+        return f"{self.percent} %{f': {self.problem}' if self.problem else ''}"
 
 
 class TorWatch:
@@ -75,8 +83,6 @@ class TorWatch:
             return
         fields: dict[str, str] = event.keyword_args
         if event.action == "BOOTSTRAP":
-            if "WARNING" in fields:  # whose text can hold addresses
-                log.warning("tor cannot bootstrap", reason=_reason(fields))
             self._note(fields)
         elif event.action == "CIRCUIT_ESTABLISHED":
             self._note_circuits(True, "")
@@ -94,14 +100,23 @@ class TorWatch:
         await self._done.wait()
 
     def _note(self, fields: dict[str, str]) -> None:
+        if "WARNING" in fields:  # whose text can hold addresses
+            self._note_problem(_reason(fields))
         progress = fields.get("PROGRESS", "")
         percent = int(progress) if progress.isdecimal() and len(progress) <= 3 else self.state.percent
         changed = replace(self.state, percent=min(percent, 100), summary=fields.get("SUMMARY", ""))
+        if "WARNING" not in fields and changed.percent > self.state.percent:
+            changed = replace(changed, problem="")
         if changed != self.state:
             self.state = changed
             self._progress(changed.percent, changed.summary)
         if changed.percent == 100:
             self._done.set()
+
+    def _note_problem(self, reason: str) -> None:
+        meaning = in_words(reason)
+        log.warning("tor cannot bootstrap", reason=reason, meaning=meaning)
+        self.state = replace(self.state, problem=meaning)
 
     def _note_circuits(self, there: bool, reason: str) -> None:
         if there == self.state.circuits:
@@ -110,7 +125,7 @@ class TorWatch:
         if there:
             log.info("tor has circuits")
         else:
-            log.warning("tor has no circuits", reason=reason)
+            log.warning("tor has no circuits", reason=reason, meaning=in_words(reason))
 
     def _note_skew(self, text: str) -> None:
         try:

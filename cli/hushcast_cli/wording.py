@@ -1,0 +1,70 @@
+"""What is wrong with a command line, in words of ours: the one place where those of click are replaced."""
+
+from __future__ import annotations
+
+import re
+
+import click
+from click.exceptions import NoSuchCommand
+
+from hushcast_protocol.base.suggestions import did_you_mean, one_of
+
+# click's message of a bad value: the value itself, and then one of these with a name of the type.
+_BAD_VALUE = re.compile(r"(?P<shown>.*) is not (?:a valid|in the range|one of) [^\n]*", re.DOTALL)
+
+_QUOTES = "'\""
+
+
+def sentence(error: click.ClickException) -> str:
+    """Return the error as one sentence without its full stop; where to read more comes behind it."""
+    if isinstance(error, click.NoSuchOption):
+        return f"there is no option {error.option_name}{_options_like(error)}"
+    if isinstance(error, NoSuchCommand):
+        known = error.ctx.command.commands if error.ctx and isinstance(error.ctx.command, click.Group) else ()
+        return f"there is no command {error.command_name!r}{did_you_mean(error.command_name, known)}"
+    if isinstance(error, click.MissingParameter) and error.param is not None:
+        choices = _choices(error.param)
+        return f"{_name(error.param)} is missing{f': {one_of(choices)}' if choices else ''}"
+    if isinstance(error, click.BadParameter) and error.param is not None:
+        return f"{_name(error.param)}: {_bad_value(error.param, error.message.rstrip('.'))}"
+    if isinstance(error, click.BadOptionUsage):
+        wants = "needs a value" if "requires" in error.message else "takes no value"
+        return f"{error.option_name} {wants}"
+    return error.format_message().rstrip(".")
+
+
+def _bad_value(parameter: click.Parameter, message: str) -> str:
+    found, expected = _BAD_VALUE.fullmatch(message), _expected(parameter.type)
+    if found is None or not expected:
+        return message
+    shown = found["shown"]
+    return f"{shown} is not {expected}{did_you_mean(shown.strip(_QUOTES), _choices(parameter))}"
+
+
+def _expected(kind: click.ParamType[object]) -> str:
+    if isinstance(kind, click.Choice):
+        return f"one of {', '.join(kind.choices)}"
+    if isinstance(kind, click.IntRange):
+        if kind.min is not None and kind.max is not None:
+            return f"a whole number from {kind.min} to {kind.max}"
+        return f"a whole number of at least {kind.min}" if kind.min is not None else "a whole number"
+    if kind is click.INT:
+        return "a whole number"
+    return "a number" if kind is click.FLOAT else ""
+
+
+def _choices(parameter: click.Parameter) -> list[str]:
+    return list(parameter.type.choices) if isinstance(parameter.type, click.Choice) else []
+
+
+def _name(parameter: click.Parameter) -> str:
+    if isinstance(parameter, click.Option):
+        return max(parameter.opts, key=len)
+    return parameter.metavar or str(parameter.name).upper()
+
+
+def _options_like(error: click.NoSuchOption) -> str:
+    if error.ctx is None:
+        return ""
+    known = [name for parameter in error.ctx.command.params for name in parameter.opts]
+    return did_you_mean(error.option_name, [name for name in known if name.startswith("--")])

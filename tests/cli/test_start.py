@@ -1,0 +1,36 @@
+"""Ctrl-C while the program is still being loaded: it ends with the usual code and nothing on the screen."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+# Interrupts this very process as soon as a module is looked for.
+PROGRAM = """
+import os, sys
+class Interrupting:
+    def find_spec(self, name, *rest):
+        if name == {module!r}:
+            os.kill(os.getpid(), {number})
+sys.meta_path.insert(0, Interrupting())
+from hushcast_cli.start import main
+sys.argv = ["hushcast", "testnet", "status", "--dir", "/none"]
+main()
+"""
+
+
+@pytest.mark.parametrize("module", ["click", "hushcast_cli.exits", "hushcast_cli.traces", "msgspec"])
+def test_an_interrupt_ends_a_program_that_is_being_loaded(module: str) -> None:
+    program = PROGRAM.format(module=module, number=int(signal.SIGINT))
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=30, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+
+
+def test_what_a_shell_has_put_into_the_background_is_not_interrupted() -> None:
+    program = PROGRAM.format(module="click", number=int(signal.SIGINT))
+    shell = f"trap '' INT; exec {sys.executable} -c '{program.replace(chr(39), chr(34))}'"
+    done = subprocess.run(["sh", "-c", shell], capture_output=True, timeout=30, check=False)
+    assert done.returncode == 2, "it went on, and found no testnet"
