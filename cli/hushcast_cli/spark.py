@@ -18,6 +18,7 @@ import click
 
 from hushcast_cli.exits import Failure
 from hushcast_protocol.base.errors import UsageError
+from hushcast_runtime.extras import how_to_get
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,7 +56,7 @@ def check_spark() -> None:
     """Raise `Failure` with what to install where Java or the extra is missing."""
     missing = [name for name in _PACKAGES if find_spec(name) is None]
     if missing:
-        raise Failure(f"this needs {missing[0]}: install it with `pip install 'hushcast[analytics]'`")
+        raise Failure(f"this needs {missing[0]}: {how_to_get('analytics')}")
     if not _has_java():
         raise Failure(
             "this needs Java 17 or newer: install it with `apt-get install openjdk-17-jre-headless`"

@@ -42,5 +42,7 @@ def top(choices: Choices, directory: Path | None) -> None:
     try:
         from hushcast_cli.dashboard import Dashboard
     except ImportError:
-        raise UsageError("textual is missing: install hushcast[tui]") from None
+        from hushcast_runtime.extras import how_to_get
+
+        raise UsageError(f"this needs textual: {how_to_get('tui')}") from None
     Dashboard(sockets).run()

@@ -14,6 +14,7 @@ import msgspec
 import trio
 
 from hushcast_protocol.base.errors import UsageError
+from hushcast_runtime.extras import how_to_get
 from hushcast_runtime.transports.base import TransportError
 
 _UNIFIED = Path("/sys/fs/cgroup/cgroup.controllers")
@@ -53,7 +54,7 @@ async def find_engine() -> Engine:
     if not shutil.which("podman"):
         raise UsageError("no docker engine answers and podman is not installed: run tools/require-podman")
     if importlib.util.find_spec(_PODMANS_COMPOSE) is None:
-        raise UsageError("podman-compose is missing: install hushcast[containers]")
+        raise UsageError(f"this needs podman-compose: {how_to_get('containers')}")
     if os.geteuid() != 0:
         raise UsageError("podman runs a testnet as root only; as another user, use docker")
     return Engine("podman")

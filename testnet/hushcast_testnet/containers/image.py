@@ -18,7 +18,7 @@ DEBIAN = "debian:bookworm-slim"
 _DEBIANS_PYTHON = (3, 11)
 _ROOT = Path(__file__).parents[3]
 _CONTAINERFILE = Path(__file__).with_name("Containerfile")
-_PACKAGES = ("protocol", "runtime", "directory", "node", "testnet", "cli")
+_PACKAGES = ("protocol", "runtime", "directory", "client", "local", "overlay", "node", "testnet", "cli")
 _CACHE = "*/__pycache__/*"
 
 

@@ -14,6 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 import trio
 
 from hushcast_protocol.base.errors import UsageError
+from hushcast_runtime.extras import how_to_get
 from hushcast_runtime.rooms import Room
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.streams import LOOPBACK, listen_on_loopback, port_of
@@ -26,7 +27,7 @@ from hushcast_testnet.watch.picture import Picture
 try:
     import h11
 except ImportError:
-    raise UsageError("h11 is missing: install hushcast[watch]") from None
+    raise UsageError(f"this needs h11: {how_to_get('watch')}") from None
 
 EVERY = 1.0  # seconds between events
 MAX_VIEWERS = 32  # streams of events at once: a browser has one for each window
