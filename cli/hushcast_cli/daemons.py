@@ -7,9 +7,15 @@ from pathlib import Path
 import click
 
 from hushcast_cli.options import Choices, json_option, pass_choices
-from hushcast_cli.state import config_option
+from hushcast_cli.places import config_of
 
 _file = click.Path(path_type=Path)
+_config_option = click.option(
+    "--config",
+    type=_file,
+    metavar="F",
+    help="The configuration, TOML; the one that `hushcast init` wrote unless given.",
+)
 
 
 @click.group()
@@ -18,8 +24,8 @@ def node() -> None:
 
 
 @node.command("run")
-@config_option
-def run_node_command(config: Path) -> None:
+@_config_option
+def run_node_command(config: Path | None) -> None:
     """Run a relay or a client in the foreground until SIGTERM or Ctrl-C.
 
     A configuration that could reach anything outside Tor is refused, with exit code 2. Logs go to standard
@@ -33,7 +39,8 @@ def run_node_command(config: Path) -> None:
     from hushcast_node.settings import NodeSettings
     from hushcast_runtime.config import load_settings
 
-    run_node(lambda: load_settings(config, NodeSettings))
+    file = config_of("node", config)
+    run_node(lambda: load_settings(file, NodeSettings))
 
 
 @click.group()
@@ -42,8 +49,8 @@ def directory() -> None:
 
 
 @directory.command("run")
-@config_option
-def run_directory_command(config: Path) -> None:
+@_config_option
+def run_directory_command(config: Path | None) -> None:
     """Run a network's directory in the foreground until SIGTERM or Ctrl-C.
 
     It writes `network.toml`, the section that the network's daemons need, into its state directory.
@@ -56,7 +63,8 @@ def run_directory_command(config: Path) -> None:
     from hushcast_directory.settings import DirectorySettings
     from hushcast_runtime.config import load_settings
 
-    run_directory(lambda: load_settings(config, DirectorySettings))
+    file = config_of("directory", config)
+    run_directory(lambda: load_settings(file, DirectorySettings))
 
 
 @click.command("check-config")

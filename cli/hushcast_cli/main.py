@@ -14,6 +14,8 @@ from hushcast_cli.coverage import coverage
 from hushcast_cli.daemons import check_config, directory, node
 from hushcast_cli.doctor import doctor
 from hushcast_cli.exits import ExitCode, report
+from hushcast_cli.init import init
+from hushcast_cli.join import join
 from hushcast_cli.key import key
 from hushcast_cli.options import json_option, socket_option
 from hushcast_cli.outbox import outbox
@@ -61,6 +63,8 @@ for command in (
     top,
     topic,
     key,
+    init,
+    join,
     node,
     directory,
     check_config,

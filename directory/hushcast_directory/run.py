@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from hushcast_runtime.environment import system_environment
 from hushcast_runtime.files import load_seed, write_private
 from hushcast_runtime.layout import DATABASE, check_version, kept_version, migrate
 from hushcast_runtime.metrics import MetricsServer, readings
+from hushcast_runtime.network_file import network_section
 from hushcast_runtime.process import Load, open_transport, run_until_signal
 from hushcast_runtime.readiness import Health
 from hushcast_runtime.store import Change, SqliteStore, Store
@@ -135,15 +135,4 @@ async def _until_published(listener: Listener) -> None:
 
 
 def _write_network_file(path: Path, settings: DirectorySettings, address: Address, seed: Seed) -> None:
-    network = settings.network
-    write_private(
-        path,
-        (
-            "[network]\n"
-            f"name = {json.dumps(network.name)}\n"  # JSON's strings are TOML's, too
-            f'profile = "{network.profile}"\n'
-            f"epoch_seconds = {network.epoch_seconds}\n"
-            f'directory = "{address}"\n'
-            f'directory_key = "{seed.public().hex()}"\n'
-        ).encode(),
-    )
+    write_private(path, network_section(settings.network, address, seed.public().hex()).encode())

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 
@@ -27,6 +28,12 @@ class JoinedNetworkSection(NetworkSection, frozen=True, kw_only=True):
     """The directory's public key, 64 hexadecimal digits."""
 
 
+class NetworkFile(Section, frozen=True, kw_only=True):
+    """What a directory writes as `network.toml`: a network and nothing else."""
+
+    network: JoinedNetworkSection
+
+
 class TestnetSection(Section, frozen=True, kw_only=True):
     """Only for daemons of a testnet: what would be dangerous elsewhere."""
 
@@ -46,6 +53,11 @@ class TestnetSection(Section, frozen=True, kw_only=True):
 
 class NodeSettings(DaemonSettings, frozen=True, kw_only=True):
     """Settings of `hushcast node run`."""
+
+    way_out: ClassVar[Mapping[str, str]] = {
+        "network": "`hushcast join network.toml` adds it, from the file that the directory wrote"
+    }
+    """What adds a key that is missing."""
 
     role: Literal["relay", "client"]
     """`relay` forwards for others and is listed; `client` only publishes and subscribes."""

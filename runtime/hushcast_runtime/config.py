@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, ClassVar, Literal, TypeVar
 
 import msgspec
 
@@ -24,6 +25,9 @@ PathText = Annotated[str, msgspec.Meta(pattern=r"^[^\x00]*\Z")]  # TOML can writ
 
 class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A table of settings."""
+
+    way_out: ClassVar[Mapping[str, str]] = {}
+    """Where a key is missing: which command adds it."""
 
 
 class NetworkSection(Section, frozen=True, kw_only=True):
@@ -135,6 +139,7 @@ class DaemonSettings(Section, frozen=True, kw_only=True):
 
 
 SettingsT = TypeVar("SettingsT", bound=DaemonSettings)
+SectionT = TypeVar("SectionT", bound=Section)
 
 
 def load_settings(path: Path, kind: type[SettingsT]) -> SettingsT:
@@ -142,22 +147,33 @@ def load_settings(path: Path, kind: type[SettingsT]) -> SettingsT:
     try:
         with path.open("rb") as file:
             data = file.read(MAX_CONFIG + 1)
-        if len(data) > MAX_CONFIG:
-            raise UsageError(f"{path}: a configuration has at most {MAX_CONFIG} bytes")
-        settings = msgspec.convert(tomllib.loads(data.decode()), kind)
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from None
-    except msgspec.ValidationError as error:
-        raise UsageError(f"{path}: {in_words(str(error), kind)}") from None
-    except ValueError as error:  # not UTF-8, not TOML, or a number of thousands of digits
-        raise UsageError(f"{path} is not TOML: {error}") from None
-    except RecursionError:
-        raise UsageError(f"{path} is not TOML that anybody would write: it is nested too deeply") from None
+    return parse_settings(data, str(path), kind)
+
+
+def parse_settings(data: bytes, where: str, kind: type[SettingsT]) -> SettingsT:
+    """Return the settings in a file's bytes; raise `UsageError` that begins with `where` it came from."""
+    settings = parse_toml(data, where, kind)
     try:
         settings.check()
     except UsageError as error:
-        raise UsageError(f"{path}: {error}") from None
+        raise UsageError(f"{where}: {error}") from None
     return settings
+
+
+def parse_toml(data: bytes, where: str, kind: type[SectionT]) -> SectionT:
+    """Return TOML as a section of this kind; raise `UsageError` with the key and the reason."""
+    try:
+        if len(data) > MAX_CONFIG:
+            raise UsageError(f"{where}: a configuration has at most {MAX_CONFIG} bytes")
+        return msgspec.convert(tomllib.loads(data.decode()), kind)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{where}: {in_words(str(error), kind)}") from None
+    except ValueError as error:  # not UTF-8, not TOML, or a number of thousands of digits
+        raise UsageError(f"{where} is not TOML: {error}") from None
+    except RecursionError:
+        raise UsageError(f"{where} is not TOML that anybody would write: it is nested too deeply") from None
 
 
 def check_path(key: str, path: Path) -> None:

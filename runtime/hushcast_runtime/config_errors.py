@@ -24,7 +24,8 @@ def in_words(error: str, kind: type[msgspec.Struct]) -> str:
         key = found[1]
         return f"{'.'.join([*path, key])}: there is no such key{_meant_key(key, path, kind)}"
     if (found := _MISSING.fullmatch(reason)) is not None:
-        return f"{'.'.join([*path, found[1]])}: this key is missing"
+        way_out = getattr(kind, "way_out", {}).get(found[1], "") if not path else ""
+        return f"{'.'.join([*path, found[1]])}: this is missing{f': {way_out}' if way_out else ''}"
     if (found := _CHOICE.fullmatch(reason)) is not None:
         reason += did_you_mean(found[1], _choices(path, kind))
     return f"{'.'.join(path)}: {reason}" if path else reason

@@ -27,7 +27,7 @@ from running import hushcast
         ),
         ("completion", "SHELL is missing: bash, zsh or fish (see"),
         ("completion tcsh", "SHELL: 'tcsh' is not one of bash, zsh, fish"),
-        ("node run", "--config is missing (see"),
+        ("key new", "FILE is missing (see"),
         ("subscribe t --where", "--where needs a value"),
         ("status --json=yes", "--json takes no value"),
         ("testnet status --dir /etc/passwd", "--dir: Directory '/etc/passwd' is a file (see"),

@@ -268,7 +268,7 @@ def test_text_that_is_no_utf8_is_not_toml(tmp_path: Path) -> None:
         (NODE + '[tor]\nmode = "onw"\n', "tor.mode: Invalid enum value 'onw': did you mean own?"),
         (NODE.replace("relay", "rely"), "role: Invalid enum value 'rely': did you mean relay?"),
         (NODE.replace("state", '"\\u0000.`$"'), "there is no such key"),
-        (NODE.replace("state =", "#"), "state: this key is missing"),
+        (NODE.replace("state =", "#"), "state: this is missing"),
     ],
 )
 def test_a_mistyped_word_comes_with_what_was_meant(wrong: str, told: str, tmp_path: Path) -> None:

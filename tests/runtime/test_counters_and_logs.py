@@ -177,7 +177,7 @@ def test_stem_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
 
 MAY_BE_LOGGED = {
     *("reason", "again_in", "epoch", "relays", "role", "percent", "phase", "error"),
-    *("exc_info", "state", "summary", "level", "pid", "count", "seconds", "before"),
+    *("exc_info", "state", "summary", "level", "pid", "count", "seconds", "before", "meaning"),
 }
 
 

@@ -1,0 +1,88 @@
+"""The configuration that a daemon starts with, explained line by line: as few settings as can be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from hushcast_cli.places import Places
+from hushcast_runtime.network_file import toml_text
+
+Role = Literal["relay", "client", "directory"]
+
+_WHAT = {
+    "relay": "A relay: it passes on what others publish, and the network lists it.",
+    "client": "A client: it publishes and subscribes for the programs of this machine, and is in no list.",
+    "directory": "A directory: it signs the list of the network's relays, once an epoch.",
+}
+_SYSTEM_TOR = """
+[tor]
+# The tor of this machine, which Debian starts.
+mode = "system"
+control = "unix:/run/tor/control"
+socks = "127.0.0.1:9050"
+"""
+_OWN_TOR = """
+[tor]
+# A tor of the daemon's own, under its state directory. The program `tor` must be installed.
+mode = "own"
+"""
+_JOIN = """
+# What follows is the network, which `hushcast join network.toml` writes here.
+"""
+
+
+@dataclass(frozen=True)
+class Network:
+    """What a directory decides for its network, and can never change."""
+
+    name: str
+    epoch_seconds: int
+
+
+def first_config(role: Role, places: Places, tor: Path | None, network: Network | None) -> str:
+    """Return the file; `tor` is the directory of sockets of a tor beside, `network` that of a directory."""
+    kind = "directory" if role == "directory" else "node"
+    text = (
+        f"# {_WHAT[role]}\n"
+        f"# Made by `hushcast init {role}`. All settings: docs/configuration.md. After a change:\n"
+        f"#   hushcast check-config {places.config}\n\n"
+    )
+    if role != "directory":
+        text += f'role = "{role}"\n'
+    text += (
+        "# Keys and everything else that is kept. Private; one daemon alone uses it.\n"
+        f"state = {toml_text(str(places.state))}\n"
+    )
+    if places.socket is not None:
+        text += f"# Where `hushcast` finds the daemon.\nsocket = {toml_text(str(places.socket))}\n"
+    if kind == "node" and places.unit is not None:
+        text += '# Members of this group may use it, and read all that it reads.\nsocket_group = "hushcast"\n'
+    if network is not None:
+        text += (
+            "# Relays that must have registered before the first list: the number that you start with.\n"
+            "first_roster = 1\n"
+        )
+    text += _tor(places, tor)
+    text += '\n[log]\n# debug, info, warning or error; `systemctl reload` applies it.\nlevel = "info"\n'
+    if network is None:
+        return text + _JOIN
+    return text + (
+        "\n[network]\n"
+        "# Name and epoch keep networks apart: neither can be changed later.\n"
+        f"name = {toml_text(network.name)}\n"
+        f"epoch_seconds = {network.epoch_seconds}\n"
+    )
+
+
+def _tor(places: Places, sockets: Path | None) -> str:
+    if sockets is None:
+        return _SYSTEM_TOR if places.unit is not None else _OWN_TOR
+    return (
+        "\n[tor]\n# A tor beside, reached by sockets alone: this daemon needs no network.\n"
+        'mode = "system"\n'
+        f"control = {toml_text(f'unix:{sockets}/control')}\n"
+        f"socks = {toml_text(f'unix:{sockets}/socks')}\n"
+        f"services = {toml_text(str(sockets))}\n"
+    )

@@ -1,0 +1,90 @@
+"""Where a daemon's files lie: those of the services on a machine with the package, else those of a user."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from hushcast_protocol.base.errors import UsageError
+
+Kind = Literal["node", "directory"]
+
+_ETC = Path("/etc")
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}\Z")  # of an instance: in paths, and in the name of a unit
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where a daemon has its configuration, state and control socket."""
+
+    config: Path
+    state: Path
+    socket: Path | None
+    """`None`: in the state directory."""
+    unit: str | None
+    """The systemd unit that runs it; `None` where a user does."""
+
+
+def service_places(kind: Kind, name: str | None = None, etc: Path = _ETC) -> Places:
+    """Return the places that the units of the package have; `name` is the instance of `hushcast-node@`."""
+    if kind == "directory":
+        home = "hushcast-directory"
+        return Places(etc / home / "directory.toml", Path("/var/lib", home), None, home)
+    own = f"hushcast-node-{name}" if name else "hushcast"
+    unit = f"hushcast-node@{name}" if name else "hushcast-node"
+    config = etc / "hushcast" / f"{name or 'node'}.toml"
+    return Places(config, Path("/var/lib", own), Path("/run", own, "control.sock"), unit)
+
+
+def user_places(kind: Kind, name: str | None, environment: Mapping[str, str]) -> Places:
+    """Return the places of a daemon that a user runs, as the XDG base directories have them."""
+    home = Path(environment.get("HOME") or "/")
+    configs = Path(environment.get("XDG_CONFIG_HOME") or home / ".config", "hushcast")
+    states = Path(environment.get("XDG_STATE_HOME") or home / ".local" / "state")
+    runtime = environment.get("XDG_RUNTIME_DIR")
+    if kind == "directory":
+        return Places(configs / "directory.toml", states / "hushcast-directory", None, None)
+    own = f"hushcast-node-{name}" if name else "hushcast"
+    socket = Path(runtime, own, "control.sock") if runtime else None
+    return Places(configs / f"{name or 'node'}.toml", states / own, socket, None)
+
+
+def places(kind: Kind, name: str | None = None, etc: Path = _ETC) -> Places:
+    """Return where a daemon's files lie here: root uses the services' places where the package made them."""
+    service = service_places(kind, name, etc)
+    if os.geteuid() == 0 and service.config.parent.is_dir():
+        return service
+    return user_places(kind, name, os.environ)
+
+
+def check_name(context: click.Context, parameter: click.Parameter, name: str | None) -> str | None:
+    """Raise `click.BadParameter` for a name that no instance can have."""
+    if name is not None and (not _NAME.match(name) or name == "node"):
+        problem = f"{name!r} cannot be used: 1 to 32 letters a-z, digits and hyphens, and not `node`"
+        raise click.BadParameter(problem, context, parameter)
+    return name
+
+
+name_option = click.option(
+    "--name",
+    metavar="N",
+    callback=check_name,
+    help="Of one of several nodes on this machine; its unit is hushcast-node@N.",
+)
+
+
+def config_of(kind: Kind, given: Path | None) -> Path:
+    """Return the configuration to run: the one given, else where `hushcast init` writes it; `UsageError`."""
+    if given is not None:
+        return given
+    usual = places(kind).config
+    if not usual.exists():
+        made = "hushcast init directory" if kind == "directory" else "hushcast init relay"
+        raise UsageError(f"no configuration at {usual}: `{made}` makes one, or name it with --config")
+    return usual

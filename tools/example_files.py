@@ -1,0 +1,34 @@
+"""Writes the example configurations that wheel and package bring: what `hushcast init` makes for services."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hushcast_cli.first_config import Network, first_config
+from hushcast_cli.places import service_places
+from hushcast_protocol.base.addresses import onion_address
+from hushcast_protocol.base.secrets import Seed
+from hushcast_runtime.config import NetworkSection
+from hushcast_runtime.network_file import network_section
+
+FOLDER = Path(__file__).parents[1] / "cli" / "hushcast_cli" / "examples"
+
+
+def examples() -> dict[str, str]:
+    """Return the texts of the examples by the names of their files; the network is nobody's."""
+    nobody = Seed(bytes(32)).public()
+    network = network_section(NetworkSection(name="example"), onion_address(nobody), nobody.hex())
+    directory = first_config("directory", service_places("directory"), None, Network("example", 3600))
+    node = service_places("node")
+    return {
+        "directory.toml": directory,
+        "network.toml": network,
+        "relay.toml": first_config("relay", node, None, None) + "\n" + network,
+        "client.toml": first_config("client", node, None, None) + "\n" + network,
+    }
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(exist_ok=True)
+    for name, text in examples().items():
+        (FOLDER / name).write_text(text)
