@@ -7,9 +7,9 @@ import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic
 
 import msgspec
 import structlog
@@ -51,21 +51,37 @@ def run_until_signal(
     state = private_directory(Path(settings.state))
     with locked(state):
         try:
-            trio.run(_live, work, health, lambda: _reload(settings, load))
+            trio.run(_live, work, health, _Configuration(settings, load))
         except* HushcastError as errors:
             raise innermost(errors) from None
 
 
-def _reload(settings: SettingsT, load: Load[SettingsT]) -> None:
-    try:
-        fresh = load()
-    except UsageError as error:
-        log.error("the configuration cannot be used: going on with the one before", reason=str(error))
-        return
-    configure_logs(fresh.log.level, fresh.log.json)
-    log.info("configuration read again")
-    if msgspec.structs.replace(fresh, log=settings.log) != settings:
-        log.warning("settings other than log have changed: restart the daemon to use them")
+class _Configuration(Generic[SettingsT]):
+    """The configuration of a running daemon, read again when it is told to."""
+
+    def __init__(self, settings: SettingsT, load: Load[SettingsT]) -> None:
+        self._began = self._last = settings
+        self._load = load
+
+    def reload(self) -> None:
+        """Read it and apply what can be applied; one that cannot be used changes nothing."""
+        try:
+            fresh = self._load()
+        except UsageError as error:
+            log.error("the configuration cannot be used: going on with the one before", reason=str(error))
+            return
+        configure_logs(fresh.log.level, fresh.log.json)
+        self._last = fresh
+        log.info("configuration read again")
+        if msgspec.structs.replace(fresh, log=self._began.log) != self._began:
+            log.warning("settings other than log have changed: restart the daemon to use them")
+
+    def catch_up(self) -> None:
+        """Read it if it changed. systemd takes a reload during a start for done as soon as the start is."""
+        with suppress(UsageError):
+            if self._load() == self._last:
+                return
+        self.reload()
 
 
 @contextmanager
@@ -87,17 +103,17 @@ def locked(state: Path) -> Iterator[None]:
         yield
 
 
-async def _live(work: Work, health: Callable[[], Health], reload: Callable[[], None]) -> None:
+async def _live(work: Work, health: Callable[[], Health], configuration: _Configuration[Any]) -> None:
     manager = service_manager()
     try:
         with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
             async with trio.open_nursery() as nursery:
                 if manager is not None:
-                    nursery.start_soon(manager.keep_informed, health)
+                    nursery.start_soon(manager.keep_informed, health, configuration.catch_up)
                 nursery.start_soon(work, nursery)
                 async for number in signals:
                     if number == signal.SIGHUP:
-                        reload()
+                        configuration.reload()
                         continue
                     log.info("stopping")
                     nursery.cancel_scope.cancel()

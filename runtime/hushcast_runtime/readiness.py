@@ -51,7 +51,9 @@ class ServiceManager:
             return True
         return False
 
-    async def keep_informed(self, health: Callable[[], Health]) -> None:
+    async def keep_informed(
+        self, health: Callable[[], Health], about_to_be_ready: Callable[[], None] = lambda: None
+    ) -> None:
         """Send a daemon's health and heartbeats until cancelled; if the scheduler hangs, they stop.
 
         `READY=1` is sent once, when it is true. Until then each heartbeat extends the start timeout: a slow
@@ -62,6 +64,7 @@ class ServiceManager:
             now = health()
             lines = ["WATCHDOG=1"] if started or now.ready else [f"EXTEND_TIMEOUT_USEC={_PATIENCE}"]
             if now.ready and not started:
+                about_to_be_ready()
                 lines.append("READY=1")
             if now.doing != shown:
                 lines.append(f"STATUS={now.doing}")

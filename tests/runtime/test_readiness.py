@@ -95,13 +95,16 @@ async def test_readiness_is_told_once_and_only_when_it_is_true(
     ours = connected(manager)
     health = Health(False, "waiting for tor: 5 %")
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(ours.keep_informed, lambda: health)
+        caught_up: list[int] = []
+        nursery.start_soon(ours.keep_informed, lambda: health, lambda: caught_up.append(1))
         await trio.sleep(1.5)
+        assert caught_up == []
         patience = "EXTEND_TIMEOUT_USEC=30000000"
         assert manager.heard() == [[patience, "STATUS=waiting for tor: 5 %"], [patience]]
         health = Health(True, "working")
         await trio.sleep(2)
         assert manager.heard() == [["WATCHDOG=1", "READY=1", "STATUS=working"], ["WATCHDOG=1"]]
+        assert caught_up == [1]
         health = Health(False, "the directory is away")
         await trio.sleep(2)
         assert manager.heard() == [["WATCHDOG=1", "STATUS=the directory is away"], ["WATCHDOG=1"]]

@@ -19,26 +19,37 @@ TOPIC, PAYLOAD = "a-topic-to-look-for", "a payload to look for"
 
 @pytest.fixture(scope="module")
 def network(machine: Machine) -> str:
-    """Start a directory, a relay and a client as services; return the network's section."""
+    """Start a directory, a relay and a client as services, by `init` and `join`; return the network's section."""
     for user, groups in (("alice", ["--groups", "hushcast"]), ("mallory", [])):
         machine.run("useradd", *groups, user)
-    own = f'[network]\nname = "booted"\nepoch_seconds = {EPOCH}\n'
-    text = configuration("hushcast-directory", "directory", own)
-    machine.write("/etc/hushcast-directory/directory.toml", text)
+    machine.run("hushcast", "init", "directory", "--network", "booted", "--epoch", str(EPOCH))
+    louder(machine, "/etc/hushcast-directory/directory.toml")
     machine.systemctl("start", DIRECTORY)
-    section = machine.run("cat", "/var/lib/hushcast-directory/network.toml").stdout
-    group = {"socket_group": "hushcast"}
-    relay = configuration("hushcast-node-relay", "relay", section, **group)
-    machine.write("/etc/hushcast/relay.toml", relay)
-    sockets = {"socket": "/run/hushcast/control.sock", "metrics": "unix:/run/hushcast/metrics.sock"}
-    node = configuration("hushcast", "client", section, **group, **sockets)
-    machine.write("/etc/hushcast/node.toml", node)
-    machine.run(
-        "sed", "-i", '1a socket = "/run/hushcast-node-relay/control.sock"', "/etc/hushcast/relay.toml"
-    )
+    given = "/var/lib/hushcast-directory/network.toml"
+    for role, name in (("relay", ["--name", "relay"]), ("client", [])):
+        machine.run("hushcast", "init", role, *name)
+        machine.run("hushcast", "join", given, *name)
+    louder(machine, "/etc/hushcast/relay.toml")
+    louder(machine, "/etc/hushcast/node.toml", 'metrics = "unix:/run/hushcast/metrics.sock"')
     machine.systemctl("start", RELAY)
     machine.systemctl("start", NODE)
-    return section
+    return machine.run("cat", given).stdout
+
+
+def louder(machine: Machine, file: str, *top: str) -> None:
+    """Log everything, for the test that looks for secrets in it; put lines at the top of the file."""
+    text = machine.run("cat", file).stdout.replace('level = "info"', 'level = "debug"')
+    machine.write(file, "\n".join([*top, text]))
+
+
+def test_init_leaves_files_that_only_the_daemons_read(machine: Machine, network: str) -> None:
+    for file, group in (
+        ("/etc/hushcast/node.toml", "hushcast"),
+        ("/etc/hushcast/relay.toml", "hushcast"),
+        ("/etc/hushcast-directory/directory.toml", "hushcast-directory"),
+    ):
+        assert machine.run("stat", "-c", "%U:%G %a", file).stdout == f"root:{group} 640\n"
+        assert machine.run("hushcast", "check-config", file).returncode == 0
 
 
 def test_a_service_that_is_started_can_be_used(machine: Machine, network: str) -> None:
@@ -65,6 +76,13 @@ def test_without_a_roster_it_is_starting_and_says_so(machine: Machine, network: 
     waiting = "waiting for a roster from the directory"
     machine.until(lambda: machine.shown(unit, "StatusText") == (waiting,))
     machine.run("sleep", "8")
+    assert machine.shown(unit, "ActiveState", "NRestarts") == ("activating", "0")
+    machine.write("/etc/hushcast/lost.toml", text.replace("debug", "info"))
+    machine.systemctl(
+        "reload", "--no-block", unit
+    )  # waits for the start; without --no-block, so does systemctl
+    machine.systemctl("kill", "--signal=HUP", unit)
+    machine.until(lambda: "configuration read again" in machine.journal(unit))
     assert machine.shown(unit, "ActiveState", "NRestarts") == ("activating", "0")
     machine.systemctl("stop", unit)
 
