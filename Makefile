@@ -13,7 +13,7 @@ REAL := tor or processes or containers or spark
 LANES := tor booted spark computed
 PARALLEL := $(BIN)/pytest --numprocesses auto --dist worksteal
 
-.PHONY: help demo test quick check bench soak fuzz dist deb format clean setup
+.PHONY: help demo test quick check bench soak fuzz dist deb image format clean setup
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -61,6 +61,9 @@ dist: setup  ## wheel and sdist, in dist/
 
 deb: dist  ## a Debian package that needs no registry, in dist/
 	tools/build-deb
+
+image: deb  ## an image of it for operators, `hushcast`, with docker or podman
+	tools/build-image
 
 format: setup  ## put the code into shape
 	$(BIN)/ruff check --fix .

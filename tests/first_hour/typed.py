@@ -18,8 +18,11 @@ TYPED = [
 BY_MAKE = [line for line in TYPED if line.startswith("make ")]
 ELSEWHERE = {
     'export PATH="$PWD/.venv/bin:$PATH"': "whoever runs this script has hushcast on the path",
-    "hushcast check-config node.toml": "tests/docs/test_settings.py loads every example",
-    "hushcast node run --config node.toml": "tests/systemd and every testnet run nodes",
+    "hushcast init directory --network example": "tests/systemd types these five, on a private Tor network",
+    "hushcast directory run": "the service, and the container",
+    "hushcast init relay": "the same",
+    "hushcast join network.toml": "the same",
+    "hushcast node run": "the same",
 }
 SHOWN = ("rain at noon", "smoke over the harbour", "lat")
 """What it prints if all goes well."""

@@ -19,7 +19,7 @@ TOPIC, PAYLOAD = "a-topic-to-look-for", "a payload to look for"
 
 @pytest.fixture(scope="module")
 def network(machine: Machine) -> str:
-    """Start a directory, a relay and a client as services, by `init` and `join`; return the network's section."""
+    """Start directory, relay and client as services, by `init` and `join`; return the network's section."""
     for user, groups in (("alice", ["--groups", "hushcast"]), ("mallory", [])):
         machine.run("useradd", *groups, user)
     machine.run("hushcast", "init", "directory", "--network", "booted", "--epoch", str(EPOCH))

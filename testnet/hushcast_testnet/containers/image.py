@@ -12,6 +12,7 @@ from pathlib import Path
 import trio
 
 from hushcast_protocol.base.errors import UsageError
+from hushcast_runtime.transports.base import TransportError
 from hushcast_testnet.containers.engine import Engine
 
 DEBIAN = "debian:bookworm-slim"
@@ -47,17 +48,13 @@ async def require_image(engine: Engine, progress: Callable[[str], None]) -> str:
         # In a build podman would need more of the kernel than it has in a container of its own.
         isolation = ["--isolation", "chroot"] if engine.program == "podman" else []
         argument = f"BASE={base}"
-        await engine.run(
-            "build",
-            *isolation,
-            "--build-arg",
-            argument,
-            "--file",
-            f"{folder}/Containerfile",
-            "--tag",
-            name,
-            folder,
-        )
+        options = [*isolation, "--build-arg", argument, "--file", f"{folder}/Containerfile", "--tag", name]
+        try:
+            await engine.run("build", *options, folder)
+        except TransportError as error:
+            raise TransportError(
+                f"{error} (where no registry of images is reached, tools/require-podman makes Debian's image)"
+            ) from None
     return name
 
 

@@ -1,0 +1,151 @@
+"""The image for operators: directory, relay and client by `init` and `join`, and a message between them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from booted import EPOCH, ROOT, WITHIN, podman
+
+from hushcast_testnet.private_tor import TorNetwork
+
+FOLDER = ROOT / "systemd" / "containers"
+IMAGE = "localhost/hushcast-image-test"
+USER = 7411
+DAEMONS = ("node", "directory")
+
+
+def services() -> dict[str, Any]:
+    return dict(yaml.safe_load((FOLDER / "compose.yaml").read_text())["services"])
+
+
+@pytest.mark.parametrize("name", services())
+def test_containers_have_no_rights(name: str) -> None:
+    service = services()[name]
+    assert (service["cap_drop"], service["security_opt"]) == (["ALL"], ["no-new-privileges"])
+    assert service["read_only"] is True
+    assert {"ports", "privileged", "cap_add", "devices", "user"}.isdisjoint(service)
+    assert f"useradd --uid {USER}" in (FOLDER / "Containerfile").read_text()
+
+
+@pytest.mark.parametrize("name", DAEMONS)
+def test_daemons_have_no_network_and_share_sockets_alone_with_tor(name: str) -> None:
+    daemon, tor = services()[name], services()["tor"]
+    assert daemon["network_mode"] == "none"
+    assert set(daemon["volumes"]) & set(tor["volumes"]) == {"tor-sockets:/run/hushcast-tor"}
+
+
+def test_tor_opens_no_port() -> None:
+    doors = [line for line in (FOLDER / "torrc").read_text().splitlines() if "Port " in line]
+    assert len(doors) == 2
+    assert all(" unix:/run/hushcast-tor/" in door for door in doors)
+
+
+@dataclass(frozen=True)
+class Project:
+    """Containers of one operator, driven as the documentation says."""
+
+    name: str
+    file: Path
+
+    def compose(self, *words: str, stdin: str = "", check: bool = True) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "podman_compose", "-p", self.name, *self.files(), *words],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=WITHIN,
+            check=False,
+            env=os.environ
+            | {
+                "HUSHCAST_IMAGE": IMAGE,
+                "CONTAINERS_CONF": str(ROOT / "testnet/hushcast_testnet/containers/containers.conf"),
+            },
+        )
+        assert not check or done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"
+        return done
+
+    def files(self) -> list[str]:
+        return ["-f", str(FOLDER / "compose.yaml"), "-f", str(self.file)]
+
+    def run(self, service: str, *words: str, stdin: str = "") -> str:
+        return self.compose("run", "--rm", "--no-deps", "-T", service, *words, stdin=stdin).stdout
+
+    def hushcast(self, *words: str) -> list[dict[str, Any]]:
+        told = self.compose("exec", "-T", "node", "hushcast", *words, "--json").stdout
+        return [json.loads(line) for line in told.splitlines()]
+
+
+def until(true: Callable[[], bool]) -> None:
+    end = time.monotonic() + WITHIN
+    while not true():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.5)
+
+
+@pytest.fixture
+def project(package: Path, tor_network: TorNetwork, tmp_path: Path) -> Iterator[Callable[[str], Project]]:
+    """Return what makes projects whose tor is in a private network; the image is built from the package."""
+    subprocess.run([ROOT / "tools" / "build-image", IMAGE], check=True, capture_output=True, timeout=300)
+    override = tmp_path / "private.yaml"  # the private network is on this machine's loopback
+    override.write_text("services:\n  tor:\n    network_mode: host\n")
+    made: list[Project] = []
+
+    def make(name: str) -> Project:
+        made.append(new := Project(f"hushcast-image-{os.getpid()}-{name}", override))
+        snippet = Path(tor_network.snippet).read_text()
+        new.compose(
+            *("run", "--rm", "-T", "--entrypoint", "sh", "tor", "-c", "cat >/etc/hushcast-tor/private.conf"),
+            stdin=snippet,
+        )
+        return new
+
+    yield make
+    for each in made:
+        each.compose("down", "--volumes", "--timeout", "5", check=False)
+
+
+@pytest.mark.containers
+@pytest.mark.tor
+def test_a_network_of_containers_by_init_and_join_alone(project: Callable[[str], Project]) -> None:
+    first, second = project("one"), project("two")
+    assert "next: hushcast directory run" in first.run(
+        "directory", "init", "directory", "--network", "image", "--epoch", str(EPOCH)
+    )
+    first.compose("up", "--detach", "directory")
+    asked = ("exec", "-T", "directory", "cat", "/var/lib/hushcast-directory/network.toml")
+    until(lambda: first.compose(*asked, check=False).returncode == 0)
+    network = first.compose(*asked).stdout
+    for operator, role in ((first, "relay"), (second, "client")):
+        operator.run("node", "init", role)
+        assert f"a {role} of the network image" in operator.run("node", "join", "-", stdin=network)
+        operator.compose("up", "--detach", "node")
+    for operator in (first, second):
+        until(lambda operator=operator: ready(operator))  # type: ignore[misc]
+    assert (
+        second.hushcast("subscribe", "news", "--count", "0", "--timeout", str(WITHIN))[0]["event"]
+        == "subscribed"
+    )
+    first.hushcast("publish", "news", "it rains")
+    heard = second.hushcast("subscribe", "news", "--count", "1", "--timeout", str(WITHIN))
+    assert "it rains" in [event.get("payload") for event in heard]
+    for name in ("tor", "node", "directory"):
+        (found,) = json.loads(podman("inspect", f"{first.name}_{name}_1"))
+        assert found["HostConfig"]["ReadonlyRootfs"] is True
+        assert found["EffectiveCaps"] in (None, [])
+        assert found["Config"]["User"] == "hushcast"
+        assert (found["HostConfig"]["NetworkMode"] == "none") is (name != "tor")
+
+
+def ready(operator: Project) -> bool:
+    done = operator.compose("exec", "-T", "node", "hushcast", "status", "--json", check=False)
+    return done.returncode == 0 and json.loads(done.stdout)["ready"] is True
