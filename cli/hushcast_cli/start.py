@@ -20,14 +20,14 @@ def _leave(number: int, frame: FrameType | None) -> None:
 
 def main() -> None:
     """Run the command line of this process."""
-    handler = signal.getsignal(signal.SIGINT)
-    interruptible = handler is signal.default_int_handler  # a shell has it ignored by what runs with `&`
+    interruptible = signal.getsignal(signal.SIGINT) != signal.SIG_IGN  # a shell has `&` ignore it
     if interruptible:
         signal.signal(signal.SIGINT, _leave)
     try:
         from hushcast_cli.main import main as run
 
-        signal.signal(signal.SIGINT, handler)
+        if interruptible:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         run()
     except KeyboardInterrupt:  # between two lines of ours
         os._exit(_INTERRUPTED)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -34,3 +35,11 @@ def test_what_a_shell_has_put_into_the_background_is_not_interrupted() -> None:
     shell = f"trap '' INT; exec {sys.executable} -c '{program.replace(chr(39), chr(34))}'"
     done = subprocess.run(["sh", "-c", shell], capture_output=True, timeout=30, check=False)
     assert done.returncode == 2, "it went on, and found no testnet"
+
+
+def test_the_packages_launcher_lets_it_kill_and_commands_still_take_care_of_it() -> None:
+    launcher = (Path(__file__).parents[2] / "tools" / "deb" / "hushcast").read_text()
+    lines = "\n".join(line for line in launcher.splitlines() if "site" not in line and "main" not in line)
+    program = lines + PROGRAM.format(module="msgspec", number=int(signal.SIGINT))
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=30, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
