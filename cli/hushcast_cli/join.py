@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from hushcast_node.settings import JoinedNetworkSection
 
 _HEADER = re.compile(r"\s*\[\s*network\s*\]\s*(#.*)?\Z")
+_OTHER_DIRECTORY = (
+    "has another address or key of this network's directory: ask its operator; --force takes it"
+)
 _ANY_HEADER = re.compile(r"\s*\[")
 
 
@@ -55,14 +58,16 @@ def join(choices: Choices, file: Path, config: Path | None, name: str | None, fo
     section = network_section(network, network.directory, network.directory_key)
     fresh = with_network(text, section, str(target))
     settings = parse_settings(fresh.encode(), str(target), NodeSettings)
-    leaves = before is not None and before != network
-    if leaves and not force:
-        raise UsageError(f"{target} is in another network: --force leaves it")
+    changes = before is not None and before != network
+    leaves = before is not None and before.network() != network.network()
+    if changes and not force:
+        what = "is in another network: --force leaves it" if leaves else _OTHER_DIRECTORY
+        raise UsageError(f"{target} {what}")
     if before != network:
         write_whole(target, fresh, stat.S_IMODE(target.stat().st_mode))
     if leaves:
         note(f"what is in {settings.state} is the other network's: empty it, or name another as state")
-    after = _next(usual.unit if config is None else None, config or usual.config, leaves)
+    after = _next(usual.unit if config is None else None, config or usual.config, changes)
     if choices.json:
         write(
             json_line({"file": str(target), "kind": settings.role, "network": network.name, "next": [after]})

@@ -99,6 +99,12 @@ async def test_nothing_is_replaced_unless_told(tmp_path: Path, home: dict[str, s
     refused = await hushcast("join", "-", "--config", file, stdin=other, env=home)
     assert (refused.code, file.read_text()) == (2, before)
     assert "is in another network: --force leaves it" in refused.error
+    new_key = network_text().replace(KEY.hex(), "ab" * 32).encode()
+    refused = await hushcast("join", "-", "--config", file, stdin=new_key, env=home)
+    assert (refused.code, file.read_text()) == (2, before)
+    assert "another address or key of this network's directory" in refused.error
+    moved = await hushcast("join", "-", "--config", file, "--force", stdin=new_key, env=home)
+    assert (moved.code, moved.stderr) == (0, ""), "the state stays the same network's"
     moved = await hushcast("join", "-", "--config", file, "--force", stdin=other, env=home)
     assert moved.code == 0
     assert "empty it, or name another" in moved.stderr
