@@ -12,7 +12,7 @@ from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.overlay.tree import Tree
 
 LONG = 4 * 3600  # seconds of an epoch, so long that no tree is mended during a test
-MESSAGES = 24
+MESSAGES = 96  # each comes back with one chance in fifteen or more
 
 
 def tree_of(node: Node) -> Tree:
