@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from hushcast_cli import suggestions
 from hushcast_cli.options import Choices, json_option, pass_choices
 from hushcast_cli.spark import master_option
 from hushcast_protocol.base.errors import UsageError
@@ -28,7 +29,16 @@ def _known(context: click.Context, parameter: click.Parameter, share: float) -> 
     return share
 
 
-@click.command()
+class _NamesAttacks(click.Command):
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Tell which attacks there are, and what each tries."""
+        from hushcast_analytics.report.words import ATTACKS
+
+        with formatter.section("Attacks"):
+            formatter.write_dl([(name, f"{words.tries}.") for name, words in ATTACKS.items()])
+
+
+@click.command(cls=_NamesAttacks)
 @click.argument("traces")
 @click.option(
     "--out",
@@ -46,7 +56,12 @@ def _known(context: click.Context, parameter: click.Parameter, share: float) -> 
     help="Shares of the relays that work together.",
 )
 @click.option(
-    "--attack", "attacks", multiple=True, metavar="NAME", help="An attack, several times; else all."
+    "--attack",
+    "attacks",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=suggestions.attacks,
+    help="One of the attacks below, several times; else all.",
 )
 @click.option(
     "--topics-known",

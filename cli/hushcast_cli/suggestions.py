@@ -1,4 +1,4 @@
-"""What a shell suggests behind a command: topics that the daemon is subscribed to, kinds of faults."""
+"""What a shell suggests behind a command: topics that the daemon is subscribed to, faults, attacks."""
 
 from __future__ import annotations
 
@@ -36,3 +36,10 @@ def faults(context: click.Context, parameter: click.Parameter, incomplete: str) 
     before, comma, last = incomplete.rpartition(",")
     named = before.split(",")
     return [before + comma + kind for kind in KINDS if kind.startswith(last) and kind not in named]
+
+
+def attacks(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Suggest attacks by their names."""
+    from hushcast_analytics.report.words import ATTACKS
+
+    return [name for name in ATTACKS if name.startswith(incomplete)]

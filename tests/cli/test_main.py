@@ -221,6 +221,11 @@ async def test_completion_knows_topics_and_tells_no_link(daemon: FakeDaemon) -> 
         ("hushcast subscribe ne", 2, ["plain,nets", "plain,news"]),
         ("hushcast unsubscribe ", 2, ["plain,nets", "plain,news", "plain,other"]),
         ("hushcast testnet chaos --faults kill,st", 4, ["plain,kill,stop"]),
+        (
+            "hushcast analyze --attack tra",
+            3,
+            ["plain,traffic-share", "plain,trail-popcount", "plain,trained"],
+        ),
     ):
         env = environment(**asked, COMP_WORDS=words, COMP_CWORD=str(place))
         outcome = await hushcast(env=env)
@@ -240,3 +245,9 @@ async def test_the_last_testnet_is_remembered(tmp_path: Path) -> None:
     assert "there is no testnet" in outcome.stderr
     other = await hushcast("testnet", "status", "--dir", tmp_path / "other", env=env)
     assert f"{tmp_path / 'other'}" in other.stderr
+
+
+async def test_the_attacks_are_named_where_one_may_be_chosen() -> None:
+    outcome = await hushcast("analyze", "--help")
+    told = " ".join(outcome.stdout.decode().split())
+    assert "first-spy names the relay from which a colluder had a message first." in told
