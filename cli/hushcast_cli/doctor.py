@@ -56,7 +56,7 @@ def doctor(choices: Choices, timeout: float | None, config: Path | None) -> None
 def _look_at_state(state: Path, kind: StateKind) -> Finding:
     from hushcast.words import Finding
     from hushcast_runtime.files import acting_as_owner
-    from hushcast_runtime.layout import kept_version
+    from hushcast_runtime.layout import WAY_OUT_OF_NEWER, kept_version
 
     with acting_as_owner(state):
         version = kept_version(state)
@@ -65,8 +65,7 @@ def _look_at_state(state: Path, kind: StateKind) -> Finding:
             "state",
             "bad",
             f"version {version}, this program knows versions up to {kind.known}",
-            "install the version of Hushcast that wrote it, or a newer one, or restore a backup from before "
-            "the upgrade",
+            WAY_OUT_OF_NEWER,
         )
     older = f", brought to version {kind.known} when the daemon starts" if version < kind.known else ""
     return Finding("state", "good", f"version {version}{older}")

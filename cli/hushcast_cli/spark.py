@@ -118,7 +118,8 @@ def spark_session(
             yield session
     except (PySparkException, Py4JError, ConnectionError) as error:
         failed = True
-        log.open("a").write("".join(traceback.format_exception(error)))
+        with log.open("a") as file:
+            file.write("".join(traceback.format_exception(error)))
         raise Failure(f"Spark failed: {_reason(error)}; what it wrote is in {log}") from error
     finally:
         if session is not None:

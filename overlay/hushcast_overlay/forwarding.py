@@ -54,7 +54,6 @@ class Forwarding:
         self._store = context.store
         self._counters = context.counters
         self._tracer = context.tracer
-        self._spawn = context.spawn
         self._rate_limiter = RateLimiter(context.env)
 
     async def load(self) -> None:

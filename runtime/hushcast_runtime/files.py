@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,9 +24,15 @@ def private_directory(path: Path) -> Path:
 
 def write_private(path: Path, data: bytes) -> None:
     """Write a file with mode 0600 so that a crash leaves the old or the new one, never half of it."""
+    replace_file(path, data, lambda descriptor: None)
+
+
+def replace_file(path: Path, data: bytes, prepare: Callable[[int], None]) -> None:
+    """Write a file as `write_private` does; `prepare` may give it, still empty, another mode or owner."""
     part = path.with_name(path.name + ".part")
     part.unlink(missing_ok=True)
     with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        prepare(file.fileno())
         file.write(data)
         file.flush()
         os.fsync(file.fileno())

@@ -15,6 +15,12 @@ from hushcast_runtime.store import FAILURES, Change, Store, StoreError
 DATABASE = "state.db"
 """In the state directory: all records."""
 
+WAY_OUT_OF_NEWER = (
+    "install the version of Hushcast that wrote it, or a newer one, or restore a backup from before the "
+    "upgrade"
+)
+"""What whoever meets a state of a later version can do."""
+
 Migration = Callable[[Store], Awaitable[Sequence[Change]]]
 """Returns the changes that bring a store of one version to the next; it reads, and writes nothing itself."""
 
@@ -43,9 +49,8 @@ def check_version(found: int, known: int) -> None:
         raise StoreError("the database is damaged: restore a backup with `hushcast restore`")
     if found > known:
         raise UsageError(
-            f"the state is of version {found}, and this program knows versions up to {known}: install the "
-            "version of Hushcast that wrote it, or a newer one, or restore a backup from before the upgrade; "
-            "nothing was changed"
+            f"the state is of version {found}, and this program knows versions up to {known}: "
+            f"{WAY_OUT_OF_NEWER}; nothing was changed"
         )
 
 

@@ -65,7 +65,7 @@ class Selecting(Router):
         if self._together.is_passed(message.id):
             return self._honest.route(message, previous, now)
         if self._together.see(message.id, self._of.id, previous):
-            self._of.forwarding._spawn(self._hold, message, previous)
+            self._of.peers._spawn(self._hold, message, previous)
         return Decision(Outcome.DUPLICATE)
 
     async def _hold(self, message: Message, previous: bytes) -> None:
