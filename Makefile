@@ -82,7 +82,7 @@ setup: .venv/installed
 		|| { echo "Python's venv is missing: apt-get install python3-venv" >&2; exit 1; }
 	@echo "Installing Hushcast and what it runs with into .venv" >&2
 	@$(PYTHON) -m venv .venv
-	@$(PIP) --editable '.[tui,watch]'
+	@$(PIP) --editable '.[gateway,tui,watch]'
 	@touch $@
 
 .venv/installed: .venv/base

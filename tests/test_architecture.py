@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PROTOCOL = {"base", "content", "overlay"}
 ARROWS: dict[str, set[str]] = {
     # What each room may import beside itself.
     "base": set(),
     "content": {"base"},
     "overlay family": {"base", "content"},
+    "mqtt family": {"base"},
     "runtime": {"base", "content"},
     "directory": {"base", "overlay family", "runtime"},
     "client": {"base", "content"},
@@ -23,9 +23,11 @@ ARROWS: dict[str, set[str]] = {
     "overlay": {"base", "content", "overlay family", "runtime", "directory"},
     "node": {"base", "content", "overlay family", "runtime", "directory", "client", "local", "overlay"},
 }
+ARROWS["gateway"] = {"base", "content", "mqtt family", "runtime", "client"}
 ARROWS["testnet"] = {*ARROWS["node"], "node"}
-ARROWS["cli"] = {*ARROWS["testnet"], "testnet", "analytics"}  # analytics lazily: a test of the CLI holds that
-DAEMON = ["protocol", "runtime", "directory", "client", "local", "overlay", "node"]
+ARROWS["cli"] = {*ARROWS["testnet"], *ARROWS["gateway"], "testnet", "gateway"}
+ARROWS["cli"].add("analytics")  # lazily: a test of the CLI holds that
+DAEMON = ["protocol", "runtime", "directory", "client", "local", "overlay", "node", "gateway"]
 ANALYTICS = "spark_analytics"  # stands beside the daemon: it reads traces
 ALONE = {
     "base.intervals",
@@ -49,7 +51,7 @@ def room_of(module: str) -> str:
     package, _, inside = module.partition(".")
     if package == "hushcast_protocol":
         family = inside.partition(".")[0]
-        return "overlay family" if family == "overlay" else family
+        return f"{family} family" if family in ("overlay", "mqtt") else family
     return "client" if package == "hushcast" else package.removeprefix("hushcast_")
 
 
