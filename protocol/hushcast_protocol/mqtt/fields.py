@@ -1,0 +1,149 @@
+"""The data types of MQTT as bytes (OASIS MQTT 5.0, section 1.5): read from a packet, written into one."""
+
+from __future__ import annotations
+
+from hushcast_protocol.mqtt import topics
+from hushcast_protocol.mqtt.reasons import PacketError, Reason
+
+MAX_VARIABLE = 268_435_455  # the largest variable byte integer, of four bytes
+MAX_BINARY = 65_535  # bytes, of texts and binary data
+
+
+def malformed(what: str) -> PacketError:
+    """Return the error of bytes that are no packet."""
+    return PacketError(Reason.MALFORMED_PACKET, what)
+
+
+class Reader:
+    """Reads fields from a part of a packet; whatever does not fit raises `PacketError`."""
+
+    __slots__ = ("_at", "_data", "_end")
+
+    def __init__(self, data: bytes, at: int, end: int) -> None:
+        self._data = data
+        self._at = at
+        self._end = end
+
+    @property
+    def left(self) -> int:
+        """The bytes that are left."""
+        return self._end - self._at
+
+    def _take(self, size: int) -> int:
+        at = self._at
+        if at + size > self._end:
+            raise malformed("a field is longer than its packet")
+        self._at = at + size
+        return at
+
+    def byte(self) -> int:
+        """Read a byte."""
+        return self._data[self._take(1)]
+
+    def two(self) -> int:
+        """Read a two byte integer."""
+        at = self._take(2)
+        return self._data[at] << 8 | self._data[at + 1]
+
+    def four(self) -> int:
+        """Read a four byte integer."""
+        at = self._take(4)
+        return int.from_bytes(self._data[at : at + 4], "big")
+
+    def variable(self) -> int:
+        """Read a variable byte integer, in the fewest bytes as the standard asks for."""
+        value = shift = 0
+        while True:
+            byte = self.byte()
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                if byte == 0 and shift:
+                    raise malformed("a variable byte integer has bytes too many")
+                return value
+            shift += 7
+            if shift > 21:
+                raise malformed("a variable byte integer has more than four bytes")
+
+    def packet_id(self) -> int:
+        """Read a packet identifier, which is never 0."""
+        found = self.two()
+        if not found:
+            raise PacketError(Reason.PROTOCOL_ERROR, "a packet identifier is 0")
+        return found
+
+    def binary(self) -> bytes:
+        """Read binary data."""
+        size = self.two()
+        at = self._take(size)
+        return self._data[at : at + size]
+
+    def text(self) -> str:
+        """Read a UTF-8 string; U+0000 and surrogates are none."""
+        return text_of(self.binary())
+
+    def name(self) -> str:
+        """Read a string that names something: a topic, a client, a user. It has no control characters."""
+        found = self.text()
+        if topics.has_control(found):
+            raise malformed("a name holds a control character")
+        return found
+
+    def part(self, size: int) -> Reader:
+        """Read a part of this size, as a reader of its own."""
+        at = self._take(size)
+        return Reader(self._data, at, at + size)
+
+    def rest(self) -> bytes:
+        """Read all that is left."""
+        found = self._data[self._at : self._end]
+        self._at = self._end
+        return found
+
+    def finish(self) -> None:
+        """Refuse bytes that are left over."""
+        if self._at != self._end:
+            raise malformed("bytes are left over")
+
+
+def text_of(data: bytes) -> str:
+    """Return the text of a UTF-8 string; U+0000 and surrogates are none."""
+    try:
+        found = data.decode()
+    except UnicodeDecodeError:
+        raise malformed("a text is not UTF-8") from None
+    if "\x00" in found:
+        raise malformed("a text holds U+0000")
+    return found
+
+
+def two(value: int) -> bytes:
+    """Write a two byte integer."""
+    return value.to_bytes(2, "big")
+
+
+def variable(value: int) -> bytes:
+    """Write a variable byte integer; `ValueError` above `MAX_VARIABLE`."""
+    if value < 0x80:
+        return bytes((value,))
+    if value < 0x4000:
+        return bytes((value & 0x7F | 0x80, value >> 7))
+    if value > MAX_VARIABLE:
+        raise ValueError("a variable byte integer is too large")
+    found = bytearray()
+    while value > 0x7F:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    found.append(value)
+    return bytes(found)
+
+
+def binary(value: bytes) -> bytes:
+    """Write binary data; `ValueError` above `MAX_BINARY` bytes."""
+    if len(value) > MAX_BINARY:
+        raise ValueError(f"a field has more than {MAX_BINARY} bytes")
+    return two(len(value)) + value
+
+
+def text(value: str) -> bytes:
+    """Write a UTF-8 string; `ValueError` above `MAX_BINARY` bytes or where it has surrogates."""
+    return binary(value.encode())
