@@ -19,6 +19,11 @@ _OF_CLIENT = frozenset({Kind.CONNECT, Kind.SUBSCRIBE, Kind.UNSUBSCRIBE, Kind.PIN
 _OF_SERVER = frozenset({Kind.CONNACK, Kind.SUBACK, Kind.UNSUBACK, Kind.PINGRESP})
 _FLAGS: dict[int, int] = {Kind.PUBREL: 2, Kind.SUBSCRIBE: 2, Kind.UNSUBSCRIBE: 2}  # all others: 0
 _FLAGS_LAST = frozenset({0, Kind.CONNACK, Kind.PUBLISH, Kind.PINGRESP, Kind.AUTH})
+_BOTH = frozenset({*range(0x30, 0x40), 0x40, 0x50, 0x62, 0x70})
+_SOUND = (
+    _BOTH | {0x82, 0xA2},
+    _BOTH | {0x90, 0xB0},
+)  # first bytes that need no look, once a version is known
 
 
 class Decoder:
@@ -72,8 +77,7 @@ class Decoder:
         at, size, of_server = 0, len(data), self._of_server
         while at + 1 < size:
             first, length, body = data[at], data[at + 1], at + 2
-            is_publish = first & 0xF0 == 0x30 and self.version
-            if not is_publish:
+            if first not in _SOUND[of_server] or not self.version:
                 self._check(first, length)
             if length > 0x7F:
                 length, body = _length(data, at + 1, size)
@@ -86,10 +90,10 @@ class Decoder:
             if end > size:
                 self._needed = end - at
                 return at
-            if is_publish:
+            if first & 0xF0 == 0x30:
                 found.append(publish(data, body, end, first & 0x0F, self.version, of_server))
             else:
-                packet = DECODE[Kind(first >> 4)](Reader(data, body, end), self.version, of_server)
+                packet = DECODE[first >> 4](Reader(data, body, end), self.version, of_server)
                 if isinstance(packet, Connect):
                     self.version = packet.version
                 found.append(packet)

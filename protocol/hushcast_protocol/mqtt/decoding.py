@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hushcast_protocol.mqtt import topics
-from hushcast_protocol.mqtt.fields import Reader, malformed, text_of
+from hushcast_protocol.mqtt.fields import Reader, cut_short, malformed, text_of
 from hushcast_protocol.mqtt.packets import (
     NONE,
     V5,
@@ -67,7 +67,7 @@ def publish(data: bytes, at: int, end: int, flags: int, version: int, of_server:
     start = at + 2
     at = start + (data[at] << 8 | data[at + 1]) if start <= end else end + 1
     if at > end:
-        raise malformed("a topic is longer than its packet")
+        raise cut_short()
     topic = text_of(data[start:at])
     if "+" in topic or "#" in topic or topics.has_control(topic):
         raise malformed("this is no topic name")
@@ -75,7 +75,7 @@ def publish(data: bytes, at: int, end: int, flags: int, version: int, of_server:
     packet_id = 0
     if qos:
         if at + 2 > end:
-            raise malformed("a field is longer than its packet")
+            raise cut_short()
         packet_id = data[at] << 8 | data[at + 1]
         at += 2
         if not packet_id:
@@ -269,7 +269,7 @@ def _auth(reader: Reader, version: int, of_server: bool) -> Auth:
     return Auth(reason, properties)
 
 
-DECODE: dict[Kind, Decode] = {
+DECODE: dict[int, Decode] = {
     Kind.CONNECT: _connect,
     Kind.CONNACK: _connack,
     Kind.PUBACK: _acknowledgement(Kind.PUBACK, PubAck, _RECEIVED),

@@ -14,6 +14,11 @@ def malformed(what: str) -> PacketError:
     return PacketError(Reason.MALFORMED_PACKET, what)
 
 
+def cut_short() -> PacketError:
+    """Return the error of a field that its packet or its block cuts short."""
+    return malformed("a field is longer than its packet")
+
+
 class Reader:
     """Reads fields from a part of a packet; whatever does not fit raises `PacketError`."""
 
@@ -32,17 +37,24 @@ class Reader:
     def _take(self, size: int) -> int:
         at = self._at
         if at + size > self._end:
-            raise malformed("a field is longer than its packet")
+            raise cut_short()
         self._at = at + size
         return at
 
     def byte(self) -> int:
         """Read a byte."""
-        return self._data[self._take(1)]
+        at = self._at
+        if at >= self._end:
+            raise cut_short()
+        self._at = at + 1
+        return self._data[at]
 
     def two(self) -> int:
         """Read a two byte integer."""
-        at = self._take(2)
+        at = self._at
+        if at + 2 > self._end:
+            raise cut_short()
+        self._at = at + 2
         return self._data[at] << 8 | self._data[at + 1]
 
     def four(self) -> int:
@@ -52,17 +64,15 @@ class Reader:
 
     def variable(self) -> int:
         """Read a variable byte integer, in the fewest bytes as the standard asks for."""
-        value = shift = 0
-        while True:
+        value = 0
+        for shift in (0, 7, 14, 21):
             byte = self.byte()
             value |= (byte & 0x7F) << shift
             if byte < 0x80:
                 if byte == 0 and shift:
                     raise malformed("a variable byte integer has bytes too many")
                 return value
-            shift += 7
-            if shift > 21:
-                raise malformed("a variable byte integer has more than four bytes")
+        raise malformed("a variable byte integer has more than four bytes")
 
     def packet_id(self) -> int:
         """Read a packet identifier, which is never 0."""
@@ -73,13 +83,23 @@ class Reader:
 
     def binary(self) -> bytes:
         """Read binary data."""
-        size = self.two()
-        at = self._take(size)
-        return self._data[at : at + size]
+        start = self._at + 2
+        if start > self._end:
+            raise cut_short()
+        self._at = end = start + (self._data[start - 2] << 8 | self._data[start - 1])
+        if end > self._end:
+            raise cut_short()
+        return self._data[start:end]
 
     def text(self) -> str:
         """Read a UTF-8 string; U+0000 and surrogates are none."""
-        return text_of(self.binary())
+        start = self._at + 2
+        if start > self._end:
+            raise cut_short()
+        self._at = end = start + (self._data[start - 2] << 8 | self._data[start - 1])
+        if end > self._end:
+            raise cut_short()
+        return text_of(self._data[start:end])
 
     def name(self) -> str:
         """Read a string that names something: a topic, a client, a user. It has no control characters."""

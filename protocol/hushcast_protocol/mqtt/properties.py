@@ -11,7 +11,7 @@ from enum import IntEnum
 from typing import Any, NamedTuple, cast
 
 from hushcast_protocol.mqtt import fields, topics
-from hushcast_protocol.mqtt.fields import MAX_VARIABLE, Reader, malformed
+from hushcast_protocol.mqtt.fields import Reader, malformed
 from hushcast_protocol.mqtt.packets import NONE, Properties
 from hushcast_protocol.mqtt.reasons import PacketError, Reason
 
@@ -70,16 +70,35 @@ class _Property(NamedTuple):
     name: str
     form: _Form
     places: frozenset[Kind]
-    least: int = 0
-    most: int = 2**32 - 1
-    outside: Reason = Reason.PROTOCOL_ERROR
-    """The reason where a number is below `least` or above `most`."""
+    check: Callable[[_Property, Any, Kind], PacketError | None] | None = None
+
+
+def _from(
+    least: int, most: int, outside: Reason = Reason.PROTOCOL_ERROR
+) -> Callable[..., PacketError | None]:
+    """Return the check of a number's range."""
+
+    def check(known: _Property, value: int, place: Kind) -> PacketError | None:
+        if least <= value <= most:
+            return None
+        reason = _MISPLACED.get(place, outside)
+        return PacketError(reason, f"{known.name.replace('_', ' ')} is out of range")
+
+    return check
+
+
+def _is_name(known: _Property, value: str, place: Kind) -> PacketError | None:
+    if topics.is_name(value):
+        return None
+    return PacketError(Reason.PROTOCOL_ERROR, "the response topic is not a topic name")
 
 
 def _in(*places: Kind) -> frozenset[Kind]:
     return frozenset(places)
 
 
+_BOOLEAN, _NOT_0 = _from(0, 1), _from(1, 2**32 - 1)
+_ALIAS = _from(1, 2**16 - 1, Reason.TOPIC_ALIAS_INVALID)
 _MESSAGE = _in(Kind.PUBLISH, Kind.WILL)
 _ENDS = _in(Kind.CONNECT, Kind.CONNACK)
 _CONNECT, _CONNACK = _in(Kind.CONNECT), _in(Kind.CONNACK)
@@ -89,38 +108,39 @@ _REASONS = _ACKS | _in(Kind.CONNACK, Kind.DISCONNECT, Kind.AUTH)
 _ALL = frozenset(Kind) - {Kind.PINGREQ, Kind.PINGRESP}
 
 _PROPERTIES = (
-    _Property(0x01, "payload_format_indicator", _BYTE, _MESSAGE, 0, 1),
+    _Property(0x01, "payload_format_indicator", _BYTE, _MESSAGE, _BOOLEAN),
     _Property(0x02, "message_expiry_interval", _FOUR, _MESSAGE),
     _Property(0x03, "content_type", _TEXT, _MESSAGE),
-    _Property(0x08, "response_topic", _TEXT, _MESSAGE),
+    _Property(0x08, "response_topic", _TEXT, _MESSAGE, _is_name),
     _Property(0x09, "correlation_data", _BINARY, _MESSAGE),
-    _Property(0x0B, "subscription_identifier", _VARIABLE, _in(Kind.PUBLISH, Kind.SUBSCRIBE), 1, MAX_VARIABLE),
+    _Property(0x0B, "subscription_identifier", _VARIABLE, _in(Kind.PUBLISH, Kind.SUBSCRIBE), _NOT_0),
     _Property(0x11, "session_expiry_interval", _FOUR, _ENDS | {Kind.DISCONNECT}),
     _Property(0x12, "assigned_client_identifier", _TEXT, _CONNACK),
     _Property(0x13, "server_keep_alive", _TWO, _CONNACK),
     _Property(0x15, "authentication_method", _TEXT, _AUTH),
     _Property(0x16, "authentication_data", _BINARY, _AUTH),
-    _Property(0x17, "request_problem_information", _BYTE, _CONNECT, 0, 1),
+    _Property(0x17, "request_problem_information", _BYTE, _CONNECT, _BOOLEAN),
     _Property(0x18, "will_delay_interval", _FOUR, _in(Kind.WILL)),
-    _Property(0x19, "request_response_information", _BYTE, _CONNECT, 0, 1),
+    _Property(0x19, "request_response_information", _BYTE, _CONNECT, _BOOLEAN),
     _Property(0x1A, "response_information", _TEXT, _CONNACK),
     _Property(0x1C, "server_reference", _TEXT, _in(Kind.CONNACK, Kind.DISCONNECT)),
     _Property(0x1F, "reason_string", _TEXT, _REASONS),
-    _Property(0x21, "receive_maximum", _TWO, _ENDS, 1),
+    _Property(0x21, "receive_maximum", _TWO, _ENDS, _NOT_0),
     _Property(0x22, "topic_alias_maximum", _TWO, _ENDS),
-    _Property(0x23, "topic_alias", _TWO, _in(Kind.PUBLISH), 1, outside=Reason.TOPIC_ALIAS_INVALID),
-    _Property(0x24, "maximum_qos", _BYTE, _CONNACK, 0, 1),
-    _Property(0x25, "retain_available", _BYTE, _CONNACK, 0, 1),
+    _Property(0x23, "topic_alias", _TWO, _in(Kind.PUBLISH), _ALIAS),
+    _Property(0x24, "maximum_qos", _BYTE, _CONNACK, _BOOLEAN),
+    _Property(0x25, "retain_available", _BYTE, _CONNACK, _BOOLEAN),
     _Property(0x26, "user_property", _PAIR, _ALL),
-    _Property(0x27, "maximum_packet_size", _FOUR, _ENDS, 1),
-    _Property(0x28, "wildcard_subscription_available", _BYTE, _CONNACK, 0, 1),
-    _Property(0x29, "subscription_identifier_available", _BYTE, _CONNACK, 0, 1),
-    _Property(0x2A, "shared_subscription_available", _BYTE, _CONNACK, 0, 1),
+    _Property(0x27, "maximum_packet_size", _FOUR, _ENDS, _NOT_0),
+    _Property(0x28, "wildcard_subscription_available", _BYTE, _CONNACK, _BOOLEAN),
+    _Property(0x29, "subscription_identifier_available", _BYTE, _CONNACK, _BOOLEAN),
+    _Property(0x2A, "shared_subscription_available", _BYTE, _CONNACK, _BOOLEAN),
 )
 _BY_NUMBER = {one.number: one for one in _PROPERTIES}
 _BY_NAME = {one.name: one for one in _PROPERTIES}
 _USER, _IDENTIFIER = "user_property", "subscription_identifier"
-_LISTS = {_USER, _IDENTIFIER}
+_LISTS = frozenset({_USER, _IDENTIFIER})
+_MANY, _MANY_IDENTIFIERS = frozenset({_USER}), _LISTS  # a server's PUBLISH has one for each subscription
 _MISPLACED = {  # the standard has it both ways: section 2.2.2.2, and "protocol error" of single properties
     Kind.SUBSCRIBE: Reason.MALFORMED_PACKET,
     Kind.UNSUBSCRIBE: Reason.MALFORMED_PACKET,
@@ -137,18 +157,24 @@ def read_properties(reader: Reader, place: Kind, of_server: bool) -> Properties:
         raise PacketError(Reason.QUOTA_EXCEEDED, f"more than {MAX_PROPERTIES} bytes of properties")
     found: dict[str, Any] = {}
     wrong: PacketError | None = None
+    many = _MANY_IDENTIFIERS if of_server and place == Kind.PUBLISH else _MANY
     while block.left:
         known = _BY_NUMBER.get(block.byte())  # all numbers are below 0x80, and so one byte long
         if known is None:
             raise malformed("there is no such property")
+        name = known.name
         value = known.form.read(block)
-        wrong = wrong or _fault(known, value, place, found, of_server)
-        if known.name in _LISTS:
-            found.setdefault(known.name, []).append(value)
-            if len(found[known.name]) > MAX_USER_PROPERTIES and known.name == _USER:
-                raise PacketError(Reason.QUOTA_EXCEEDED, f"more than {MAX_USER_PROPERTIES} user properties")
-        else:
-            found[known.name] = value
+        if place not in known.places or (name in found and name not in many):
+            wrong = wrong or _misplaced(known, place)
+        elif known.check is not None:
+            wrong = wrong or known.check(known, value, place)
+        if name not in _LISTS:
+            found[name] = value
+            continue
+        values = found.setdefault(name, [])
+        values.append(value)
+        if len(values) > MAX_USER_PROPERTIES and name == _USER:
+            raise PacketError(Reason.QUOTA_EXCEEDED, f"more than {MAX_USER_PROPERTIES} user properties")
     if wrong is None and "authentication_data" in found and "authentication_method" not in found:
         wrong = PacketError(Reason.PROTOCOL_ERROR, "authentication data without a method")
     if wrong is not None:
@@ -156,22 +182,10 @@ def read_properties(reader: Reader, place: Kind, of_server: bool) -> Properties:
     return cast(Properties, found)
 
 
-def _fault(
-    known: _Property, value: Any, place: Kind, found: dict[str, Any], of_server: bool
-) -> PacketError | None:
-    """Return what is wrong with a property that could be read."""
-    if place not in known.places:
-        return PacketError(_MISPLACED.get(place, Reason.PROTOCOL_ERROR), "a property is in the wrong packet")
-    if known.name in found and known.name != _USER:
-        if known.name != _IDENTIFIER or place == Kind.SUBSCRIBE or not of_server:
-            return PacketError(Reason.PROTOCOL_ERROR, "a property is there twice")
-    elif isinstance(value, int) and not known.least <= value <= known.most:
-        return PacketError(
-            _MISPLACED.get(place, known.outside), f"{known.name.replace('_', ' ')} is out of range"
-        )
-    elif known.name == "response_topic" and not topics.is_name(value):
-        return PacketError(Reason.PROTOCOL_ERROR, "the response topic is not a topic name")
-    return None
+def _misplaced(known: _Property, place: Kind) -> PacketError:
+    if place in known.places:
+        return PacketError(Reason.PROTOCOL_ERROR, "a property is there twice")
+    return PacketError(_MISPLACED.get(place, Reason.PROTOCOL_ERROR), "a property is in the wrong packet")
 
 
 def write_properties(properties: Properties) -> bytes:
