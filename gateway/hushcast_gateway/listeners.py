@@ -120,11 +120,34 @@ class Listeners:
         if (context := self._contexts.get(number)) is not None:
             secured = trio.SSLStream(stream, context, server_side=True, https_compatible=True)
             await secured.do_handshake()
-            stream, name = secured, common_name(secured)
+            stream, name = _Secured(secured), common_name(secured)
         if place.speaks_http:
             assert self._accept is not None
             stream = await self._accept(stream, frozenset(place.origins), place.is_secure)
         return stream, name
+
+
+class _Secured(trio.abc.HalfCloseableStream):
+    """A stream over TLS whose end can be told before it is closed."""
+
+    def __init__(self, inside: trio.SSLStream[trio.abc.Stream]) -> None:
+        self._inside = inside
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        await self._inside.send_all(data)
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await self._inside.wait_send_all_might_not_block()
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
+        return await self._inside.receive_some(max_bytes)
+
+    async def send_eof(self) -> None:
+        # Nothing is read behind this, of what was encrypted; the socket is read until its end (`_linger`).
+        await self._inside.aclose()
+
+    async def aclose(self) -> None:
+        await self._inside.aclose()
 
 
 class _Unclosed(trio.abc.Stream):

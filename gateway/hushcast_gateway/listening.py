@@ -74,6 +74,11 @@ class ListenSection(Section, frozen=True, kw_only=True):
             return f"unix:{self.path}"
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
+    @property
+    def title(self) -> str:
+        """The kind and the place."""
+        return self.name if self.kind == "unix" else f"{self.kind} {self.name}"
+
     def problem(self) -> str | None:
         """Return why this cannot be listened at, or must not; `None` if it may."""
         for key, kinds in _OWN.items():

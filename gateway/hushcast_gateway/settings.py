@@ -14,6 +14,7 @@ from hushcast_gateway.listening import MAX_LISTENERS, ListenSection
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.mqtt import access
 from hushcast_protocol.mqtt.access import CLIENT, USER, Access
+from hushcast_protocol.mqtt.limits import LARGEST_PACKET, MAX_PACKET
 from hushcast_protocol.mqtt.topics import intersects, is_filter
 from hushcast_runtime.config import PathText, ProcessSettings, Section, check_path
 
@@ -87,25 +88,6 @@ class UserSection(AccessSection, frozen=True, kw_only=True):
         return "UserSection(...)"
 
 
-class LimitsSection(Section, frozen=True, kw_only=True):
-    """What clients may make a gateway keep."""
-
-    connections: Annotated[int, Meta(ge=1, le=10_000)] = 1_000
-    """Connections at once."""
-    sessions: Annotated[int, Meta(ge=1, le=10_000)] = 1_000
-    """Sessions that are kept, of clients that are away included."""
-    session_days: Annotated[int, Meta(ge=1, le=365)] = 21
-    """Days that the session of a client that is away is kept at most."""
-    subscriptions: Annotated[int, Meta(ge=1, le=1_000)] = 100
-    """Subscriptions of one client."""
-    queue: Annotated[int, Meta(ge=1, le=100_000)] = 1_000
-    """Messages that wait for one client."""
-    retained: Annotated[int, Meta(ge=0, le=1_000_000)] = 10_000
-    """Retained messages."""
-    retained_bytes: Annotated[int, Meta(ge=0, le=1 << 30)] = 64 << 20
-    """Bytes of retained messages."""
-
-
 class AliasSection(Section, frozen=True, kw_only=True):
     """A private topic of the network by a name that may stand in MQTT topics."""
 
@@ -152,7 +134,8 @@ class GatewaySettings(ProcessSettings, frozen=True, kw_only=True):
     """The users by name."""
     anonymous: AccessSection | None = None
     """What clients of this machine that give no name may do; they are refused unless given."""
-    limits: LimitsSection = LimitsSection()
+    maximum_packet: Annotated[int, Meta(ge=4_096, le=LARGEST_PACKET)] = MAX_PACKET
+    """Bytes of the largest packet that is taken; the standard's largest is told to nobody."""
     puback: Literal["disk", "relay"] = "disk"
     """When a message for the network is acknowledged: on this machine's disk, or taken by a relay."""
     properties: Literal["all", "known", "none"] = "all"
@@ -203,7 +186,7 @@ class GatewaySettings(ProcessSettings, frozen=True, kw_only=True):
         seen: set[int | str] = set()
         for name, user in self.users.items():
             where = f"users.{name}" if name.isprintable() else "users"
-            if not 1 <= len(name) <= MAX_USER_NAME or not name.isprintable():
+            if not is_user_name(name):
                 yield where, f"a name has 1 to {MAX_USER_NAME} characters that can be printed"
             yield from user.problems(where, frozenset({USER, CLIENT} if access.is_level(name) else {CLIENT}))
             yield from user.problems_of_identity(where)
@@ -255,6 +238,11 @@ NO_USERS = (
     "other machines reach this address, and there is no user who could connect from there: add [users.NAME] "
     "with what `hushcast gateway passwd NAME` prints, or listen at 127.0.0.1"
 )
+
+
+def is_user_name(name: str) -> bool:
+    """Tell whether this can be the name of a user."""
+    return 1 <= len(name) <= MAX_USER_NAME and name.isprintable()
 
 
 def _problem_of_map(wanted: str) -> str | None:

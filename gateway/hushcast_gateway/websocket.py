@@ -32,7 +32,7 @@ class HandshakeError(PeerError):
         self.status = status
 
 
-class WebSocketStream(trio.abc.Stream):
+class WebSocketStream(trio.abc.HalfCloseableStream):
     """The bytes in binary frames. They end where the other end closes or breaks the rules."""
 
     def __init__(self, transport: trio.abc.Stream, trailing: bytes = b"") -> None:
@@ -67,6 +67,10 @@ class WebSocketStream(trio.abc.Stream):
         taken = bytes(self._received[:max_bytes])
         del self._received[:max_bytes]
         return taken
+
+    async def send_eof(self) -> None:
+        """Say goodbye; what the other end still sends can be read."""
+        await self._close(CloseReason.NORMAL_CLOSURE)
 
     async def aclose(self) -> None:
         """Say goodbye, if the other end takes it within a second, and close the connection."""

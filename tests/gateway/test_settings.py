@@ -42,7 +42,6 @@ def test_little_has_to_be_said(monkeypatch: pytest.MonkeyPatch) -> None:
         0,
         60,
     )
-    assert (found.limits.connections, found.limits.sessions, found.limits.session_days) == (1_000, 1_000, 21)
     monkeypatch.delenv("XDG_STATE_HOME")
     monkeypatch.setenv("HOME", "/home/u")
     assert found.state_path() == Path("/home/u/.local/state/hushcast-gateway")
@@ -169,9 +168,8 @@ WRONG = {
     "the client of nobody": ('[anonymous]\npublish = ["a/%c"]\n', ["anonymous.publish #1", "%c"]),
     "a name in what is denied": (BOB + 'deny_publish = ["a/%u"]\n', ["users.bob.deny_publish #1", "%u"]),
     "too many filters": (f"[anonymous]\npublish = {['a'] * 257}\n", ["anonymous.publish", "256"]),
-    "no connections": (ANONYMOUS + "[limits]\nconnections = 0\n", ["limits.connections", "1"]),
-    "too many connections": (ANONYMOUS + "[limits]\nconnections = 10001\n", ["limits.connections", "10000"]),
-    "a year and a day": (ANONYMOUS + "[limits]\nsession_days = 366\n", ["limits.session_days", "365"]),
+    "a packet too small": ("maximum_packet = 4095\n" + ANONYMOUS, ["maximum_packet", "4096"]),
+    "a packet too large": ("maximum_packet = 268435461\n" + ANONYMOUS, ["maximum_packet", "268435460"]),
     "another moment of PUBACK": ('puback = "dsk"\n' + ANONYMOUS, ["puback", "disk"]),
     "other properties": ('properties = "some"\n' + ANONYMOUS, ["properties", "some"]),
     "a month of hours": ("refresh_retained = 721\n" + ANONYMOUS, ["refresh_retained", "504"]),
