@@ -44,7 +44,8 @@ def put_password(file: Path, user: str, password: str) -> bool:
     )
     if len(fresh.encode()) > MAX_CONFIG:
         raise UsageError(f"{file}: a configuration has at most {MAX_CONFIG} bytes")
-    if _parsed(fresh) != _expected(before, user, password):
+    came_out = _parsed(fresh)
+    if came_out is None or came_out != _expected(before, user, password):
         raise UsageError(f"{file}: its users are written in a way that cannot be edited: put it in by hand")
     write_whole(file, fresh, stat.S_IMODE(file.stat().st_mode))
     return is_new

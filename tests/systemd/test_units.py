@@ -60,16 +60,14 @@ def test_all_stand_in_the_same_sandbox() -> None:
     """What differs between them is who and where."""
     own = {"Description", "Documentation", "ExecStart", "ExecStartPre", "ExecReload", "User", "Group"}
     own |= {"StateDirectory", "RuntimeDirectory"}
-    alike = {
-        unit.name: [setting for setting in settings(unit) if setting[0] not in own] for unit in UNITS
-    }
+    alike = {unit.name: [setting for setting in settings(unit) if setting[0] not in own] for unit in UNITS}
     gateway = alike.pop("hushcast-gateway.service")
     first, *rest = alike.values()
     assert all(other == first for other in rest)
     # A gateway needs no tor; of the daemons it reaches the control socket alone, and it may listen on IPv6.
-    of_tor = {"After", "Wants", "SupplementaryGroups", "RestrictAddressFamilies"}
-    assert [setting for setting in gateway if setting[0] not in of_tor] == [
-        setting for setting in first if setting[0] not in of_tor
+    its_own = {"After", "Wants", "SupplementaryGroups", "RestrictAddressFamilies", "InaccessiblePaths"}
+    assert [setting for setting in gateway if setting[0] not in its_own] == [
+        setting for setting in first if setting[0] not in its_own
     ]
 
 
