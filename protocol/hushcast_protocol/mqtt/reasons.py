@@ -71,9 +71,18 @@ SUBSCRIPTION_FAILED = 0x80
 
 
 class PacketError(HushcastError):
-    """A client broke the protocol: the connection ends, in version 5 with this reason."""
+    """A peer broke the protocol: the connection ends, in version 5 with this reason."""
 
-    def __init__(self, reason: Reason, what: str = "") -> None:
-        """`what` says it to operators and developers; it holds nothing that a client sent."""
+    def __init__(
+        self, reason: Reason, what: str = "", *, level: int | None = None, silent: bool = False
+    ) -> None:
+        """`what` says it to operators and developers; it holds nothing that a client sent.
+
+        `level`: the protocol level that a CONNECT asks for and that is not spoken here; the answer is
+        3.1.1's CONNACK 1, in its form. None where there is no such answer.
+        `silent`: the connection is closed without a DISCONNECT, most often since the peer ended it itself.
+        """
         super().__init__(what or reason.name.lower().replace("_", " "))
         self.reason = reason
+        self.level = level
+        self.silent = silent

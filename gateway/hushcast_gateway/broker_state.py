@@ -1,0 +1,80 @@
+"""The broker with its disk and its clock: loaded at the start, committed as it changes, and ticked."""
+
+from __future__ import annotations
+
+import trio
+
+from hushcast_protocol.mqtt.archive import KINDS
+from hushcast_protocol.mqtt.broker import Broker, Settings
+from hushcast_protocol.mqtt.restoring import Restored
+from hushcast_protocol.mqtt.seams import Beyond
+from hushcast_runtime.environment import Environment
+from hushcast_runtime.store import Change, Store
+
+TICK = 1.0  # seconds between two looks at what is due
+_PAGE = 256  # records read at once
+
+
+class BrokerState:
+    """A broker whose promises are kept: nothing is acknowledged before it is on disk."""
+
+    def __init__(self, broker: Broker, store: Store, env: Environment) -> None:
+        """`broker` has what `store` holds (`open_broker`)."""
+        self.broker = broker
+        self.env = env
+        self._store = store
+        self._changed = trio.Event()
+        self._handed = broker.ledger.durable  # up to which the store has been given changes
+
+    async def run(self) -> None:
+        """Commit and tick until cancelled; raises `StoreError` if the disk fails."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._commit)
+            nursery.start_soon(self._tick)
+
+    def changed(self) -> None:
+        """Have changes committed that the broker may have made; call it after each call of its."""
+        ledger = self.broker.ledger
+        if ledger.made != ledger.durable:
+            self._changed.set()
+
+    async def _commit(self) -> None:
+        broker, ledger = self.broker, self.broker.ledger
+        while True:
+            await self._changed.wait()
+            self._changed = trio.Event()
+            while ledger.made > self._handed or (broker.waits_for_disk and ledger.made > ledger.durable):
+                mark = ledger.made
+                changes = [Change(*change) for change in ledger.take()]
+                self._handed = mark
+                if broker.waits_for_disk:
+                    await self._store.write(*changes)
+                    broker.stored(mark)
+                else:
+                    self._store.write_soon(*changes)
+
+    async def _tick(self) -> None:
+        while True:
+            self.broker.tick(self.env.now())
+            self.changed()
+            await trio.sleep(TICK)
+
+
+async def open_broker(
+    store: Store, env: Environment, beyond: Beyond | None = None, settings: Settings | None = None
+) -> BrokerState:
+    """Return the broker with what the store holds; raises `StoreError` or `DamagedRecord`.
+
+    The store's `run` must be under way for anything to be acknowledged.
+    """
+    now = env.now()
+    broker = Broker(env.randomness, now, beyond, settings)
+    records = Restored()
+    for kind in KINDS:
+        after: bytes | None = None
+        while page := await store.scan(kind, after=after, limit=_PAGE):
+            for key, value in page:
+                records.feed(kind, key, value)
+            after = page[-1][0]
+    broker.restore(records, now)
+    return BrokerState(broker, store, env)

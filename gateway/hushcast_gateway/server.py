@@ -1,0 +1,179 @@
+"""The server: any MQTT client's stream, from its CONNECT to its end."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import structlog
+import trio
+
+from hushcast_gateway.broker_state import BrokerState
+from hushcast_gateway.connection import Connection, relieve
+from hushcast_protocol.mqtt.codec import Decoder
+from hushcast_protocol.mqtt.connecting import refusal, refuse
+from hushcast_protocol.mqtt.limits import LARGEST_PACKET, MAX_CONNECTIONS
+from hushcast_protocol.mqtt.links import Link
+from hushcast_protocol.mqtt.packets import V311, Connect, Packet
+from hushcast_protocol.mqtt.reasons import PacketError, Reason
+from hushcast_protocol.mqtt.seams import Everything, Permissions
+from hushcast_runtime.rooms import Room
+from hushcast_runtime.transports.base import TransportError
+
+CONNECT_WITHIN = 10.0  # seconds from a stream to its CONNECT, and until that is authenticated
+MAX_STRANGERS = 256  # connections without an accepted CONNECT; one more takes the place of another
+MAX_CONNECT = 128 * 1024  # bytes of a CONNECT: the longest will and some; strangers can make us keep no more
+MAX_OWED = 1_000  # messages of QoS 1 of one client that wait for disk or network; then it is not read from
+PATIENCE = 1.5  # times the keep alive after which a silent client is gone (section 3.1.2.10)
+
+Peer = Any
+"""Whatever the listener knows of who connects: a user id, a certificate's names, nothing."""
+
+Authenticate = Callable[[Connect, Peer], Awaitable[Permissions | Reason]]
+"""Says what a client may do, or why it may not connect."""
+
+log = structlog.get_logger("gateway")
+
+
+async def everybody(packet: Connect, peer: Peer) -> Permissions | Reason:
+    """Let everybody in, to do everything: for tests."""
+    await trio.lowlevel.checkpoint()
+    return Everything()
+
+
+class Server:
+    """Serves clients on streams that listeners accept."""
+
+    def __init__(
+        self, state: BrokerState, authenticate: Authenticate = everybody, maximum_packet: int | None = None
+    ) -> None:
+        """`maximum_packet` is in bytes, as the broker's settings have it."""
+        self._state = state
+        self._broker = state.broker
+        self._authenticate = authenticate
+        self._maximum_packet = LARGEST_PACKET if maximum_packet is None else maximum_packet
+        self._room = Room(MAX_STRANGERS, state.env.below)
+        self._crowded: set[Connection] = set()
+        self._served = 0
+        self.internal_errors = 0
+
+    async def serve(self, stream: trio.abc.Stream, peer: Peer = None) -> None:
+        """Serve one client until its end, and close its stream. Never raises but when cancelled."""
+        connection = Connection(stream, self._crowded)
+        self._served += 1
+        try:
+            if self._served <= MAX_CONNECTIONS + MAX_STRANGERS:
+                await self._serve(connection, peer)
+        finally:
+            self._served -= 1
+            await connection.finish()
+
+    async def _serve(self, connection: Connection, peer: Peer) -> None:
+        async with trio.open_nursery() as nursery:
+            writing = trio.Event()
+
+            async def write() -> None:
+                try:
+                    await connection.write()
+                except TransportError:
+                    connection.close(b"")
+                    nursery.cancel_scope.cancel()
+                finally:
+                    writing.set()
+
+            nursery.start_soon(write)
+            with connection.reading:
+                try:
+                    await self._converse(connection, peer)
+                except TransportError:
+                    pass
+                except Exception as error:
+                    self.internal_errors += 1
+                    log.error("a client's connection failed in us", error=type(error).__name__)
+            connection.close(b"")
+            await writing.wait()
+            await connection.linger()
+
+    async def _converse(self, connection: Connection, peer: Peer) -> None:
+        decoder = Decoder(self._maximum_packet, max_connect=min(MAX_CONNECT, self._maximum_packet))
+        first = await self._first(connection, decoder, peer)
+        if first is None:
+            return
+        (link, keep_alive), packets = first
+        connection.drained = lambda: self._drained(link)
+        try:
+            await self._read(connection, link, decoder, packets, PATIENCE * keep_alive or math.inf)
+        finally:
+            self._broker.gone(link, self._state.env.now())
+            self._state.changed()
+
+    async def _first(
+        self, connection: Connection, decoder: Decoder, peer: Peer
+    ) -> tuple[tuple[Link, int], list[Packet]] | None:
+        """Return the link, its keep alive and the packets behind CONNECT; `None` if there is no client."""
+        with self._room.place(CONNECT_WITHIN):
+            packets: list[Packet] = []
+            while not packets:
+                data = await connection.receive()
+                if not data:
+                    return None
+                try:
+                    packets = decoder.feed(data)
+                except PacketError as error:
+                    told = error.reason if error.level is not None else None
+                    connection.close(b"" if told is None else refusal(V311, told))
+                    return None
+            connect = packets.pop(0)
+            assert isinstance(connect, Connect), "the decoder lets nothing else come first"
+            verdict = await self._authenticate(connect, peer)
+        if isinstance(verdict, Reason):
+            refuse(connection, connect.version, verdict)
+            return None
+        if self._broker.connected >= MAX_CONNECTIONS:
+            refuse(connection, connect.version, Reason.SERVER_BUSY)
+            return None
+        accepted = self._broker.connect(connection, connect, verdict, self._state.env.now())
+        self._state.changed()
+        return None if accepted is None else (accepted, packets)
+
+    async def _read(
+        self, connection: Connection, link: Link, decoder: Decoder, packets: list[Packet], patience: float
+    ) -> None:
+        state, receive = self._state, self._broker.receive
+        with trio.CancelScope(deadline=trio.current_time() + patience) as alive:
+            while True:
+                if packets:
+                    alive.deadline = trio.current_time() + patience
+                    now = state.env.now()
+                    for packet in packets:
+                        receive(link, packet, now)
+                    state.changed()
+                if decoder.error is not None:
+                    link.close(None if decoder.error.silent else decoder.error.reason)
+                if connection.is_closing:
+                    return
+                if self._crowded:
+                    await relieve(self._crowded)
+                if connection.is_full or link.owed > MAX_OWED:
+                    alive.deadline = math.inf
+                    await self._pause(connection, link)
+                    alive.deadline = trio.current_time() + patience
+                data = await connection.receive()
+                if not data:
+                    return
+                try:
+                    packets = decoder.feed(data)
+                except PacketError:
+                    packets = []
+        if alive.cancelled_caught:
+            link.close(Reason.KEEP_ALIVE_TIMEOUT)
+
+    def _drained(self, link: Link) -> None:
+        self._broker.drained(link, self._state.env.now())
+        self._state.changed()
+
+    async def _pause(self, connection: Connection, link: Link) -> None:
+        """Wait until a client has taken some of what it was sent, or what it sent is in safety."""
+        while connection.is_full or link.owed > MAX_OWED:
+            await connection.progress()

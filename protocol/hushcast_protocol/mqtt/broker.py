@@ -1,0 +1,289 @@
+"""An MQTT broker without I/O: packets of all clients in, packets to them and changes to the disk out.
+
+It is moved by calls alone: a client connects, sends, is gone; something is on disk; time passes; a message
+comes from the network beyond. `now` is Unix time in seconds. Nothing is acknowledged before the disk has
+what that promises: `Ledger` says what to write, `Broker.stored` that it was.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import cast
+
+import msgspec
+
+from hushcast_protocol.base.secrets import Randomness
+from hushcast_protocol.mqtt.archive import Archive
+from hushcast_protocol.mqtt.connecting import Greeting, greet, refuse
+from hushcast_protocol.mqtt.delivery import Delivery
+from hushcast_protocol.mqtt.incoming import Incoming
+from hushcast_protocol.mqtt.ledger import Ledger
+from hushcast_protocol.mqtt.limits import MAX_PACKET, PURGE_EVERY, SYS_EVERY
+from hushcast_protocol.mqtt.links import Link
+from hushcast_protocol.mqtt.messages import message_of
+from hushcast_protocol.mqtt.own_topics import OwnTopics
+from hushcast_protocol.mqtt.packets import (
+    V5,
+    Connect,
+    Disconnect,
+    Packet,
+    PingReq,
+    PingResp,
+    Properties,
+    PubAck,
+    PubComp,
+    Publish,
+    PubRec,
+    PubRel,
+    Subscribe,
+    Unsubscribe,
+)
+from hushcast_protocol.mqtt.reasons import PacketError, Reason
+from hushcast_protocol.mqtt.restoring import Restored
+from hushcast_protocol.mqtt.retained import Retained
+from hushcast_protocol.mqtt.seams import Beyond, Nothing, Outlet, Permissions
+from hushcast_protocol.mqtt.sessions import Sessions
+from hushcast_protocol.mqtt.subscribers import Subscribers
+from hushcast_protocol.mqtt.subscribing import Subscribing
+
+_Handler = Callable[[Link, Packet, float], None]
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """What an operator may choose."""
+
+    version: str = "0"
+    """Of the program, as `$SYS/broker/version` has it."""
+    maximum_packet: int | None = MAX_PACKET
+    """Bytes of the largest packet that is taken, told to clients of version 5; `None` for the standard's."""
+
+
+class Broker:
+    """All clients, sessions, subscriptions and messages of one gateway."""
+
+    def __init__(
+        self,
+        randomness: Randomness,
+        now: float,
+        beyond: Beyond | None = None,
+        settings: Settings | None = None,
+    ) -> None:
+        """`beyond` is the network to which some topics belong; without it all are this broker's."""
+        self._randomness = randomness
+        self._settings = settings or Settings()
+        beyond = beyond or Nothing()
+        self.ledger = Ledger()
+        self._archive = Archive(self.ledger)
+        self._subscribers = Subscribers()
+        self._retained = Retained()
+        self._delivery = Delivery(self._subscribers, self._archive, self.ledger)
+        self._incoming = Incoming(self._delivery, self._retained, self._archive, self.ledger, beyond)
+        self._subscribing = Subscribing(self._subscribers, self._delivery, self._archive, self.ledger, beyond)
+        self._sessions = Sessions(self._subscribing, self._incoming, self._delivery, self._archive)
+        self._own = OwnTopics(self._settings.version)
+        self._subscribing.stores = [self._retained, self._own.retained]
+        self._links: set[Link] = set()
+        self._holding: set[Link] = set()
+        self._awaited: deque[tuple[int, Callable[[], None]]] = deque()
+        self._began = now
+        self._next_own = self._next_purge = now
+        self.counts = self._delivery.counts
+        """Events by name, of `delivery.COUNTS`."""
+        self._handlers = self._handle()
+
+    @property
+    def connected(self) -> int:
+        """Clients that are connected."""
+        return len(self._links)
+
+    @property
+    def sessions(self) -> int:
+        """Sessions of clients that are here or away."""
+        return len(self._sessions)
+
+    @property
+    def subscriptions(self) -> int:
+        """Subscriptions of all sessions."""
+        return self._subscribers.count
+
+    @property
+    def retained(self) -> int:
+        """Retained messages."""
+        return self._retained.count
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of messages that wait in sessions or are under way."""
+        return self._delivery.held_bytes
+
+    @property
+    def waits_for_disk(self) -> bool:
+        """Whether somebody waits for a change to be on disk."""
+        return bool(self._holding or self._awaited)
+
+    def restore(self, records: Restored, now: float) -> None:
+        """Take up what an earlier run left on disk; before anything else."""
+        records.into(self._archive, self._retained, self._delivery)
+        for session in records.sessions:
+            self._sessions.restore(session)
+            for wanted, granted in list(session.filters.items()):
+                self._subscribing.add(session, wanted, granted)
+        self._sessions.resume(now)
+
+    def connect(
+        self, outlet: Outlet, packet: Connect, permissions: Permissions, now: float
+    ) -> tuple[Link, int] | None:
+        """Take a client whose CONNECT was authenticated.
+
+        Return its link and the seconds of its keep alive (0: none); `None` if it was refused and told so.
+        """
+        greeting = greet(packet, permissions.user, self._randomness)
+        if isinstance(greeting, Reason):
+            refuse(outlet, packet.version, greeting)
+            return None
+        if packet.will is not None and not permissions.may_publish(packet.will.topic):
+            refuse(outlet, packet.version, Reason.NOT_AUTHORIZED)
+            return None
+        if not self._sessions.has_room_for(greeting.key, greeting.expiry):
+            refuse(outlet, packet.version, Reason.QUOTA_EXCEEDED)
+            return None
+        before = self.ledger.made
+        session, is_present = self._sessions.begin(greeting.key, greeting.expiry, packet.clean, now)
+        link = Link(outlet, self.ledger, self._holding)
+        link.version = packet.version
+        link.permissions = permissions
+        link.session = session
+        link.max_packet = packet.properties.get("maximum_packet_size")
+        link.max_aliases_out = greeting.aliases
+        self._links.add(link)
+        session.will = packet.will
+        session.attach(link, greeting.receive_maximum)
+        self._archive.session(session)
+        mark = self.ledger.made if self.ledger.made != before else 0
+        self._welcome(link, greeting, is_present, mark)
+        self._delivery.pump(session, now)
+        return link, greeting.keep_alive
+
+    def receive(self, link: Link, packet: Packet, now: float) -> None:
+        """Take a packet; what breaks the standard ends the connection with its reason."""
+        if link.is_closed:
+            return
+        try:
+            if type(packet) is Publish:
+                self._incoming.publish(link, packet, now)
+            else:
+                self._handlers.get(type(packet), _unexpected)(link, packet, now)
+        except PacketError as error:
+            link.close(error.reason)
+
+    def drained(self, link: Link, now: float) -> None:
+        """Go on sending to a client that had no room."""
+        if not link.is_closed:
+            self._delivery.pump(link.session, now)
+
+    def gone(self, link: Link, now: float) -> None:
+        """Take note that a client's connection has ended, however it did."""
+        link.abandon()
+        self._links.discard(link)
+        self._sessions.gone(link, now)
+
+    def stored(self, mark: int) -> None:
+        """Take note that the disk has the changes up to a `Ledger.made` of before."""
+        self.ledger.durable = max(mark, self.ledger.durable)
+        for link in list(self._holding):
+            link.release()
+        while self._awaited and self._awaited[0][0] <= mark:
+            self._awaited.popleft()[1]()
+
+    def arrived(
+        self,
+        topic: str,
+        payload: bytes,
+        qos: int,
+        retain: bool,
+        properties: Properties,
+        now: float,
+        stored: Callable[[], None] | None = None,
+    ) -> None:
+        """Take a message from the network beyond; `stored` is called once nothing of it can be lost here."""
+        before = self.ledger.made
+        self._incoming.spread(message_of(topic, payload, qos, retain, properties, now), None, now)
+        if stored is not None:
+            if self.ledger.made == before:
+                stored()
+            else:
+                self._awaited.append((self.ledger.made, stored))
+
+    def tick(self, now: float) -> None:
+        """Do what is due; call it once a second."""
+        self._sessions.tick(now)
+        if now >= self._next_own:
+            self._next_own = now + SYS_EVERY
+            for message in self._own.update(now - self._began, self.connected, self.counts):
+                self._delivery.to_all(message, None, now)
+        if now >= self._next_purge:
+            self._next_purge = now + PURGE_EVERY
+            for message in self._retained.expired(now):
+                self._retained.remove(message.topic)
+                self._archive.unretained(message)
+
+    def shut_down(self) -> None:
+        """Tell all clients that the server ends."""
+        for link in list(self._links):
+            link.close(Reason.SERVER_SHUTTING_DOWN)
+
+    def _welcome(self, link: Link, greeting: Greeting, is_present: bool, mark: int) -> None:
+        acknowledgement = greeting.acknowledgement(is_present, self._settings.maximum_packet)
+        link.greet(acknowledgement, mark)
+
+    def _handle(self) -> dict[type, _Handler]:
+        return {
+            PubAck: lambda link, packet, now: self._acknowledged(link, cast(PubAck, packet), now),
+            PubRec: lambda link, packet, now: self._received(link, cast(PubRec, packet), now),
+            PubRel: lambda link, packet, now: self._incoming.release(link, cast(PubRel, packet)),
+            PubComp: lambda link, packet, now: self._completed(link, cast(PubComp, packet), now),
+            Subscribe: lambda link, packet, now: self._subscribing.subscribe(
+                link, cast(Subscribe, packet), now
+            ),
+            Unsubscribe: lambda link, packet, now: self._subscribing.unsubscribe(
+                link, cast(Unsubscribe, packet)
+            ),
+            PingReq: lambda link, packet, now: link.send_in_order(PingResp()),
+            Disconnect: lambda link, packet, now: self._disconnect(link, cast(Disconnect, packet)),
+        }
+
+    def _acknowledged(self, link: Link, packet: PubAck, now: float) -> None:
+        entry = link.session.acknowledged(packet.packet_id)
+        if entry is not None:
+            self._delivery.finished(link.session, entry, now)
+
+    def _received(self, link: Link, packet: PubRec, now: float) -> None:
+        session = link.session
+        entry = session.received(packet.packet_id, packet.reason)
+        if packet.reason >= Reason.UNSPECIFIED_ERROR:
+            if entry is not None:
+                self._delivery.finished(session, entry, now)
+            return
+        if entry is not None:
+            self._delivery.received(session, entry)
+        mark = self.ledger.made if session.is_durable else 0
+        link.send_in_order(PubRel(packet.packet_id), mark)
+
+    def _completed(self, link: Link, packet: PubComp, now: float) -> None:
+        entry = link.session.completed(packet.packet_id)
+        if entry is not None:
+            self._delivery.finished(link.session, entry, now)
+
+    def _disconnect(self, link: Link, packet: Disconnect) -> None:
+        session = link.session
+        expiry = packet.properties.get("session_expiry_interval")
+        if expiry is not None and link.version == V5:
+            self._sessions.set_expiry(session, expiry)
+        if packet.reason == Reason.SUCCESS:
+            session.will = None
+        link.close(None)
+
+
+def _unexpected(link: Link, packet: Packet, now: float) -> None:
+    raise PacketError(Reason.PROTOCOL_ERROR, "a packet that has no place here")

@@ -1,0 +1,134 @@
+"""Bytes of a connection to MQTT packets, without I/O; `encode` and `encode_publish` are the way back.
+
+A stream may be cut anywhere. What breaks the standard raises `PacketError` with the reason to give; nothing
+else comes out of any bytes.
+"""
+
+from __future__ import annotations
+
+from hushcast_protocol.mqtt.decoding import DECODE, publish
+from hushcast_protocol.mqtt.encoding import Message, encode, encode_publish
+from hushcast_protocol.mqtt.fields import Reader, malformed
+from hushcast_protocol.mqtt.packets import V5, Connect, Packet
+from hushcast_protocol.mqtt.properties import Kind
+from hushcast_protocol.mqtt.reasons import PacketError, Reason
+
+__all__ = ["Decoder", "Message", "encode", "encode_publish"]
+
+_OF_CLIENT = frozenset({Kind.CONNECT, Kind.SUBSCRIBE, Kind.UNSUBSCRIBE, Kind.PINGREQ})
+_OF_SERVER = frozenset({Kind.CONNACK, Kind.SUBACK, Kind.UNSUBACK, Kind.PINGRESP})
+_FLAGS: dict[int, int] = {Kind.PUBREL: 2, Kind.SUBSCRIBE: 2, Kind.UNSUBSCRIBE: 2}  # all others: 0
+_FLAGS_LAST = frozenset({0, Kind.CONNACK, Kind.PUBLISH, Kind.PINGRESP, Kind.AUTH})
+_BOTH = frozenset({*range(0x30, 0x40), 0x40, 0x50, 0x62, 0x70})
+_SOUND = (
+    _BOTH | {0x82, 0xA2},
+    _BOTH | {0x90, 0xB0},
+)  # first bytes that need no look, once a version is known
+
+
+class Decoder:
+    """Decodes what one peer sends, from any slices of its stream.
+
+    `version` is learnt from CONNECT, or set by a client (5 until then). `error` is what broke the standard:
+    packets that were whole before it are given out first, so look at `error` after each `feed`.
+    """
+
+    def __init__(self, max_packet: int, of_server: bool = False, max_connect: int | None = None) -> None:
+        """Take packets of at most `max_packet` bytes, header included; CONNECT of at most `max_connect`.
+
+        `of_server`: a server sends, and not a client.
+        """
+        self.version = V5 if of_server else 0
+        self.error: PacketError | None = None
+        self._of_server = of_server
+        self._max_packet = max_packet
+        self._max_connect = max_packet if max_connect is None else min(max_connect, max_packet)
+        self._kept = bytearray()
+        self._needed = 2
+
+    def feed(self, data: bytes) -> list[Packet]:
+        """Return the packets that are whole with these bytes, in order.
+
+        Raises `PacketError` if the very first of them is wrong, or if one was before. If a later one is,
+        those before it are returned and `error` is set.
+        """
+        if self.error is not None:
+            raise self.error
+        if self._kept:
+            self._kept += data
+            if len(self._kept) < self._needed:
+                return []
+            data = bytes(self._kept)
+            self._kept = bytearray()
+        found: list[Packet] = []
+        try:
+            done = self._decode(data, found)
+        except PacketError as error:
+            self.error = error
+            if not found:
+                raise
+        else:
+            if done < len(data):
+                self._kept += data[done:] if done else data
+        return found
+
+    def _decode(self, data: bytes, found: list[Packet]) -> int:
+        """Add all whole packets to `found`; return where the first that is not begins."""
+        at, size, of_server = 0, len(data), self._of_server
+        while at + 1 < size:
+            first, length, body = data[at], data[at + 1], at + 2
+            if first not in _SOUND[of_server] or not self.version:
+                self._check(first, length)
+            if length > 0x7F:
+                length, body = _length(data, at + 1, size)
+                if not body:
+                    self._needed = size - at + 1
+                    return at
+            end = body + length
+            if end - at > (self._max_packet if self.version else self._max_connect):
+                raise PacketError(Reason.PACKET_TOO_LARGE, "a packet is larger than is taken")
+            if end > size:
+                self._needed = end - at
+                return at
+            if first & 0xF0 == 0x30:
+                found.append(publish(data, body, end, first & 0x0F, self.version, of_server))
+            else:
+                packet = DECODE[first >> 4](Reader(data, body, end), self.version, of_server)
+                if isinstance(packet, Connect):
+                    self.version = packet.version
+                found.append(packet)
+            at = end
+        self._needed = 2
+        return at
+
+    def _check(self, first: int, length: int) -> None:
+        """Refuse from the fixed header: a type that nobody sends here and now, or flags that are reserved.
+
+        Where two things are wrong, mosquitto's test sequences decide which is told.
+        """
+        kind, flags = first >> 4, first & 0x0F  # of `Kind`, or 0
+        if not self._of_server and (kind == Kind.CONNECT) != (self.version == 0):
+            raise PacketError(Reason.PROTOCOL_ERROR, "CONNECT comes first, and once")
+        if flags != _FLAGS.get(kind, 0) and kind not in _FLAGS_LAST:
+            raise malformed("reserved flags are set")
+        if length and kind in (Kind.PINGREQ, Kind.PINGRESP):
+            raise PacketError(Reason.MALFORMED_PACKET, "a ping with a body", silent=True)
+        if kind == 0 or kind in (_OF_CLIENT if self._of_server else _OF_SERVER):
+            raise PacketError(Reason.PROTOCOL_ERROR, "a packet that the other side does not send")
+        if flags and kind == Kind.AUTH:
+            raise PacketError(Reason.PROTOCOL_ERROR, "reserved flags are set")
+
+
+def _length(data: bytes, at: int, size: int) -> tuple[int, int]:
+    """Return a remaining length and where its packet's body begins, 0 if the length goes on beyond `size`."""
+    value = 0
+    for count in range(4):
+        if at + count >= size:
+            return 0, 0
+        byte = data[at + count]
+        value |= (byte & 0x7F) << 7 * count
+        if byte < 0x80:
+            if not byte:
+                raise malformed("a remaining length has bytes too many")
+            return value, at + count + 1
+    raise malformed("a remaining length has more than four bytes")

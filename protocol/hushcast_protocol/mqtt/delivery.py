@@ -1,0 +1,286 @@
+"""Delivery: a message to all who are subscribed, at once or when their window and their line have room."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hushcast_protocol.mqtt.archive import Archive
+from hushcast_protocol.mqtt.ledger import Ledger
+from hushcast_protocol.mqtt.limits import MAX_HELD_BYTES, MAX_QUEUE, MAX_QUEUE_BYTES, MAX_RETAINED
+from hushcast_protocol.mqtt.links import Link
+from hushcast_protocol.mqtt.messages import Message
+from hushcast_protocol.mqtt.packets import NONE, V5, Publish, PubRel
+from hushcast_protocol.mqtt.session import Entry, Granted, Session, State
+from hushcast_protocol.mqtt.subscribers import Subscribers
+
+COUNTS = {
+    "messages_received": "messages that clients published",
+    "messages_sent": "messages sent to clients",
+    "dropped_slow": "messages of QoS 0 not sent because the client does not read",
+    "dropped_queue_full": "messages dropped because a session's queue was full",
+    "dropped_all_full": "messages not queued because all sessions together hold too much",
+    "dropped_expired": "messages dropped because their time was over",
+    "dropped_too_large": "messages larger than the client takes",
+    "dropped_forbidden": "messages that a client may not have, or may not publish",
+    "not_retained": "messages not retained because there are too many",
+}
+"""What a broker counts, with its meaning."""
+
+
+class Delivery:
+    """Hands messages out to sessions."""
+
+    def __init__(self, subscribers: Subscribers, archive: Archive, ledger: Ledger) -> None:
+        self._subscribers = subscribers
+        self._archive = archive
+        self._ledger = ledger
+        self.held_bytes = 0
+        """Bytes of the messages that wait or are under way; a message counts once."""
+        self.counts: Counter[str] = Counter()
+
+    def to_all(self, message: Message, sender: Session | None, now: float) -> bool:
+        """Give a message to everybody who is subscribed to its topic; return whether anybody is."""
+        plan = self._subscribers.plan(message.topic)
+        ready: dict[tuple[int, bool, tuple[int, ...]], Publish] = {}
+        for recipient in plan.recipients:
+            session = recipient.session
+            if recipient.spares_own and session is sender:
+                if recipient.own is None:
+                    continue
+                recipient = recipient.own
+            retain = message.retain and recipient.retain_as_published
+            if message.qos and recipient.qos:
+                self._offer(session, message, min(message.qos, recipient.qos), retain, recipient.ids, "", now)
+            elif session.link is not None:
+                key = session.link.version, retain, recipient.ids
+                packet = ready.get(key)
+                if packet is None:
+                    packet = ready[key] = _publish(message, 0, retain, recipient.ids, session.link, now)
+                self._send_unconfirmed(session.link, packet, message.topic)
+        for group in plan.groups:
+            self.to_group(group.name, message, now)
+        return bool(plan.recipients or plan.groups)
+
+    def to_group(self, name: str, message: Message, now: float) -> None:
+        """Give a message to one member of the group that shares a subscription, if anybody can get it."""
+        group = self._subscribers.group(name)
+        chosen = None if group is None else group.choose(message)
+        if chosen is not None:
+            session, granted = chosen
+            self._to_one(session, message, granted, message.retain and granted.retain_as_published, name, now)
+
+    def pump(self, session: Session, now: float) -> None:
+        """Send what waits for a client, as far as its window and its line have room."""
+        link = session.link
+        if link is None:
+            return
+        while session.resend and link.outlet.has_room():
+            if session.resend[0].state is not State.RELEASED and session.flying >= session.window:
+                return
+            entry = session.next_to_resend()
+            if entry is not None:
+                self._resend(session, link, entry, now)
+        while session.queue and session.flying < session.window and link.outlet.has_room():
+            entry = session.queue.popleft()
+            assert entry.message is not None
+            session.queue_bytes -= entry.message.size
+            if reason := self._unfit(entry.message, link, now):
+                self._forget(session, entry, reason)
+                if entry.share and reason == "dropped_forbidden":
+                    self.to_group(entry.share, entry.message, now)
+            else:
+                self._launch(session, link, entry, False, now)
+        while session.offered and session.flying < session.window and link.outlet.has_room():
+            message, granted = session.offered.popleft()
+            self._release(message)
+            if reason := self._unfit(message, link, now):
+                self.counts[reason] += 1
+            else:
+                self._to_one(session, message, granted, True, "", now)
+
+    def offer_retained(self, session: Session, message: Message, granted: Granted) -> None:
+        """Line up a retained message for a new subscription; `pump` sends it."""
+        if len(session.offered) < MAX_RETAINED:
+            session.offered.append((message, granted))
+            self._hold(message)
+        else:
+            self.counts["dropped_queue_full"] += 1
+
+    def finished(self, session: Session, entry: Entry, now: float) -> None:
+        """Forget a message that its client acknowledged, and send what waited for that."""
+        self._archive.done(session, entry)
+        if entry.message is not None:
+            self._release(entry.message)
+            entry.message = None
+        if session.queue or session.resend or session.offered:
+            self.pump(session, now)
+
+    def received(self, session: Session, entry: Entry) -> None:
+        """Forget the body of a message of QoS 2 that its client has; the exchange goes on."""
+        if entry.message is not None:
+            self._archive.let_go(session, entry)
+            self._release(entry.message)
+            entry.message = None
+            self._archive.queued(session, entry, False)
+
+    def gone(self, session: Session) -> None:
+        """Forget the retained messages that a client did not wait for."""
+        for message, _ in session.offered:
+            self._release(message)
+        session.offered.clear()
+
+    def ended(self, session: Session, now: float) -> None:
+        """Forget all that waits for a session, and give to others what came by shared subscriptions.
+
+        Messages of QoS 2 that were sent are not given to anybody else (MQTT-4.8.2-5).
+        """
+        self.gone(session)
+        left = [*session.inflight.values(), *session.queue]
+        session.inflight.clear()
+        session.queue.clear()
+        session.resend.clear()
+        for entry in left:
+            message = entry.message
+            if message is not None:
+                self._release(message)
+                if entry.share and (entry.state is State.WAITING or entry.qos == 1):
+                    self.to_group(entry.share, message, now)
+
+    def restored(self, entry: Entry) -> None:
+        """Count what came from disk."""
+        if entry.message is not None:
+            self._hold(entry.message)
+
+    def _to_one(
+        self, session: Session, message: Message, granted: Granted, retain: bool, share: str, now: float
+    ) -> None:
+        qos = min(message.qos, granted.qos)
+        ids = (granted.identifier,) if granted.identifier else ()
+        if qos:
+            self._offer(session, message, qos, retain, ids, share, now)
+        elif session.link is not None:
+            packet = _publish(message, 0, retain, ids, session.link, now)
+            self._send_unconfirmed(session.link, packet, message.topic)
+
+    def _send_unconfirmed(self, link: Link, packet: Publish, topic: str) -> None:
+        if not link.permissions.may_receive(topic):
+            self.counts["dropped_forbidden"] += 1
+        elif not link.outlet.has_room():
+            self.counts["dropped_slow"] += 1
+        elif link.publish(packet):
+            self.counts["messages_sent"] += 1
+        else:
+            self.counts["dropped_too_large"] += 1
+
+    def _offer(
+        self,
+        session: Session,
+        message: Message,
+        qos: int,
+        retain: bool,
+        ids: tuple[int, ...],
+        share: str,
+        now: float,
+    ) -> None:
+        """Send a message of QoS 1 or 2, or queue it behind those that wait."""
+        link = session.link
+        waits = session.queue or session.resend or session.flying >= session.window
+        if link is None or waits or not link.outlet.has_room():
+            if link is None and not session.is_durable:
+                return
+            self._queue(session, session.entry(message, qos, retain, ids, share))
+            return
+        if reason := self._unfit(message, link, now):
+            self.counts[reason] += 1
+            return
+        self._hold(message)
+        self._launch(session, link, session.entry(message, qos, retain, ids, share), True, now)
+
+    def _queue(self, session: Session, entry: Entry) -> None:
+        message = entry.message
+        assert message is not None
+        size = message.size
+        if not message.holders and self.held_bytes + size > MAX_HELD_BYTES:
+            self.counts["dropped_all_full"] += 1
+            return
+        # The oldest goes: who comes back wants to know how things are now.
+        while session.queue and (
+            len(session.queue) >= MAX_QUEUE or session.queue_bytes + size > MAX_QUEUE_BYTES
+        ):
+            oldest = session.queue.popleft()
+            assert oldest.message is not None
+            session.queue_bytes -= oldest.message.size
+            self._forget(session, oldest, "dropped_queue_full")
+        self._hold(message)
+        session.queue.append(entry)
+        session.queue_bytes += size
+        self._archive.queued(session, entry, True)
+
+    def _launch(self, session: Session, link: Link, entry: Entry, is_new: bool, now: float) -> None:
+        message = entry.message
+        assert message is not None
+        session.launch(entry)
+        # On disk before it is sent: after a crash it comes again under the same packet identifier.
+        self._archive.queued(session, entry, is_new)
+        self._send(session, link, entry, message, False, now)
+
+    def _resend(self, session: Session, link: Link, entry: Entry, now: float) -> None:
+        if entry.state is State.RELEASED:
+            link.send_in_order(PubRel(entry.packet_id), self._mark(session))
+            return
+        assert entry.message is not None
+        if not link.permissions.may_receive(entry.message.topic):
+            session.drop(entry)
+            self._forget(session, entry, "dropped_forbidden")
+            return
+        session.launch(entry)
+        self._send(session, link, entry, entry.message, True, now)
+
+    def _send(
+        self, session: Session, link: Link, entry: Entry, message: Message, dup: bool, now: float
+    ) -> None:
+        packet = _publish(message, entry.qos, entry.retain, entry.ids, link, now, entry.packet_id, dup)
+        if link.publish(packet, self._mark(session)):
+            self.counts["messages_sent"] += 1
+        else:  # as if it had been sent (section 3.1.2.11.4)
+            session.drop(entry)
+            self._forget(session, entry, "dropped_too_large")
+
+    def _mark(self, session: Session) -> int:
+        return self._ledger.made if session.is_durable else 0
+
+    def _unfit(self, message: Message, link: Link, now: float) -> str:
+        """Return why a message is not handed out, as a count's name; empty if it is."""
+        if message.expires is not None and message.expires <= now:
+            return "dropped_expired"
+        return "" if link.permissions.may_receive(message.topic) else "dropped_forbidden"
+
+    def _forget(self, session: Session, entry: Entry, count: str) -> None:
+        self.counts[count] += 1
+        self._archive.done(session, entry)
+        if entry.message is not None:
+            self._release(entry.message)
+
+    def _hold(self, message: Message) -> None:
+        if not message.holders:
+            self.held_bytes += message.size
+        message.holders += 1
+
+    def _release(self, message: Message) -> None:
+        message.holders -= 1
+        if not message.holders:
+            self.held_bytes -= message.size
+
+
+def _publish(
+    message: Message,
+    qos: int,
+    retain: bool,
+    ids: tuple[int, ...],
+    link: Link,
+    now: float,
+    packet_id: int = 0,
+    dup: bool = False,
+) -> Publish:
+    properties = message.properties_for(ids, now) if link.version == V5 else NONE
+    return Publish(message.topic, message.payload, qos, retain, dup, packet_id, properties)

@@ -1,0 +1,191 @@
+"""What clients publish: taken, refused or handed to the network beyond, and acknowledged (section 4.3)."""
+
+from __future__ import annotations
+
+from hushcast_protocol.mqtt.archive import Archive
+from hushcast_protocol.mqtt.delivery import Delivery
+from hushcast_protocol.mqtt.ledger import Ledger
+from hushcast_protocol.mqtt.limits import MAX_INCOMING, RECEIVE_MAXIMUM
+from hushcast_protocol.mqtt.links import Held, Link
+from hushcast_protocol.mqtt.messages import Message, brought_by
+from hushcast_protocol.mqtt.packets import V5, V311, Properties, PubAck, PubComp, Publish, PubRec, PubRel
+from hushcast_protocol.mqtt.reasons import PacketError, Reason
+from hushcast_protocol.mqtt.retained import Retained
+from hushcast_protocol.mqtt.seams import Beyond
+from hushcast_protocol.mqtt.session import Session
+from hushcast_protocol.mqtt.topics import MAX_LEVELS
+
+_FAILURE = 0x80
+
+
+class Incoming:
+    """Messages on their way from a client to all others."""
+
+    def __init__(
+        self, delivery: Delivery, retained: Retained, archive: Archive, ledger: Ledger, beyond: Beyond
+    ) -> None:
+        self._delivery = delivery
+        self._retained = retained
+        self._archive = archive
+        self._ledger = ledger
+        self._beyond = beyond
+
+    def publish(self, link: Link, packet: Publish, now: float) -> None:
+        """Take a PUBLISH; raises `PacketError`."""
+        self._delivery.counts["messages_received"] += 1
+        topic = packet.topic if packet.topic and not packet.properties else link.topic_of(packet)
+        if packet.qos and not self._begin(link, packet):
+            return
+        reason = self._refusal(link, packet, topic)
+        if reason:
+            self._delivery.counts["dropped_forbidden"] += 1
+        elif self._beyond.takes(topic):
+            self._hand_over(link, packet, topic)
+            return
+        before = self._ledger.made
+        if not reason and not self.spread(brought_by(packet, topic, now), link.session, now):
+            reason = Reason.NO_MATCHING_SUBSCRIBERS
+        if packet.qos:
+            self._acknowledge(link, packet, reason, before)
+
+    def spread(self, message: Message, sender: Session | None, now: float) -> bool:
+        """Retain a message if it is to be, and give it to all subscribed; return whether anybody is."""
+        if message.retain:
+            self._retain(message)
+        return self._delivery.to_all(message, sender, now)
+
+    def originate(self, message: Message, sender: Session | None, now: float) -> None:
+        """Publish a message for which nobody waits, as a will, here or in the network beyond."""
+        if self._beyond.takes(message.topic):
+            properties = message.properties_for((), now)
+            self._beyond.publish(
+                message.topic, message.payload, message.qos, message.retain, properties, _ignore
+            )
+        else:
+            self.spread(message, sender, now)
+
+    def release(self, link: Link, packet: PubRel) -> None:
+        """Take a PUBREL: its packet identifier may be used anew, once the disk knows."""
+        session = link.session
+        mark = 0
+        if packet.packet_id in session.incoming:
+            session.incoming.discard(packet.packet_id)
+            self._archive.released(session, packet.packet_id)
+            mark = self._ledger.made if session.is_durable else 0
+        link.open_ids.discard(packet.packet_id)
+        # An unknown identifier is no error after a lost PUBCOMP, which nobody can tell from other cases.
+        link.send_in_order(PubComp(packet.packet_id), mark)
+
+    def _begin(self, link: Link, packet: Publish) -> bool:
+        """Return whether a message of QoS 1 or 2 is new; `PacketError` if the client has too many open."""
+        session = link.session
+        if packet.qos == 2:
+            if packet.packet_id in session.pending:
+                return False
+            if packet.packet_id in session.incoming:
+                link.open_ids.add(packet.packet_id)
+                mark = self._ledger.made if session.is_durable else 0
+                link.answer(PubRec(packet.packet_id), mark)
+                return False
+            if len(session.incoming) >= MAX_INCOMING:
+                raise PacketError(Reason.QUOTA_EXCEEDED, "too many open exchanges of QoS 2")
+        if link.version == V5 and link.owed + len(link.open_ids) >= RECEIVE_MAXIMUM:
+            raise PacketError(Reason.RECEIVE_MAXIMUM_EXCEEDED)
+        return True
+
+    def _refusal(self, link: Link, packet: Publish, topic: str) -> int:
+        if topic.startswith("$") or topic.count("/") >= MAX_LEVELS:
+            return Reason.TOPIC_NAME_INVALID
+        if not link.permissions.may_publish(topic):
+            return Reason.NOT_AUTHORIZED
+        if packet.retain and packet.qos and packet.payload and link.version == V5:
+            message = Message(topic, packet.payload, properties=packet.properties)
+            if not self._retained.has_room_for(message):
+                return Reason.QUOTA_EXCEEDED
+        if packet.properties.get("payload_format_indicator") and not _is_text(packet.payload):
+            return Reason.PAYLOAD_FORMAT_INVALID
+        return Reason.SUCCESS
+
+    def _retain(self, message: Message) -> None:
+        if not message.payload:
+            if (before := self._retained.remove(message.topic)) is not None:
+                self._archive.unretained(before)
+        elif self._retained.has_room_for(message):
+            self._archive.retained(message)
+            if (before := self._retained.put(message)) is not None:
+                self._archive.replaced(before)
+        else:
+            self._delivery.counts["not_retained"] += 1
+
+    def _acknowledge(self, link: Link, packet: Publish, reason: int, before: int) -> None:
+        """Answer a message that is ours, once what `before` did not have yet is on disk."""
+        told = reason if link.version != V311 else Reason.SUCCESS
+        if packet.qos == 1:
+            mark = self._ledger.made if self._ledger.made != before else 0
+            link.owed += 1
+            link.answer(PubAck(packet.packet_id, told), mark)
+            return
+        if told < _FAILURE:
+            told = Reason.SUCCESS
+            self._open(link, packet.packet_id)
+        mark = self._ledger.made if self._ledger.made != before else 0
+        link.answer(PubRec(packet.packet_id, told), mark)
+
+    def _open(self, link: Link, packet_id: int) -> None:
+        link.open_ids.add(packet_id)
+        link.session.incoming.add(packet_id)
+        self._archive.incoming(link.session, packet_id)
+
+    def _hand_over(self, link: Link, packet: Publish, topic: str) -> None:
+        """Give a message to the network beyond; the answer waits until that has it."""
+        properties: Properties = packet.properties.copy()
+        properties.pop("topic_alias", None)
+        if packet.qos == 0:
+            self._beyond.publish(topic, packet.payload, 0, packet.retain, properties, _ignore)
+            return
+        session, packet_id = link.session, packet.packet_id
+        held = link.reserve(owed=packet.qos == 1)
+        if packet.qos == 1:
+            link.owed += 1
+        else:
+            session.pending.add(packet_id)
+            link.open_ids.add(packet_id)
+
+        def done(reason: int) -> None:
+            if packet.qos == 1:
+                self._answer(link, held, PubAck(packet_id, reason))
+            else:
+                session.pending.discard(packet_id)
+                if reason < _FAILURE or link.version == V311:
+                    session.incoming.add(packet_id)
+                    self._archive.incoming(session, packet_id)
+                else:
+                    link.open_ids.discard(packet_id)
+                self._answer(link, held, PubRec(packet_id, reason))
+
+        self._beyond.publish(topic, packet.payload, packet.qos, packet.retain, properties, done)
+
+    def _answer(self, link: Link, held: Held, packet: PubAck | PubRec) -> None:
+        """Send what a kept place was for; a client of 3.1.1 that cannot hear "full" is disconnected."""
+        session = link.session
+        if link.version == V311 and packet.reason == Reason.QUOTA_EXCEEDED:
+            link.close(None)
+            return
+        answer = packet if link.version == V5 else type(packet)(packet.packet_id)
+        mark = self._ledger.made if session.is_durable and isinstance(packet, PubRec) else 0
+        if not link.is_closed:
+            link.fill(held, answer, mark)
+        elif session.link is not None and isinstance(packet, PubRec):  # it came back meanwhile
+            session.link.answer(answer, mark)
+
+
+def _is_text(payload: bytes) -> bool:
+    try:
+        payload.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _ignore(reason: int) -> None:
+    pass

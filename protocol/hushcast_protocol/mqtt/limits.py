@@ -1,0 +1,31 @@
+"""The bounds of an MQTT broker: whatever a client can make grow has one here."""
+
+from __future__ import annotations
+
+DAY = 86_400  # seconds
+
+MAX_CONNECTIONS = 1_000  # clients at once; each takes some 20 KiB
+MAX_SESSIONS = 1_000  # sessions that outlive their connection; one more is refused with 0x97
+MAX_SESSION_SECONDS = 21 * DAY  # that a session waits for its client; as long as an inbox keeps messages
+MAX_FILTERS = 100  # subscriptions of one client; a dashboard takes a dozen
+MAX_QUEUE = 1_000  # messages that wait in one session; then the oldest goes
+MAX_QUEUE_BYTES = (
+    8 * 1024 * 1024
+)  # bytes of topics and payloads that wait in one session; then the oldest goes
+MAX_HELD_BYTES = 256 * 1024 * 1024  # bytes of all bodies held for sessions; above, nothing more is queued
+MAX_WINDOW = 100  # messages of QoS 1 and 2 under way to one client, however many more it would take
+MAX_INCOMING = 1_000  # open QoS 2 exchanges of a client of 3.1.1, which no receive maximum binds
+MAX_RETAINED = 10_000  # retained messages
+MAX_RETAINED_BYTES = 64 * 1024 * 1024  # bytes of their topics, payloads and properties
+MAX_CLIENT_ID = 256  # bytes of UTF-8 of a client identifier; the longest seen in use have some 60
+MAX_PLANS = 1_000  # topics whose subscribers are remembered until a subscription changes
+
+MAX_PACKET = 336 * 1024  # bytes of a packet: a payload of 256 KiB, the longest topic, 8 KiB of properties
+LARGEST_PACKET = 268_435_460  # bytes: the largest that the standard can say, header included
+RECEIVE_MAXIMUM = 20  # messages of QoS 1 and 2 that a client of version 5 may have under way to us
+TOPIC_ALIASES_IN = 10  # topic aliases that a client may set
+TOPIC_ALIASES_OUT = 10  # topic aliases that we set at most: the first topics of a connection
+KEEP_ALIVE = 60  # seconds: the longest that clients of version 5 get; those of 3.1.1 keep theirs
+MESSAGE_OVERHEAD = 200  # bytes that a message counts beside its topic and payload
+SYS_EVERY = 10  # seconds between two publications of $SYS
+PURGE_EVERY = 60  # seconds between two looks for retained messages whose time is over

@@ -1,0 +1,203 @@
+"""A link: one client's connection as the broker sees it, with what may not be sent before the disk has it."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from hushcast_protocol.mqtt.codec import encode
+from hushcast_protocol.mqtt.ledger import Ledger
+from hushcast_protocol.mqtt.limits import TOPIC_ALIASES_IN
+from hushcast_protocol.mqtt.packets import V5, ConnAck, Disconnect, Packet, PubAck, Publish, PubRec
+from hushcast_protocol.mqtt.reasons import PacketError, Reason
+from hushcast_protocol.mqtt.seams import Outlet, Permissions
+
+if TYPE_CHECKING:
+    from hushcast_protocol.mqtt.session import Session
+
+
+class Held:
+    """A packet that waits for its bytes, or for the disk."""
+
+    __slots__ = ("data", "mark", "owed")
+
+    def __init__(self, data: bytes | None, mark: int, owed: bool) -> None:
+        """`mark` is of the ledger; `owed` is whether it acknowledges a PUBLISH of QoS 1."""
+        self.data = data
+        self.mark = mark
+        self.owed = owed
+
+
+class Link:
+    """A connection whose CONNECT was accepted."""
+
+    __slots__ = (
+        *("aliases_in", "aliases_out", "is_closed", "ledger", "max_aliases_out", "max_packet", "open_ids"),
+        *("outlet", "owed", "permissions", "session", "version", "_answers", "_greeted", "_held", "_holding"),
+    )
+
+    def __init__(self, outlet: Outlet, ledger: Ledger, holding: set[Link]) -> None:
+        """`holding` are all links with something that waits."""
+        self.outlet = outlet
+        self.ledger = ledger
+        self.permissions: Permissions
+        self.session: Session
+        self.version = V5
+        self.max_packet: int | None = None
+        self.max_aliases_out = 0
+        self.aliases_in: dict[int, str] = {}
+        self.aliases_out: dict[str, int] = {}
+        self.is_closed = False
+        self.owed = 0
+        """Messages of QoS 1 that it sent and we did not acknowledge yet."""
+        self.open_ids: set[int] = set()
+        """Packet identifiers of QoS 2 exchanges that it began on this connection."""
+        self._held: deque[Held] = deque()
+        self._answers: deque[Held] = deque()
+        self._holding = holding
+        self._greeted = False
+
+    def send(self, data: bytes) -> None:
+        """Send a packet whose place among the others does not matter, but behind the CONNACK."""
+        if self._greeted:
+            self.outlet.send(data)
+        else:
+            self._hold(self._held, Held(data, 0, False))
+
+    def send_in_order(self, packet: Packet, mark: int = 0) -> None:
+        """Send a packet behind those before it, and once the ledger is durable up to `mark`."""
+        self.send_bytes_in_order(encode(packet, self.version), mark)
+
+    def send_bytes_in_order(self, data: bytes, mark: int = 0) -> None:
+        """Do so with an encoded one."""
+        if self._held or mark > self.ledger.durable:
+            self._hold(self._held, Held(data, mark, False))
+        else:
+            self._pass(data, False)
+
+    def answer(self, packet: PubAck | PubRec, mark: int) -> None:
+        """Answer a PUBLISH as `send_in_order`, behind the other answers and in nobody else's way."""
+        data, owed = encode(packet, self.version), isinstance(packet, PubAck)
+        if not self._greeted or self._answers or mark > self.ledger.durable:
+            self._hold(self._answers, Held(data, mark, owed))
+        else:
+            self._pass(data, owed)
+
+    def reserve(self, owed: bool) -> Held:
+        """Keep the place of an answer that is not known yet."""
+        held = Held(None, 0, owed)
+        self._hold(self._answers, held)
+        return held
+
+    def fill(self, held: Held, packet: PubAck | PubRec, mark: int) -> None:
+        """Give the answer for a place that was kept, as `answer`."""
+        held.data = encode(packet, self.version)
+        held.mark = mark
+        self.release()
+
+    def release(self) -> None:
+        """Send what need not wait any longer."""
+        self._release(self._held)
+        if self._greeted:
+            self._release(self._answers)
+        if not self._held and not self._answers:
+            self._holding.discard(self)
+
+    def greet(self, packet: ConnAck, mark: int) -> None:
+        """Send the CONNACK, before all else; a client too narrow even for that is closed."""
+        data = encode(packet, self.version)
+        if self.max_packet is not None and len(data) > self.max_packet:
+            self.close(None)
+        else:
+            self.send_bytes_in_order(data, mark)
+
+    def abandon(self) -> None:
+        """Forget what waits: the connection has ended."""
+        self.is_closed = True
+        self._held.clear()
+        self._answers.clear()
+        self._holding.discard(self)
+
+    def close(self, reason: int | None) -> None:
+        """End the connection; a client of version 5 is told the reason, unless it is `None`."""
+        if self.is_closed:
+            return
+        self.abandon()
+        told = reason is not None and self.version == V5
+        self.outlet.close(encode(Disconnect(reason or 0), V5) if told else b"")
+
+    def topic_of(self, packet: Publish) -> str:
+        """Return the topic of a PUBLISH, by its alias if it has one; raises `PacketError`."""
+        alias = packet.properties.get("topic_alias")
+        if alias is None:
+            if not packet.topic:
+                raise PacketError(Reason.PROTOCOL_ERROR, "a PUBLISH without topic and alias")
+            return packet.topic
+        if not 0 < alias <= TOPIC_ALIASES_IN:
+            raise PacketError(Reason.TOPIC_ALIAS_INVALID)
+        if packet.topic:
+            self.aliases_in[alias] = packet.topic
+            return packet.topic
+        try:
+            return self.aliases_in[alias]
+        except KeyError:
+            raise PacketError(Reason.TOPIC_ALIAS_INVALID, "an alias that was not set") from None
+
+    def publish(self, packet: Publish, mark: int = 0) -> bool:
+        """Send a PUBLISH, under an alias where the client takes them; return whether it fits the client."""
+        if self.max_aliases_out:
+            return self._publish_aliased(packet, mark)
+        data = encode(packet, self.version)
+        if self.max_packet is not None and len(data) > self.max_packet:
+            return False
+        if packet.qos or mark:
+            self.send_bytes_in_order(data, mark)
+        else:
+            self.send(data)
+        return True
+
+    def _publish_aliased(self, packet: Publish, mark: int) -> bool:
+        """Send all of them in order, lest a topic's alias come before the topic."""
+        topic = packet.topic
+        alias = self.aliases_out.get(topic)
+        is_new = alias is None and len(self.aliases_out) < self.max_aliases_out
+        if is_new:
+            alias = len(self.aliases_out) + 1
+        if alias is not None:
+            properties = packet.properties.copy()
+            properties["topic_alias"] = alias
+            sent = Publish(
+                topic if is_new else "",
+                packet.payload,
+                packet.qos,
+                packet.retain,
+                packet.dup,
+                packet.packet_id,
+                properties,
+            )
+        else:
+            sent = packet
+        data = encode(sent, self.version)
+        if self.max_packet is not None and len(data) > self.max_packet:
+            return False
+        if is_new and alias is not None:
+            self.aliases_out[topic] = alias
+        self.send_bytes_in_order(data, mark)
+        return True
+
+    def _hold(self, lane: deque[Held], held: Held) -> None:
+        lane.append(held)
+        self._holding.add(self)
+
+    def _release(self, lane: deque[Held]) -> None:
+        durable = self.ledger.durable
+        while lane and lane[0].data is not None and lane[0].mark <= durable:
+            first = lane.popleft()
+            assert first.data is not None
+            self._pass(first.data, first.owed)
+
+    def _pass(self, data: bytes, owed: bool) -> None:
+        self._greeted = True
+        if owed:
+            self.owed -= 1
+        self.outlet.send(data)

@@ -1,0 +1,205 @@
+"""One client's session: its subscriptions, and the messages that wait for it or are under way (section 4.1).
+
+A session of which nobody hears for longer than its expiry ends; one with an expiry of 0 ends with its
+connection and is never written to disk.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from hushcast_protocol.mqtt.limits import MAX_WINDOW
+from hushcast_protocol.mqtt.messages import Message
+from hushcast_protocol.mqtt.packets import Subscription, Will
+from hushcast_protocol.mqtt.reasons import PacketError, Reason
+from hushcast_protocol.mqtt.seams import Permissions
+
+if TYPE_CHECKING:
+    from hushcast_protocol.mqtt.links import Link
+
+LAST_ID = 65_535
+
+
+class State(IntEnum):
+    """How far a message of QoS 1 or 2 has come on its way to a client."""
+
+    WAITING = 0
+    SENT = 1
+    """PUBLISH was sent, its PUBACK or PUBREC is awaited."""
+    RELEASED = 2
+    """PUBREL was sent, its PUBCOMP is awaited; the message itself is forgotten."""
+
+
+class Granted:
+    """A subscription as it stands; `share` is the group's name, empty for none."""
+
+    __slots__ = ("identifier", "no_local", "qos", "retain_as_published", "share", "wanted")
+
+    def __init__(self, wanted: str, share: str, asked: Subscription, qos: int, identifier: int) -> None:
+        """`identifier` is 0 for none."""
+        self.wanted = wanted
+        self.share = share
+        self.qos = qos
+        self.no_local = asked.no_local
+        self.retain_as_published = asked.retain_as_published
+        self.identifier = identifier
+
+
+class Entry:
+    """A message of QoS 1 or 2 for one client. `order` counts up in a session."""
+
+    __slots__ = ("flying", "ids", "message", "order", "packet_id", "qos", "retain", "share", "state")
+
+    def __init__(
+        self, message: Message | None, qos: int, retain: bool, ids: tuple[int, ...], share: str, order: int
+    ) -> None:
+        """`share` is `GROUP/FILTER` if it came by a shared subscription, else empty."""
+        self.message = message
+        self.qos = qos
+        self.retain = retain
+        self.ids = ids
+        self.share = share
+        self.order = order
+        self.packet_id = 0
+        self.state = State.WAITING
+        self.flying = False
+        """Whether it counts against the receive maximum of this connection."""
+
+
+class Session:
+    """All that a broker knows of a client beside its connection."""
+
+    __slots__ = (
+        *("client_id", "ends", "expiry", "filters", "flying", "incoming", "inflight", "is_durable", "link"),
+        *("next_order", "number", "offered", "pending", "permissions", "queue", "queue_bytes", "resend"),
+        *("user", "will", "will_due", "window", "_last_id"),
+    )
+
+    def __init__(self, user: str, client_id: str, number: int, expiry: int) -> None:
+        """`expiry` is in seconds; `number` names the session on disk."""
+        self.user = user
+        self.client_id = client_id
+        self.number = number
+        self.expiry = expiry
+        self.is_durable = expiry > 0
+        self.link: Link | None = None
+        self.ends: float | None = None
+        """When it ends, while its client is away."""
+        self.will: Will | None = None
+        self.will_due: float | None = None
+        """When the will is published, while its client is away."""
+        self.filters: dict[str, Granted] = {}
+        """By filter as the client wrote it, `$share/GROUP/` included."""
+        self.incoming: set[int] = set()
+        """Packet identifiers of QoS 2 that were received and not released."""
+        self.pending: set[int] = set()
+        """Those that were handed to the network beyond, which has not answered yet."""
+        self.permissions: Permissions | None = None
+        """Of its last connection; `None` since a restart."""
+        self.queue: deque[Entry] = deque()
+        self.queue_bytes = 0
+        self.offered: deque[tuple[Message, Granted]] = deque()
+        """Retained messages that a new subscription is still to get."""
+        self.inflight: dict[int, Entry] = {}
+        self.resend: deque[Entry] = deque()
+        """Those under way when the connection began, until they were sent again."""
+        self.flying = 0
+        self.window = 0
+        self.next_order = 1
+        self._last_id = 0
+
+    def attach(self, link: Link, receive_maximum: int) -> None:
+        """Begin a connection."""
+        self.link = link
+        self.permissions = link.permissions
+        self.ends = self.will_due = None
+        self.window = min(receive_maximum, MAX_WINDOW)
+        self.flying = 0
+        for entry in self.inflight.values():
+            entry.flying = False
+        self.resend = deque(self.inflight.values())
+
+    def entry(self, message: Message, qos: int, retain: bool, ids: tuple[int, ...], share: str) -> Entry:
+        """Return a new entry behind all others; it is not in any queue yet."""
+        entry = Entry(message, qos, retain, ids, share, self.next_order)
+        self.next_order += 1
+        return entry
+
+    def launch(self, entry: Entry) -> None:
+        """Count an entry as under way; a new one gets a packet identifier."""
+        if entry.state is State.WAITING:
+            entry.packet_id = self._free_id()
+            entry.state = State.SENT
+            self.inflight[entry.packet_id] = entry
+        entry.flying = True
+        self.flying += 1
+
+    def restored(self, entry: Entry) -> None:
+        """Take an entry from disk; they come in order."""
+        self.next_order = entry.order + 1
+        if entry.state is State.WAITING:
+            self.queue.append(entry)
+            self.queue_bytes += entry.message.size if entry.message else 0
+        else:
+            self.inflight[entry.packet_id] = entry
+            self._last_id = entry.packet_id
+
+    def next_to_resend(self) -> Entry | None:
+        """Return the next entry that an earlier connection left; it is not acknowledged yet."""
+        while self.resend:
+            entry = self.resend.popleft()
+            if self.inflight.get(entry.packet_id) is entry:
+                return entry
+        return None
+
+    def acknowledged(self, packet_id: int) -> Entry | None:
+        """Return the entry that a PUBACK ends; `None` if there is none; `PacketError` if it is of QoS 2."""
+        entry = self.inflight.get(packet_id)
+        if entry is None:
+            return None
+        if entry.qos != 1:
+            raise PacketError(Reason.PROTOCOL_ERROR, "a PUBACK for a message of QoS 2")
+        return self._land(entry)
+
+    def received(self, packet_id: int, reason: int) -> Entry | None:
+        """Return the entry that a PUBREC is for, ended if that refuses it; errors as `acknowledged`."""
+        entry = self.inflight.get(packet_id)
+        if entry is None:
+            return None
+        if entry.qos != 2:
+            raise PacketError(Reason.PROTOCOL_ERROR, "a PUBREC for a message of QoS 1")
+        if reason >= Reason.UNSPECIFIED_ERROR:
+            return self._land(entry)
+        entry.state = State.RELEASED
+        return entry
+
+    def completed(self, packet_id: int) -> Entry | None:
+        """Return the entry that a PUBCOMP ends; errors as `acknowledged`."""
+        entry = self.inflight.get(packet_id)
+        if entry is None:
+            return None
+        if entry.state is not State.RELEASED:
+            raise PacketError(Reason.PROTOCOL_ERROR, "a PUBCOMP for a message that was not released")
+        return self._land(entry)
+
+    def drop(self, entry: Entry) -> None:
+        """Forget an entry under way that can never be sent."""
+        self._land(entry)
+
+    def _land(self, entry: Entry) -> Entry:
+        del self.inflight[entry.packet_id]
+        if entry.flying:
+            entry.flying = False
+            self.flying -= 1
+        return entry
+
+    def _free_id(self) -> int:
+        """Return a packet identifier that is not in use; far fewer are than there are."""
+        number = self._last_id
+        while True:
+            number = number % LAST_ID + 1
+            if number not in self.inflight:
+                self._last_id = number
+                return number

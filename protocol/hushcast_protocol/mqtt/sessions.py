@@ -1,0 +1,141 @@
+"""Sessions as clients come and go: begun, taken over, resumed, left waiting, ended (section 3.1.2.4, 4.1)."""
+
+from __future__ import annotations
+
+from hushcast_protocol.mqtt import wills
+from hushcast_protocol.mqtt.archive import Archive
+from hushcast_protocol.mqtt.delivery import Delivery
+from hushcast_protocol.mqtt.incoming import Incoming
+from hushcast_protocol.mqtt.limits import MAX_SESSION_SECONDS, MAX_SESSIONS
+from hushcast_protocol.mqtt.links import Link
+from hushcast_protocol.mqtt.messages import message_of
+from hushcast_protocol.mqtt.reasons import PacketError, Reason
+from hushcast_protocol.mqtt.session import Session
+from hushcast_protocol.mqtt.subscribing import Subscribing
+from hushcast_protocol.mqtt.topics import MAX_LEVELS
+
+Key = tuple[str, str]
+"""User and client identifier."""
+
+
+class Sessions:
+    """All sessions, by user and client identifier."""
+
+    def __init__(
+        self, subscribing: Subscribing, incoming: Incoming, delivery: Delivery, archive: Archive
+    ) -> None:
+        self._subscribing = subscribing
+        self._incoming = incoming
+        self._delivery = delivery
+        self._archive = archive
+        self._sessions: dict[Key, Session] = {}
+        self._away: dict[Session, None] = {}
+
+    def __len__(self) -> int:
+        """Return how many there are, of clients that are here or away."""
+        return len(self._sessions)
+
+    @property
+    def away(self) -> int:
+        """How many wait for their clients."""
+        return len(self._away)
+
+    def has_room_for(self, key: Key, expiry: int) -> bool:
+        """Tell whether a client can get a session that outlives its connection, if it asked for that."""
+        known = self._sessions.get(key)
+        if not expiry or (known is not None and known.is_durable):
+            return True
+        return sum(session.is_durable for session in self._sessions.values()) < MAX_SESSIONS
+
+    def begin(self, key: Key, expiry: int, starts_anew: bool, now: float) -> tuple[Session, bool]:
+        """Return a client's session, and whether it had it already; another link of it is closed."""
+        session = self._sessions.get(key)
+        if session is not None and session.link is not None:
+            link, session.link = session.link, None
+            if wills.survives(session, starts_anew):
+                session.will = None
+            link.close(Reason.SESSION_TAKEN_OVER)
+            self._leave(session, now)
+            session = self._sessions.get(key)
+        if session is not None and starts_anew:
+            self._end(session, now)
+            session = None
+        if session is not None:
+            if not expiry:  # what is on disk would outlive it
+                self._archive.ended(session)
+                session.is_durable = False
+            session.expiry = expiry
+            session.will = None
+            self._away.pop(session, None)
+            return session, True
+        session = Session(*key, self._archive.new_number(), expiry)
+        self._sessions[key] = session
+        return session, False
+
+    def set_expiry(self, session: Session, asked: int) -> None:
+        """Let a client that leaves set its session's expiry; `PacketError` if it began with none."""
+        if asked and not session.expiry:
+            raise PacketError(Reason.PROTOCOL_ERROR, "a session expiry for a session that ends now")
+        session.expiry = min(asked, MAX_SESSION_SECONDS)
+
+    def gone(self, link: Link, now: float) -> None:
+        """Take note that a link ended; a will that was not deleted before is due."""
+        session = link.session
+        if session.link is link:
+            session.link = None
+            self._leave(session, now)
+
+    def restore(self, session: Session) -> None:
+        """Take a session from disk."""
+        self._sessions[session.user, session.client_id] = session
+        self._away[session] = None
+
+    def resume(self, now: float) -> None:
+        """Begin: sessions whose clients were here when the program ended have lost them now."""
+        for session in list(self._away):
+            if session.ends is None:
+                self._wait(session, now)
+
+    def tick(self, now: float) -> None:
+        """Publish wills and end sessions whose time has come."""
+        for session in list(self._away):
+            if session.will_due is not None and session.will_due <= now:
+                self._publish_will(session, now)
+                self._archive.session(session)
+            if session.ends is not None and session.ends <= now:
+                self._end(session, now)
+
+    def _leave(self, session: Session, now: float) -> None:
+        self._delivery.gone(session)
+        if session.expiry:
+            self._away[session] = None
+            self._wait(session, now)
+        else:
+            self._end(session, now)
+
+    def _wait(self, session: Session, now: float) -> None:
+        session.ends = now + session.expiry
+        session.will_due = wills.due(session, now)
+        if session.will_due is not None and session.will_due <= now:
+            self._publish_will(session, now)
+        self._archive.session(session)
+
+    def _end(self, session: Session, now: float) -> None:
+        self._archive.ended(session)
+        self._away.pop(session, None)
+        self._sessions.pop((session.user, session.client_id), None)
+        self._subscribing.remove_all(session)
+        self._delivery.ended(session, now)
+        self._publish_will(session, now)
+
+    def _publish_will(self, session: Session, now: float) -> None:
+        will, session.will, session.will_due = session.will, None, None
+        if will is None:
+            return
+        permissions = session.permissions
+        is_allowed = permissions is None or permissions.may_publish(will.topic)
+        if not is_allowed or will.topic.startswith("$") or will.topic.count("/") >= MAX_LEVELS:
+            self._delivery.counts["dropped_forbidden"] += 1
+            return
+        message = message_of(will.topic, will.payload, will.qos, will.retain, will.properties, now)
+        self._incoming.originate(message, session, now)

@@ -1,0 +1,98 @@
+"""SUBSCRIBE and UNSUBSCRIBE: what is granted, what is refused, and the retained messages that follow."""
+
+from __future__ import annotations
+
+from hushcast_protocol.mqtt.archive import Archive
+from hushcast_protocol.mqtt.delivery import Delivery
+from hushcast_protocol.mqtt.ledger import Ledger
+from hushcast_protocol.mqtt.limits import MAX_FILTERS
+from hushcast_protocol.mqtt.links import Link
+from hushcast_protocol.mqtt.packets import SubAck, Subscribe, Subscription, UnsubAck, Unsubscribe
+from hushcast_protocol.mqtt.reasons import Reason
+from hushcast_protocol.mqtt.retained import Retained
+from hushcast_protocol.mqtt.seams import Beyond
+from hushcast_protocol.mqtt.session import Granted, Session
+from hushcast_protocol.mqtt.subscribers import Subscribers
+from hushcast_protocol.mqtt.topics import MAX_LEVELS, split_share
+
+FORBIDDEN = Reason.UNSPECIFIED_ERROR
+"""The answer to a filter that a client may not have: the one that says nothing of what there is."""
+
+
+class Subscribing:
+    """The subscriptions of all sessions, as their clients and their ends change them."""
+
+    def __init__(
+        self, subscribers: Subscribers, delivery: Delivery, archive: Archive, ledger: Ledger, beyond: Beyond
+    ) -> None:
+        self._subscribers = subscribers
+        self._delivery = delivery
+        self._archive = archive
+        self._ledger = ledger
+        self._beyond = beyond
+        self.stores: list[Retained] = []
+        """Where messages are retained that new subscriptions get."""
+
+    def subscribe(self, link: Link, packet: Subscribe, now: float) -> None:
+        """Take a SUBSCRIBE."""
+        session = link.session
+        before = self._ledger.made
+        identifier = packet.properties.get("subscription_identifier", [0])[0]
+        reasons = [self._subscribe(link, asked, identifier, now) for asked in packet.subscriptions]
+        mark = self._ledger.made if self._ledger.made != before else 0
+        link.send_in_order(SubAck(packet.packet_id, reasons), mark)
+        self._delivery.pump(session, now)
+
+    def unsubscribe(self, link: Link, packet: Unsubscribe) -> None:
+        """Take an UNSUBSCRIBE."""
+        before = self._ledger.made
+        reasons = [self._unsubscribe(link.session, wanted) for wanted in packet.filters]
+        mark = self._ledger.made if self._ledger.made != before else 0
+        link.send_in_order(UnsubAck(packet.packet_id, reasons), mark)
+
+    def add(self, session: Session, wanted: str, granted: Granted) -> None:
+        """Let a subscription count; that of a session from disk, too."""
+        session.filters[wanted] = granted
+        if self._subscribers.add(session, granted):
+            self._beyond.wanted(granted.wanted)
+
+    def remove_all(self, session: Session) -> None:
+        """Take all subscriptions of a session away, which the disk knows of already."""
+        for granted in session.filters.values():
+            self._remove(session, granted)
+        session.filters.clear()
+
+    def _subscribe(self, link: Link, asked: Subscription, identifier: int, now: float) -> int:
+        session = link.session
+        share, wanted = split_share(asked.filter) or ("", asked.filter)
+        known = asked.filter in session.filters
+        if wanted.count("/") >= MAX_LEVELS:
+            return Reason.TOPIC_FILTER_INVALID
+        if not known and len(session.filters) >= MAX_FILTERS:
+            return Reason.QUOTA_EXCEEDED
+        if not link.permissions.may_subscribe(wanted):
+            return FORBIDDEN
+        reason = self._beyond.grants(wanted, asked.qos)
+        if reason >= Reason.UNSPECIFIED_ERROR:
+            return reason
+        granted = Granted(wanted, share, asked, reason, identifier)
+        self.add(session, asked.filter, granted)
+        self._archive.subscribed(session, asked.filter, asked, granted)
+        if not share and (asked.retain_handling == 0 or (asked.retain_handling == 1 and not known)):
+            for store in self.stores:
+                for message in store.match(wanted):
+                    if not message.is_expired(now):
+                        self._delivery.offer_retained(session, message, granted)
+        return reason
+
+    def _unsubscribe(self, session: Session, wanted: str) -> int:
+        granted = session.filters.pop(wanted, None)
+        if granted is None:
+            return Reason.NO_SUBSCRIPTION_EXISTED
+        self._remove(session, granted)
+        self._archive.unsubscribed(session, wanted)
+        return Reason.SUCCESS
+
+    def _remove(self, session: Session, granted: Granted) -> None:
+        if self._subscribers.remove(session, granted):
+            self._beyond.unwanted(granted.wanted)

@@ -1,0 +1,29 @@
+"""Wills: when the message of a client that is gone is published (section 3.1.2.5)."""
+
+from __future__ import annotations
+
+from hushcast_protocol.mqtt.packets import Will
+from hushcast_protocol.mqtt.session import Session
+
+
+def delay_of(will: Will) -> int:
+    """Return the seconds that a will waits for its client to come back."""
+    return will.properties.get("will_delay_interval", 0)
+
+
+def due(session: Session, now: float) -> float | None:
+    """Return when the will of a client that was lost now is published, `None` if it has none.
+
+    That is after its delay, or when the session ends.
+    """
+    if session.will is None:
+        return None
+    return now + min(delay_of(session.will), session.expiry)
+
+
+def survives(session: Session, starts_anew: bool) -> bool:
+    """Tell whether the will of a connection that another takes over stays unpublished.
+
+    It does if it has a delay and the session goes on: the client is back before the delay is over.
+    """
+    return session.will is not None and not starts_anew and min(delay_of(session.will), session.expiry) > 0
