@@ -10,6 +10,8 @@ import trio
 from hushcast_runtime.transports.base import TransportError
 
 MAX_WAITING = 1024 * 1024  # bytes queued to one client; then its QoS 0 messages are dropped, and its own wait
+CROWDED = MAX_WAITING // 2  # bytes queued to one client from which on publishers are read more slowly
+RELIEF = 0.05  # seconds that a publisher then waits after each read, if the client takes anything at all
 WRITE_WITHIN = 30.0  # seconds in which a client must take `_WRITE` bytes, or it is gone
 LINGER = 5.0  # seconds that a client may take to read the last packet and to close
 READ = 256 * 1024  # bytes of one read
@@ -25,8 +27,11 @@ def _nobody() -> None:
 class Connection:
     """The outlet of a link (`seams.Outlet`), and the reading side as bytes."""
 
-    def __init__(self, stream: trio.abc.Stream) -> None:
+    def __init__(self, stream: trio.abc.Stream, crowded: set[Connection]) -> None:
+        """`crowded` are all whose clients take what they are sent more slowly than it comes."""
         self._stream = stream
+        self._crowded = crowded
+        self._stalled = False
         self._waiting: list[bytes] = []
         self._size = 0  # bytes waiting or being written
         self._is_closing = False
@@ -42,6 +47,8 @@ class Connection:
         if not self._is_closing:
             self._waiting.append(data)
             self._size += len(data)
+            if self._size > CROWDED and not self._stalled:
+                self._crowded.add(self)
             if self._wake is not None:
                 self._wake.set()
 
@@ -84,6 +91,12 @@ class Connection:
             self._progress = trio.Event()
         await self._progress.wait()
 
+    async def finish(self) -> None:
+        """Stop, whatever is queued."""
+        self._is_closing = True
+        self._crowded.discard(self)
+        await trio.aclose_forcefully(self._stream)
+
     async def write(self) -> None:
         """Write what is queued until the connection is closed; raises `TransportError`."""
         try:
@@ -108,6 +121,9 @@ class Connection:
             with trio.fail_after(WRITE_WITHIN):
                 await self._stream.send_all(part)
             self._size -= len(part)
+            self._stalled = False
+            if self._size <= CROWDED:
+                self._crowded.discard(self)
             if self._progress is not None:
                 self._progress.set()
                 self._progress = None
@@ -126,3 +142,17 @@ class Connection:
             await self._stream.send_eof()
             while await self._stream.receive_some(READ):
                 pass
+
+
+async def relieve(crowded: set[Connection]) -> None:
+    """Wait a moment until crowded clients have taken some; who takes nothing is not waited for again."""
+    waited_for = list(crowded)
+    for connection in waited_for:
+        connection._stalled = True
+    with trio.move_on_after(RELIEF):
+        for connection in waited_for:
+            while connection in crowded:
+                await connection.progress()
+    for connection in waited_for:
+        if connection._stalled:
+            crowded.discard(connection)

@@ -10,7 +10,7 @@ import structlog
 import trio
 
 from hushcast_gateway.broker_state import BrokerState
-from hushcast_gateway.connection import Connection
+from hushcast_gateway.connection import Connection, relieve
 from hushcast_protocol.mqtt.codec import Decoder
 from hushcast_protocol.mqtt.connecting import refusal, refuse
 from hushcast_protocol.mqtt.limits import LARGEST_PACKET, MAX_CONNECTIONS
@@ -54,20 +54,20 @@ class Server:
         self._authenticate = authenticate
         self._maximum_packet = LARGEST_PACKET if maximum_packet is None else maximum_packet
         self._room = Room(MAX_STRANGERS, state.env.below)
+        self._crowded: set[Connection] = set()
         self._served = 0
         self.internal_errors = 0
 
     async def serve(self, stream: trio.abc.Stream, peer: Peer = None) -> None:
         """Serve one client until its end, and close its stream. Never raises but when cancelled."""
+        connection = Connection(stream, self._crowded)
+        self._served += 1
         try:
-            if self._served < MAX_CONNECTIONS + MAX_STRANGERS:
-                self._served += 1
-                try:
-                    await self._serve(Connection(stream), peer)
-                finally:
-                    self._served -= 1
+            if self._served <= MAX_CONNECTIONS + MAX_STRANGERS:
+                await self._serve(connection, peer)
         finally:
-            await trio.aclose_forcefully(stream)
+            self._served -= 1
+            await connection.finish()
 
     async def _serve(self, connection: Connection, peer: Peer) -> None:
         async with trio.open_nursery() as nursery:
@@ -153,6 +153,8 @@ class Server:
                     link.close(None if decoder.error.silent else decoder.error.reason)
                 if connection.is_closing:
                     return
+                if self._crowded:
+                    await relieve(self._crowded)
                 if connection.is_full or link.owed > MAX_OWED:
                     alive.deadline = math.inf
                     await self._pause(connection, link)

@@ -7,6 +7,7 @@ import targets_decoders
 import targets_links
 import targets_local
 import targets_machines
+import targets_mqtt
 import targets_texts
 
 TARGETS = {
@@ -18,6 +19,7 @@ TARGETS = {
         targets_machines,
         targets_daemons,
         targets_local,
+        targets_mqtt,
     )
     for target in module.TARGETS
 }

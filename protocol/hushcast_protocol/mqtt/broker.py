@@ -280,7 +280,7 @@ class Broker:
         expiry = packet.properties.get("session_expiry_interval")
         if expiry is not None and link.version == V5:
             self._sessions.set_expiry(session, expiry)
-        if packet.reason != Reason.DISCONNECT_WITH_WILL:
+        if packet.reason == Reason.SUCCESS:
             session.will = None
         link.close(None)
 

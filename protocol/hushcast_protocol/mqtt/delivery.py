@@ -38,8 +38,8 @@ class Delivery:
         """Bytes of the messages that wait or are under way; a message counts once."""
         self.counts: Counter[str] = Counter()
 
-    def to_all(self, message: Message, sender: Session | None, now: float) -> None:
-        """Give a message to everybody who is subscribed to its topic."""
+    def to_all(self, message: Message, sender: Session | None, now: float) -> bool:
+        """Give a message to everybody who is subscribed to its topic; return whether anybody is."""
         plan = self._subscribers.plan(message.topic)
         ready: dict[tuple[int, bool, tuple[int, ...]], Publish] = {}
         for recipient in plan.recipients:
@@ -59,6 +59,7 @@ class Delivery:
                 self._send_unconfirmed(session.link, packet, message.topic)
         for group in plan.groups:
             self.to_group(group.name, message, now)
+        return bool(plan.recipients or plan.groups)
 
     def to_group(self, name: str, message: Message, now: float) -> None:
         """Give a message to one member of the group that shares a subscription, if anybody can get it."""
@@ -92,7 +93,9 @@ class Delivery:
         while session.offered and session.flying < session.window and link.outlet.has_room():
             message, granted = session.offered.popleft()
             self._release(message)
-            if not self._unfit(message, link, now):
+            if reason := self._unfit(message, link, now):
+                self.counts[reason] += 1
+            else:
                 self._to_one(session, message, granted, True, "", now)
 
     def offer_retained(self, session: Session, message: Message, granted: Granted) -> None:

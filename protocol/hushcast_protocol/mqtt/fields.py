@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hushcast_protocol.mqtt import topics
 from hushcast_protocol.mqtt.reasons import PacketError, Reason
+from hushcast_protocol.mqtt.topics import MAX_TEXT
 
 MAX_VARIABLE = 268_435_455  # the largest variable byte integer, of four bytes
-MAX_BINARY = 65_535  # bytes, of texts and binary data
 
 
 def malformed(what: str) -> PacketError:
@@ -158,12 +158,12 @@ def variable(value: int) -> bytes:
 
 
 def binary(value: bytes) -> bytes:
-    """Write binary data; `ValueError` above `MAX_BINARY` bytes."""
-    if len(value) > MAX_BINARY:
-        raise ValueError(f"a field has more than {MAX_BINARY} bytes")
+    """Write binary data; `ValueError` above `MAX_TEXT` bytes."""
+    if len(value) > MAX_TEXT:
+        raise ValueError(f"a field has more than {MAX_TEXT} bytes")
     return two(len(value)) + value
 
 
 def text(value: str) -> bytes:
-    """Write a UTF-8 string; `ValueError` above `MAX_BINARY` bytes or where it has surrogates."""
+    """Write a UTF-8 string; `ValueError` above `MAX_TEXT` bytes or where it has surrogates."""
     return binary(value.encode())

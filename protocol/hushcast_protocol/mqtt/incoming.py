@@ -43,16 +43,16 @@ class Incoming:
             self._hand_over(link, packet, topic)
             return
         before = self._ledger.made
-        if not reason:
-            self.spread(brought_by(packet, topic, now), link.session, now)
+        if not reason and not self.spread(brought_by(packet, topic, now), link.session, now):
+            reason = Reason.NO_MATCHING_SUBSCRIBERS
         if packet.qos:
             self._acknowledge(link, packet, reason, before)
 
-    def spread(self, message: Message, sender: Session | None, now: float) -> None:
-        """Retain a message if it is to be, and give it to everybody subscribed."""
+    def spread(self, message: Message, sender: Session | None, now: float) -> bool:
+        """Retain a message if it is to be, and give it to all subscribed; return whether anybody is."""
         if message.retain:
             self._retain(message)
-        self._delivery.to_all(message, sender, now)
+        return self._delivery.to_all(message, sender, now)
 
     def originate(self, message: Message, sender: Session | None, now: float) -> None:
         """Publish a message for which nobody waits, as a will, here or in the network beyond."""
@@ -85,7 +85,7 @@ class Incoming:
             if packet.packet_id in session.incoming:
                 link.open_ids.add(packet.packet_id)
                 mark = self._ledger.made if session.is_durable else 0
-                link.send_in_order(PubRec(packet.packet_id), mark)
+                link.answer(PubRec(packet.packet_id), mark)
                 return False
             if len(session.incoming) >= MAX_INCOMING:
                 raise PacketError(Reason.QUOTA_EXCEEDED, "too many open exchanges of QoS 2")
@@ -123,12 +123,13 @@ class Incoming:
         if packet.qos == 1:
             mark = self._ledger.made if self._ledger.made != before else 0
             link.owed += 1
-            link.send_in_order(PubAck(packet.packet_id, told), mark, owed=True)
+            link.answer(PubAck(packet.packet_id, told), mark)
             return
         if told < _FAILURE:
+            told = Reason.SUCCESS
             self._open(link, packet.packet_id)
         mark = self._ledger.made if self._ledger.made != before else 0
-        link.send_in_order(PubRec(packet.packet_id, told), mark)
+        link.answer(PubRec(packet.packet_id, told), mark)
 
     def _open(self, link: Link, packet_id: int) -> None:
         link.open_ids.add(packet_id)
@@ -175,7 +176,7 @@ class Incoming:
         if not link.is_closed:
             link.fill(held, answer, mark)
         elif session.link is not None and isinstance(packet, PubRec):  # it came back meanwhile
-            session.link.send_in_order(answer, mark)
+            session.link.answer(answer, mark)
 
 
 def _is_text(payload: bytes) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hushcast_protocol.mqtt.codec import encode
 from hushcast_protocol.mqtt.ledger import Ledger
 from hushcast_protocol.mqtt.limits import TOPIC_ALIASES_IN
-from hushcast_protocol.mqtt.packets import V5, ConnAck, Disconnect, Packet, Publish
+from hushcast_protocol.mqtt.packets import V5, ConnAck, Disconnect, Packet, PubAck, Publish, PubRec
 from hushcast_protocol.mqtt.reasons import PacketError, Reason
 from hushcast_protocol.mqtt.seams import Outlet, Permissions
 
@@ -33,7 +33,7 @@ class Link:
 
     __slots__ = (
         *("aliases_in", "aliases_out", "is_closed", "ledger", "max_aliases_out", "max_packet", "open_ids"),
-        *("outlet", "owed", "permissions", "session", "version", "_greeted", "_held", "_holding"),
+        *("outlet", "owed", "permissions", "session", "version", "_answers", "_greeted", "_held", "_holding"),
     )
 
     def __init__(self, outlet: Outlet, ledger: Ledger, holding: set[Link]) -> None:
@@ -53,6 +53,7 @@ class Link:
         self.open_ids: set[int] = set()
         """Packet identifiers of QoS 2 exchanges that it began on this connection."""
         self._held: deque[Held] = deque()
+        self._answers: deque[Held] = deque()
         self._holding = holding
         self._greeted = False
 
@@ -61,39 +62,45 @@ class Link:
         if self._greeted:
             self.outlet.send(data)
         else:
-            self._hold(Held(data, 0, False))
+            self._hold(self._held, Held(data, 0, False))
 
-    def send_in_order(self, packet: Packet, mark: int = 0, owed: bool = False) -> None:
+    def send_in_order(self, packet: Packet, mark: int = 0) -> None:
         """Send a packet behind those before it, and once the ledger is durable up to `mark`."""
-        self.send_bytes_in_order(encode(packet, self.version), mark, owed)
+        self.send_bytes_in_order(encode(packet, self.version), mark)
 
-    def send_bytes_in_order(self, data: bytes, mark: int = 0, owed: bool = False) -> None:
+    def send_bytes_in_order(self, data: bytes, mark: int = 0) -> None:
         """Do so with an encoded one."""
         if self._held or mark > self.ledger.durable:
-            self._hold(Held(data, mark, owed))
+            self._hold(self._held, Held(data, mark, False))
+        else:
+            self._pass(data, False)
+
+    def answer(self, packet: PubAck | PubRec, mark: int) -> None:
+        """Answer a PUBLISH as `send_in_order`, behind the other answers and in nobody else's way."""
+        data, owed = encode(packet, self.version), isinstance(packet, PubAck)
+        if not self._greeted or self._answers or mark > self.ledger.durable:
+            self._hold(self._answers, Held(data, mark, owed))
         else:
             self._pass(data, owed)
 
     def reserve(self, owed: bool) -> Held:
-        """Keep a place for a packet that is not known yet."""
+        """Keep the place of an answer that is not known yet."""
         held = Held(None, 0, owed)
-        self._hold(held)
+        self._hold(self._answers, held)
         return held
 
-    def fill(self, held: Held, packet: Packet, mark: int) -> None:
-        """Give the packet for a place that was kept, as `send_in_order`."""
+    def fill(self, held: Held, packet: PubAck | PubRec, mark: int) -> None:
+        """Give the answer for a place that was kept, as `answer`."""
         held.data = encode(packet, self.version)
         held.mark = mark
         self.release()
 
     def release(self) -> None:
         """Send what need not wait any longer."""
-        held, durable = self._held, self.ledger.durable
-        while held and held[0].data is not None and held[0].mark <= durable:
-            first = held.popleft()
-            assert first.data is not None
-            self._pass(first.data, first.owed)
-        if not held:
+        self._release(self._held)
+        if self._greeted:
+            self._release(self._answers)
+        if not self._held and not self._answers:
             self._holding.discard(self)
 
     def greet(self, packet: ConnAck, mark: int) -> None:
@@ -108,6 +115,7 @@ class Link:
         """Forget what waits: the connection has ended."""
         self.is_closed = True
         self._held.clear()
+        self._answers.clear()
         self._holding.discard(self)
 
     def close(self, reason: int | None) -> None:
@@ -177,9 +185,16 @@ class Link:
         self.send_bytes_in_order(data, mark)
         return True
 
-    def _hold(self, held: Held) -> None:
-        self._held.append(held)
+    def _hold(self, lane: deque[Held], held: Held) -> None:
+        lane.append(held)
         self._holding.add(self)
+
+    def _release(self, lane: deque[Held]) -> None:
+        durable = self.ledger.durable
+        while lane and lane[0].data is not None and lane[0].mark <= durable:
+            first = lane.popleft()
+            assert first.data is not None
+            self._pass(first.data, first.owed)
 
     def _pass(self, data: bytes, owed: bool) -> None:
         self._greeted = True

@@ -73,6 +73,10 @@ class Will(_Packet, frozen=True):
     retain: bool = False
     properties: Properties = NONE
 
+    def __repr__(self) -> str:
+        """Show neither topic nor payload."""
+        return f"Will(qos={self.qos})"
+
 
 class Connect(_Packet, frozen=True):
     """CONNECT: the first packet of a client; `version` is `V311` or `V5`, `keep_alive` seconds or 0."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-MAX_TEXT = 65_535  # bytes of UTF-8, of any text in a packet (section 1.5.4)
+MAX_TEXT = 65_535  # bytes of a text or of binary data: its length stands in two bytes (section 1.5.4)
 MAX_LEVELS = 32  # of a name or filter: a look-up's and a stored filter's price grows with them
 SHARE = "$share/"
 

@@ -1,0 +1,111 @@
+"""Retained messages: the last of a topic, found by filters, within their caps."""
+
+from __future__ import annotations
+
+import pytest
+from broker_world import World
+from hypothesis import given
+from hypothesis import strategies as st
+from test_tree import FILTERS, TOPICS
+
+from hushcast_protocol.mqtt import retained as module
+from hushcast_protocol.mqtt.messages import Message
+from hushcast_protocol.mqtt.packets import PubAck
+from hushcast_protocol.mqtt.reasons import Reason
+from hushcast_protocol.mqtt.retained import Retained
+from hushcast_protocol.mqtt.topics import matches
+
+
+@given(st.lists(TOPICS, max_size=12, unique=True), st.lists(TOPICS, max_size=4), FILTERS)
+def test_a_filter_finds_what_it_matches(topics: list[str], removed: list[str], wanted: str) -> None:
+    store = Retained()
+    for topic in topics:
+        store.put(Message(topic, b"x"))
+    for topic in removed:
+        store.remove(topic)
+    left = {topic for topic in topics if topic not in removed}
+    assert store.count == len(left)
+    found = [message.topic for message in store.match(wanted)]
+    assert sorted(found) == sorted(topic for topic in left if matches(wanted, topic))
+    for topic in left:
+        store.remove(topic)
+    assert (store.count, store.size, list(store)) == (0, 0, [])
+
+
+def test_the_last_one_stays_and_an_empty_one_clears() -> None:
+    world = World()
+    client = world.connect()
+    client.publish("t", b"1", retain=True)
+    client.publish("t", b"2", retain=True)
+    client.subscribe("t")
+    (message,) = client.published()
+    assert (message.payload, message.retain) == (b"2", True)
+    client.publish("t", b"", retain=True)
+    assert client.payloads() == [b""]
+    client.subscribe("t")
+    assert client.payloads() == []
+    assert world.broker.retained == 0
+    assert world.disk == {}
+
+
+@pytest.mark.parametrize(("handling", "first", "again"), [(0, [b"1"], [b"1"]), (1, [b"1"], []), (2, [], [])])
+def test_retain_handling(handling: int, first: list[bytes], again: list[bytes]) -> None:
+    client = World().connect()
+    client.publish("t", b"1", retain=True)
+    client.subscribe("t", retain_handling=handling)
+    assert client.payloads() == first
+    client.subscribe("t", retain_handling=handling)
+    assert client.payloads() == again
+
+
+def test_shared_subscriptions_get_none() -> None:
+    client = World().connect()
+    client.publish("t", b"1", retain=True)
+    client.subscribe("$share/g/t")
+    assert client.payloads() == []
+
+
+def test_more_than_the_queue_takes_all_come_as_the_client_acknowledges() -> None:
+    client = World().connect()
+    for n in range(1_200):
+        client.publish(f"t/{n}", b"%d" % n, qos=1, retain=True)
+    client.got()
+    client.subscribe("t/#", qos=1)
+    assert len(client.answer()) == 1_200
+
+
+def test_caps_refuse_and_what_is_there_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_RETAINED", 2)
+    world = World()
+    client = world.connect()
+    old = world.connect("old", version=4)
+    for n in range(4):
+        client.publish(f"t/{n}", qos=1, retain=True)
+    reasons = [packet.reason for packet in client.got() if isinstance(packet, PubAck)]
+    assert reasons == [*[Reason.NO_MATCHING_SUBSCRIBERS] * 2, *[Reason.QUOTA_EXCEEDED] * 2]
+    old.publish("t/9", qos=1, retain=True)
+    assert old.only(PubAck).reason == 0
+    assert world.broker.counts["not_retained"] == 1
+    client.publish("t/0", b"new", qos=1, retain=True)
+    client.got()
+    client.subscribe("#")
+    assert sorted(client.payloads()) == [b"new", b"x"]
+    monkeypatch.setattr(module, "MAX_RETAINED_BYTES", world.broker._retained.size + 10)
+    client.publish("t/0", b"new" * 10, qos=1, retain=True)
+    assert client.only(PubAck).reason == Reason.QUOTA_EXCEEDED
+
+
+def test_what_is_too_old_is_not_given_and_goes() -> None:
+    world = World()
+    client = world.connect()
+    client.publish("t", retain=True, properties={"message_expiry_interval": 5})
+    world.pass_time(3)
+    client.subscribe("t")
+    (message,) = client.published()
+    assert message.properties["message_expiry_interval"] == 2
+    world.now += 2
+    client.subscribe("t")
+    assert client.payloads() == []
+    world.pass_time(100)
+    assert world.broker.retained == 0
+    assert world.disk == {}
