@@ -1,0 +1,95 @@
+"""eclipse's interoperability tests: classes of `unittest` in a checkout, called one by one.
+
+Their own command line does not hand host and port on to the classes. Some tests wait for the wrong client's
+SUBACK, and so for nothing, and fail at random; one that fails is tried again, which is told.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import signal
+import sys
+import time
+import unittest
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType, ModuleType
+from typing import Any
+
+from outcomes import Outcome
+
+MODULES = {"3.1.1": "client_test", "5": "client_test5"}
+TRIES = 3
+_TOPICS = ("TopicA", "TopicA/B", "Topic/C", "TopicA/C", "/TopicA")
+_WILD = ("TopicA/+", "+/C", "#", "/#", "/+", "+/+", "TopicA/#")
+
+
+class TooLongError(BaseException):
+    """A test took too long. Not an `Exception`: the tests catch those."""
+
+
+def run(checkout: Path, version: str, server: tuple[str, int], only: str, limit: float) -> Iterator[Outcome]:
+    """Run all tests of one version, each within `limit` seconds."""
+    folder = str(checkout / "interoperability")
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        module = importlib.import_module(MODULES[version])
+    except ImportError as error:
+        yield Outcome("files", f"this is no checkout of paho.mqtt.testing: {error}")
+        return
+    # What the module's own `main` would set; the class sets some of it again.
+    names: dict[str, Any] = {"topics": _TOPICS, "wildtopics": _WILD, "topic_prefix": "client_test5/"}
+    vars(module).update(names, nosubscribe_topics=("test/nosubscribe",), host=server[0], port=server[1])
+    ready = False
+    for name in unittest.TestLoader().getTestCaseNames(module.Test):
+        if only not in name:
+            continue
+        failure: str | None = None
+        for attempt in range(1, TRIES + 1):
+            failure = _attempt(module, name, limit, ready)
+            ready = failure is None
+            if ready:
+                note = f"passed at attempt {attempt}" if attempt > 1 else ""
+                yield Outcome(f"{version} {name}", note=note)
+                break
+        else:
+            yield Outcome(f"{version} {name}", failure)
+
+
+def _attempt(module: ModuleType, name: str, limit: float, ready: bool) -> str | None:
+    """Run one test, with clients made anew after a failure; return what was wrong."""
+    said = io.StringIO()
+    began = time.monotonic()
+    try:
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said), _limited(limit):
+            if not ready:
+                module.Test.setUpClass()
+            if getattr(module.Test(name), name)() is False:  # some tell it so, and do not raise
+                return f"it says that it failed: {_last_line(said)}"
+    except TooLongError:
+        return f"not over after {limit:.0f} s"
+    except Exception as error:
+        return f"{type(error).__name__} after {time.monotonic() - began:.0f} s: {error}"
+    return None
+
+
+def _last_line(said: io.StringIO) -> str:
+    lines = said.getvalue().strip().splitlines()
+    return lines[-1] if lines else "without a word"
+
+
+@contextlib.contextmanager
+def _limited(seconds: float) -> Iterator[None]:
+    def too_long(signum: int, frame: FrameType | None) -> None:
+        raise TooLongError
+
+    old = signal.signal(signal.SIGALRM, too_long)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old)
