@@ -149,6 +149,9 @@ def test_properties_stand_in_the_order_given() -> None:
         (SubAck(1, [0x97, 1]), V311, "900400018001"),
         (ConnAck(reason=1), V311, "20020001"),
         (Auth(), V5, "f000"),
+        (ConnAck(), V5, "2003000000"),
+        (Publish("a", b"", packet_id=7), V5, "300400016100"),
+        (Publish("a", b"", 1, packet_id=7), V5, "3206000161000700"),
     ],
 )
 def test_what_is_none_is_left_out(packet: Packet, version: int, sent: str) -> None:
