@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Callable
 from contextlib import suppress
 from random import Random
 
@@ -193,6 +194,24 @@ def test_packets_before_a_wrong_one_are_given_out_and_none_after_it(version: int
     for _ in range(2):
         with pytest.raises(PacketError):
             made.feed(encode(PingReq(), version))
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+def test_a_payload_is_no_view_of_a_buffer(kind: Callable[[bytes], bytes | bytearray | memoryview]) -> None:
+    sent = encode(Publish("a", b"payload"), V5)
+    for pieces in ([sent], [sent[:1], sent[1:]], [sent[:8], sent[8:]]):
+        made = decoder(V5, False)
+        (found,) = [one for piece in pieces for one in made.feed(kind(piece))]
+        assert isinstance(found, Publish)
+        assert type(found.payload) is bytes
+
+
+def test_an_error_told_again_does_not_grow() -> None:
+    made = decoder(V5, False)
+    for _ in range(3):
+        with pytest.raises(PacketError) as found:
+            made.feed(b"\xff\x00")
+    assert len(found.traceback) == 2
 
 
 def test_a_packet_too_large_is_refused_by_its_header_alone() -> None:
