@@ -141,6 +141,47 @@ def test_classes_of_a_checkout_are_called_one_by_one(tmp_path: Path, monkeypatch
     assert "attempt" in flaky.note
 
 
+MOVED = """
+import types, unittest
+
+class Client:
+    sent = []
+    def connect(self, host, willTopic=None): self.sent.append(willTopic)
+    def publish(self, topic, payload): self.sent.append(topic)
+    def subscribe(self, topics, options): self.sent.extend(topics)
+    def unsubscribe(self, topics): self.sent.extend(topics)
+
+class Callbacks:
+    def publishArrived(self, topic, payload): return topic
+
+mqtt_client = types.SimpleNamespace(Client=Client)
+
+class Test(unittest.TestCase):
+    def test_all(self):
+        client = Client()
+        client.connect(host, willTopic="w")
+        client.connect(host)
+        client.publish("p", b"")
+        client.publish("", b"")
+        client.subscribe(["#", "$share/g/s"], [0, 0])
+        client.unsubscribe(["u"])
+        moved = ["x/w", None, "x/p", "", "x/#", "$share/g/x/s", "x/u"]
+        self.assertEqual(client.sent, moved)
+        self.assertEqual(Callbacks().publishArrived("x/p", b""), "p")
+"""
+
+
+def test_all_topics_are_moved_under_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "interoperability"
+    folder.mkdir()
+    (folder / "a_moved_checkout.py").write_text(MOVED)
+    monkeypatch.setattr(interoperability, "MODULES", {"5": "a_moved_checkout"})
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (outcome,) = interoperability.run(tmp_path, "5", ("there", 1), "", 5, "x/")
+    sys.modules.pop("a_moved_checkout")
+    assert outcome.failure is None
+
+
 def test_a_folder_that_is_no_checkout_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(interoperability, "MODULES", {"5": "not_there"})

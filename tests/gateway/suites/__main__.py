@@ -34,6 +34,9 @@ def main() -> int:
     parser.add_argument("--port", type=int, default=18830)
     parser.add_argument("--only", default="", metavar="TEXT", help="tests whose names hold this")
     parser.add_argument("--limit", type=float, default=90, metavar="SECONDS", help="for each of paho's tests")
+    parser.add_argument(
+        "--under", default="", metavar="TOPIC", help="paho's topics begin with this: hush/ALIAS/"
+    )
     options = parser.parse_args()
     if not options.paho and not options.mosquitto:
         parser.error("name a checkout: --paho DIR, --mosquitto DIR, or both")
@@ -44,7 +47,9 @@ def main() -> int:
         failed += tell("mosquitto's sequences", sequences.run(data, server, options.only))
     if options.paho:
         for version in interoperability.MODULES:
-            outcomes = interoperability.run(options.paho, version, server, options.only, options.limit)
+            outcomes = interoperability.run(
+                options.paho, version, server, options.only, options.limit, options.under
+            )
             failed += tell(f"paho's tests of {version}", outcomes)
     return 1 if failed else 0
 

@@ -30,8 +30,10 @@ class TooLongError(BaseException):
     """A test took too long. Not an `Exception`: the tests catch those."""
 
 
-def run(checkout: Path, version: str, server: tuple[str, int], only: str, limit: float) -> Iterator[Outcome]:
-    """Run all tests of one version, each within `limit` seconds."""
+def run(
+    checkout: Path, version: str, server: tuple[str, int], only: str, limit: float, under: str = ""
+) -> Iterator[Outcome]:
+    """Run all tests of one version, each within `limit` seconds, on topics that begin with `under`."""
     folder = str(checkout / "interoperability")
     if folder not in sys.path:
         sys.path.insert(0, folder)
@@ -43,6 +45,8 @@ def run(checkout: Path, version: str, server: tuple[str, int], only: str, limit:
     # What the module's own `main` would set; the class sets some of it again.
     names: dict[str, Any] = {"topics": _TOPICS, "wildtopics": _WILD, "topic_prefix": "client_test5/"}
     vars(module).update(names, nosubscribe_topics=("test/nosubscribe",), host=server[0], port=server[1])
+    if under:
+        _move(module, under)
     ready = False
     for name in unittest.TestLoader().getTestCaseNames(module.Test):
         if only not in name:
@@ -57,6 +61,39 @@ def run(checkout: Path, version: str, server: tuple[str, int], only: str, limit:
                 break
         else:
             yield Outcome(f"{version} {name}", failure)
+
+
+def _move(module: ModuleType, under: str) -> None:
+    """Make the clients of a module put this before every topic that they send, and take it off again."""
+    client, callbacks = module.mqtt_client.Client, module.Callbacks
+    connect, publish, subscribe, unsubscribe = (
+        client.connect,
+        client.publish,
+        client.subscribe,
+        client.unsubscribe,
+    )
+    arrived = callbacks.publishArrived
+
+    def moved(topic: str) -> str:
+        if topic.startswith("$share/"):
+            group, _, inside = topic.removeprefix("$share/").partition("/")
+            return f"$share/{group}/{under}{inside}"
+        return (
+            under + topic if topic and not topic.startswith("$") else topic
+        )  # empty: an alias stands for it
+
+    def connect_moved(self: Any, *given: Any, willTopic: str | None = None, **named: Any) -> Any:
+        return connect(self, *given, willTopic=willTopic and moved(willTopic), **named)
+
+    client.connect = connect_moved
+    client.publish = lambda self, topic, *given, **named: publish(self, moved(topic), *given, **named)
+    client.subscribe = lambda self, topics, *given, **named: subscribe(
+        self, [*map(moved, topics)], *given, **named
+    )
+    client.unsubscribe = lambda self, topics: unsubscribe(self, [*map(moved, topics)])
+    callbacks.publishArrived = lambda self, topic, *given, **named: arrived(
+        self, topic.removeprefix(under), *given, **named
+    )
 
 
 def _attempt(module: ModuleType, name: str, limit: float, ready: bool) -> str | None:
