@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from mqtt_examples import (
     OF_CLIENT,
     OF_SERVER,
+    WILL,
     all_packets,
     client_packets,
     decode,
@@ -289,6 +290,7 @@ def test_every_truncation_waits_or_is_refused(version: int, of_server: bool) -> 
 
 
 def test_an_error_and_a_packet_show_nothing_of_what_was_sent() -> None:
+    assert "wills" not in repr(WILL)
     for packet in (*OF_CLIENT, *OF_SERVER):
         for secret in ("kitchen", "sensor", "secret", "21.5", "user", "group"):
             assert secret not in repr(packet) or not isinstance(packet, Connect | Publish)
