@@ -22,7 +22,7 @@ from hushcast_runtime.counters import Counters
 from hushcast_runtime.logs import configure_logs
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ["protocol", "runtime", "directory", "client", "local", "overlay", "node"]
+PACKAGES = ["protocol", "runtime", "directory", "client", "local", "overlay", "node", "gateway"]
 
 
 def sources() -> Iterator[tuple[Path, ast.Module]]:
