@@ -12,7 +12,7 @@ OWN_COUNTERS = {
     "handshakes_dropped": "of these, connections that gave way to newer ones because 128 of them were open",
     "clients_refused": "clients that were not let in: unknown, a wrong password, or too many at once",
     "network_published": "messages of clients that the daemon has in its outbox, or, as configured, a relay",
-    "network_refused": "messages of clients that the daemon or its full outbox refused, or that were too many",
+    "network_refused": "messages of clients that the daemon refused, or that were too many",
     "network_arrived": "messages that came over the network",
     "network_subscriptions_refused": "subscriptions that the daemon refused; tried again each minute",
     **COMMON_COUNTERS,

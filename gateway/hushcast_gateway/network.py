@@ -122,7 +122,7 @@ class Network:
             done(error.reason)
             return
         if len(sealed) > MAX_PAYLOAD:
-            done(Reason.PACKET_TOO_LARGE)
+            done(Reason.IMPLEMENTATION_SPECIFIC_ERROR)  # 0x95 has no place in a PUBACK
             return
 
         def told(reason: int) -> None:

@@ -152,7 +152,7 @@ class _Gateway:
         return counts | {"internal_errors": self._server.internal_errors}
 
     def _readings(self) -> dict[str, float]:
-        found = {"ready": float(self._ready)}
+        found = {"ready": float(self._ready), "network_topics": 0.0, "network_ready": 0.0}
         if self._network is not None:
             found |= {"network_topics": self._network.topics_read, "network_ready": self._network.is_there}
         if self._state is not None:
