@@ -15,7 +15,7 @@ import msgspec
 
 from hushcast_protocol.base.secrets import Randomness
 from hushcast_protocol.mqtt.archive import Archive
-from hushcast_protocol.mqtt.connecting import Greeting, greet, refuse
+from hushcast_protocol.mqtt.connecting import greet, refuse
 from hushcast_protocol.mqtt.delivery import Delivery
 from hushcast_protocol.mqtt.incoming import Incoming
 from hushcast_protocol.mqtt.ledger import Ledger
@@ -161,7 +161,7 @@ class Broker:
         session.attach(link, greeting.receive_maximum)
         self._archive.session(session)
         mark = self.ledger.made if self.ledger.made != before else 0
-        self._welcome(link, greeting, is_present, mark)
+        link.greet(greeting.acknowledgement(is_present, self._settings.maximum_packet), mark)
         self._delivery.pump(session, now)
         return link, greeting.keep_alive
 
@@ -232,10 +232,6 @@ class Broker:
         """Tell all clients that the server ends."""
         for link in list(self._links):
             link.close(Reason.SERVER_SHUTTING_DOWN)
-
-    def _welcome(self, link: Link, greeting: Greeting, is_present: bool, mark: int) -> None:
-        acknowledgement = greeting.acknowledgement(is_present, self._settings.maximum_packet)
-        link.greet(acknowledgement, mark)
 
     def _handle(self) -> dict[type, _Handler]:
         return {
