@@ -162,6 +162,9 @@ class Broker:
         self._archive.session(session)
         mark = self.ledger.made if self.ledger.made != before else 0
         link.greet(greeting.acknowledgement(is_present, self._settings.maximum_packet), mark)
+        if link.is_closed:  # it takes not even that
+            self.gone(link, now)
+            return None
         self._delivery.pump(session, now)
         return link, greeting.keep_alive
 
@@ -176,6 +179,8 @@ class Broker:
                 self._handlers.get(type(packet), _unexpected)(link, packet, now)
         except PacketError as error:
             link.close(error.reason)
+        if link.is_closed:
+            self.gone(link, now)
 
     def drained(self, link: Link, now: float) -> None:
         """Go on sending to a client that had no room."""
@@ -183,7 +188,7 @@ class Broker:
             self._delivery.pump(link.session, now)
 
     def gone(self, link: Link, now: float) -> None:
-        """Take note that a client's connection has ended, however it did."""
+        """Take note that a client's connection has ended, however it did; more than once does no harm."""
         link.abandon()
         self._links.discard(link)
         self._sessions.gone(link, now)
