@@ -188,6 +188,8 @@ INJECTED = {
     # The default of an argument, and a nonce for a tor on this machine: neither replays, nor could.
     "runtime/hushcast_runtime/tor/transport.py": {"os.urandom"},
     "runtime/hushcast_runtime/tor/authentication.py": {"os.urandom"},
+    # Defaults for programs, which replay nothing.
+    "client/hushcast/keys.py": {"os.urandom"},
 }
 SOURCES = {
     *("time.time", "time.time_ns", "time.monotonic", "time.perf_counter", "time.sleep"),

@@ -41,18 +41,20 @@ def coverage(
       hushcast coverage news --json
     """
     check_one_topic(topic, link_file)
-    from hushcast.words import Coverage, Covered
-    from hushcast_cli.asking import ask_once, daemon_socket, run
+    from hushcast.events import Coverage
+    from hushcast_cli.asking import daemon, run
     from hushcast_cli.links import checked_where, choose_topic
     from hushcast_cli.output import json_line, text_line, write
 
-    async def work() -> Covered:
+    async def work() -> list[Coverage]:
         chosen = await choose_topic(topic, link_file)
         only = None if where is None else checked_where(chosen.topic, where)
-        return await ask_once(daemon_socket(choices), Coverage(chosen.text, only), Covered)
+        async with daemon(choices) as one:
+            return await one.coverage(chosen.text, where=only)
 
-    for covered in run(work, timeout).subscriptions:
-        write(json_line(covered) if choices.json else text_line(_for_people(covered)))
+    for covered in run(work, timeout):
+        told = covered.described
+        write(json_line(told) if choices.json else text_line(_for_people(told)))
 
 
 def _for_people(covered: dict[str, Any]) -> str:

@@ -14,10 +14,9 @@ from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.widgets import DataTable, Footer, Header, Static
 
-from hushcast.conversation import MAX_ANSWER
-from hushcast.words import Status, StatusReport, decode_answer, encode_line
+from hushcast.daemon import connect
 from hushcast_cli.output import printable
-from hushcast_protocol.base.errors import DecodeError
+from hushcast_protocol.base.errors import HushcastError
 
 EVERY = 1.0  # seconds between looks
 ANSWER_WITHIN = 2.0  # seconds that a daemon may take to describe itself
@@ -30,16 +29,10 @@ _SENT, _GOT = "messages_sent", "messages_delivered"
 async def described(socket: Path) -> dict[str, Any] | None:
     """Return what the daemon at a socket says of itself, `None` if it does not answer in time."""
     try:
-        async with asyncio.timeout(ANSWER_WITHIN):
-            reader, writer = await asyncio.open_unix_connection(socket, limit=MAX_ANSWER)
-            try:
-                writer.write(encode_line(Status()) + b"\n")
-                answer = decode_answer((await reader.readline()).rstrip(b"\n"))
-            finally:
-                writer.close()
-    except (OSError, TimeoutError, ValueError, DecodeError):
+        async with connect(socket, timeout=ANSWER_WITHIN, reconnect=False) as daemon:
+            return await daemon.status()
+    except HushcastError:
         return None
-    return answer.status if isinstance(answer, StatusReport) else None
 
 
 class Dashboard(App[None]):

@@ -37,8 +37,7 @@ def doctor(choices: Choices, timeout: float | None, config: Path | None) -> None
       hushcast doctor
       sudo hushcast doctor --config /etc/hushcast/node.toml
     """
-    from hushcast.words import DoctorReport, Examine
-    from hushcast_cli.asking import ask_once, daemon_socket, run
+    from hushcast_cli.asking import ask
 
     if config is not None:
         from hushcast_cli.state import load_daemon
@@ -50,7 +49,7 @@ def doctor(choices: Choices, timeout: float | None, config: Path | None) -> None
         if not isinstance(settings, NodeSettings):
             return  # a directory has no socket
         choices.socket = choices.socket or settings.socket_path()
-    _tell(choices, run(lambda: ask_once(daemon_socket(choices), Examine(), DoctorReport), timeout).findings)
+    _tell(choices, ask(choices, lambda daemon: daemon.examine(), timeout))
 
 
 def _look_at_state(state: Path, kind: StateKind) -> Finding:

@@ -7,6 +7,7 @@ from enum import IntEnum
 
 import click
 
+from hushcast.errors import NoDaemon, TimedOut
 from hushcast_cli.output import StdoutClosed, note
 from hushcast_cli.wording import sentence
 from hushcast_protocol.base.errors import HushcastError, Refusal, UsageError
@@ -26,10 +27,6 @@ class ExitCode(IntEnum):
 
 class Failure(HushcastError):
     """The command failed, for a reason that fits no other exit code."""
-
-
-class TimedOut(HushcastError):
-    """The time given with `--timeout` has passed."""
 
 
 def report(error: BaseException) -> int:
@@ -67,8 +64,6 @@ def _exit_code(error: HushcastError) -> ExitCode:
         return ExitCode.REFUSED
     if isinstance(error, TimedOut):
         return ExitCode.TIMED_OUT
-    from hushcast.conversation import NoDaemon
-
     return ExitCode.NO_DAEMON if isinstance(error, NoDaemon) else ExitCode.FAILED
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import stat
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import trio
 
+from hushcast.files import read_all
+from hushcast.keys import checked_link, read_link
 from hushcast_cli.output import note
 from hushcast_cli.payload import DASH
 from hushcast_protocol.base.errors import UsageError
@@ -18,7 +18,6 @@ from hushcast_protocol.content.tokens import check_predicate
 from hushcast_protocol.content.topics import LINK_SCHEME, MAX_LINK, Topic, parse_topic
 
 _STDIN = 0
-_WAY_IN = "`hushcast topic new --output F` writes one"
 
 
 @dataclass(frozen=True)
@@ -54,38 +53,6 @@ def checked_where(topic: Topic, where: str) -> str:
     return where
 
 
-def read_private(path: Path, most: int, what: str) -> tuple[bytes, bool]:
-    """Return a file's bytes, `most` and one at most, and whether nobody but its owner can read it.
-
-    Raises `UsageError`, which says that `what` cannot be read.
-    """
-    try:
-        with path.open("rb", buffering=0) as file:
-            # Checked on the open file: the path may lead to another file a moment later (a race).
-            alone = not stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077
-            return _read(file.fileno(), most), alone
-    except OSError as error:
-        raise UsageError(f"the {what} {path} cannot be read: {error.strerror}") from None
-
-
-def write_new(path: Path, data: bytes, what: str) -> None:
-    """Write a file that only its owner can read; raise `UsageError` rather than overwrite one."""
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    except FileExistsError:
-        raise UsageError(f"{path} exists: the {what} in it would be lost; name another file") from None
-    except OSError as error:
-        raise UsageError(f"{path} cannot be made: {error.strerror}") from None
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(descriptor)
-    except OSError as error:
-        path.unlink(missing_ok=True)
-        raise UsageError(f"{path} cannot be written: {error.strerror}") from None
-
-
 def _typed(text: str) -> Chosen:
     if is_link(text):
         text = text.strip()  # what was pasted may bring a space along
@@ -94,19 +61,8 @@ def _typed(text: str) -> Chosen:
 
 def _out_of_file(path: Path) -> Chosen:
     if str(path) == DASH:
-        text, alone, shown = _read_stdin(), True, "standard input"
-    else:
-        data, alone = read_private(path, len(LINK_SCHEME) + MAX_LINK, "link file")
-        text, shown = data.decode(errors="replace").strip(), str(path)
-    if not is_link(text):
-        raise UsageError(f"{shown} holds no link: {_WAY_IN}")
-    try:
-        chosen = _typed(text)
-    except UsageError as error:
-        raise UsageError(f"{shown}: {error}") from None
-    if chosen.topic.secret is not None and not alone:
-        raise UsageError(f"others can read the private topic's link in {shown}: chmod 600 it")
-    return chosen
+        return _typed(checked_link(_read_stdin(), "standard input", alone=True))
+    return _typed(read_link(path))
 
 
 def _read_stdin() -> str:
@@ -115,13 +71,6 @@ def _read_stdin() -> str:
     if sys.stdin.isatty():
         note("reading the link from the terminal: end it with Ctrl-D")
     try:
-        return _read(_STDIN, len(LINK_SCHEME) + MAX_LINK).decode(errors="replace").strip()
+        return read_all(_STDIN, len(LINK_SCHEME) + MAX_LINK).decode(errors="replace").strip()
     except OSError as error:
         raise UsageError(f"standard input cannot be read: {error.strerror}") from None
-
-
-def _read(descriptor: int, most: int) -> bytes:
-    data = bytearray()
-    while len(data) <= most and (part := os.read(descriptor, most + 1 - len(data))):
-        data += part
-    return bytes(data)

@@ -28,18 +28,17 @@ def outbox(choices: Choices, cancel: str | None, timeout: float | None) -> None:
       hushcast outbox --json
       hushcast outbox --cancel 126c5f89…
     """
-    from hushcast.words import Cancel, Cancelled, Outbox, OutboxList
-    from hushcast_cli.asking import ask_once, daemon_socket, run
+    from hushcast_cli.asking import ask
     from hushcast_cli.output import json_line, text_line, write
 
-    path = daemon_socket(choices)
     if cancel is not None:
-        done = run(lambda: ask_once(path, Cancel(cancel), Cancelled), timeout)
+        done = ask(choices, lambda daemon: daemon.cancel(cancel), timeout)
         if choices.json:
-            write(json_line({"id": done.id, "topic": done.topic, "cancelled": True}))
+            write(json_line({"id": cancel, "topic": done, "cancelled": True}))
         return
-    for waiting in run(lambda: ask_once(path, Outbox(), OutboxList), timeout).publications:
-        write(json_line(waiting) if choices.json else text_line(_for_people(waiting)))
+    for waiting in ask(choices, lambda daemon: daemon.outbox(), timeout):
+        told = waiting.described
+        write(json_line(told) if choices.json else text_line(_for_people(told)))
 
 
 def _for_people(waiting: dict[str, Any]) -> str:

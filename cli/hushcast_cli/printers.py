@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from hushcast.words import Delivered, Lost, Missed, Subscribed
+from hushcast.events import Gap, Lost, Message
+from hushcast.words import as_text
 from hushcast_cli.output import is_terminal, json_line, note, printable
 from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.wording import counted
@@ -20,38 +20,39 @@ _BOLD, _PLAIN = b"\x1b[1m", b"\x1b[0m"
 class Printer(Protocol):
     """Turns events into what is printed on standard output."""
 
-    def subscribed(self, event: Subscribed) -> bytes:
+    def subscribed(self, topic: str, nodes: int) -> bytes:
         """Return what tells that messages reach the daemon from now on."""
 
-    def message(self, event: Delivered) -> bytes:
+    def message(self, event: Message) -> bytes:
         """Return what tells of a message."""
 
     def lost(self, event: Lost) -> bytes:
         """Return what tells of messages that were removed before they could be printed."""
 
-    def gap(self, event: Missed) -> bytes:
+    def gap(self, event: Gap) -> bytes:
         """Return what tells of a message that others got and this daemon did not."""
 
 
 class JsonPrinter:
     """Prints for programs: one object a line."""
 
-    def subscribed(self, event: Subscribed) -> bytes:
+    def subscribed(self, topic: str, nodes: int) -> bytes:
         """Return the contract's `subscribed` object."""
-        return json_line({"event": "subscribed", "topic": event.topic, "nodes": event.nodes})
+        return json_line({"event": "subscribed", "topic": topic, "nodes": nodes})
 
-    def message(self, event: Delivered) -> bytes:
+    def message(self, event: Message) -> bytes:
         """Return the contract's `message` object."""
+        payload, encoding = as_text(event.payload)
         told: dict[str, Any] = {
             "event": "message",
             "topic": event.topic,
             "id": event.id,
-            "payload": event.payload,
-            "encoding": event.encoding,
+            "payload": payload,
+            "encoding": encoding,
             "received_at": event.received_at,
             "cursor": event.cursor,
         }
-        if event.attributes is not None:
+        if event.attributes:
             told["attributes"] = event.attributes
         if event.author is not None:
             told["author"] = event.author
@@ -61,7 +62,7 @@ class JsonPrinter:
         """Return the contract's `lost` object."""
         return json_line({"event": "lost", "topic": event.topic, "count": event.count})
 
-    def gap(self, event: Missed) -> bytes:
+    def gap(self, event: Gap) -> bytes:
         """Return the contract's `gap` object."""
         return json_line({"event": "gap", "topic": event.topic, "id": event.id})
 
@@ -69,16 +70,16 @@ class JsonPrinter:
 class TextPrinter:
     """Prints for people: payloads alone, escaped where they would drive a terminal."""
 
-    def subscribed(self, event: Subscribed) -> bytes:
+    def subscribed(self, topic: str, nodes: int) -> bytes:
         """Tell it on standard error, since it is no payload."""
-        note(f"subscribed: {counted(event.nodes, 'relay routes', 'relays route')} to this daemon")
+        note(f"subscribed: {counted(nodes, 'relay routes', 'relays route')} to this daemon")
         return b""
 
     def __init__(self, names_topics: bool = False) -> None:
         """With `names_topics` each message's topic is told, too."""
         self._names_topics = names_topics
 
-    def message(self, event: Delivered) -> bytes:
+    def message(self, event: Message) -> bytes:
         """Return a line with topic, attributes and author, as far as told, the payload, and a line's end."""
         about = _about(event, self._names_topics)
         if about and is_terminal():
@@ -92,7 +93,7 @@ class TextPrinter:
         note(f"lost: {removed} removed unprinted, too old or too many")
         return b""
 
-    def gap(self, event: Missed) -> bytes:
+    def gap(self, event: Gap) -> bytes:
         """Tell it on standard error, since it is no payload."""
         note("gap: other subscribers received a message that did not come here; see `hushcast coverage`")
         return b""
@@ -109,7 +110,7 @@ class FormatPrinter(TextPrinter):
             if name not in _TOLD:
                 raise UsageError(f"a message has no {{{name}}}: formats know {', '.join(_TOLD)}")
 
-    def message(self, event: Delivered) -> bytes:
+    def message(self, event: Message) -> bytes:
         """Return the format with what the message has in its places, and a line's end."""
         filled = [
             _TOLD[part](event) if place % 2 else part.encode() for place, part in enumerate(self._parts)
@@ -117,27 +118,26 @@ class FormatPrinter(TextPrinter):
         return b"".join(filled) + b"\n"
 
 
-def _payload(event: Delivered) -> bytes:
-    payload = event.payload.encode() if event.encoding == "utf-8" else base64.b64decode(event.payload)
+def _payload(event: Message) -> bytes:
     if is_terminal():
-        return printable(payload.decode(errors="surrogateescape"), keep="\n\t").encode()
-    return payload
+        return printable(event.payload.decode(errors="surrogateescape"), keep="\n\t").encode()
+    return event.payload
 
 
 def _line(text: str) -> bytes:
     return printable(text).encode()
 
 
-def _time(event: Delivered) -> str:
+def _time(event: Message) -> str:
     return datetime.fromtimestamp(event.received_at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _attributes(event: Delivered) -> str:
-    return ", ".join(f"{name}={_value(value)}" for name, value in (event.attributes or {}).items())
+def _attributes(event: Message) -> str:
+    return ", ".join(f"{name}={_value(value)}" for name, value in event.attributes.items())
 
 
 _PLACE = re.compile(r"\{(\w+)\}")
-_TOLD: dict[str, Callable[[Delivered], bytes]] = {
+_TOLD: dict[str, Callable[[Message], bytes]] = {
     "payload": _payload,
     "topic": lambda event: _line(event.topic),
     "time": lambda event: _line(_time(event)),
@@ -149,7 +149,7 @@ _TOLD: dict[str, Callable[[Delivered], bytes]] = {
 """What a format may name."""
 
 
-def _about(event: Delivered, names_topic: bool) -> bytes:
+def _about(event: Message, names_topic: bool) -> bytes:
     """Return a line that tells what a message has besides its payload; nothing without any."""
     told = [f"topic={_value(event.topic)}"] if names_topic else []
     if event.attributes:

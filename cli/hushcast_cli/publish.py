@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,14 +17,17 @@ from hushcast_cli.options import (
     timeout_option,
 )
 
-LINES_AT_ONCE = 32  # lines whose receipts are awaited; a daemon takes 256 connections
+LINES_AT_ONCE = 256  # lines whose receipts are awaited; a connection carries 512 requests
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     import trio
 
-    from hushcast.words import Publish, Published
+    from hushcast.daemon import Daemon
+    from hushcast.descriptions import Publication
+
+    Publish = Callable[[Daemon, bytes], Awaitable[Publication]]
 
 
 @click.command()
@@ -96,43 +99,83 @@ def publish(
         topic, payload = None, topic
     check_one_topic(topic, link_file)
     _check_one_payload(payload, file, link_file, lines)
-    from hushcast_cli.asking import run
-    from hushcast_cli.exits import TimedOut
+    from hushcast.errors import TimedOut
+    from hushcast_cli.asking import daemon, run
 
-    told: list[Published] = []  # how far the publication has come
+    told = _Told(choices, no_wait)
 
     async def work() -> None:
         from hushcast_cli.payload import read_lines, read_payload
 
-        request = await _request(topic, link_file, settings, key_file, no_wait)
+        hand_in = await _chosen(topic, link_file, settings, key_file, no_wait)
         if lines:
-            await _hand_in_lines(choices, read_lines(file), request)
+            async with daemon(choices) as one:
+                await _publish_lines(one, read_lines(file), hand_in, told)
         else:
-            await _hand_in(choices, request(await read_payload(payload, file)), told)
+            data = await read_payload(payload, file)
+            async with daemon(choices) as one:
+                await _publish(one, data, hand_in, told)
 
     try:
         run(work, timeout)
     except TimedOut as error:
-        raise TimedOut(f"{error}: {_whereabouts(told)}") from None
+        raise TimedOut(f"{error}: {told.whereabouts}") from None
     finally:
-        for done in told[-1:]:  # also of a publication that only waits in the outbox a program learns the id
-            _tell(choices, done, no_wait)
+        told.tell()  # also of a publication that only waits in the outbox a program learns the id
 
 
-async def _request(
+class _Told:
+    """How far the last publication has come."""
+
+    def __init__(self, choices: Choices, no_wait: bool) -> None:
+        self._choices = choices
+        self.no_wait = no_wait
+        self.queued: Publication | None = None
+        self._accepted = False
+
+    def another(self) -> _Told:
+        """Return one for another publication of the same command."""
+        return _Told(self._choices, self.no_wait)
+
+    def accepted(self) -> None:
+        """Note that a relay has taken it."""
+        self._accepted = True
+
+    @property
+    def whereabouts(self) -> str:
+        """Where the message is, for who is not told that it was accepted."""
+        if self.queued is not None:
+            return f"the message {self.queued.id} stays in the outbox, so do not publish it again"
+        return "no receipt yet, though the message may be on its way"
+
+    def tell(self) -> None:
+        """Print it."""
+        from hushcast_cli.output import json_line, text_line, write
+
+        if self.queued is None:
+            return
+        receipt = "accepted" if self._accepted else "queued"
+        if self._choices.json:
+            write(json_line({"id": self.queued.id, "topic": self.queued.topic, "receipt": receipt}))
+        elif self._accepted or self.no_wait:
+            write(text_line(f"{receipt} {self.queued.id}"))
+
+
+async def _chosen(
     topic: str | None, link_file: Path | None, settings: tuple[str, ...], key_file: Path | None, no_wait: bool
-) -> Callable[[bytes], Publish]:
-    """Return what makes a request of a payload; raise `UsageError` where the rest of it is wrong."""
-    from hushcast.words import Publish
-    from hushcast_cli.key import read_key
+) -> Publish:
+    """Return what hands a payload to a daemon; raise `UsageError` where the rest of it is wrong."""
+    from hushcast.keys import read_author
     from hushcast_cli.links import choose_topic
     from hushcast_protocol.content.topics import parse_values
 
     chosen = await choose_topic(topic, link_file)
     parse_values(chosen.topic, settings)
-    author = read_key(key_file).reveal() if key_file is not None else None
-    tell: Literal["queued", "each"] = "queued" if no_wait else "each"
-    return lambda payload: Publish(chosen.text, payload, list(settings), author, tell)
+    attributes = dict(setting.split("=", 1) for setting in settings)
+    author = read_author(key_file) if key_file is not None else None
+    return lambda daemon, payload: daemon.enqueue(
+        chosen.text, payload, attributes=attributes, author=author, at_once=not no_wait
+    )
 
 
 def _check_one_payload(payload: str | None, file: Path | None, link_file: Path | None, lines: bool) -> None:
@@ -145,9 +188,7 @@ def _check_one_payload(payload: str | None, file: Path | None, link_file: Path |
         raise click.UsageError("standard input holds the link: give PAYLOAD or --file F", usage)
 
 
-async def _hand_in_lines(
-    choices: Choices, lines: AsyncIterator[bytes], request: Callable[[bytes], Publish]
-) -> None:
+async def _publish_lines(daemon: Daemon, lines: AsyncIterator[bytes], hand_in: Publish, told: _Told) -> None:
     """Publish each line as soon as the one before is in the outbox; print what became of each."""
     import trio
 
@@ -155,50 +196,33 @@ async def _hand_in_lines(
 
     async def publish_line(line: bytes, task_status: trio.TaskStatus[None]) -> None:
         async with room:
-            told: list[Published] = []
-            await _hand_in(choices, request(line), told, task_status.started)
-            _tell(choices, told[-1], told[-1].receipt == "queued")
+            one = told.another()
+            await _publish(daemon, line, hand_in, one, task_status.started)
+            one.tell()
 
     async with trio.open_nursery() as nursery:
         async for line in lines:
             await nursery.start(publish_line, line)
 
 
-async def _hand_in(
-    choices: Choices, request: Publish, told: list[Published], queued: Callable[[], None] = lambda: None
+async def _publish(
+    daemon: Daemon, payload: bytes, hand_in: Publish, told: _Told, queued: Callable[[], None] = lambda: None
 ) -> None:
-    """Ask the daemon, and note in `told` how far it says that the publication has come."""
-    from hushcast.conversation import NoDaemon, ask
-    from hushcast.words import Published
-    from hushcast_cli.asking import daemon_socket, expect
+    """Publish, and note in `told` how far it has come."""
+    from hushcast.errors import NoDaemon
     from hushcast_cli.progress import shown_when_slow
     from hushcast_protocol.base.errors import Refusal
 
-    async with ask(daemon_socket(choices), request) as conversation:
-        told.append(await expect(conversation, Published))
-        queued()
-        if request.tell == "queued":
-            return
-        async with shown_when_slow("waiting for a relay's receipt"):
-            try:
-                told.append(await expect(conversation, Published))
-            except NoDaemon as error:
-                raise NoDaemon(f"{error}: {_whereabouts(told)}") from None
-            except Refusal:  # somebody took it back
-                told.clear()
-                raise
-
-
-def _tell(choices: Choices, done: Published, no_wait: bool) -> None:
-    from hushcast_cli.output import json_line, text_line, write
-
-    if choices.json:
-        write(json_line({"id": done.id, "topic": done.topic, "receipt": done.receipt}))
-    elif done.receipt == "accepted" or no_wait:
-        write(text_line(f"{done.receipt} {done.id}"))
-
-
-def _whereabouts(told: list[Published]) -> str:
-    if told:
-        return f"the message {told[0].id} stays in the outbox, so do not publish it again"
-    return "no receipt yet, though the message may be on its way"
+    told.queued = await hand_in(daemon, payload)
+    queued()
+    if told.no_wait:
+        return
+    async with shown_when_slow("waiting for a relay's receipt"):
+        try:
+            await daemon.accepted(told.queued)
+        except NoDaemon as error:
+            raise NoDaemon(f"{error}: {told.whereabouts}") from None
+        except Refusal:  # somebody took it back
+            told.queued = None
+            raise
+    told.accepted()

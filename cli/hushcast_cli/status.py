@@ -23,12 +23,11 @@ def status(choices: Choices, counters: bool, timeout: float | None) -> None:
     Example:
       hushcast status --counters
     """
-    from hushcast.words import Status, StatusReport
-    from hushcast_cli.asking import ask_once, daemon_socket, run
+    from hushcast_cli.asking import ask
     from hushcast_cli.output import json_line, table, write
     from hushcast_cli.summary import summary
 
-    described = run(lambda: ask_once(daemon_socket(choices), Status(), StatusReport), timeout).status
+    described = ask(choices, lambda daemon: daemon.status(), timeout)
     if choices.json:
         write(json_line(described))
         return

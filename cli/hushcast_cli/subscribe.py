@@ -78,20 +78,20 @@ def subscribe(
         check_one_topic(topics[0] if topics else None, link_file)
     if since is not None and len(topics) > 1:
         raise click.UsageError("--since counts in one topic: name one", click.get_current_context())
-    from hushcast.words import Subscribe
-    from hushcast_cli.asking import daemon_socket, run
+    from hushcast_cli.asking import daemon, run
     from hushcast_cli.links import checked_where, choose_topic, warn_of_wildcards
-    from hushcast_cli.listening import listen
+    from hushcast_cli.listening import Wanted, listen
     from hushcast_cli.printers import FormatPrinter, JsonPrinter, TextPrinter
 
     printer = JsonPrinter() if choices.json else FormatPrinter(line) if line else TextPrinter(len(topics) > 1)
 
     async def work() -> None:
-        requests = []
+        wanted = []
         for topic in dict.fromkeys(topics) or [None]:
             chosen = await choose_topic(topic, link_file)
             warn_of_wildcards(chosen.topic)
-            requests.append(Subscribe(chosen.text, checked_where(chosen.topic, where or ""), since))
-        await listen(daemon_socket(choices), requests, count, printer, ack)
+            wanted.append(Wanted(chosen.text, checked_where(chosen.topic, where or ""), since))
+        async with daemon(choices, waits=True) as one:
+            await listen(one, wanted, count, printer, ack)
 
     run(work, timeout)

@@ -31,12 +31,11 @@ def subscriptions(choices: Choices, timeout: float | None) -> None:
     Example:
       hushcast subscriptions --json
     """
-    from hushcast.words import SubscriptionList, Subscriptions
-    from hushcast_cli.asking import ask_once, daemon_socket, run
+    from hushcast_cli.asking import ask
     from hushcast_cli.output import json_line, text_line, write
 
-    listed = run(lambda: ask_once(daemon_socket(choices), Subscriptions(), SubscriptionList), timeout)
-    for held in listed.subscriptions:
+    for listed in ask(choices, lambda daemon: daemon.subscriptions(), timeout):
+        held = listed.described
         if choices.json:
             write(json_line(held))
         else:
@@ -79,19 +78,20 @@ def ack(
     if cursor is None:
         raise click.UsageError("give CURSOR, as a message has it", click.get_current_context())
     number = CURSOR.convert(cursor, None, click.get_current_context())
-    from hushcast.words import Acknowledge, Acknowledged
-    from hushcast_cli.asking import ask_once, daemon_socket, run
+    from hushcast_cli.asking import daemon, run
     from hushcast_cli.links import checked_where, choose_topic
     from hushcast_cli.output import json_line, write
 
-    async def work() -> Acknowledged:
+    async def work() -> str:
         chosen = await choose_topic(topic, link_file)
         only = None if where is None else checked_where(chosen.topic, where)
-        return await ask_once(daemon_socket(choices), Acknowledge(chosen.text, number, only), Acknowledged)
+        async with daemon(choices) as one:
+            await one.acknowledge(chosen.text, number, where=only)
+        return chosen.topic.name
 
-    done = run(work, timeout)
+    name = run(work, timeout)
     if choices.json:
-        write(json_line({"topic": done.topic, "cursor": done.cursor}))
+        write(json_line({"topic": name, "cursor": number}))
 
 
 @click.command()
@@ -115,20 +115,19 @@ def unsubscribe(
       hushcast unsubscribe --link-file fires.link --where 'kind = fire'
     """
     check_one_topic(topic, link_file)
-    from hushcast.words import Unsubscribe, Unsubscribed
-    from hushcast_cli.asking import ask_once, daemon_socket, run
+    from hushcast_cli.asking import daemon, run
     from hushcast_cli.links import checked_where, choose_topic
     from hushcast_cli.output import json_line, note, write
     from hushcast_cli.progress import shown_when_slow
 
-    async def work() -> Unsubscribed:
+    async def work() -> tuple[str, bool]:
         chosen = await choose_topic(topic, link_file)
         only = None if where is None else checked_where(chosen.topic, where)
-        async with shown_when_slow("ending the subscription"):
-            return await ask_once(daemon_socket(choices), Unsubscribe(chosen.text, only), Unsubscribed)
+        async with daemon(choices) as one, shown_when_slow("ending the subscription"):
+            return chosen.topic.name, await one.unsubscribe(chosen.text, where=only)
 
-    done = run(work, timeout)
+    name, existed = run(work, timeout)
     if choices.json:
-        write(json_line({"topic": done.topic, "existed": done.existed}))
-    elif not done.existed:
+        write(json_line({"topic": name, "existed": existed}))
+    elif not existed:
         note("there was no subscription to this topic")

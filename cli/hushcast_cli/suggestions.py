@@ -13,19 +13,13 @@ _PATIENCE = 1.0  # seconds that a person waits for suggestions
 
 def topics(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Suggest topics of the daemon's subscriptions, but none that only a link names."""
-    from hushcast.words import SubscriptionList, Subscriptions
-    from hushcast_cli.asking import ask_once, daemon_socket, run
+    from hushcast_cli.asking import ask
     from hushcast_protocol.base.errors import HushcastError
 
-    async def ask() -> list[str]:
-        socket = daemon_socket(context.ensure_object(Choices))
-        listed = await ask_once(socket, Subscriptions(), SubscriptionList)
-        named = [held for held in listed.subscriptions if not held["private"] and not held["attributes"]]
-        return [held["topic"] for held in named]
-
     with suppress(HushcastError, OSError):
-        found = dict.fromkeys(run(ask, _PATIENCE))
-        return [topic for topic in found if topic.startswith(incomplete)]
+        listed = ask(context.ensure_object(Choices), lambda daemon: daemon.subscriptions(), _PATIENCE)
+        named = [held.topic for held in listed if not held.is_private and not held.attributes]
+        return [topic for topic in dict.fromkeys(named) if topic.startswith(incomplete)]
     return []
 
 

@@ -52,7 +52,8 @@ def new(choices: Choices, name: str, attributes: tuple[str, ...], private: bool,
     """
     import os
 
-    from hushcast_cli.links import is_link, write_new
+    from hushcast.files import write_new
+    from hushcast_cli.links import is_link
     from hushcast_cli.output import json_line, write
     from hushcast_protocol.base.errors import UsageError
     from hushcast_protocol.base.secrets import TopicSecret

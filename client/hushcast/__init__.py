@@ -1,1 +1,84 @@
-"""Hushcast for programs: what is said to a daemon over its control socket."""
+"""Hushcast for programs: publish and subscribe through the daemon on this machine.
+
+async with hushcast.connect() as daemon:
+    await daemon.publish("weather", "it rains")
+    async with daemon.subscribe("weather") as messages:
+        async for message in messages:
+            print(message.text)
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hushcast.blocking import BlockingDaemon, BlockingMessages, connect_sync
+    from hushcast.daemon import Daemon, connect
+    from hushcast.descriptions import Finding, Publication, Subscription, Unsent
+    from hushcast.errors import (
+        HushcastError,
+        NoDaemon,
+        OtherVersion,
+        Refusal,
+        TimedOut,
+        UsageError,
+        Waiting,
+    )
+    from hushcast.events import Coverage, Disconnected, Event, Gap, Lost, Message, Reconnected
+    from hushcast.keys import Author, new_author, new_link, read_author, read_link
+    from hushcast.messages import Messages
+
+_PUBLIC = {
+    "blocking": ("BlockingDaemon", "BlockingMessages", "connect_sync"),
+    "daemon": ("Daemon", "connect"),
+    "descriptions": ("Finding", "Publication", "Subscription", "Unsent"),
+    "errors": ("HushcastError", "NoDaemon", "OtherVersion", "Refusal", "TimedOut", "UsageError", "Waiting"),
+    "events": ("Coverage", "Disconnected", "Event", "Gap", "Lost", "Message", "Reconnected"),
+    "keys": ("Author", "new_author", "new_link", "read_author", "read_link"),
+    "messages": ("Messages",),
+}
+_HOME = {name: module for module, names in _PUBLIC.items() for name in names}
+
+__all__ = [
+    "Author",
+    "BlockingDaemon",
+    "BlockingMessages",
+    "Coverage",
+    "Daemon",
+    "Disconnected",
+    "Event",
+    "Finding",
+    "Gap",
+    "HushcastError",
+    "Lost",
+    "Message",
+    "Messages",
+    "NoDaemon",
+    "OtherVersion",
+    "Publication",
+    "Reconnected",
+    "Refusal",
+    "Subscription",
+    "TimedOut",
+    "Unsent",
+    "UsageError",
+    "Waiting",
+    "connect",
+    "connect_sync",
+    "new_author",
+    "new_link",
+    "read_author",
+    "read_link",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for: a program that needs the words alone starts without the rest."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'hushcast' has no attribute {name!r}")
+    return getattr(import_module(f"hushcast.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,8 +1,9 @@
 """What is said over the control socket: JSON objects, one a line, declared once for both ends.
 
-A connection carries one request. The daemon answers with one `…Done` or `Failed` line; a `subscribe` is
-answered with `Subscribed` and then a `Delivered` line for each message, and hears `Shown` lines meanwhile; a
-`publish` that wants to be told of each step is answered twice.
+The first line of a connection is the application's `Hello`, which the daemon repeats. Then the application
+sends requests, each with a number of its own in `request`, at most `MAX_REQUESTS` at once; every answer has
+the number of its request. A request ends with one last line: an answer, or `Failed`. `Subscribe` is answered
+with `Subscribed`, then with a line for each message, and ends with `Unsubscribed` or `Ended`.
 """
 
 from __future__ import annotations
@@ -15,54 +16,87 @@ import msgspec
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.content.messages import MAX_PAYLOAD
 
-MAX_LINE = 2 * MAX_PAYLOAD  # bytes; a payload in base64 takes four thirds of its size
+VERSION = 2
+"""Of what is said: 1 was one request a connection."""
 
+MAX_LINE = 2 * MAX_PAYLOAD  # bytes to the daemon; a payload in base64 takes four thirds of its size
+MAX_ANSWER = 16 * MAX_PAYLOAD  # bytes to the application; in JSON a payload may take six times its size
+MAX_REQUESTS = 512  # under way on one connection: all subscriptions of a daemon, and as many publications
+MAX_WINDOW = 1024  # messages that an application may let come before it has shown any
+MAX_TOKEN = 64  # bytes; 16 random ones do
 
+Number = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
+"""A request's on its connection; free again when the request has ended."""
 Cursor = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 """A message's place in the inbox of one subscription, from 1; 0 is before all."""
+Count = Annotated[int, msgspec.Meta(ge=0, le=MAX_WINDOW)]
+Token = Annotated[bytes, msgspec.Meta(min_length=1, max_length=MAX_TOKEN)]
 
 
 class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pass
 
 
-class Publish(_Line, frozen=True, tag_field="op", tag="publish"):
+class _Numbered(_Line, frozen=True, kw_only=True):
+    request: Number = 0
+
+
+class Hello(_Line, frozen=True, tag_field="op", tag="hello"):
+    """The first line from either end."""
+
+    version: int = VERSION
+
+
+class Publish(_Numbered, frozen=True, tag_field="op", tag="publish"):
     """Publish `payload` (base64) on a topic, a text or a link.
 
     `set` holds attributes as `NAME=VALUE`; `author` the seed (base64, 32 bytes) of a key that signs it.
-    `tell` says when to answer: when it is `accepted`, when it is `queued` in the outbox, or at `each`.
+    `tell` says when to answer: when a relay has `accepted` it, or when it is `queued` in the outbox; with
+    `at_once` this is refused while there is no relay.
     """
 
     topic: str
     payload: bytes
     set: list[str] = []
     author: bytes | None = None
-    tell: Literal["accepted", "queued", "each"] = "accepted"
+    tell: Literal["accepted", "queued"] = "accepted"
+    at_once: bool = False
+    token: Token | None = None
+    """By which the daemon knows a publication that it is asked for again after a connection broke."""
 
 
-class Outbox(_Line, frozen=True, tag_field="op", tag="outbox"):
+class Await(_Numbered, frozen=True, tag_field="op", tag="await"):
+    """Answer when a relay has given its receipt for the publication with this token."""
+
+    token: Token
+
+
+class Outbox(_Numbered, frozen=True, tag_field="op", tag="outbox"):
     """List the publications that wait for a relay's receipt, and those that were given up."""
 
 
-class Cancel(_Line, frozen=True, tag_field="op", tag="cancel"):
+class Cancel(_Numbered, frozen=True, tag_field="op", tag="cancel"):
     """Remove the publication with this id (64 hexadecimal digits) from the outbox."""
 
     id: str
 
 
-class Subscribe(_Line, frozen=True, tag_field="op", tag="subscribe"):
-    """Subscribe to a topic, a text or a link, and hear its messages until the connection closes.
+class Subscribe(_Numbered, frozen=True, tag_field="op", tag="subscribe"):
+    """Subscribe to a topic, a text or a link, and hear its messages until `End` or the connection's end.
 
     `where` is a condition on attributes, as in `lat in [60, 61], kind = fire`. With `since` it begins behind
-    that cursor, with all that is kept; without, behind what was shown.
+    that cursor, with all that is kept; without, behind what was shown. With `window` the daemon sends so many
+    messages, and then as many as `Shown` allows; without, as they come. With `coverage` it tells of changes.
     """
 
     topic: str
     where: str = ""
     since: Cursor | None = None
+    window: Count | None = None
+    coverage: bool = False
 
 
-class Acknowledge(_Line, frozen=True, tag_field="op", tag="acknowledge"):
+class Acknowledge(_Numbered, frozen=True, tag_field="op", tag="acknowledge"):
     """Acknowledge all messages up to `cursor`, of one subscription to a topic or, without `where`, of all."""
 
     topic: str
@@ -70,33 +104,41 @@ class Acknowledge(_Line, frozen=True, tag_field="op", tag="acknowledge"):
     where: str | None = None
 
 
-class Unsubscribe(_Line, frozen=True, tag_field="op", tag="unsubscribe"):
+class Unsubscribe(_Numbered, frozen=True, tag_field="op", tag="unsubscribe"):
     """End the subscription to a topic with this condition, or, without one, all to the topic."""
 
     topic: str
     where: str | None = None
 
 
-class Subscriptions(_Line, frozen=True, tag_field="op", tag="subscriptions"):
+class Subscriptions(_Numbered, frozen=True, tag_field="op", tag="subscriptions"):
     """List the subscriptions."""
 
 
-class Status(_Line, frozen=True, tag_field="op", tag="status"):
+class Status(_Numbered, frozen=True, tag_field="op", tag="status"):
     """Describe the daemon."""
 
 
-class Examine(_Line, frozen=True, tag_field="op", tag="examine"):
+class Examine(_Numbered, frozen=True, tag_field="op", tag="examine"):
     """Look for what keeps the daemon from working."""
 
 
-class Shown(_Line, frozen=True, tag_field="op", tag="shown"):
-    """The application has shown all messages up to `cursor`, and, if `acknowledged`, needs them no more."""
+class Shown(_Numbered, frozen=True, tag_field="op", tag="shown"):
+    """The application has shown all messages up to `shown`, and needs none up to `acknowledged` any more.
 
-    cursor: Cursor
-    acknowledged: bool = False
+    `request` is the `subscribe` that brought them; `more` may be sent. Nothing answers it.
+    """
+
+    shown: Cursor = 0
+    acknowledged: Cursor = 0
+    more: Count = 0
 
 
-class Coverage(_Line, frozen=True, tag_field="op", tag="coverage"):
+class End(_Numbered, frozen=True, tag_field="op", tag="end"):
+    """Hear no more of `request`: the subscription stays in the daemon, the publication in the outbox."""
+
+
+class Coverage(_Numbered, frozen=True, tag_field="op", tag="coverage"):
     """Tell what probes say of the subscriptions to a topic, or of the one with this condition."""
 
     topic: str
@@ -105,6 +147,7 @@ class Coverage(_Line, frozen=True, tag_field="op", tag="coverage"):
 
 Request = (
     Publish
+    | Await
     | Outbox
     | Cancel
     | Subscribe
@@ -115,9 +158,13 @@ Request = (
     | Status
     | Examine
 )
+"""What the daemon answers."""
+
+Said = Request | Shown | End
+"""What an application says after `Hello`."""
 
 
-class Published(_Line, frozen=True, tag_field="event", tag="published"):
+class Published(_Numbered, frozen=True, tag_field="event", tag="published"):
     """A relay has taken the message over (`accepted`), or it is durable in the outbox (`queued`)."""
 
     id: str
@@ -125,27 +172,27 @@ class Published(_Line, frozen=True, tag_field="event", tag="published"):
     receipt: Literal["accepted", "queued"] = "accepted"
 
 
-class OutboxList(_Line, frozen=True, tag_field="event", tag="outbox"):
+class OutboxList(_Numbered, frozen=True, tag_field="event", tag="outbox"):
     """The outbox: `{"id", "topic", "since", "state", "receipts", "attempts", …}` each."""
 
     publications: list[dict[str, Any]]
 
 
-class Cancelled(_Line, frozen=True, tag_field="event", tag="cancelled"):
+class Cancelled(_Numbered, frozen=True, tag_field="event", tag="cancelled"):
     """The publication will not be dropped any more."""
 
     id: str
     topic: str
 
 
-class Subscribed(_Line, frozen=True, tag_field="event", tag="subscribed"):
+class Subscribed(_Numbered, frozen=True, tag_field="event", tag="subscribed"):
     """Messages on the topic reach the daemon; so many relays route to it."""
 
     topic: str
     nodes: int
 
 
-class Delivered(_Line, frozen=True, tag_field="event", tag="message", omit_defaults=True):
+class Delivered(_Numbered, frozen=True, tag_field="event", tag="message", omit_defaults=True):
     """A message; `cursor` is its place in the inbox. Attributes and an author are there if it has some."""
 
     topic: str
@@ -158,7 +205,7 @@ class Delivered(_Line, frozen=True, tag_field="event", tag="message", omit_defau
     author: str | None = None
 
 
-class Lost(_Line, frozen=True, tag_field="event", tag="lost"):
+class Lost(_Numbered, frozen=True, tag_field="event", tag="lost"):
     """Messages, `count` of them up to `cursor`, were removed before the application got them."""
 
     topic: str
@@ -166,40 +213,44 @@ class Lost(_Line, frozen=True, tag_field="event", tag="lost"):
     cursor: int
 
 
-class Missed(_Line, frozen=True, tag_field="event", tag="gap"):
+class Missed(_Numbered, frozen=True, tag_field="event", tag="gap"):
     """A message that another subscriber of the topic received, and this one did not."""
 
     topic: str
     id: str
 
 
-class Covered(_Line, frozen=True, tag_field="event", tag="coverage"):
+class Covered(_Numbered, frozen=True, tag_field="event", tag="coverage"):
     """Coverage, `{"topic", "where", "probes", "share", "low", "high", "suspects"}` for each subscription."""
 
     subscriptions: list[dict[str, Any]]
 
 
-class Acknowledged(_Line, frozen=True, tag_field="event", tag="acknowledged"):
+class Acknowledged(_Numbered, frozen=True, tag_field="event", tag="acknowledged"):
     """No message up to `cursor` is shown again."""
 
     topic: str
     cursor: int
 
 
-class Unsubscribed(_Line, frozen=True, tag_field="event", tag="unsubscribed"):
+class Unsubscribed(_Numbered, frozen=True, tag_field="event", tag="unsubscribed"):
     """The subscription is over; `existed` tells whether there was one."""
 
     topic: str
     existed: bool
 
 
-class SubscriptionList(_Line, frozen=True, tag_field="event", tag="subscriptions"):
+class Ended(_Numbered, frozen=True, tag_field="event", tag="ended"):
+    """The application hears no more of this request, as it asked."""
+
+
+class SubscriptionList(_Numbered, frozen=True, tag_field="event", tag="subscriptions"):
     """The subscriptions, `{"topic", "nodes", "ready", "since", "cursor", "acknowledged", …}` each."""
 
     subscriptions: list[dict[str, Any]]
 
 
-class StatusReport(_Line, frozen=True, tag_field="event", tag="status"):
+class StatusReport(_Numbered, frozen=True, tag_field="event", tag="status"):
     """The daemon's state."""
 
     status: dict[str, Any]
@@ -214,19 +265,23 @@ class Finding(_Line, frozen=True):
     advice: str = ""
 
 
-class DoctorReport(_Line, frozen=True, tag_field="event", tag="examined"):
+class DoctorReport(_Numbered, frozen=True, tag_field="event", tag="examined"):
     """What was found."""
 
     findings: list[Finding]
 
 
-class Failed(_Line, frozen=True, tag_field="event", tag="failed"):
+FailureKind = Literal["usage", "refused", "waiting", "starting", "cursor"]
+
+
+class Failed(_Numbered, frozen=True, tag_field="event", tag="failed"):
     """The request was not carried out: its words were wrong, daemon or network declined, or it waits.
 
-    What is `waiting` is a publication that stays in the outbox without a receipt so far.
+    What is `waiting` is a publication that stays in the outbox without a receipt so far. A daemon that is
+    `starting` may be asked again; `cursor` is refused because no message of the subscription had it yet.
     """
 
-    kind: Literal["usage", "refused", "waiting"]
+    kind: FailureKind
     reason: str
 
 
@@ -241,6 +296,7 @@ Answer = (
     | Covered
     | Acknowledged
     | Unsubscribed
+    | Ended
     | SubscriptionList
     | StatusReport
     | DoctorReport
@@ -248,24 +304,24 @@ Answer = (
 )
 
 encode_line = msgspec.json.Encoder().encode
-_decode_request = msgspec.json.Decoder(Request).decode
+_decode_hello = msgspec.json.Decoder(Hello).decode
+_decode_said = msgspec.json.Decoder(Said).decode
 _decode_answer = msgspec.json.Decoder(Answer).decode
-_decode_shown = msgspec.json.Decoder(Shown).decode
 
 
-def decode_request(line: bytes) -> Request:
-    """Decode an application's request; raise `DecodeError` that says what is wrong."""
-    return _checked(_decode_request, line)  # type: ignore[no-any-return]
+def decode_hello(line: bytes) -> Hello:
+    """Decode the first line of a connection; raise `DecodeError`."""
+    return _checked(_decode_hello, line)  # type: ignore[no-any-return]
+
+
+def decode_said(line: bytes) -> Said:
+    """Decode a later line of an application; raise `DecodeError` that says what is wrong."""
+    return _checked(_decode_said, line)  # type: ignore[no-any-return]
 
 
 def decode_answer(line: bytes) -> Answer:
     """Decode a daemon's answer; raise `DecodeError`."""
     return _checked(_decode_answer, line)  # type: ignore[no-any-return]
-
-
-def decode_shown(line: bytes) -> Shown:
-    """Decode what an application says while it listens; raise `DecodeError`."""
-    return _checked(_decode_shown, line)  # type: ignore[no-any-return]
 
 
 def _checked(decode: Any, line: bytes) -> Any:

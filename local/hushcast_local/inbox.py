@@ -41,6 +41,10 @@ class Received(msgspec.Struct, frozen=True, array_like=True):
     """The Ed25519 key whose signature holds."""
 
 
+class UnknownCursor(Refusal):
+    """No message of the subscription had this cursor yet."""
+
+
 class Gap(NamedTuple):
     """A message that another subscriber of the topic reports, and that did not come here."""
 
@@ -180,7 +184,7 @@ class Inbox:
     def check_cursor(self, cursor: int) -> None:
         """Raise `Refusal` unless a message had this cursor, or it is 0."""
         if cursor > self.last:
-            raise Refusal(
+            raise UnknownCursor(
                 f"this subscription has come to cursor {self.last}, not yet to {cursor}: a subscription that "
                 "was ended and begun anew counts from 1 again"
             )
@@ -303,24 +307,34 @@ class InboxListener:
 
     async def next(self) -> tuple[int, Received] | Gap | None:
         """Return the next message and its cursor, or gap, waiting for one; `None` when it all ended."""
+        taken = await self.take(1)
+        return taken[0] if taken else None
+
+    async def take(self, most: int) -> list[tuple[int, Received] | Gap]:
+        """Return the next messages with their cursors, or a gap, waiting for one; nothing when it all ended.
+
+        At most `most` of them, which are read at once, and never more than a few MB.
+        """
         inbox = self._inbox
         while not inbox._closed:
             if self.gaps:
-                return self.gaps.popleft()
+                return [self.gaps.popleft()]
             arrival = inbox._arrival
             begin = inbox._key(self.position)
-            records = await inbox._store.scan(_MESSAGE, inbox._subscription, begin, limit=1)
+            records = await inbox._store.scan(_MESSAGE, inbox._subscription, begin, min(most, _SCAN))
             if records:
-                key, value = records[0]
-                number = int.from_bytes(key[len(inbox._subscription) :], "big")
-                self._missed += number - self.position - 1
-                self.position = number
-                return number, _decode(value)
+                return [self._taken(key, value) for key, value in records]
             if inbox._held and inbox._held[-1].number > self.position:
                 await inbox.durable()
                 continue
             await arrival.wait()
-        return None
+        return []
+
+    def _taken(self, key: bytes, value: bytes) -> tuple[int, Received]:
+        number = int.from_bytes(key[len(self._inbox._subscription) :], "big")
+        self._missed += number - self.position - 1
+        self.position = number
+        return number, _decode(value)
 
     def lost(self) -> int:
         """Return how many messages retention removed before this listener got them, since last asked."""

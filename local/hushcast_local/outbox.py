@@ -17,6 +17,7 @@ from hushcast_runtime.store import Change, Store, record_reader
 
 MAX_PUBLICATIONS = 1_000  # waiting at once; each is a task that sleeps until its next attempt
 MAX_OUTBOX = 32 * 1024 * 1024  # bytes of bodies waiting, on disk and in memory; 120 of the largest
+MAX_TAKEN = 1_024  # publications with a receipt whose tokens are remembered, for applications that ask again
 MAX_GIVEN_UP = 256  # publications remembered as given up; the oldest are forgotten first
 
 _MESSAGE, _STATE = "outbox", "outbox-state"
@@ -33,6 +34,7 @@ class _State(msgspec.Struct, frozen=True, array_like=True):
     attempts: int
     reason: str | None
     given_up: bool
+    token: bytes | None = None
 
 
 _decode_state = record_reader(_State, "publication")
@@ -63,6 +65,8 @@ class Publication:
     """Why the last drop got no receipt."""
     next_attempt: float | None = None
     """Unix time; `None` while it is being dropped."""
+    token: bytes | None = field(default=None, repr=False)
+    """By which an application that lost its connection asks for it again."""
     settled: trio.Event = field(default_factory=trio.Event)
     """Set with the first receipt, or when the first attempts have failed, or when it was cancelled."""
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)
@@ -81,6 +85,17 @@ class Publication:
             raise NotYetTaken(self.reason or "no relay gave a receipt")
 
 
+@dataclass(frozen=True)
+class Taken:
+    """A publication that left the outbox with a receipt."""
+
+    id: bytes
+    topic: str = field(repr=False)
+
+    async def taken(self) -> None:
+        """Return at once."""
+
+
 class Outbox:
     """All publications of one daemon that wait for a receipt, and those that were given up."""
 
@@ -89,6 +104,8 @@ class Outbox:
         self._store = store
         self._waiting: dict[bytes, Publication] = {}
         self._given_up: dict[bytes, _State] = {}
+        self._by_token: dict[bytes, Publication] = {}
+        self._taken: dict[bytes, Taken] = {}
         self._size = 0
 
     def __len__(self) -> int:
@@ -115,22 +132,31 @@ class Outbox:
                         list(state.origins),
                         state.attempts,
                         state.reason,
+                        token=state.token,
                     )
                 )
         return list(self._waiting.values())
 
-    async def put(self, topic: str, message: Message) -> Publication:
-        """Take a publication; durable on return. Raises `Refusal` where the outbox is full."""
+    def put(self, topic: str, message: Message, token: bytes | None = None) -> Publication:
+        """Take a publication; `durable` tells when it is on disk. Raises `Refusal` where there is no room."""
         full = len(self._waiting) >= MAX_PUBLICATIONS or self._size + len(message.body) > MAX_OUTBOX
         if full:
             raise Refusal(
                 f"the outbox is full: {len(self._waiting)} messages with {self._size} bytes wait for a "
                 "relay's receipt; `hushcast outbox` shows why, and --cancel takes one back"
             )
-        publication = Publication(message, topic, self._env.now())
+        publication = Publication(message, topic, self._env.now(), token=token)
         self._hold(publication)
-        await self._store.write(Change(_MESSAGE, message.id, encode(message)), _state_of(publication))
+        self._store.write_soon(Change(_MESSAGE, message.id, encode(message)), _state_of(publication))
         return publication
+
+    async def durable(self) -> None:
+        """Return once all that was put is on disk."""
+        await self._store.write()
+
+    def known(self, token: bytes) -> Publication | Taken | None:
+        """Return the publication with an application's token, if it waits or had its receipt lately."""
+        return self._by_token.get(token) or self._taken.get(token)
 
     def holds(self, publication: Publication) -> bool:
         """Tell whether it still waits: it neither left, nor was it cancelled or given up."""
@@ -145,6 +171,10 @@ class Outbox:
         """Forget a publication that relays have taken over."""
         self._release(publication)
         self._store.write_soon(*_deleted(publication.id))
+        if publication.token is not None:
+            self._taken[publication.token] = Taken(publication.id, publication.topic)
+            if len(self._taken) > MAX_TAKEN:
+                del self._taken[next(iter(self._taken))]
 
     def give_up(self, publication: Publication) -> None:
         """Keep only the note that no relay took this publication in time."""
@@ -186,11 +216,15 @@ class Outbox:
 
     def _hold(self, publication: Publication) -> None:
         self._waiting[publication.id] = publication
+        if publication.token is not None:
+            self._by_token[publication.token] = publication
         self._size += len(publication.message.body)
 
     def _release(self, publication: Publication) -> None:
         if self._waiting.pop(publication.id, None) is not None:
             self._size -= len(publication.message.body)
+            if publication.token is not None:
+                self._by_token.pop(publication.token, None)
 
 
 def _described(message_id: bytes, what: Publication | _State, state: str) -> dict[str, Any]:
@@ -214,6 +248,7 @@ def _state_of(publication: Publication, given_up: bool = False) -> Change:
         publication.attempts,
         publication.reason,
         given_up,
+        publication.token,
     )
     return Change(_STATE, publication.id, encode(state))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import structlog
 import trio
 
-from hushcast_local.outbox import Outbox, Publication
+from hushcast_local.outbox import Outbox, Publication, Taken
 from hushcast_local.topic_keys import TopicKeys
 from hushcast_protocol.base import told
 from hushcast_protocol.base.backoff import Backoff
@@ -53,30 +53,46 @@ class Publisher:
 
         Raises `NotYetTaken` when the first attempts have failed, and `Refusal` as `enqueue` does.
         """
-        publication = await self.enqueue(topic, content, author, at_once=True)
+        publication = await self._enqueue(topic, content, author, at_once=True)
         await publication.taken()
         return publication
 
     async def enqueue(
-        self, topic: Topic, content: Content, author: Seed | None = None, at_once: bool = False
-    ) -> Publication:
+        self,
+        topic: Topic,
+        content: Content,
+        author: Seed | None = None,
+        at_once: bool = False,
+        token: bytes | None = None,
+    ) -> Publication | Taken:
         """Publish, and return once it is durable in the outbox, before the first drop.
 
-        Raises `Refusal` if the content is too large or the outbox full; with `at_once`, for a caller that
-        waits, also if there is no relay to drop at.
+        A publication whose `token` is known is not made again. Raises `Refusal` if the content is too large
+        or the outbox full; with `at_once`, for a caller that waits, also if there is no relay to drop at.
         """
+        if token is not None and (known := self._outbox.known(token)) is not None:
+            await self._outbox.durable()
+            return known
+        return await self._enqueue(topic, content, author, at_once, token)
+
+    async def _enqueue(
+        self, topic: Topic, content: Content, author: Seed | None, at_once: bool, token: bytes | None = None
+    ) -> Publication:
         if at_once:
             self._carrier.check_open()
         day = self._calendar.day(self._env.now())
         key = await self._keys.get(topic, day)
         tokens = published_tokens(key, topic, content.values, self._env.randomness)
         message = compose(key, day, tokens, content, self._env.randomness, author)
-        publication = await self._outbox.put(topic.name, message)
+        publication = self._outbox.put(topic.name, message, token)
+        # Before anything is waited for: the application may leave, and must not leave it half published.
         self._spawn(self._keep, publication)
+        await self._outbox.durable()
         return publication
 
     async def _keep(self, publication: Publication) -> None:
         """Drop it, with retries, until a relay has taken it or its day is over."""
+        await self._outbox.durable()
         lapse = self._calendar.lapse(publication.message.day)
         backoff = Backoff(FIRST_RETRY, LONGEST_RETRY, self._env.randomness)
         with publication.scope:

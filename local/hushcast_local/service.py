@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hushcast_local.inbox import Gap, InboxListener, Received
-from hushcast_local.outbox import Outbox, Publication
+from hushcast_local.outbox import Outbox, Publication, Taken
 from hushcast_local.publisher import Publisher
 from hushcast_local.subscriber import Subscriber
 from hushcast_local.subscription import Subscription
@@ -38,10 +38,28 @@ class Service:
         return await self._publisher.publish(topic, content, author)
 
     async def enqueue(
-        self, topic: Topic, content: Content, author: Seed | None = None, at_once: bool = False
-    ) -> Publication:
-        """Publish; return once the message is durable in the outbox. Raises `Refusal`."""
-        return await self._publisher.enqueue(topic, content, author, at_once)
+        self,
+        topic: Topic,
+        content: Content,
+        author: Seed | None = None,
+        at_once: bool = False,
+        token: bytes | None = None,
+    ) -> Publication | Taken:
+        """Publish; return once the message is durable in the outbox, or was before. Raises `Refusal`."""
+        return await self._publisher.enqueue(topic, content, author, at_once, token)
+
+    async def taken(self, token: bytes) -> Publication | Taken:
+        """Return the publication with an application's token once it has a receipt.
+
+        Raises `NotYetTaken` when the first attempts have failed, `Refusal` where none is known.
+        """
+        publication = self._outbox.known(token)
+        if publication is None:
+            raise Refusal(
+                "no such message is in the outbox: relays have taken it over, or it never was there"
+            )
+        await publication.taken()
+        return publication
 
     def outbox(self) -> list[dict[str, Any]]:
         """Describe the publications that wait for a receipt, and those that were given up."""
@@ -122,6 +140,10 @@ class InboxFeed:
     async def next(self) -> tuple[int, Received] | Gap | None:
         """Return the next message and its cursor, or a gap; `None` when the subscription ended."""
         return await self._listener.next()
+
+    async def take(self, most: int) -> list[tuple[int, Received] | Gap]:
+        """Return at most so many next messages and their cursors, or a gap; nothing when it all ended."""
+        return await self._listener.take(most)
 
     def lost(self) -> int:
         """Return how many messages were removed before this feed got them, since last asked."""

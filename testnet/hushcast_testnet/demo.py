@@ -8,13 +8,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import trio
 
-from hushcast.conversation import Conversation, ask
-from hushcast.words import Delivered, Failed, Publish, Published, Subscribe, Subscribed
-from hushcast_runtime.transports.base import TransportError
+import hushcast
 from hushcast_runtime.wording import counted, listed
 from hushcast_testnet import testnet
 from hushcast_testnet.inventory import FILE, deadline
@@ -28,7 +26,6 @@ SUBSCRIBERS = (("client-1", "weather"), ("client-2", "chess"), ("relay-3", "weat
 
 Progress = Callable[[str], None]
 Tell = Callable[[str], None]
-AnswerT = TypeVar("AnswerT")
 
 
 _ENDING = (
@@ -204,26 +201,15 @@ async def _listen(
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     tally.arrived.setdefault((name, topic), {})
-    async with ask(socket, Subscribe(topic)) as conversation:
-        await _expect(conversation, Subscribed)
+    async with hushcast.connect(socket) as daemon, daemon.subscribe(topic) as messages:
         task_status.started()
-        while True:
-            event = await _expect(conversation, Delivered)
-            tally.arrive((name, topic), event.id)
-            await conversation.shown(event.cursor)
+        async for message in messages:
+            tally.arrive((name, topic), message.id)
 
 
 async def _publish(sockets: dict[str, Path], name: str, topic: str, number: int, tally: _Tally) -> None:
     began = time.monotonic()
     text = f"message {number}"
-    async with ask(sockets[name], Publish(topic, text.encode())) as conversation:
-        published = await _expect(conversation, Published)
+    async with hushcast.connect(sockets[name]) as daemon:
+        published = await daemon.publish(topic, text)
     tally.publish(name, published.id, topic, text, began)
-
-
-async def _expect(conversation: Conversation, kind: type[AnswerT]) -> AnswerT:
-    answer = await conversation.next()
-    if isinstance(answer, Failed):
-        raise TransportError(answer.reason)
-    assert isinstance(answer, kind)
-    return answer

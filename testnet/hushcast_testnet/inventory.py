@@ -11,8 +11,7 @@ from typing import Any, Literal
 import msgspec
 import trio
 
-from hushcast.conversation import NoDaemon, ask
-from hushcast.words import Status, StatusReport
+import hushcast
 from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.process import holder
 from hushcast_runtime.transports.base import TransportError
@@ -93,11 +92,10 @@ async def describe(member: Member) -> dict[str, Any]:
     """Return the daemon's status, empty while it cannot be asked."""
     assert member.socket is not None
     try:
-        async with ask(Path(member.socket), Status()) as conversation:
-            answer = await conversation.next()
-    except NoDaemon:
+        async with hushcast.connect(member.socket, timeout=None, reconnect=False) as daemon:
+            return await daemon.status()
+    except hushcast.HushcastError:
         return {}
-    return answer.status if isinstance(answer, StatusReport) else {}
 
 
 @contextmanager

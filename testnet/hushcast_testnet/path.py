@@ -21,10 +21,10 @@ from typing import Annotated
 import msgspec
 import trio
 
-from hushcast.lines import Lines
 from hushcast_protocol.base.addresses import parse_address, split
 from hushcast_protocol.base.errors import HushcastError
 from hushcast_runtime.files import write_private
+from hushcast_runtime.lines import Lines
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.streams import LOOPBACK, listen_on_socket
 from hushcast_testnet.processes import Process

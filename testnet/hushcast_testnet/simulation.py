@@ -282,7 +282,9 @@ class _Simulation:
 
     async def _publish_one(self, member: Member, sent: _Sent, content: Content) -> None:
         with suppress(Refusal):
-            sent.publication = await member.daemon.service.enqueue(sent.topic, content)
+            publication = await member.daemon.service.enqueue(sent.topic, content)
+            assert isinstance(publication, Publication)  # only what has a token may be known already
+            sent.publication = publication
 
     async def _settle(self) -> None:
         pairs = (

@@ -23,7 +23,7 @@ import trio
 
 # What commands load when they run.
 _LOADED = (
-    "hushcast.conversation",
+    "hushcast.daemon",
     "hushcast_cli.asking",
     "hushcast_cli.links",
     "hushcast_cli.output",

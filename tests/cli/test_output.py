@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushcast.conversation import NoDaemon
+from hushcast.errors import NoDaemon
 from hushcast_cli.exits import ExitCode, Failure, TimedOut, report
 from hushcast_cli.output import StdoutClosed, printable
 from hushcast_protocol.base.errors import DecodeError, HushcastError, Refusal, UsageError

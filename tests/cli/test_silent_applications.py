@@ -12,12 +12,14 @@ from fake_daemon import FakeDaemon
 
 from hushcast_local import control as server
 
-SUBSCRIBE = b'{"op": "subscribe", "topic": "weather"}\n'
-STATUS = b'{"op": "status"}\n'
+GREETING = b'{"op":"hello","version":2}\n'  # the daemon's
+HELLO = b'{"op": "hello", "version": 2}\n'
+SUBSCRIBE = HELLO + b'{"op": "subscribe", "topic": "weather"}\n'
+STATUS = HELLO + b'{"op": "status"}\n'
 
 
 async def asked(daemon: FakeDaemon, request: bytes) -> dict[str, object]:
-    """Ask, and return the first line of the answer."""
+    """Ask, and return the first answer."""
     with trio.fail_after(10):
         async with await trio.open_unix_socket(daemon.socket) as stream:
             return await line(stream, request)
@@ -26,9 +28,9 @@ async def asked(daemon: FakeDaemon, request: bytes) -> dict[str, object]:
 async def line(stream: trio.SocketStream, request: bytes) -> dict[str, object]:
     await stream.send_all(request)
     told = b""
-    while b"\n" not in told:
+    while b"\n" not in told.removeprefix(GREETING) or told == GREETING:
         told += await stream.receive_some()
-    answer: dict[str, object] = json.loads(told.partition(b"\n")[0])
+    answer: dict[str, object] = json.loads(told.removeprefix(GREETING).partition(b"\n")[0])
     return answer
 
 

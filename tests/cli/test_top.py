@@ -12,7 +12,7 @@ import pytest
 from running import hushcast
 from textual.widgets import DataTable, Static
 
-from hushcast.words import Status, StatusReport, decode_request, encode_line
+from hushcast.words import Hello, Status, StatusReport, decode_hello, decode_said, encode_line
 from hushcast_cli.dashboard import COLUMNS, Dashboard, _readable, described
 
 STATUS: dict[str, Any] = {
@@ -29,8 +29,10 @@ STATUS: dict[str, Any] = {
 @asynccontextmanager
 async def daemon(path: Path, status: Callable[[], dict[str, Any]]) -> AsyncIterator[None]:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        assert decode_request((await reader.readline()).rstrip(b"\n")) == Status()
-        writer.write(encode_line(StatusReport(status())) + b"\n")
+        assert decode_hello((await reader.readline()).rstrip(b"\n")) == Hello()
+        writer.write(encode_line(Hello()) + b"\n")
+        assert decode_said((await reader.readline()).rstrip(b"\n")) == Status(request=1)
+        writer.write(encode_line(StatusReport(status(), request=1)) + b"\n")
         writer.close()
 
     async with await asyncio.start_unix_server(answer, path):

@@ -15,12 +15,12 @@ from fuzzing import Pieces, Script, Target, finished, scripts
 from mutating import mutate_bytes, mutate_text
 
 from hushcast import words
-from hushcast.lines import Lines
 from hushcast_directory.settings import DirectorySettings
 from hushcast_node.settings import NodeSettings
 from hushcast_protocol.base.addresses import onion_address
 from hushcast_protocol.base.errors import DecodeError, UsageError
 from hushcast_runtime.config import load_settings
+from hushcast_runtime.lines import Lines
 from hushcast_runtime.store import Change, MemoryStore, SqliteStore, StoreError
 from hushcast_runtime.tor import authentication, control, isolation, replies, socks, watch
 from hushcast_runtime.tor.publication import Publication
@@ -76,7 +76,7 @@ def _control_lines(data: bytes) -> None:
     lines = Lines(Pieces(script.pieces(data)), 300)  # type: ignore[arg-type]
     while (line := finished(lines.read())) is not None:
         assert b"\n" not in line
-        for decode in (words.decode_request, words.decode_answer, words.decode_shown):
+        for decode in (words.decode_hello, words.decode_said, words.decode_answer):
             try:
                 said: Any = decode(line)
             except DecodeError:
@@ -88,12 +88,15 @@ def _control_lines(data: bytes) -> None:
 
 def _said() -> list[bytes]:
     requests = [
-        words.Publish("t", b"\x00payload", ["lat=1"], bytes(32)),
-        words.Subscribe("t", "lat in [1, 2]"),
+        words.Hello(),
+        words.Publish("t", b"\x00payload", ["lat=1"], bytes(32), "queued", True, b"token", request=1),
+        words.Await(b"token", request=2),
+        words.Subscribe("t", "lat in [1, 2]", 7, 64, True, request=3),
         words.Unsubscribe("t"),
         words.Subscriptions(),
         words.Status(),
-        words.Shown(7),
+        words.Shown(7, 6, 32, request=3),
+        words.End(request=3),
     ]
     answers = [
         words.Published("id", "t"),
@@ -103,6 +106,7 @@ def _said() -> list[bytes]:
         words.SubscriptionList([{"topic": "t"}]),
         words.StatusReport({"ready": True}),
         words.Failed("usage", "no"),
+        words.Ended(request=3),
     ]
     return [words.encode_line(said) + b"\n" for said in (*requests, *answers)]
 

@@ -212,12 +212,12 @@ async def test_more_than_are_dropped_at_once_wait_their_turn(monkeypatch: pytest
 async def test_a_full_outbox_refuses_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outbox, "MAX_PUBLICATIONS", 2)
     box = opened()
-    first = await box.put("t", message(1))
-    await box.put("t", message(2))
+    first = box.put("t", message(1))
+    box.put("t", message(2))
     with pytest.raises(Refusal, match="the outbox is full: 2 messages with 200 bytes"):
-        await box.put("t", message(3))
+        box.put("t", message(3))
     box.leave(first)
-    await box.put("t", message(3))
+    box.put("t", message(3))
 
 
 async def test_bytes_are_bounded_after_a_restart_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,13 +225,13 @@ async def test_bytes_are_bounded_after_a_restart_too(monkeypatch: pytest.MonkeyP
     store = MemoryStore()
     box = opened(store)
     for number in (1, 2):
-        await box.put("t", message(number))
+        box.put("t", message(number))
     again = opened(store)
     assert [publication.message for publication in await again.load()] == [message(1), message(2)]
     with pytest.raises(Refusal, match="full"):
-        await again.put("t", message(3))
+        again.put("t", message(3))
     assert await again.cancel(message(1).id) == "t"
-    await again.put("t", message(3))
+    again.put("t", message(3))
     assert len(await store.scan("outbox")) == 2
 
 
@@ -240,7 +240,7 @@ async def test_so_many_are_remembered_as_given_up(monkeypatch: pytest.MonkeyPatc
     store = MemoryStore()
     box = opened(store)
     for number in range(4):
-        box.give_up(await box.put(f"topic {number}", message(number)))
+        box.give_up(box.put(f"topic {number}", message(number)))
     assert [entry["topic"] for entry in box.describe()] == ["topic 2", "topic 3"]
     assert len(await store.scan("outbox-state")) == 2
     assert await store.scan("outbox") == []
@@ -249,13 +249,13 @@ async def test_so_many_are_remembered_as_given_up(monkeypatch: pytest.MonkeyPatc
 async def test_what_left_is_not_written_again() -> None:
     store = MemoryStore()
     box = opened(store)
-    publication = await box.put("t", message(1))
+    publication = box.put("t", message(1))
     box.leave(publication)
     box.note(publication)
     assert await store.scan("outbox-state") == []
 
 
 async def test_a_publication_shows_neither_topic_nor_content() -> None:
-    publication = await opened().put("a secret topic", message(1))
+    publication = opened().put("a secret topic", message(1))
     assert "secret" not in repr(publication)
     assert "body" not in repr(publication)

@@ -7,26 +7,14 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 import trio
 
-from hushcast.conversation import ask
-from hushcast.words import (
-    Delivered,
-    Failed,
-    Publish,
-    Published,
-    Status,
-    StatusReport,
-    Subscribe,
-    Subscribed,
-    Unsubscribe,
-    Unsubscribed,
-)
+import hushcast
 from hushcast_testnet import processes, testnet
 
 EPOCH = 20  # seconds
@@ -43,9 +31,9 @@ class Listening:
     payloads: list[str] = field(default_factory=list)
     _news: trio.Event = field(default_factory=trio.Event)
 
-    def take(self, event: Delivered) -> None:
+    def take(self, event: hushcast.Message) -> None:
         self.shown[event.id] += 1
-        self.payloads.append(event.payload)
+        self.payloads.append(event.text)
         self._news.set()
         self._news = trio.Event()
 
@@ -88,37 +76,30 @@ class RunningTestnet:
         return [m.name for m in testnet.load(self.directory).members if m.role != "directory"]
 
     async def publish(self, name: str, topic: str, payload: str) -> str:
-        async with ask(self.socket(name), Publish(topic, payload.encode())) as conversation:
-            answer = await conversation.next()
-        assert isinstance(answer, Published), answer
-        return answer.id
+        async with hushcast.connect(self.socket(name)) as daemon:
+            return (await daemon.publish(topic, payload)).id
 
     async def unsubscribe(self, name: str, topic: str) -> None:
-        async with ask(self.socket(name), Unsubscribe(topic)) as conversation:
-            answer = await conversation.next()
-        assert isinstance(answer, Unsubscribed), answer
-        assert answer.existed
+        async with hushcast.connect(self.socket(name)) as daemon:
+            assert await daemon.unsubscribe(topic)
 
     async def status(self, name: str) -> dict:
-        async with ask(self.socket(name), Status()) as conversation:
-            answer = await conversation.next()
-        assert isinstance(answer, StatusReport)
-        return answer.status
+        async with hushcast.connect(self.socket(name)) as daemon:
+            return await daemon.status()
 
     @asynccontextmanager
     async def listening(self, name: str, topic: str, within: float = 90) -> AsyncIterator[Listening]:
         """Subscribe, and collect what is shown until the block ends."""
-        async with ask(self.socket(name), Subscribe(topic)) as conversation:
+        async with AsyncExitStack() as held:
+            daemon = await held.enter_async_context(hushcast.connect(self.socket(name), reconnect=False))
             with trio.fail_after(within):
-                answer = await conversation.next()
-            assert not isinstance(answer, Failed), answer
-            assert isinstance(answer, Subscribed)
-            listening = Listening(answer.nodes)
+                messages = await held.enter_async_context(daemon.subscribe(topic, acknowledge="never"))
+            listening = Listening(messages.nodes)
 
             async def collect() -> None:
-                while isinstance(event := await conversation.next(), Delivered):
-                    listening.take(event)
-                    await conversation.shown(event.cursor)
+                async for message in messages:
+                    listening.take(message)
+                    messages.done()
 
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(collect)

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 import trio
 
-from hushcast.conversation import ask
-from hushcast.words import Delivered, Publish, Published, Subscribe, Subscribed
+import hushcast
 from hushcast_testnet import processes, testnet
 
 TOPIC, CLIENT = "kept", "client-1"
@@ -21,7 +20,7 @@ LONG_EPOCH = 3600  # seconds
 HEARS_WITHIN = 60.0  # seconds; relays that were stopped are tried again with backoff
 
 
-def hushcast(*arguments: str | Path) -> None:
+def run_command(*arguments: str | Path) -> None:
     """Run a command to its end; it is to succeed."""
     command = [sys.executable, "-m", "hushcast_cli.main", *map(str, arguments)]
     done = subprocess.run(command, check=False, capture_output=True, timeout=60)
@@ -30,21 +29,23 @@ def hushcast(*arguments: str | Path) -> None:
 
 async def heard(socket: Path, count: int) -> list[str]:
     """Return the payloads of the first so many messages kept, showing and acknowledging none."""
-    payloads = []
-    async with ask(socket, Subscribe(TOPIC, since=0)) as conversation:
+    payloads: list[str] = []
+    async with (
+        hushcast.connect(socket) as daemon,
+        daemon.subscribe(TOPIC, since=0, acknowledge="manual") as messages,
+    ):
         with trio.move_on_after(HEARS_WITHIN):
             while len(payloads) < count:
-                event = await conversation.next()
-                if isinstance(event, Delivered):
-                    payloads.append(event.payload)
+                payloads.append((await anext(messages)).text)
     return payloads
 
 
 async def publish(socket: Path, payload: bytes, *, taken: bool) -> None:
     """Publish; return when a relay took it, or as soon as it is in the outbox."""
-    async with ask(socket, Publish(TOPIC, payload, tell="each")) as conversation:
-        for _ in range(1 + taken):
-            assert isinstance(await conversation.next(), Published)
+    async with hushcast.connect(socket) as daemon:
+        publication = await daemon.enqueue(TOPIC, payload)
+        if taken:
+            await daemon.accepted(publication)
 
 
 @pytest.fixture
@@ -56,9 +57,8 @@ def net(running_testnet: Any, tmp_path: Path) -> Iterator[Any]:
 @pytest.mark.processes
 async def test_what_was_not_read_and_not_taken_survives_in_a_backup(net: Any, tmp_path: Path) -> None:
     member, socket = net.member(CLIENT), net.socket(CLIENT)
-    async with ask(socket, Subscribe(TOPIC)) as conversation:
-        with trio.fail_after(HEARS_WITHIN):
-            assert isinstance(await conversation.next(), Subscribed)
+    async with hushcast.connect(socket, timeout=HEARS_WITHIN) as daemon, daemon.subscribe(TOPIC):
+        pass
     for payload in (b"unread 1", b"unread 2"):
         await publish(socket, payload, taken=True)
     assert len(await heard(socket, 2)) == 2
@@ -67,7 +67,7 @@ async def test_what_was_not_read_and_not_taken_survives_in_a_backup(net: Any, tm
     try:
         await publish(socket, b"in the outbox", taken=False)
         backup, config = tmp_path / "backup", Path(member.config)
-        await trio.to_thread.run_sync(hushcast, "backup", backup, "--config", config)
+        await trio.to_thread.run_sync(run_command, "backup", backup, "--config", config)
         processes.send([processes.find(CLIENT, net.pid(CLIENT))], signal.SIGKILL)
     finally:
         processes.send(relays, signal.SIGCONT)
@@ -76,7 +76,7 @@ async def test_what_was_not_read_and_not_taken_survives_in_a_backup(net: Any, tm
     other, elsewhere = tmp_path / "other.toml", tmp_path / "state"
     other.write_text(config.read_text().replace(member.state, str(elsewhere)))
     assert str(elsewhere) in other.read_text()
-    await trio.to_thread.run_sync(hushcast, "restore", backup, "--config", other)
+    await trio.to_thread.run_sync(run_command, "restore", backup, "--config", other)
     process = await processes.launch(
         CLIENT, [sys.executable, "-m", "hushcast_node", str(other)], tmp_path / "log"
     )

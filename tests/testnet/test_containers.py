@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from hushcast.conversation import ask
-from hushcast.words import Delivered, Publish, Published, Subscribe, Subscribed
+import hushcast
 from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.local_sockets import MAX_PATH
 from hushcast_runtime.transports.base import TransportError
@@ -127,8 +126,7 @@ async def test_six_daemons_a_message_and_a_partition_that_heals(containers: Path
     assert net.containers is not None
     sockets = {member.name: Path(member.socket or "") for member in net.members}
     with trio.fail_after(WITHIN):
-        async with ask(sockets["client-1"], Subscribe("t")) as listening:
-            assert isinstance(await listening.next(), Subscribed)
+        async with hushcast.connect(sockets["client-1"]) as daemon, daemon.subscribe("t") as listening:
             first = await publish(sockets["client-2"], "before")
             await arrive(listening, {first})
             await nothing_is_reached_by(net.containers, "client-1")
@@ -152,19 +150,14 @@ async def test_six_daemons_a_message_and_a_partition_that_heals(containers: Path
 
 
 async def publish(socket: Path, text: str) -> str:
-    async with ask(socket, Publish("t", text.encode())) as conversation:
-        answer = await conversation.next()
-    assert isinstance(answer, Published), answer
-    return answer.id
+    async with hushcast.connect(socket) as daemon:
+        return (await daemon.publish("t", text)).id
 
 
-async def arrive(listening, ids: set[str]) -> None:
+async def arrive(listening: hushcast.Messages, ids: set[str]) -> None:
     shown: list[str] = []
     while set(shown) != ids:
-        event = await listening.next()
-        assert isinstance(event, Delivered)
-        shown.append(event.id)
-        await listening.shown(event.cursor)
+        shown.append((await anext(listening)).id)
     assert len(shown) == len(ids)
 
 

@@ -10,16 +10,7 @@ from typing import Any
 import pytest
 import trio
 
-from hushcast.conversation import NoDaemon, ask
-from hushcast.words import (
-    Acknowledge,
-    Acknowledged,
-    Delivered,
-    Publish,
-    Published,
-    Subscribe,
-    Subscribed,
-)
+import hushcast
 
 TOPIC = "kills"
 KILLS = 12
@@ -50,32 +41,27 @@ class Application:
             with trio.CancelScope() as self._scope:
                 try:
                     await self._listen()
-                except NoDaemon:
+                except (hushcast.NoDaemon, hushcast.Refusal):  # it refuses while it starts
                     await trio.sleep(0.05)
 
     async def _listen(self) -> None:
-        async with ask(self._socket, Subscribe(TOPIC)) as conversation:
-            while True:
-                event = await conversation.next()
-                if isinstance(event, Subscribed):
-                    self.subscribed.set()
-                    continue
-                if not isinstance(event, Delivered):
-                    await trio.sleep(0.05)  # the daemon is starting
-                    return
-                assert event.id not in self.acknowledged, "what was acknowledged is shown again"
-                self.shown[event.id] += 1
-                self._by_cursor[event.cursor] = event.id
-                await conversation.shown(event.cursor)
+        async with (
+            hushcast.connect(self._socket, timeout=None, reconnect=False) as daemon,
+            daemon.subscribe(TOPIC, acknowledge="manual") as messages,
+        ):
+            self.subscribed.set()
+            async for message in messages:
+                assert message.id not in self.acknowledged, "what was acknowledged is shown again"
+                self.shown[message.id] += 1
+                self._by_cursor[message.cursor] = message.id
                 if self._choice.random() < 0.2:
-                    await self._acknowledge(event.cursor)
+                    await self._acknowledge(messages, message)
 
-    async def _acknowledge(self, cursor: int) -> None:
-        ids = {message_id for number, message_id in self._by_cursor.items() if number <= cursor}
+    async def _acknowledge(self, messages: hushcast.Messages, message: hushcast.Message) -> None:
+        ids = {message_id for number, message_id in self._by_cursor.items() if number <= message.cursor}
         self.perhaps |= ids
-        async with ask(self._socket, Acknowledge(TOPIC, cursor)) as conversation:
-            if isinstance(await conversation.next(), Acknowledged):
-                self.acknowledged |= ids
+        await messages.acknowledge(message)
+        self.acknowledged |= ids
 
 
 class Press:
@@ -92,28 +78,27 @@ class Press:
             number += 1
             try:
                 await self._publish(b"%d" % number)
-            except NoDaemon:
-                await trio.sleep(0.05)
+            except (hushcast.NoDaemon, hushcast.Refusal, hushcast.Waiting):
+                await trio.sleep(0.05)  # gone, starting, or no relay took it at first
 
     async def _publish(self, payload: bytes) -> None:
-        async with ask(self._socket, Publish(TOPIC, payload, tell="each")) as conversation:
-            for known in (self.queued, self.accepted):
-                answer = await conversation.next()
-                if not isinstance(answer, Published):
-                    await trio.sleep(0.05)  # starting, or no relay took it at first
-                    return
-                known.add(answer.id)
+        async with hushcast.connect(self._socket, timeout=None, reconnect=False) as daemon:
+            publication = await daemon.enqueue(TOPIC, payload, at_once=True)
+            self.queued.add(publication.id)
+            await daemon.accepted(publication)
+            self.accepted.add(publication.id)
 
 
 async def kept(net: Any, wanted: set[str]) -> set[str]:
     """Return the ids that a listener gets that begins before everything."""
     got: set[str] = set()
-    async with ask(net.socket(SUBSCRIBER), Subscribe(TOPIC, since=0)) as conversation:
+    async with (
+        hushcast.connect(net.socket(SUBSCRIBER)) as daemon,
+        daemon.subscribe(TOPIC, since=0, acknowledge="manual") as messages,
+    ):
         with trio.move_on_after(20):
             while wanted - got:
-                event = await conversation.next()
-                if isinstance(event, Delivered):
-                    got.add(event.id)
+                got.add((await anext(messages)).id)
     return got
 
 

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 import trio
 
-from hushcast.conversation import ask
-from hushcast.words import DoctorReport, Examine, Failed, Publish, Published, Subscribe
+import hushcast
 from hushcast_protocol.base.secrets import Seed
 
 OPEN = "a-topic-to-look-for"
@@ -77,23 +76,22 @@ async def live_through_everything(net: Any, link: str) -> list[str]:
     found = []
     async with net.listening(reader, OPEN) as heard, net.listening(reader, link) as heard_too:
         found.append(await net.publish(writer, OPEN, PAYLOAD))
-        request = Publish(link, PAYLOAD.encode(), [f"kind={VALUE}"], os.urandom(Seed.LENGTH))
-        async with ask(net.socket(writer), request) as conversation:
-            answer = await conversation.next()
-        assert isinstance(answer, Published), answer
-        found.append(answer.id)
+        author = hushcast.Author(Seed.draw(os.urandom))
+        async with hushcast.connect(net.socket(writer)) as daemon:
+            told = await daemon.publish(link, PAYLOAD, attributes={"kind": VALUE}, author=author)
+        found.append(told.id)
         await heard.until({found[0]})
         await heard_too.until({found[1]})
         assert heard_too.shown[found[1]] == 1
         await net.restart(relay, signal.SIGKILL)  # its peers find their links broken
         found.append(await net.publish(writer, OPEN, PAYLOAD))
-    for refused in (Publish("", b"x"), Subscribe(OPEN, "no-such-attribute = 1")):
-        async with ask(net.socket(reader), refused) as conversation:
-            assert isinstance(await conversation.next(), Failed)
-    async with ask(net.socket(relay), Examine()) as conversation:
-        examined = await conversation.next()
-    assert isinstance(examined, DoctorReport)
-    texts = [f"{finding}" for finding in examined.findings]
+    async with hushcast.connect(net.socket(reader)) as daemon:
+        with pytest.raises(hushcast.UsageError):
+            await daemon.publish("", b"x")
+        with pytest.raises(hushcast.UsageError):
+            await daemon.subscribe(OPEN, where="no-such-attribute = 1").__aenter__()
+    async with hushcast.connect(net.socket(relay), timeout=None) as daemon:
+        texts = [f"{finding}" for finding in await daemon.examine()]
     await read_a_bad_configuration(net, relay)
     metrics = [await scrape(socket) for socket in sockets]
     assert re.search(r"^hushcast_messages_delivered_total [1-9]", metrics[1], re.MULTILINE)

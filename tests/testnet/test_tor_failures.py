@@ -14,8 +14,7 @@ import msgspec
 import pytest
 import trio
 
-from hushcast.conversation import ask
-from hushcast.words import Failed, Publish, Published
+import hushcast
 from hushcast_testnet import private_tor, processes, testnet
 
 pytestmark = [pytest.mark.tor, pytest.mark.processes]
@@ -48,13 +47,11 @@ async def traffic(net, topic: str, *publishers: str) -> AsyncIterator[Traffic]:
     over = trio.Event()
 
     async def publish(name: str, payload: str) -> None:
-        async with ask(net.socket(name), Publish(topic, payload.encode())) as conversation:
-            answer = await conversation.next()
-        if isinstance(answer, Published):
-            made.receipts.add(answer.id)
-        else:
-            assert isinstance(answer, Failed), answer
-            made.refusals.append(answer.reason)
+        async with hushcast.connect(net.socket(name), timeout=None) as daemon:
+            try:
+                made.receipts.add((await daemon.publish(topic, payload)).id)
+            except (hushcast.Refusal, hushcast.Waiting) as error:
+                made.refusals.append(str(error))
 
     async def keep_publishing(name: str) -> None:
         for number in itertools.count():

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from hushcast.conversation import ask
-from hushcast.words import Publish, Published
+import hushcast
 from hushcast_directory.run import NETWORK_FILE
 from hushcast_node.settings import NodeSettings
 from hushcast_runtime.config import load_settings
@@ -169,10 +168,9 @@ async def test_a_daemon_with_a_tor_process_of_its_own_takes_part(tor_testnet, tm
         own_tor = children(process.pid)
         assert len(own_tor) == 1
         async with net.listening("client-1", topic) as listening:
-            async with ask(Path(member.socket or ""), Publish(topic, b"by my own tor")) as conversation:
-                answer = await conversation.next()
-            assert isinstance(answer, Published), answer
-            await listening.until({answer.id})
+            async with hushcast.connect(member.socket) as daemon:
+                published = await daemon.publish(topic, "by my own tor")
+            await listening.until({published.id})
             assert listening.payloads == ["by my own tor"]
     finally:
         await processes.stop([process])

@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 import trio
 
-from hushcast.conversation import ask
-from hushcast.words import Delivered, Publish, Published, Subscribe, Subscribed
+import hushcast
 from hushcast_testnet import testnet
 from hushcast_testnet.watch.follower import Follower
 from hushcast_testnet.watch.picture import Picture
@@ -211,13 +210,15 @@ async def converse(directory: Path) -> None:
     """Subscribe with one client, publish five messages with the other, wait until all have come."""
     sockets = {m.name: Path(m.socket or "") for m in testnet.load(directory).members}
     with trio.fail_after(120):
-        async with ask(sockets["client-1"], Subscribe("watched")) as listening:
-            assert isinstance(await listening.next(), Subscribed)
+        async with (
+            hushcast.connect(sockets["client-1"]) as reader,
+            hushcast.connect(sockets["client-2"]) as writer,
+            reader.subscribe("watched") as messages,
+        ):
             for number in range(5):
-                async with ask(sockets["client-2"], Publish("watched", str(number).encode())) as conversation:
-                    assert isinstance(await conversation.next(), Published)
+                await writer.publish("watched", str(number))
             for _ in range(5):
-                assert isinstance(await listening.next(), Delivered)
+                await anext(messages)
 
 
 @pytest.mark.processes

@@ -5,23 +5,10 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 
 import trio
 
-from hushcast.conversation import Conversation, NoDaemon, ask
-from hushcast.words import (
-    Acknowledge,
-    Acknowledged,
-    Delivered,
-    Failed,
-    Publish,
-    Published,
-    Subscribe,
-    Subscribed,
-    Unsubscribe,
-    Unsubscribed,
-)
+import hushcast
 from hushcast_testnet.chaos.journal import Journal
 from hushcast_testnet.inventory import Member
 
@@ -48,27 +35,27 @@ class Traffic:
         """
         started = False
         while True:
-            try:
-                async with ask(_socket(member), Subscribe(self._topic)) as conversation:
-                    if isinstance(await conversation.next(), Subscribed):
-                        self._journal.note("listening", member.name)
-                        if not started:
-                            started = True
-                            task_status.started()
-                        await self._take(member, conversation)
-            except NoDaemon:
+            with suppress(hushcast.NoDaemon, hushcast.Refusal):
+                async with (
+                    # A fresh one each time: what was not acknowledged has to come again.
+                    hushcast.connect(member.socket, timeout=None, reconnect=False) as daemon,
+                    daemon.subscribe(self._topic, acknowledge="manual") as messages,
+                ):
+                    self._journal.note("listening", member.name)
+                    if not started:
+                        started = True
+                        task_status.started()
+                    await self._take(member, messages)
+            if started:
                 self._journal.note("left", member.name)
             await trio.sleep(_AGAIN)
 
-    async def _take(self, member: Member, conversation: Conversation) -> None:
-        while not isinstance(event := await conversation.next(), Failed | Unsubscribed):
-            if not isinstance(event, Delivered):
-                continue  # what other subscribers got, or what was removed, is for the verdict to find out
-            self._journal.note("shown", member.name, message=event.id, cursor=event.cursor)
+    async def _take(self, member: Member, messages: hushcast.Messages) -> None:
+        async for message in messages:
+            self._journal.note("shown", member.name, message=message.id, cursor=message.cursor)
             if self._chance.random() < _ACKNOWLEDGED:
-                async with ask(_socket(member), Acknowledge(self._topic, event.cursor)) as asking:
-                    if isinstance(await asking.next(), Acknowledged):
-                        self._journal.note("acknowledged", member.name, cursor=event.cursor)
+                await messages.acknowledge(message)
+                self._journal.note("acknowledged", member.name, cursor=message.cursor)
 
     async def publish(self, members: Sequence[Member], rate: float, seconds: float) -> None:
         """Publish `rate` messages a second by random daemons; return when all were answered or given up."""
@@ -82,24 +69,18 @@ class Traffic:
 
     async def _publish(self, member: Member) -> None:
         payload = self._chance.randbytes(self._chance.choice(_SIZES))
-        told = None
-        with trio.move_on_after(PATIENCE), suppress(NoDaemon):
-            async with ask(_socket(member), Publish(self._topic, payload, tell="each")) as conversation:
-                while isinstance(answer := await conversation.next(), Published):
-                    told = answer.receipt
-                    kind = "queued" if told == "queued" else "published"
-                    self._journal.note(kind, member.name, message=answer.id)
-                    if kind == "published":
-                        return
-        if told is None:
+        is_queued = False
+        with trio.move_on_after(PATIENCE), suppress(hushcast.HushcastError):
+            async with hushcast.connect(member.socket, timeout=None, reconnect=False) as daemon:
+                publication = await daemon.enqueue(self._topic, payload, at_once=True)
+                is_queued = True
+                self._journal.note("queued", member.name, message=publication.id)
+                await daemon.accepted(publication)
+                self._journal.note("published", member.name, message=publication.id)
+        if not is_queued:
             self._journal.note("refused", member.name)
 
     async def unsubscribe(self, member: Member) -> None:
         """End the run's subscription at a daemon."""
-        async with ask(_socket(member), Unsubscribe(self._topic)) as conversation:
-            await conversation.next()
-
-
-def _socket(member: Member) -> Path:
-    assert member.socket is not None
-    return Path(member.socket)
+        async with hushcast.connect(member.socket) as daemon:
+            await daemon.unsubscribe(self._topic)

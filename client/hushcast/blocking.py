@@ -1,0 +1,201 @@
+"""The blocking twin of `connect`, for scripts: the same names, and each call waits."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from types import TracebackType
+from typing import Any, Literal, TypeVar
+
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from hushcast.daemon import TIMEOUT, Attributes, Daemon, connect
+from hushcast.descriptions import Finding, Publication, Subscription, Unsent
+from hushcast.events import Coverage, Event, Message
+from hushcast.keys import Author
+from hushcast.messages import Acknowledging, Messages
+
+T = TypeVar("T")
+
+
+class BlockingDaemon:
+    """A daemon for programs that do one thing at a time; each method does what `Daemon`'s does."""
+
+    def __init__(self, portal: BlockingPortal, daemon: Daemon) -> None:
+        """Programs use `connect_sync`."""
+        self._portal = portal
+        self._daemon = daemon
+
+    def publish(
+        self,
+        topic: str,
+        payload: bytes | str,
+        *,
+        attributes: Attributes | None = None,
+        author: Author | None = None,
+        timeout: float | None = None,
+    ) -> Publication:
+        """Publish; return once a relay has given its receipt."""
+        return self._wait(
+            self._daemon.publish, topic, payload, attributes=attributes, author=author, timeout=timeout
+        )
+
+    def enqueue(
+        self,
+        topic: str,
+        payload: bytes | str,
+        *,
+        attributes: Attributes | None = None,
+        author: Author | None = None,
+        at_once: bool = False,
+        timeout: float | None = None,
+    ) -> Publication:
+        """Publish; return once the message is on the daemon's disk."""
+        return self._wait(
+            self._daemon.enqueue,
+            topic,
+            payload,
+            attributes=attributes,
+            author=author,
+            at_once=at_once,
+            timeout=timeout,
+        )
+
+    def accepted(self, publication: Publication, *, timeout: float | None = None) -> None:
+        """Return once a relay has given its receipt for what was enqueued."""
+        self._wait(self._daemon.accepted, publication, timeout=timeout)
+
+    def subscribe(
+        self,
+        topic: str,
+        *,
+        where: str = "",
+        since: int | Literal["shown"] | None = None,
+        acknowledge: Acknowledging = "automatic",
+        coverage: bool = False,
+    ) -> BlockingMessages:
+        """Return the messages of a subscription, for `with`."""
+        messages = self._daemon.subscribe(
+            topic, where=where, since=since, acknowledge=acknowledge, coverage=coverage
+        )
+        return BlockingMessages(self._portal, messages)
+
+    def acknowledge(
+        self, topic: str, cursor: int, *, where: str | None = None, timeout: float | None = None
+    ) -> None:
+        """Acknowledge all messages up to a cursor."""
+        self._wait(self._daemon.acknowledge, topic, cursor, where=where, timeout=timeout)
+
+    def unsubscribe(self, topic: str, *, where: str | None = None, timeout: float | None = None) -> bool:
+        """End a subscription; return whether there was one."""
+        return self._wait(self._daemon.unsubscribe, topic, where=where, timeout=timeout)
+
+    def subscriptions(self, *, timeout: float | None = None) -> list[Subscription]:
+        """Return the subscriptions that the daemon holds."""
+        return self._wait(self._daemon.subscriptions, timeout=timeout)
+
+    def outbox(self, *, timeout: float | None = None) -> list[Unsent]:
+        """Return the publications that wait for a relay's receipt, and those that were given up."""
+        return self._wait(self._daemon.outbox, timeout=timeout)
+
+    def cancel(self, message_id: str, *, timeout: float | None = None) -> str:
+        """Take a publication out of the outbox, and return its topic's name."""
+        return self._wait(self._daemon.cancel, message_id, timeout=timeout)
+
+    def coverage(
+        self, topic: str, *, where: str | None = None, timeout: float | None = None
+    ) -> list[Coverage]:
+        """Return how much of the network reaches the subscriptions to a topic."""
+        return self._wait(self._daemon.coverage, topic, where=where, timeout=timeout)
+
+    def status(self, *, timeout: float | None = None) -> dict[str, Any]:
+        """Return the daemon's state."""
+        return self._wait(self._daemon.status, timeout=timeout)
+
+    def examine(self, *, timeout: float | None = None) -> list[Finding]:
+        """Return what keeps the daemon from working."""
+        return self._wait(self._daemon.examine, timeout=timeout)
+
+    def _wait(self, function: Callable[..., Awaitable[T]], *args: Any, **named: Any) -> T:
+        return _wait(self._portal, function, *args, **named)
+
+
+class BlockingMessages:
+    """A subscription while its `with` block is open: an iterator over its messages, as `Messages`."""
+
+    def __init__(self, portal: BlockingPortal, messages: Messages) -> None:
+        """Programs use `BlockingDaemon.subscribe`."""
+        self._portal = portal
+        self._messages = messages
+
+    @property
+    def topic(self) -> str:
+        """The topic's name."""
+        return self._messages.topic
+
+    @property
+    def nodes(self) -> int:
+        """Relays that route to the subscription; 0 where the carrier has none."""
+        return self._messages.nodes
+
+    def __enter__(self) -> BlockingMessages:
+        """Subscribe; return once messages reach the daemon."""
+        _wait(self._portal, self._messages.__aenter__)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Listen no more; the subscription stays in the daemon."""
+        _wait(self._portal, self._messages.__aexit__, kind, error, trace)
+
+    def __iter__(self) -> Iterator[Message]:
+        """Iterate over the messages alone."""
+        return self
+
+    def __next__(self) -> Message:
+        """Return the next message; the one before is done."""
+        while (event := _wait(self._portal, self._messages.next_event)) is not None:
+            if isinstance(event, Message):
+                return event
+        raise StopIteration
+
+    def events(self) -> Iterator[Event]:
+        """Iterate over messages, and over what happened to others and to the daemon."""
+        while (event := _wait(self._portal, self._messages.next_event)) is not None:
+            yield event
+
+    def next_event(self, timeout: float | None = None) -> Event | None:
+        """Return the next event; `None` when the subscription has ended."""
+        return _wait(self._portal, self._messages.next_event, timeout)
+
+    def done(self) -> None:
+        """Be done with the last message before the next is asked for."""
+        self._portal.call(self._messages.done)
+
+    def acknowledge(self, message: Message) -> None:
+        """Acknowledge a message and all before it: none of them is shown again."""
+        _wait(self._portal, self._messages.acknowledge, message)
+
+
+@contextmanager
+def connect_sync(
+    socket: str | os.PathLike[str] | None = None, *, timeout: float | None = TIMEOUT, reconnect: bool = True
+) -> Iterator[BlockingDaemon]:
+    """Connect to a daemon, as `connect`; a thread of its own converses with it while the block is open."""
+    with (
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(connect(socket, timeout=timeout, reconnect=reconnect)) as daemon,
+    ):
+        yield BlockingDaemon(portal, daemon)
+
+
+def _wait(portal: BlockingPortal, function: Callable[..., Awaitable[T]], *args: Any, **named: Any) -> T:
+    future = portal.start_task_soon(partial(function, **named), *args)
+    try:
+        return future.result()
+    except BaseException:
+        future.cancel()  # after Ctrl-C: nobody waits for it any more
+        raise

@@ -1,0 +1,281 @@
+"""A daemon, as programs see it: `connect`, and what can be asked."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import anyio
+
+from hushcast import descriptions, events, words
+from hushcast.connection import Connection, open_connection
+from hushcast.descriptions import Finding, Publication, Subscription, Unsent
+from hushcast.errors import Disconnected, HushcastError, NoDaemon, OtherVersion, Refusal, Starting, TimedOut
+from hushcast.keys import Author, new_token
+from hushcast.messages import AGAIN, WINDOW, Acknowledging, Messages
+from hushcast.sockets import daemon_socket
+
+TIMEOUT = 60.0  # seconds that a call may take, unless the program says otherwise
+MAX_HANDED_IN = 64  # publications on their way to the daemon at once, of 256 KiB at most; more wait
+FIRST_WAIT, LONGEST_WAIT = 0.1, 5.0  # seconds between looks for a daemon that left
+
+Attributes = Mapping[str, str | int | float]
+AnswerT = TypeVar("AnswerT")
+
+
+class Daemon:
+    """A connection to a daemon, which comes again when the daemon does.
+
+    A topic is a plain text, or a link. Calls wait for a daemon that is away. They raise `UsageError` for
+    values that cannot be used, `Refusal` where the daemon or the network declines, `NoDaemon` where none can
+    be reached any more, and `TimedOut` after `timeout` seconds: those of the call, or those of `connect`.
+    """
+
+    def __init__(self, path: Path, timeout: float | None, reconnects: bool, connection: Connection) -> None:
+        """Programs use `connect`."""
+        self.reconnects = reconnects
+        self._path = path
+        self._timeout = timeout
+        self._connection: Connection | None = connection
+        self._error: HushcastError | None = None
+        self._changed = anyio.Event()
+        self._handing_in = anyio.Semaphore(MAX_HANDED_IN)
+
+    async def publish(
+        self,
+        topic: str,
+        payload: bytes | str,
+        *,
+        attributes: Attributes | None = None,
+        author: Author | None = None,
+        timeout: float | None = None,
+    ) -> Publication:
+        """Publish; return once a relay has given its receipt.
+
+        `payload` has at most 262,144 bytes; a text is sent as UTF-8. `attributes` are those of the topic's
+        link; `author` signs. Raises `Waiting` where no relay answers so far: the message stays in the outbox,
+        so do not publish it again. A daemon that went away in the middle is asked again, and publishes once.
+        """
+        with self._limit(timeout):
+            publication = await self._enqueue(topic, payload, attributes, author, at_once=True)
+            await self.accepted(publication)
+            return publication
+
+    async def enqueue(
+        self,
+        topic: str,
+        payload: bytes | str,
+        *,
+        attributes: Attributes | None = None,
+        author: Author | None = None,
+        at_once: bool = False,
+        timeout: float | None = None,
+    ) -> Publication:
+        """Publish; return once the message is on the daemon's disk, which goes on until a relay takes it.
+
+        With `at_once` it is refused while the daemon knows no relay. Otherwise as `publish`.
+        """
+        with self._limit(timeout):
+            return await self._enqueue(topic, payload, attributes, author, at_once)
+
+    async def accepted(self, publication: Publication, *, timeout: float | None = None) -> None:
+        """Return once a relay has given its receipt for what was enqueued.
+
+        Raises `Waiting` while none does, and `Refusal` if somebody took the message back, or if the daemon
+        does not know it any more.
+        """
+        await self.ask(words.Await(publication.token), words.Published, timeout)
+
+    def subscribe(
+        self,
+        topic: str,
+        *,
+        where: str = "",
+        since: int | Literal["shown"] | None = None,
+        acknowledge: Acknowledging = "automatic",
+        coverage: bool = False,
+    ) -> Messages:
+        """Return the messages of a subscription, for `async with`; what came meanwhile is first.
+
+        `where` is a condition on the topic's attributes, as in `lat in [60, 61], kind = fire`.
+
+        `acknowledge`: a message that was acknowledged never comes again, all others do. `automatic`: each is
+        when the next one is asked for, and the last when the block is left without an error. `manual`: by
+        `Messages.acknowledge`. `never`: each counts as shown instead, and stays in the daemon for `since`.
+
+        It begins with all that is not acknowledged (`never`: not shown by any program), or behind the message
+        whose cursor is `since`, or with what is not `shown`. With `coverage`, `Messages.events` tells of
+        changes of coverage, too.
+        """
+        if since is None:
+            since = "shown" if acknowledge == "never" else 0
+        behind = None if since == "shown" else since
+        return Messages(self, words.Subscribe(topic, where, behind, WINDOW, coverage), acknowledge)
+
+    async def acknowledge(
+        self, topic: str, cursor: int, *, where: str | None = None, timeout: float | None = None
+    ) -> None:
+        """Acknowledge all messages up to a cursor, of the subscription with this condition or of all to it.
+
+        On return this is on the daemon's disk.
+        """
+        await self.ask(words.Acknowledge(topic, cursor, where), words.Acknowledged, timeout)
+
+    async def unsubscribe(
+        self, topic: str, *, where: str | None = None, timeout: float | None = None
+    ) -> bool:
+        """End the subscription with this condition, or all to the topic; return whether there was one."""
+        return (await self.ask(words.Unsubscribe(topic, where), words.Unsubscribed, timeout)).existed
+
+    async def subscriptions(self, *, timeout: float | None = None) -> list[Subscription]:
+        """Return the subscriptions that the daemon holds, oldest first."""
+        told = await self.ask(words.Subscriptions(), words.SubscriptionList, timeout)
+        return [descriptions.subscription(one) for one in told.subscriptions]
+
+    async def outbox(self, *, timeout: float | None = None) -> list[Unsent]:
+        """Return the publications that wait for a relay's receipt, and those that were given up."""
+        told = await self.ask(words.Outbox(), words.OutboxList, timeout)
+        return [descriptions.unsent(one) for one in told.publications]
+
+    async def cancel(self, message_id: str, *, timeout: float | None = None) -> str:
+        """Take the publication with this id out of the outbox, and return its topic's name.
+
+        If it was being handed over, a relay may have it all the same.
+        """
+        return (await self.ask(words.Cancel(message_id), words.Cancelled, timeout)).topic
+
+    async def coverage(
+        self, topic: str, *, where: str | None = None, timeout: float | None = None
+    ) -> list[events.Coverage]:
+        """Return how much of the network reaches the subscriptions to a topic, or one of them."""
+        told = await self.ask(words.Coverage(topic, where), words.Covered, timeout)
+        return [events.coverage(one) for one in told.subscriptions]
+
+    async def status(self, *, timeout: float | None = None) -> dict[str, Any]:
+        """Return the daemon's state, as `hushcast status --json` shows it."""
+        return (await self.ask(words.Status(), words.StatusReport, timeout)).status
+
+    async def examine(self, *, timeout: float | None = None) -> list[Finding]:
+        """Return what keeps the daemon from working, as `hushcast doctor` shows it."""
+        return (await self.ask(words.Examine(), words.DoctorReport, timeout)).findings
+
+    async def ask(self, request: words.Request, kind: type[AnswerT], timeout: float | None = None) -> AnswerT:
+        """Ask for what has one answer of this kind, again where the daemon went away in the middle."""
+        with self._limit(timeout):
+            while True:
+                try:
+                    return await (await self.connection()).ask(request, kind)
+                except (Disconnected, Starting):
+                    if not self.reconnects:
+                        raise
+                await anyio.sleep(AGAIN)
+
+    async def connection(self) -> Connection:
+        """Return the connection, waiting for the daemon if it is away; raise why there will be none."""
+        while True:
+            if self._error is not None:
+                raise self._error
+            if self._connection is not None and self._connection.error is None:
+                return self._connection
+            await self._changed.wait()
+
+    async def keep(self) -> None:
+        """Converse, and connect again, until cancelled or there is nothing to connect with."""
+        connection = self._connection
+        while connection is not None:
+            await connection.run()
+            if not self.reconnects or isinstance(connection.error, OtherVersion):
+                self._change(None, connection.error)
+                return
+            connection = await self._again()
+            self._change(connection, None if connection else self._error)
+
+    async def _again(self) -> Connection | None:
+        wait = FIRST_WAIT
+        while True:
+            await anyio.sleep(wait)
+            wait = min(LONGEST_WAIT, 2 * wait)
+            try:
+                return await open_connection(self._path)
+            except OtherVersion as error:
+                self._error = error
+                return None
+            except (NoDaemon, Refusal):
+                pass
+
+    def _change(self, connection: Connection | None, error: HushcastError | None) -> None:
+        self._connection, self._error = connection, error
+        self._changed.set()
+        self._changed = anyio.Event()
+
+    async def _enqueue(
+        self,
+        topic: str,
+        payload: bytes | str,
+        attributes: Attributes | None,
+        author: Author | None,
+        at_once: bool,
+    ) -> Publication:
+        token = new_token()
+        request = words.Publish(
+            topic,
+            payload.encode() if isinstance(payload, str) else payload,
+            [f"{name}={value}" for name, value in (attributes or {}).items()],
+            author.seed.reveal() if author is not None else None,
+            "queued",
+            at_once,
+            token,
+        )
+        async with self._handing_in:
+            told = await self.ask(request, words.Published, math.inf)
+
+        return Publication(told.id, told.topic, token)
+
+    def _limit(self, timeout: float | None) -> AbstractContextManager[None]:
+        return limit(self._timeout if timeout is None else timeout)
+
+
+@contextmanager
+def limit(seconds: float | None) -> Iterator[None]:
+    """Raise `TimedOut` where the block takes longer; `None` is no limit."""
+    with anyio.move_on_after(seconds) as scope:
+        yield
+    if scope.cancelled_caught:
+        raise TimedOut(f"the daemon has not answered within {seconds:g} s")
+
+
+@asynccontextmanager
+async def connect(
+    socket: str | os.PathLike[str] | None = None, *, timeout: float | None = TIMEOUT, reconnect: bool = True
+) -> AsyncIterator[Daemon]:
+    """Connect to the daemon at a socket, or as `HUSHCAST_SOCKET` says, or at the usual places.
+
+    Runs under asyncio and under trio. `timeout` is for each call, in seconds (`None`: no limit). Without
+    `reconnect` every call fails from the moment that the daemon goes away. Raises `NoDaemon`.
+    """
+    path = daemon_socket(socket)
+    with limit(timeout):
+        connection = await open_connection(path)
+    daemon = Daemon(path, timeout, reconnect, connection)
+    failure: BaseException | None = None
+    # A program that is cancelled still has last words: acknowledgements of what it was done with.
+    keeping = anyio.CancelScope(shield=True)
+
+    async def keep() -> None:
+        with keeping:
+            await daemon.keep()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(keep)
+        try:
+            yield daemon
+        except (Exception, KeyboardInterrupt, SystemExit) as error:
+            failure = error  # raised outside of the group, which would wrap it
+        finally:
+            keeping.cancel()
+    if failure is not None:
+        raise failure

@@ -1,0 +1,95 @@
+"""What a daemon tells of itself: what it is subscribed to, what waits in its outbox."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from hushcast.words import Finding
+
+__all__ = ["Finding", "Publication", "Subscription", "Unsent"]
+
+
+@dataclass(frozen=True)
+class Publication:
+    """A message that is on the daemon's disk, or that a relay took over."""
+
+    id: str
+    """64 hexadecimal digits."""
+    topic: str = field(repr=False)
+    token: bytes = field(repr=False, compare=False)
+    """By which the daemon knows it when it is asked again."""
+
+
+@dataclass(frozen=True)
+class Subscription:
+    """A subscription that the daemon holds."""
+
+    topic: str = field(repr=False)
+    where: str = field(repr=False)
+    is_private: bool
+    attributes: list[str] = field(repr=False)
+    """Names of the topic's attributes."""
+    is_ready: bool
+    """Whether messages reach it."""
+    since: float
+    """Unix seconds."""
+    cursor: int
+    """Its newest message's."""
+    shown: int
+    acknowledged: int
+    dropped: int
+    """Messages that were removed, too old or too many, before anybody acknowledged them."""
+    described: dict[str, Any] = field(repr=False)
+    """All that the daemon tells, with what its carrier adds."""
+
+
+@dataclass(frozen=True)
+class Unsent:
+    """A publication in the outbox: it waits for a receipt, or was given up."""
+
+    id: str
+    topic: str = field(repr=False)
+    since: float
+    """Unix seconds."""
+    state: str
+    """`dropping`, `waiting` or `given up`."""
+    receipts: int
+    attempts: int
+    reason: str | None
+    """Why the last attempt failed."""
+    next_attempt: float | None
+    """Unix seconds."""
+    described: dict[str, Any] = field(repr=False)
+
+
+def subscription(told: dict[str, Any]) -> Subscription:
+    """Return a subscription that the daemon described."""
+    return Subscription(
+        told["topic"],
+        told["where"],
+        told["private"],
+        told["attributes"],
+        told["ready"],
+        told["since"],
+        told["cursor"],
+        told["shown"],
+        told["acknowledged"],
+        told["dropped"],
+        told,
+    )
+
+
+def unsent(told: dict[str, Any]) -> Unsent:
+    """Return a publication that the daemon described."""
+    return Unsent(
+        told["id"],
+        told["topic"],
+        told["since"],
+        told["state"],
+        told["receipts"],
+        told["attempts"],
+        told["reason"],
+        told["next_attempt"],
+        told,
+    )

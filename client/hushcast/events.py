@@ -1,0 +1,101 @@
+"""What a subscription brings: messages, and what happened to messages that did not come."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass, field
+from typing import Any
+
+from hushcast import words
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message. Its `repr` shows neither topic nor payload."""
+
+    topic: str = field(repr=False)
+    """The topic's name."""
+    id: str
+    """64 hexadecimal digits."""
+    payload: bytes = field(repr=False)
+    received_at: float
+    """Unix seconds at which the daemon got it."""
+    cursor: int
+    """Its place among the subscription's messages, from 1."""
+    attributes: dict[str, str | int | float] = field(default_factory=dict, repr=False)
+    author: str | None = field(default=None, repr=False)
+    """The fingerprint of the key that signed it, whose signature holds; `None` where nobody signed."""
+
+    @property
+    def text(self) -> str:
+        """The payload as UTF-8; raises `UnicodeDecodeError` where it is none."""
+        return self.payload.decode()
+
+
+@dataclass(frozen=True)
+class Lost:
+    """Messages that the daemon removed, too old or too many, before this program got them."""
+
+    topic: str = field(repr=False)
+    count: int
+    cursor: int
+    """The last of them."""
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A message that another subscriber of the topic received, and this daemon did not."""
+
+    topic: str = field(repr=False)
+    id: str
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How much of the network reaches a subscription, as its probes say."""
+
+    topic: str = field(repr=False)
+    where: str = field(repr=False)
+    probes: int
+    """Drops that had time to arrive."""
+    share: float | None
+    """Of these, how many did; `None` before the first."""
+    low: float | None
+    """Of its 95 % interval."""
+    high: float | None
+    described: dict[str, Any] = field(repr=False)
+    """All that the daemon's carrier tells."""
+
+
+@dataclass(frozen=True)
+class Disconnected:
+    """The daemon went away; it is waited for."""
+
+
+@dataclass(frozen=True)
+class Reconnected:
+    """The daemon is back, and messages come again."""
+
+
+Event = Message | Lost | Gap | Coverage | Disconnected | Reconnected
+
+
+def message(told: words.Delivered) -> Message:
+    """Return a message that the daemon told of."""
+    payload = told.payload.encode() if told.encoding == "utf-8" else base64.b64decode(told.payload)
+    return Message(
+        told.topic, told.id, payload, told.received_at, told.cursor, told.attributes or {}, told.author
+    )
+
+
+def coverage(described: dict[str, Any]) -> Coverage:
+    """Return the coverage that the daemon described."""
+    return Coverage(
+        described["topic"],
+        described["where"],
+        described.get("probes", 0),
+        described.get("share"),
+        described.get("low"),
+        described.get("high"),
+        described,
+    )

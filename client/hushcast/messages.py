@@ -1,0 +1,236 @@
+"""Messages of one subscription, through every absence of the daemon."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from types import TracebackType
+from typing import Literal, Protocol, TypeVar
+
+import anyio
+import anyio.lowlevel
+import msgspec
+
+from hushcast import events, words
+from hushcast.connection import Call, Connection
+from hushcast.errors import Disconnected, HushcastError, OtherVersion, Starting, TimedOut, UnknownCursor
+from hushcast.events import Event, Lost, Message
+
+WINDOW = 64  # messages that may come before the program has taken one; 22 MB of the largest
+AGAIN = 0.25  # seconds until a daemon that is starting is asked again
+LAST_WORDS = 5.0  # seconds that the end of a subscription's block may take
+
+Acknowledging = Literal["automatic", "manual", "never"]
+AnswerT = TypeVar("AnswerT")
+
+
+class Link(Protocol):
+    """A daemon as a subscription needs it."""
+
+    reconnects: bool
+
+    async def connection(self) -> Connection:
+        """Return the connection, waiting for the daemon if it is away; raise why there will be none."""
+
+    async def ask(self, request: words.Request, kind: type[AnswerT], timeout: float | None = None) -> AnswerT:
+        """Ask the daemon for what has one answer."""
+
+
+class _Events:
+    # No generator, which would have to be closed by whoever leaves it in the middle.
+    def __init__(self, messages: Messages) -> None:
+        self._messages = messages
+
+    def __aiter__(self) -> AsyncIterator[Event]:
+        return self
+
+    async def __anext__(self) -> Event:
+        if (event := await self._messages.next_event()) is None:
+            raise StopAsyncIteration
+        return event
+
+
+class Messages:
+    """A subscription while its block is open: an asynchronous iterator over its messages.
+
+    It ends when somebody ends the subscription in the daemon. A daemon that goes away is waited for, and
+    messages go on behind the last one that came.
+    """
+
+    def __init__(self, daemon: Link, request: words.Subscribe, acknowledge: Acknowledging) -> None:
+        self._daemon = daemon
+        self._request = request
+        self._mode = acknowledge
+        self._connection: Connection | None = None
+        self._call: Call | None = None
+        self.topic = ""
+        """The topic's name."""
+        self._last: Message | Lost | None = None  # handed out, and not done with
+        self._got = 0  # the last cursor that came
+        self._shown = 0  # the last that the program is done with
+        self._acknowledged = 0  # the last that the program needs no more
+        self._durable = 0  # … of which the daemon said that it is on its disk
+        self._room = 0  # messages that the daemon may send more than it was told
+        self._is_untold = False  # whether there is anything to tell it
+        self._is_over = False
+        self.nodes = 0
+        """Relays that route to the subscription; 0 where the carrier has none."""
+
+    async def __aenter__(self) -> Messages:
+        """Subscribe; return once messages reach the daemon. Raises `UsageError`, `Refusal`, `NoDaemon`."""
+        await self._open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Listen no more; the subscription stays in the daemon. Without an error the last message is done."""
+        if error is None:
+            self._done()
+        with anyio.move_on_after(LAST_WORDS, shield=True), suppress(HushcastError):
+            if self._mode == "automatic" and self._acknowledged > self._durable:
+                await self._make_durable(LAST_WORDS)
+            if self._connection is not None and self._call is not None:
+                self._tell()
+                await self._connection.finish(self._call)
+        if self._connection is not None and self._call is not None:
+            self._connection.close(self._call)
+
+    def __aiter__(self) -> AsyncIterator[Message]:
+        """Iterate over the messages alone."""
+        return self
+
+    async def __anext__(self) -> Message:
+        """Return the next message; the one before is done."""
+        while (event := await self.next_event()) is not None:
+            if isinstance(event, Message):
+                return event
+        raise StopAsyncIteration
+
+    def events(self) -> AsyncIterator[Event]:
+        """Iterate over messages, and over what happened to others and to the daemon."""
+        return _Events(self)
+
+    async def acknowledge(self, message: Message) -> None:
+        """Acknowledge a message and all before it: none of them is shown again.
+
+        On return this is on the daemon's disk. Raises `Refusal` where the subscription was ended, and what
+        the calls of `Daemon` raise.
+        """
+        self._acknowledged = max(self._acknowledged, message.cursor)
+        await self._make_durable(None)
+
+    def done(self) -> None:
+        """Be done with the last message before the next is asked for: it is acknowledged, or shown."""
+        self._done()
+        self._tell()
+
+    def _done(self) -> None:
+        if self._last is None:
+            return
+        self._shown = self._last.cursor
+        if self._mode == "automatic":
+            self._acknowledged = max(self._acknowledged, self._shown)
+        self._room += isinstance(self._last, Message)
+        self._last, self._is_untold = None, True
+        if self._room >= WINDOW // 2:
+            self._tell()
+
+    async def next_event(self, timeout: float | None = None) -> Event | None:
+        """Return the next event; `None` when the subscription has ended. The message before is done.
+
+        Raises `TimedOut` after `timeout` seconds without one; nothing is lost by that.
+        """
+        if timeout is None:
+            return await self._next()
+        event = None
+        with anyio.move_on_after(timeout) as scope:
+            event = await self._next()
+        if scope.cancelled_caught:
+            raise TimedOut(f"nothing came within {timeout:g} s")
+        return event
+
+    async def _next(self) -> Event | None:
+        self._done()
+        while not self._is_over:
+            if self._call is None:
+                await self._open()
+                return events.Reconnected()
+            if self._call.has_answer:
+                await anyio.lowlevel.checkpoint()  # a busy subscription lets others run, too
+            else:
+                self._tell()
+            try:
+                event = self._event(await self._call.next())
+            except Disconnected:
+                self._call = None
+                if not self._daemon.reconnects:
+                    raise
+                return events.Disconnected()
+            if event is not None:
+                return event
+        return None
+
+    def _event(self, answer: words.Answer) -> Event | None:
+        """Return what an answer tells; `None` at the end."""
+        if isinstance(answer, words.Delivered):
+            self._got = answer.cursor
+            self._last = events.message(answer)
+            return self._last
+        if isinstance(answer, words.Lost):
+            self._got = answer.cursor
+            self._last = Lost(answer.topic, answer.count, answer.cursor)
+            return self._last
+        if isinstance(answer, words.Missed):
+            return events.Gap(answer.topic, answer.id)
+        if isinstance(answer, words.Covered):
+            return events.coverage(answer.subscriptions[0])
+        if isinstance(answer, words.Unsubscribed):
+            self._is_over = True
+            return None
+        raise OtherVersion("the daemon speaks another version: its answer is to another question")
+
+    async def _open(self) -> None:
+        """Subscribe, behind the last message that came."""
+        is_new = self._connection is None
+        while True:
+            if self._acknowledged > self._durable:
+                await self._make_durable(None)
+            connection = await self._daemon.connection()
+            since = self._got or self._request.since
+            call = connection.open(msgspec.structs.replace(self._request, since=since))
+            try:
+                told = await call.expect(words.Subscribed)
+            except UnknownCursor:
+                if is_new:
+                    raise
+                # The subscription was ended and begun anew meanwhile: its messages count from 1 again.
+                self._got = self._acknowledged = self._durable = 0
+                self._request = msgspec.structs.replace(self._request, since=0)
+            except (Disconnected, Starting):
+                connection.close(call)
+                if not self._daemon.reconnects:
+                    raise
+                await anyio.sleep(AGAIN)
+            except BaseException:
+                connection.close(call)
+                raise
+            else:
+                self.topic, self.nodes = told.topic, told.nodes
+                self._connection, self._call, self._room = connection, call, 0
+                return
+
+    def _tell(self) -> None:
+        """Tell the daemon how far the program has come, and that it may send more."""
+        if self._is_untold and self._call is not None:
+            shown = self._shown if self._mode == "never" else 0
+            acknowledged = self._acknowledged if self._mode == "automatic" else 0
+            self._call.shown(shown, acknowledged, self._room)
+            self._room, self._is_untold = 0, False
+
+    async def _make_durable(self, timeout: float | None) -> None:
+        cursor = self._acknowledged
+        request = words.Acknowledge(self._request.topic, cursor, self._request.where)
+        with suppress(UnknownCursor):  # the subscription was begun anew: there is nothing of it any more
+            await self._daemon.ask(request, words.Acknowledged, timeout)
+        self._durable = max(self._durable, cursor)

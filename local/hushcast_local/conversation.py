@@ -1,0 +1,141 @@
+"""Conversation: one application's connection, on which many requests are under way at once."""
+
+from __future__ import annotations
+
+import msgspec
+import structlog
+import trio
+
+from hushcast.words import (
+    MAX_REQUESTS,
+    Answer,
+    End,
+    Ended,
+    Failed,
+    FailureKind,
+    Number,
+    Request,
+    Shown,
+    Subscribe,
+    decode_said,
+    encode_line,
+)
+from hushcast_local.feeding import Feeding
+from hushcast_local.inbox import UnknownCursor
+from hushcast_local.outbox import NotYetTaken
+from hushcast_local.requests import Requests, Starting
+from hushcast_protocol.base.errors import DecodeError, Refusal, UsageError
+from hushcast_runtime.counters import Counters
+from hushcast_runtime.lines import Lines
+
+log = structlog.get_logger("control")
+
+
+class Conversation:
+    """Carries out what an application asks, each request in a task of its own."""
+
+    def __init__(self, lines: Lines, requests: Requests, counters: Counters) -> None:
+        self._lines = lines
+        self._requests = requests
+        self._counters = counters
+        self._turn = trio.Lock()  # one sends at a time
+        self._under_way: dict[int, trio.CancelScope] = {}
+        self._feeding: dict[int, Feeding] = {}
+        self._scope = trio.CancelScope()
+
+    async def run(self) -> None:
+        """Serve until the application leaves; what it had under way and not finished ends then."""
+        with self._scope:
+            async with trio.open_nursery() as nursery:
+                try:
+                    while (line := await self._lines.read()) is not None:
+                        await self._hear(line, nursery)
+                except (trio.BrokenResourceError, DecodeError):
+                    pass  # it went away, or sends what is no line
+                self._scope.cancel()
+
+    async def tell(self, *answers: Answer) -> None:
+        """Send answers in one piece; where the application is gone, end all that it had under way."""
+        data = b"\n".join(map(encode_line, answers))
+        async with self._turn:
+            try:
+                await self._lines.write(data)
+            except (trio.BrokenResourceError, trio.ClosedResourceError):
+                self._scope.cancel()
+                await trio.lowlevel.checkpoint()
+
+    async def _hear(self, line: bytes, nursery: trio.Nursery) -> None:
+        try:
+            said = decode_said(line)
+        except DecodeError as error:
+            await self.tell(Failed("usage", str(error), request=_number_in(line)))
+            return
+        number = said.request
+        if isinstance(said, Shown):
+            if (feeding := self._feeding.get(number)) is not None:
+                feeding.shown(said)
+        elif isinstance(said, End):
+            if (scope := self._under_way.get(number)) is not None:
+                scope.cancel()
+        elif number in self._under_way:
+            await self.tell(Failed("usage", f"request {number} is under way already", request=number))
+        elif len(self._under_way) >= MAX_REQUESTS:
+            busy = f"{MAX_REQUESTS} requests are under way on this connection: end one of them first"
+            await self.tell(Failed("refused", busy, request=number))
+        else:
+            self._under_way[number] = trio.CancelScope()
+            nursery.start_soon(self._carry_out, said)
+
+    async def _carry_out(self, request: Request) -> None:
+        number = request.request
+        last: Answer | None = None
+        try:
+            with self._under_way[number] as scope:
+                await self._answer(request)
+            if scope.cancelled_caught:
+                last = Ended(request=number)
+        except (DecodeError, UsageError) as error:
+            last = Failed("usage", str(error), request=number)
+        except Refusal as refusal:
+            last = Failed(_kind(refusal), refusal.reason, request=number)
+        except Exception:
+            self._counters.add("internal_errors")
+            log.exception("an application's request met an error of this program")
+            self._scope.cancel()
+        finally:
+            del self._under_way[number]
+        if last is not None:
+            await self.tell(last)
+
+    async def _answer(self, request: Request) -> None:
+        if not isinstance(request, Subscribe):
+            await self.tell(await self._requests.answer(request))
+            return
+        feeding = self._feeding[request.request] = Feeding(request, self.tell)
+        try:
+            await feeding.run(self._requests.service)
+        finally:
+            del self._feeding[request.request]
+
+
+_KINDS: dict[type[Refusal], FailureKind] = {
+    NotYetTaken: "waiting",
+    Starting: "starting",
+    UnknownCursor: "cursor",
+}
+
+
+def _kind(refusal: Refusal) -> FailureKind:
+    return _KINDS.get(type(refusal), "refused")
+
+
+class _Numbered(msgspec.Struct):
+    request: Number = 0
+
+
+def _number_in(line: bytes) -> int:
+    """Return the number of a request that cannot be understood otherwise, 0 where it has none."""
+    try:
+        return msgspec.json.decode(line, type=_Numbered).request
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return 0

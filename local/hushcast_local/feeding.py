@@ -1,0 +1,133 @@
+"""Feeding: a subscription's messages on their way to one application, as many as it allows."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import trio
+
+from hushcast.words import (
+    Answer,
+    Covered,
+    Delivered,
+    Lost,
+    Missed,
+    Shown,
+    Subscribe,
+    Subscribed,
+    Unsubscribed,
+    as_text,
+)
+from hushcast_local.inbox import Gap, Received
+from hushcast_local.service import InboxFeed, Service
+from hushcast_protocol.content.attributes import as_json
+from hushcast_protocol.content.bodies import fingerprint
+from hushcast_protocol.content.predicates import parse_where
+from hushcast_protocol.content.topics import Interest, Topic, parse_topic
+
+MAX_AT_ONCE = 64  # messages in one piece to an application that sets no window
+COVERAGE_EVERY = 30.0  # seconds between looks for a change of coverage
+
+
+class Tell(Protocol):
+    """Sends answers to the application, in one piece."""
+
+    async def __call__(self, *answers: Answer) -> None:
+        """Return once they are on their way."""
+
+
+class Feeding:
+    """One `subscribe` of one application."""
+
+    def __init__(self, request: Subscribe, tell: Tell) -> None:
+        """Raises `UsageError` where topic or condition cannot be read."""
+        self._request = request
+        self._tell = tell
+        self._topic = parse_topic(request.topic)
+        self._interest = Interest(self._topic, parse_where(request.where, self._topic.attributes))
+        self._feed: InboxFeed | None = None
+        self._left = request.window
+        self._allowed = trio.Event()
+
+    async def run(self, service: Service) -> None:
+        """Subscribe, and tell messages until the subscription ends; raise `Refusal` or `UsageError`."""
+        feed = self._feed = await service.subscribe(self._interest, self._request.since)
+        try:
+            await self._tell(Subscribed(self._topic.name, feed.nodes, request=self._request.request))
+            async with trio.open_nursery() as nursery:
+                if self._request.coverage:
+                    nursery.start_soon(self._tell_coverage, service)
+                await self._pour(feed)
+                nursery.cancel_scope.cancel()
+            await self._tell(Unsubscribed(self._topic.name, True, request=self._request.request))
+        finally:
+            feed.close()
+
+    def shown(self, shown: Shown) -> None:
+        """Note what the application has shown and needs no more, and that more may be sent."""
+        if self._feed is None:
+            return
+        if shown.shown:
+            self._feed.shown(shown.shown)
+        if shown.acknowledged:
+            self._feed.shown(shown.acknowledged, acknowledged=True)
+        if self._left is not None and shown.more:
+            self._left += shown.more
+            self._allowed.set()
+
+    async def _pour(self, feed: InboxFeed) -> None:
+        await self._tell_losses(feed)
+        while arrivals := await feed.take(await self._room()):
+            first = arrivals[0]
+            if isinstance(first, Gap):
+                await self._tell(Missed(self._topic.name, first.id.hex(), request=self._request.request))
+                continue
+            await self._tell_losses(feed, first[0] - 1)
+            if self._left is not None:
+                self._left -= len(arrivals)
+            await self._tell(
+                *(
+                    _delivered(self._request.request, self._topic, *arrival)
+                    for arrival in arrivals
+                    if not isinstance(arrival, Gap)
+                )
+            )
+
+    async def _room(self) -> int:
+        """Return how many messages may be sent, once any may."""
+        while self._left == 0:
+            self._allowed = trio.Event()
+            await self._allowed.wait()
+        return MAX_AT_ONCE if self._left is None else self._left
+
+    async def _tell_losses(self, feed: InboxFeed, last: int | None = None) -> None:
+        """Tell of messages that were removed, the `last` of them where messages behind it were taken."""
+        if lost := feed.lost():
+            cursor = feed.position if last is None else last
+            await self._tell(Lost(self._topic.name, lost, cursor, request=self._request.request))
+
+    async def _tell_coverage(self, service: Service) -> None:
+        told = None
+        while True:
+            covered = service.coverage(self._topic, self._interest.predicate)
+            if covered != told:
+                told = covered
+                await self._tell(Covered(covered, request=self._request.request))
+            await trio.sleep(COVERAGE_EVERY)
+
+
+def _delivered(number: int, topic: Topic, cursor: int, received: Received) -> Delivered:
+    text, encoding = as_text(received.payload)
+    known = {attribute.name: attribute for attribute in topic.attributes}
+    attributes = {name: as_json(known[name], value) for name, value in received.values.items()}
+    return Delivered(
+        topic.name,
+        received.id.hex(),
+        text,
+        encoding,
+        round(received.received_at, 3),
+        cursor,
+        attributes or None,
+        fingerprint(received.author) if received.author is not None else None,
+        request=number,
+    )
