@@ -46,20 +46,22 @@ class Decoder:
         self._kept = bytearray()
         self._needed = 2
 
-    def feed(self, data: bytes) -> list[Packet]:
+    def feed(self, data: bytes | bytearray | memoryview) -> list[Packet]:
         """Return the packets that are whole with these bytes, in order.
 
         Raises `PacketError` if the very first of them is wrong, or if one was before. If a later one is,
         those before it are returned and `error` is set.
         """
         if self.error is not None:
-            raise self.error
+            raise self.error.with_traceback(None)  # or it would grow by each call
         if self._kept:
             self._kept += data
             if len(self._kept) < self._needed:
                 return []
             data = bytes(self._kept)
             self._kept = bytearray()
+        elif type(data) is not bytes:
+            data = bytes(data)  # payloads are slices of it, and never change
         found: list[Packet] = []
         try:
             done = self._decode(data, found)

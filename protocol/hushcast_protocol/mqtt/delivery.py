@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
+from collections.abc import Iterable
+from itertools import islice
 
 from hushcast_protocol.mqtt.archive import Archive
+from hushcast_protocol.mqtt.codec import encode
 from hushcast_protocol.mqtt.ledger import Ledger
 from hushcast_protocol.mqtt.limits import MAX_HELD_BYTES, MAX_QUEUE, MAX_QUEUE_BYTES, MAX_RETAINED
 from hushcast_protocol.mqtt.links import Link
@@ -41,7 +44,7 @@ class Delivery:
     def to_all(self, message: Message, sender: Session | None, now: float) -> bool:
         """Give a message to everybody who is subscribed to its topic; return whether anybody is."""
         plan = self._subscribers.plan(message.topic)
-        ready: dict[tuple[int, bool, tuple[int, ...]], Publish] = {}
+        ready: dict[tuple[int, bool, tuple[int, ...]], tuple[Publish, bytes]] = {}
         for recipient in plan.recipients:
             session = recipient.session
             if recipient.spares_own and session is sender:
@@ -53,10 +56,11 @@ class Delivery:
                 self._offer(session, message, min(message.qos, recipient.qos), retain, recipient.ids, "", now)
             elif session.link is not None:
                 key = session.link.version, retain, recipient.ids
-                packet = ready.get(key)
-                if packet is None:
-                    packet = ready[key] = _publish(message, 0, retain, recipient.ids, session.link, now)
-                self._send_unconfirmed(session.link, packet, message.topic)
+                encoded = ready.get(key)
+                if encoded is None:
+                    packet = _publish(message, 0, retain, recipient.ids, session.link, now)
+                    encoded = ready[key] = packet, encode(packet, session.link.version)
+                self._send_unconfirmed(session.link, *encoded, in_order=False)
         for group in plan.groups:
             self.to_group(group.name, message, now)
         return bool(plan.recipients or plan.groups)
@@ -91,20 +95,24 @@ class Delivery:
             else:
                 self._launch(session, link, entry, False, now)
         while session.offered and session.flying < session.window and link.outlet.has_room():
-            message, granted = session.offered.popleft()
+            messages, granted = session.offered[0]
+            message = messages.popleft()
+            if not messages:
+                session.offered.popleft()
             self._release(message)
             if reason := self._unfit(message, link, now):
                 self.counts[reason] += 1
             else:
                 self._to_one(session, message, granted, True, "", now)
 
-    def offer_retained(self, session: Session, message: Message, granted: Granted) -> None:
-        """Line up a retained message for a new subscription; `pump` sends it."""
-        if len(session.offered) < MAX_RETAINED:
-            session.offered.append((message, granted))
+    def offer_retained(self, session: Session, messages: Iterable[Message], granted: Granted) -> None:
+        """Line up retained messages for a new subscription; `pump` sends them."""
+        room = MAX_RETAINED - sum(len(offered) for offered, _ in session.offered)
+        taken = deque(islice(messages, max(0, room)))
+        for message in taken:
             self._hold(message)
-        else:
-            self.counts["dropped_queue_full"] += 1
+        if taken:
+            session.offered.append((taken, granted))
 
     def finished(self, session: Session, entry: Entry, now: float) -> None:
         """Forget a message that its client acknowledged, and send what waited for that."""
@@ -125,8 +133,9 @@ class Delivery:
 
     def gone(self, session: Session) -> None:
         """Forget the retained messages that a client did not wait for."""
-        for message, _ in session.offered:
-            self._release(message)
+        for messages, _ in session.offered:
+            for message in messages:
+                self._release(message)
         session.offered.clear()
 
     def ended(self, session: Session, now: float) -> None:
@@ -160,14 +169,14 @@ class Delivery:
             self._offer(session, message, qos, retain, ids, share, now)
         elif session.link is not None:
             packet = _publish(message, 0, retain, ids, session.link, now)
-            self._send_unconfirmed(session.link, packet, message.topic)
+            self._send_unconfirmed(session.link, packet, b"", in_order=True)
 
-    def _send_unconfirmed(self, link: Link, packet: Publish, topic: str) -> None:
-        if not link.permissions.may_receive(topic):
+    def _send_unconfirmed(self, link: Link, packet: Publish, data: bytes, in_order: bool) -> None:
+        if not link.permissions.may_receive(packet.topic):
             self.counts["dropped_forbidden"] += 1
         elif not link.outlet.has_room():
             self.counts["dropped_slow"] += 1
-        elif link.publish(packet):
+        elif link.publish(packet, 0, data, in_order):
             self.counts["messages_sent"] += 1
         else:
             self.counts["dropped_too_large"] += 1

@@ -35,7 +35,9 @@ PINGREQ, PINGRESP = b"\xc0\x00", b"\xd0\x00"
 
 
 def encode(packet: Packet, version: int) -> bytes:
-    """Return a packet's bytes in this version; `ValueError` if a field is too long for any packet.
+    """Return a packet's bytes in this version.
+
+    Raises `ValueError` for a text or payload too long for any packet, `OverflowError` for such a number.
 
     What 3.1.1 does not know is left out; failures of its SUBACK are all 0x80, and AUTH is a `ValueError`.
     Properties stand in the order that they have in the packet.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hushcast_protocol.mqtt.archive import Archive
 from hushcast_protocol.mqtt.delivery import Delivery
 from hushcast_protocol.mqtt.ledger import Ledger
-from hushcast_protocol.mqtt.limits import MAX_INCOMING, RECEIVE_MAXIMUM
+from hushcast_protocol.mqtt.limits import MAX_INCOMING, MAX_TOPIC, RECEIVE_MAXIMUM
 from hushcast_protocol.mqtt.links import Held, Link
 from hushcast_protocol.mqtt.messages import Message, brought_by
 from hushcast_protocol.mqtt.packets import V5, V311, Properties, PubAck, PubComp, Publish, PubRec, PubRel
@@ -94,7 +94,7 @@ class Incoming:
         return True
 
     def _refusal(self, link: Link, packet: Publish, topic: str) -> int:
-        if topic.startswith("$") or topic.count("/") >= MAX_LEVELS:
+        if topic.startswith("$") or topic.count("/") >= MAX_LEVELS or len(topic) > MAX_TOPIC:
             return Reason.TOPIC_NAME_INVALID
         if not link.permissions.may_publish(topic):
             return Reason.NOT_AUTHORIZED

@@ -18,6 +18,7 @@ MAX_INCOMING = 1_000  # open QoS 2 exchanges of a client of 3.1.1, which no rece
 MAX_RETAINED = 10_000  # retained messages
 MAX_RETAINED_BYTES = 64 * 1024 * 1024  # bytes of their topics, payloads and properties
 MAX_CLIENT_ID = 256  # bytes of UTF-8 of a client identifier; the longest seen in use have some 60
+MAX_TOPIC = 1_024  # characters of a topic or filter; those in use have some dozens, and memory keeps them
 MAX_PLANS = 1_000  # topics whose subscribers are remembered until a subscription changes
 
 MAX_PACKET = 336 * 1024  # bytes of a packet: a payload of 256 KiB, the longest topic, 8 KiB of properties

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hushcast_protocol.mqtt.codec import encode
 from hushcast_protocol.mqtt.ledger import Ledger
-from hushcast_protocol.mqtt.limits import TOPIC_ALIASES_IN
+from hushcast_protocol.mqtt.limits import MAX_TOPIC, TOPIC_ALIASES_IN
 from hushcast_protocol.mqtt.packets import V5, ConnAck, Disconnect, Packet, PubAck, Publish, PubRec
 from hushcast_protocol.mqtt.reasons import PacketError, Reason
 from hushcast_protocol.mqtt.seams import Outlet, Permissions
@@ -136,21 +136,25 @@ class Link:
         if not 0 < alias <= TOPIC_ALIASES_IN:
             raise PacketError(Reason.TOPIC_ALIAS_INVALID)
         if packet.topic:
-            self.aliases_in[alias] = packet.topic
+            if len(packet.topic) <= MAX_TOPIC:  # longer ones are refused
+                self.aliases_in[alias] = packet.topic
             return packet.topic
         try:
             return self.aliases_in[alias]
         except KeyError:
             raise PacketError(Reason.TOPIC_ALIAS_INVALID, "an alias that was not set") from None
 
-    def publish(self, packet: Publish, mark: int = 0) -> bool:
-        """Send a PUBLISH, under an alias where the client takes them; return whether it fits the client."""
+    def publish(self, packet: Publish, mark: int = 0, data: bytes = b"", in_order: bool = True) -> bool:
+        """Send a PUBLISH, under an alias where the client takes them; return whether it fits the client.
+
+        `data` are its bytes where they are known; without `in_order` it overtakes what waits.
+        """
         if self.max_aliases_out:
             return self._publish_aliased(packet, mark)
-        data = encode(packet, self.version)
+        data = data or encode(packet, self.version)
         if self.max_packet is not None and len(data) > self.max_packet:
             return False
-        if packet.qos or mark:
+        if in_order:
             self.send_bytes_in_order(data, mark)
         else:
             self.send(data)

@@ -189,7 +189,7 @@ def _misplaced(known: _Property, place: Kind) -> PacketError:
 
 
 def write_properties(properties: Properties) -> bytes:
-    """Write the length and the block, in the order given; `ValueError` for what does not fit its field."""
+    """Write the length and the block, in the order given; errors as of `encode`."""
     if not properties:
         return b"\x00"
     block = write_block(properties)

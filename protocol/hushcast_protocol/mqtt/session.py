@@ -100,8 +100,8 @@ class Session:
         """Of its last connection; `None` since a restart."""
         self.queue: deque[Entry] = deque()
         self.queue_bytes = 0
-        self.offered: deque[tuple[Message, Granted]] = deque()
-        """Retained messages that a new subscription is still to get."""
+        self.offered: deque[tuple[deque[Message], Granted]] = deque()
+        """Retained messages that new subscriptions are still to get."""
         self.inflight: dict[int, Entry] = {}
         self.resend: deque[Entry] = deque()
         """Those under way when the connection began, until they were sent again."""

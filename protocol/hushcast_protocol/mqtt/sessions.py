@@ -6,7 +6,7 @@ from hushcast_protocol.mqtt import wills
 from hushcast_protocol.mqtt.archive import Archive
 from hushcast_protocol.mqtt.delivery import Delivery
 from hushcast_protocol.mqtt.incoming import Incoming
-from hushcast_protocol.mqtt.limits import MAX_SESSION_SECONDS, MAX_SESSIONS
+from hushcast_protocol.mqtt.limits import MAX_SESSION_SECONDS, MAX_SESSIONS, MAX_TOPIC
 from hushcast_protocol.mqtt.links import Link
 from hushcast_protocol.mqtt.messages import message_of
 from hushcast_protocol.mqtt.reasons import PacketError, Reason
@@ -134,8 +134,12 @@ class Sessions:
             return
         permissions = session.permissions
         is_allowed = permissions is None or permissions.may_publish(will.topic)
-        if not is_allowed or will.topic.startswith("$") or will.topic.count("/") >= MAX_LEVELS:
+        if not is_allowed or will.topic.startswith("$") or not _is_short(will.topic):
             self._delivery.counts["dropped_forbidden"] += 1
             return
         message = message_of(will.topic, will.payload, will.qos, will.retain, will.properties, now)
         self._incoming.originate(message, session, now)
+
+
+def _is_short(topic: str) -> bool:
+    return topic.count("/") < MAX_LEVELS and len(topic) <= MAX_TOPIC

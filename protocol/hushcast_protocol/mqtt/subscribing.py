@@ -5,7 +5,7 @@ from __future__ import annotations
 from hushcast_protocol.mqtt.archive import Archive
 from hushcast_protocol.mqtt.delivery import Delivery
 from hushcast_protocol.mqtt.ledger import Ledger
-from hushcast_protocol.mqtt.limits import MAX_FILTERS
+from hushcast_protocol.mqtt.limits import MAX_FILTERS, MAX_TOPIC
 from hushcast_protocol.mqtt.links import Link
 from hushcast_protocol.mqtt.packets import SubAck, Subscribe, Subscription, UnsubAck, Unsubscribe
 from hushcast_protocol.mqtt.reasons import Reason
@@ -66,7 +66,7 @@ class Subscribing:
         session = link.session
         share, wanted = split_share(asked.filter) or ("", asked.filter)
         known = asked.filter in session.filters
-        if wanted.count("/") >= MAX_LEVELS:
+        if wanted.count("/") >= MAX_LEVELS or len(asked.filter) > MAX_TOPIC:
             return Reason.TOPIC_FILTER_INVALID
         if not known and len(session.filters) >= MAX_FILTERS:
             return Reason.QUOTA_EXCEEDED
@@ -80,9 +80,8 @@ class Subscribing:
         self._archive.subscribed(session, asked.filter, asked, granted)
         if not share and (asked.retain_handling == 0 or (asked.retain_handling == 1 and not known)):
             for store in self.stores:
-                for message in store.match(wanted):
-                    if not message.is_expired(now):
-                        self._delivery.offer_retained(session, message, granted)
+                found = (one for one in store.match(wanted) if not one.is_expired(now))
+                self._delivery.offer_retained(session, found, granted)
         return reason
 
     def _unsubscribe(self, session: Session, wanted: str) -> int:

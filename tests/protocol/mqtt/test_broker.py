@@ -8,7 +8,14 @@ import pytest
 from broker_world import Client, World
 
 from hushcast_protocol.mqtt.broker import Settings
-from hushcast_protocol.mqtt.limits import KEEP_ALIVE, MAX_FILTERS, MAX_INCOMING, MAX_PACKET, RECEIVE_MAXIMUM
+from hushcast_protocol.mqtt.limits import (
+    KEEP_ALIVE,
+    MAX_FILTERS,
+    MAX_INCOMING,
+    MAX_PACKET,
+    MAX_TOPIC,
+    RECEIVE_MAXIMUM,
+)
 from hushcast_protocol.mqtt.packets import (
     V5,
     V311,
@@ -143,6 +150,8 @@ class Picky(Everything):
         ("$anything", Reason.TOPIC_NAME_INVALID),
         ("a/" * 31 + "a", Reason.NO_MATCHING_SUBSCRIBERS),
         ("a/" * 32 + "a", Reason.TOPIC_NAME_INVALID),
+        ("a" * MAX_TOPIC, Reason.NO_MATCHING_SUBSCRIBERS),
+        ("a" * (MAX_TOPIC + 1), Reason.TOPIC_NAME_INVALID),
     ],
 )
 def test_answers_to_a_publish(topic: str, reason: int) -> None:
@@ -274,10 +283,11 @@ def test_an_alias_never_overtakes_its_topic() -> None:
 
 def test_answers_to_subscribe() -> None:
     client = World().connect(permissions=Picky())
-    deep = "a/" * 31 + "#"
-    reasons = client.subscribe("t", "secret", "$share/g/secret", "a/" * 32 + "#", deep, "$SYS/#", "t")
+    deep, long = "a/" * 31 + "#", "a" * MAX_TOPIC
+    reasons = client.subscribe("t", "secret", "$share/g/secret", deep, "$SYS/#", "t", long)
     refused = Reason.UNSPECIFIED_ERROR
-    assert reasons == [2, refused, refused, Reason.TOPIC_FILTER_INVALID, 2, 2, 2]
+    assert reasons == [2, refused, refused, 2, 2, 2, 2]
+    assert client.subscribe("a/" + deep, long + "a") == [Reason.TOPIC_FILTER_INVALID] * 2
     client.send(Unsubscribe(3, ["t", "t", "secret"]))
     gone = Reason.NO_SUBSCRIPTION_EXISTED
     (answer,) = [packet for packet in client.got() if isinstance(packet, UnsubAck)]

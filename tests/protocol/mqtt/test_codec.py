@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Callable
 from contextlib import suppress
 from random import Random
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from mqtt_examples import (
     OF_CLIENT,
     OF_SERVER,
+    WILL,
     all_packets,
     client_packets,
     decode,
@@ -149,6 +151,9 @@ def test_properties_stand_in_the_order_given() -> None:
         (SubAck(1, [0x97, 1]), V311, "900400018001"),
         (ConnAck(reason=1), V311, "20020001"),
         (Auth(), V5, "f000"),
+        (ConnAck(), V5, "2003000000"),
+        (Publish("a", b"", packet_id=7), V5, "300400016100"),
+        (Publish("a", b"", 1, packet_id=7), V5, "3206000161000700"),
     ],
 )
 def test_what_is_none_is_left_out(packet: Packet, version: int, sent: str) -> None:
@@ -190,6 +195,24 @@ def test_packets_before_a_wrong_one_are_given_out_and_none_after_it(version: int
     for _ in range(2):
         with pytest.raises(PacketError):
             made.feed(encode(PingReq(), version))
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+def test_a_payload_is_no_view_of_a_buffer(kind: Callable[[bytes], bytes | bytearray | memoryview]) -> None:
+    sent = encode(Publish("a", b"payload"), V5)
+    for pieces in ([sent], [sent[:1], sent[1:]], [sent[:8], sent[8:]]):
+        made = decoder(V5, False)
+        (found,) = [one for piece in pieces for one in made.feed(kind(piece))]
+        assert isinstance(found, Publish)
+        assert type(found.payload) is bytes
+
+
+def test_an_error_told_again_does_not_grow() -> None:
+    made = decoder(V5, False)
+    for _ in range(3):
+        with pytest.raises(PacketError) as found:
+            made.feed(b"\xff\x00")
+    assert len(found.traceback) == 2
 
 
 def test_a_packet_too_large_is_refused_by_its_header_alone() -> None:
@@ -267,6 +290,7 @@ def test_every_truncation_waits_or_is_refused(version: int, of_server: bool) -> 
 
 
 def test_an_error_and_a_packet_show_nothing_of_what_was_sent() -> None:
+    assert "wills" not in repr(WILL)
     for packet in (*OF_CLIENT, *OF_SERVER):
         for secret in ("kitchen", "sensor", "secret", "21.5", "user", "group"):
             assert secret not in repr(packet) or not isinstance(packet, Connect | Publish)

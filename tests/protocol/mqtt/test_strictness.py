@@ -205,6 +205,9 @@ PUBLISH, text cut short:          30 07 0001 61 03 030002
 PUBLISH, pair without a value:    30 08 0001 61 04 26000161
 PUBLISH, content type not UTF-8:  30 08 0001 61 04 030001ff
 PUBLISH, content type U+0000:     30 08 0001 61 04 03000100
+PUBLISH, response not UTF-8:      30 08 0001 61 04 080001ff
+PUBLISH, user property not UTF-8: 30 0a 0001 61 06 2600000001ff
+PUBLISH, user property U+0000:    30 0a 0001 61 06 260001000000
 PUBLISH, identifier cut short:    30 06 0001 61 02 0b80
 PUBLISH, identifier of 5 bytes:   30 0a 0001 61 06 0b8080808001
 PUBACK, bytes left over:          40 05 0001 00 00 00
@@ -220,9 +223,11 @@ SUBSCRIBE, reserved option 80:    82 07 1234 00 0001 61 80
 SUBSCRIBE, bytes left over:       82 08 1234 00 0001 61 00 00
 SUBSCRIBE, misplaced property:    82 09 1234 02 0100 0001 61 00
 SUBSCRIBE, identifier 0:          82 09 1234 02 0b00 0001 61 00
+SUBSCRIBE, not UTF-8:             82 07 1234 00 0001 ff 00
 SUBSCRIBE, a/#/b as filter:       82 0b 1234 00 0005 612f232f62 00
 UNSUBSCRIBE, without filters:     a2 03 1234 00
 UNSUBSCRIBE, empty filter:        a2 05 1234 00 0000
+UNSUBSCRIBE, not UTF-8:           a2 06 1234 00 0001 ff
 UNSUBSCRIBE, misplaced property:  a2 08 1234 02 0b01 0001 61
 DISCONNECT, properties too long:  e0 03 00 01 00
 DISCONNECT, bytes left over:      e0 03 00 00 00
