@@ -30,9 +30,12 @@ def load_daemon(file: Path) -> tuple[DaemonSettings, StateKind]:
     from hushcast_node import upgrade
     from hushcast_node.settings import NodeSettings
     from hushcast_overlay.identity import KEY_FILES
+    from hushcast_protocol.base.errors import UsageError
     from hushcast_runtime.config import load_settings
     from hushcast_runtime.state_directory import StateKind
 
+    if is_for_gateway(file):
+        raise UsageError(f"{file} is a gateway's: this command is for nodes and directories")
     if is_for_directory(file):
         directory = load_settings(file, DirectorySettings)
         kind = StateKind("directory", directory.network.network(), DIRECTORY_KEYS, directory_upgrade.VERSION)

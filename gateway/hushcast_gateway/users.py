@@ -43,11 +43,12 @@ class Users:
         """Return what a client may do, or the reason why it is not let in.
 
         A name comes with its password, or from the machine's user or the certificate that it belongs to.
-        Without a name a client is who these say it is, else anonymous, where it is on this machine.
+        Without a name a client is who these say it is, else anonymous, where it is on this machine. Where
+        there are no users a name means nothing: some devices send one whether they were told to or not.
         """
         proved = self._proved(peer)
         name = connect.username
-        if name is None:
+        if name is None or not self._users:
             if proved is not None:
                 return self._permissions(proved, connect)
             if self._anonymous is not None and peer.local:

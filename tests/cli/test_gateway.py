@@ -220,6 +220,14 @@ async def test_check_config_says_which_key_is_wrong(tmp_path: Path) -> None:
         assert "puback: Invalid enum value 'dsk': did you mean disk?" in outcome.error
 
 
+async def test_commands_for_daemons_say_that_a_gateway_is_none(tmp_path: Path) -> None:
+    file = written(tmp_path, 1883)
+    for command in (["doctor"], ["backup", tmp_path / "b"]):
+        outcome = await hushcast(*command, "--config", file)
+        assert outcome.code == 2
+        assert "is a gateway's" in outcome.error
+
+
 async def test_the_doctor_before_the_first_start(tmp_path: Path) -> None:
     file = written(tmp_path, free_port())
     outcome = await hushcast("gateway", "doctor", "--config", file)

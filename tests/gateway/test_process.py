@@ -35,6 +35,7 @@ class Gateway:
 
     def __init__(self, directory: Path, certificates: Certificates) -> None:
         self.file, self.socket, self._log = (directory / name for name in ("g.toml", "mqtt.sock", "log"))
+        self.manager = directory / "systemd.sock"
         self._certificates = certificates
         self.ports = {kind: free_port() for kind in ("tcp", "tls", "ws", "wss", "metrics")}
         pem, key = certificates.path("gateway.pem"), certificates.path("gateway.key")
@@ -53,9 +54,10 @@ class Gateway:
         """Start it and wait until it serves."""
         self.file.write_text(self.text)
         command = [sys.executable, "-m", "hushcast_cli.main", "gateway", "run", "--config", str(self.file)]
+        environment = os.environ | {"NOTIFY_SOCKET": str(self.manager)}
         with self._log.open("ab") as log:
             started = self.log.count("running")
-            self.process = subprocess.Popen(command, stderr=log, stdout=log)
+            self.process = subprocess.Popen(command, stderr=log, stdout=log, env=environment)
         try:
             wait_until(lambda: self.log.count("running") > started or self.process.poll() is not None)
             assert self.process.returncode is None, self.log
@@ -136,6 +138,24 @@ def wait_until(condition: Any) -> None:
     while not condition():
         assert time.monotonic() < until
         time.sleep(0.02)
+
+
+def test_the_service_manager_hears_when_it_is_ready(certificates: Certificates, tmp_path: Path) -> None:
+    gateway = Gateway(tmp_path, certificates)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(gateway.manager))
+        manager.settimeout(WITHIN)
+        gateway.start()
+        try:
+            told = b""
+            while b"READY=1" not in told:
+                told = manager.recv(1024)
+            assert b"STATUS=working, 0 clients connected" in told
+            gateway.process.terminate()
+            while b"STOPPING=1" not in told:
+                told = manager.recv(1024)
+        finally:
+            gateway.stop()
 
 
 @pytest.fixture(scope="module")

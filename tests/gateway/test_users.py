@@ -113,6 +113,13 @@ async def test_anybody_is_let_in_on_this_machine_alone_and_only_where_it_says_so
     assert await name_of(users(TEXT), connect()) == Reason.NOT_AUTHORIZED
 
 
+async def test_where_there_are_no_users_a_name_means_nothing() -> None:
+    nobody = users(ANONYMOUS)
+    for name, password in (("alice", b"secret"), ("", None), ("alice", None)):
+        assert await name_of(nobody, connect(name, password)) == ""
+        assert await name_of(nobody, connect(name, password), ELSEWHERE) == Reason.NOT_AUTHORIZED
+
+
 async def test_what_they_may_do() -> None:
     known = users()
     alice = await known.authenticate(connect("alice", b"secret"), HERE)
@@ -200,7 +207,7 @@ async def test_a_flood_of_passwords_takes_two_threads_and_is_refused_beyond_its_
     async with trio.open_nursery() as nursery:
         for number in range(MAX_COMPARED + MAX_WAITING + 50):
             nursery.start_soon(ask, b"secret" if number % 2 else b"wrong")
-        while len(answers) < 50:  # noqa: ASYNC110 - refused at once, while all threads hang
+        while len(answers) < 50 or running < MAX_COMPARED:  # noqa: ASYNC110 - refused at once, while all threads hang
             await trio.sleep(0.001)
         go.set()
     assert most == MAX_COMPARED
