@@ -12,13 +12,15 @@ from hushcast_gateway.broker_state import BrokerState
 from hushcast_gateway.daemon import DaemonLink
 from hushcast_gateway.inward import Inward
 from hushcast_gateway.outward import Leaving, Outward
+from hushcast_gateway.refreshing import Refreshing
 from hushcast_gateway.settings import GatewaySettings
 from hushcast_protocol.content.messages import MAX_PAYLOAD
 from hushcast_protocol.content.topics import LINK_SCHEME
 from hushcast_protocol.mqtt.envelope import Enclosed, disclose, enclose, travelling
+from hushcast_protocol.mqtt.messages import Message
 from hushcast_protocol.mqtt.packets import Properties
 from hushcast_protocol.mqtt.reasons import PacketError, Reason
-from hushcast_protocol.mqtt.seams import Done
+from hushcast_protocol.mqtt.seams import Done, Nothing
 from hushcast_protocol.mqtt.topics import MAX_LEVELS, is_name
 from hushcast_protocol.mqtt.ways import FIRST, Way, Ways
 from hushcast_runtime.counters import Counters
@@ -26,6 +28,31 @@ from hushcast_runtime.environment import Environment
 from hushcast_runtime.store import Store
 
 MAX_GRANTED = 1  # QoS: deliveries are at least once, told apart by the message's id
+
+
+class NoDaemon(Nothing):
+    """A gateway without a daemon: what would travel is refused, rather than kept here in silence."""
+
+    def takes(self, topic: str) -> bool:
+        """Tell whether a topic would travel."""
+        return topic.startswith(f"{FIRST}/")
+
+    def publish(
+        self, topic: str, payload: bytes, qos: int, retain: bool, properties: Properties, done: Done
+    ) -> None:
+        """Refuse."""
+        done(Reason.TOPIC_NAME_INVALID)
+
+    def topics(self, topic: str) -> tuple[str, ...]:
+        """It is nobody's here either."""
+        return ()
+
+    def will(self, topic: str, payload: bytes, retain: bool, properties: Properties) -> None:
+        """Drop it."""
+
+    def grants(self, wanted: str, qos: int) -> int:
+        """Refuse what would be read from the network."""
+        return Reason.TOPIC_FILTER_INVALID if self.takes(wanted) else qos
 
 
 class Network:
@@ -43,6 +70,7 @@ class Network:
         self._link = DaemonLink(Path(settings.daemon.socket))
         self._out = Outward(self._link, settings.puback == "relay", counters)
         self._in = Inward(self._link, self._text_of, self._take, env, counters)
+        self._refreshing = Refreshing(settings.refresh_retained, self._send_again, env)
         self._state: BrokerState | None = None
 
     @property
@@ -62,6 +90,7 @@ class Network:
             nursery.start_soon(self._link.run)
             nursery.start_soon(self._out.run)
             nursery.start_soon(self._in.run, store)
+            nursery.start_soon(self._refreshing.run, state, store)
 
     def takes(self, topic: str) -> bool:
         """Tell whether a topic travels, or would if its alias were configured."""
@@ -76,7 +105,13 @@ class Network:
         self, topic: str, payload: bytes, qos: int, retain: bool, properties: Properties, done: Done
     ) -> None:
         """Take over a message of a client."""
-        self._publish(topic, Enclosed(payload, "", retain, properties), done, 0.0)
+
+        def told(reason: int) -> None:
+            if retain and not reason:
+                self._refreshing.note(topic, bool(payload))
+            done(reason)
+
+        self._publish(topic, Enclosed(payload, "", retain, properties), told, 0.0)
 
     def will(self, topic: str, payload: bytes, retain: bool, properties: Properties) -> None:
         """Take over a will; a random while later it travels, so that a client's end does not show."""
@@ -133,6 +168,11 @@ class Network:
         text = way.name if way.is_open else self._links[way.name]
         self._out.put(Leaving(text, sealed, told, delay))
 
+    def _send_again(self, message: Message) -> None:
+        properties = message.properties_for((), self._env.now())
+        again = Enclosed(message.payload, "", True, properties)
+        self._publish(message.topic, again, lambda reason: None, 0.0)
+
     def _take(self, way: Way, message: hushcast.Message, stored: Callable[[], None]) -> None:
         """Give a message that came to the clients here; they have what was published here already."""
         enclosed = disclose(message.payload)
@@ -146,6 +186,8 @@ class Network:
             return
         broker, now = self._state.broker, self._env.now()
         for number, topic in enumerate(topics, 1):
+            if enclosed.retain:
+                self._refreshing.note(topic, False)
             broker.arrived(
                 topic,
                 enclosed.payload,

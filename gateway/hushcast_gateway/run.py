@@ -11,7 +11,7 @@ from hushcast.keys import read_link
 from hushcast_gateway.broker_state import BrokerState, open_broker
 from hushcast_gateway.counted import GATEWAY_GAUGES, MQTT, GatewayCounters
 from hushcast_gateway.listeners import Listeners
-from hushcast_gateway.network import Network
+from hushcast_gateway.network import Network, NoDaemon
 from hushcast_gateway.passwords import Passwords
 from hushcast_gateway.peer import Peer
 from hushcast_gateway.server import Server
@@ -92,7 +92,7 @@ class _Gateway:
         settings = self._settings
         largest = None if settings.maximum_packet == LARGEST_PACKET else settings.maximum_packet
         broker = Settings(version=version("hushcast"), maximum_packet=largest)
-        self._state = await open_broker(store, self._env, self._network, broker)
+        self._state = await open_broker(store, self._env, self._network or NoDaemon(), broker)
         self._server = Server(self._state, self._authenticate, largest)
         self._counters.beside = self._counted_beside
         nursery.start_soon(self._state.run)

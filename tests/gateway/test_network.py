@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 import trio
 from houses import House
-from memory_gateway import Client, Gateway
+from memory_gateway import Client, Gateway, running
 
 import hushcast
 from hushcast_gateway import daemon as daemon_link
 from hushcast_gateway import inward, outward
+from hushcast_gateway.network import NoDaemon
 from hushcast_protocol.mqtt.packets import (
     V5,
     V311,
@@ -308,6 +309,16 @@ async def test_what_an_earlier_run_read_and_nobody_wants_is_ended(tmp_path: Path
             await until(lambda: third.store._records["gateway-way"] == {})
 
 
+async def test_what_is_retained_here_travels_again_for_who_comes_later(tmp_path: Path) -> None:
+    async with houses(tmp_path, refresh_retained=1) as (one, _, first, _):
+        writer = await first.connect("writer")
+        for payload in (b"old", b"new"):
+            await acknowledged(writer, Publish("hush/home/a", payload, 1, True, packet_id=1))
+        await acknowledged(writer, Publish("hush/home/gone", b"x", 1, True, packet_id=1))
+        await acknowledged(writer, Publish("hush/home/gone", b"", 1, True, packet_id=1))
+        await until(lambda: set(one.store._records["gateway-refreshed"]) == {b"hush/home/a"})
+
+
 async def test_a_will_travels_a_while_later(tmp_path: Path) -> None:
     async with houses(tmp_path, will_jitter=1) as (_, two, first, second):
         reader = await listening(two, second, "hush/home/#")
@@ -332,3 +343,17 @@ async def test_puback_may_wait_for_a_relay(tmp_path: Path, monkeypatch: pytest.M
         one.daemon.network.receipts.set()
         assert takers
         assert await writer.next() == PubAck(1)
+
+
+async def test_without_a_daemon_what_would_travel_is_refused() -> None:
+    async with running(beyond=NoDaemon()) as gateway:
+        client = await gateway.connect(will=Will("hush/open/a", b"gone"))
+        assert (
+            await acknowledged(client, Publish("hush/open/a", b"x", 1, packet_id=1))
+            == Reason.TOPIC_NAME_INVALID
+        )
+        for wanted, told in (("hush/open/a", Reason.TOPIC_FILTER_INVALID), ("#", 1), ("a", 1)):
+            await client.send(Subscribe(1, [Subscription(wanted, 1)]))
+            answer = await client.next()
+            assert isinstance(answer, SubAck)
+            assert answer.reasons == [told]
