@@ -182,13 +182,15 @@ class BlockingMessages:
 
 @contextmanager
 def connect_sync(
-    socket: str | os.PathLike[str] | None = None, *, timeout: float | None = TIMEOUT, reconnect: bool = True
+    socket: str | os.PathLike[str] | None = None,
+    *,
+    timeout: float | None = TIMEOUT,
+    wait: bool = False,
+    reconnect: bool = True,
 ) -> Iterator[BlockingDaemon]:
     """Connect to a daemon, as `connect`; a thread of its own converses with it while the block is open."""
-    with (
-        start_blocking_portal() as portal,
-        portal.wrap_async_context_manager(connect(socket, timeout=timeout, reconnect=reconnect)) as daemon,
-    ):
+    connecting = connect(socket, timeout=timeout, wait=wait, reconnect=reconnect)
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(connecting) as daemon:
         yield BlockingDaemon(portal, daemon)
 
 

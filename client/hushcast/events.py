@@ -14,7 +14,7 @@ class Message:
     """A message. Its `repr` shows neither topic nor payload."""
 
     topic: str = field(repr=False)
-    """The topic's name."""
+    """The topic's name, which is no link: publish and acknowledge with what you subscribed to."""
     id: str
     """64 hexadecimal digits."""
     payload: bytes = field(repr=False)

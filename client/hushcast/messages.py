@@ -13,7 +13,15 @@ import msgspec
 
 from hushcast import events, words
 from hushcast.connection import Call, Connection
-from hushcast.errors import Disconnected, HushcastError, OtherVersion, Starting, TimedOut, UnknownCursor
+from hushcast.errors import (
+    ConnectionEnded,
+    HushcastError,
+    OtherVersion,
+    Starting,
+    TimedOut,
+    UnknownCursor,
+    UsageError,
+)
 from hushcast.events import Event, Lost, Message
 
 WINDOW = 64  # messages that may come before the program has taken one; 22 MB of the largest
@@ -95,6 +103,7 @@ class Messages:
                 await self._connection.finish(self._call)
         if self._connection is not None and self._call is not None:
             self._connection.close(self._call)
+        self._is_over = True
 
     def __aiter__(self) -> AsyncIterator[Message]:
         """Iterate over the messages alone."""
@@ -151,6 +160,8 @@ class Messages:
         return event
 
     async def _next(self) -> Event | None:
+        if self._connection is None:
+            raise UsageError("the subscription is not open: `async with daemon.subscribe(…) as messages`")
         self._done()
         while not self._is_over:
             if self._call is None:
@@ -162,7 +173,7 @@ class Messages:
                 self._tell()
             try:
                 event = self._event(await self._call.next())
-            except Disconnected:
+            except ConnectionEnded:
                 self._call = None
                 if not self._daemon.reconnects:
                     raise
@@ -193,6 +204,7 @@ class Messages:
     async def _open(self) -> None:
         """Subscribe, behind the last message that came."""
         is_new = self._connection is None
+        self._is_over = False
         while True:
             if self._acknowledged > self._durable:
                 await self._make_durable(None)
@@ -207,7 +219,7 @@ class Messages:
                 # The subscription was ended and begun anew meanwhile: its messages count from 1 again.
                 self._got = self._acknowledged = self._durable = 0
                 self._request = msgspec.structs.replace(self._request, since=0)
-            except (Disconnected, Starting):
+            except (ConnectionEnded, Starting):
                 connection.close(call)
                 if not self._daemon.reconnects:
                     raise

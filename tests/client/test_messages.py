@@ -280,3 +280,17 @@ async def test_through_deaths_of_either_side_at_any_moment(world: World, seed: i
         assert handed_out < 2 * len(sent)
 
     await world.run(program)
+
+
+async def test_a_subscription_is_opened_before_it_is_read_and_ends_with_its_block(world: World) -> None:
+    async def program() -> list[str]:
+        async with hushcast.connect(world.socket) as daemon:
+            with pytest.raises(hushcast.UsageError, match=r"async with daemon\.subscribe"):
+                async for _ in daemon.subscribe("t"):
+                    pass
+            await world.put("1", "2")
+            async with daemon.subscribe("t") as messages:
+                assert await take(messages, 1) == ["1"]
+            return [message.text async for message in messages]
+
+    assert await world.run(program) == []
