@@ -26,6 +26,7 @@ from hushcast.errors import (
 from hushcast.keys import Author, new_token
 from hushcast.messages import AGAIN, WINDOW, Acknowledging, Messages
 from hushcast.sockets import daemon_socket
+from hushcast_protocol.content.attributes import MAX_FRACTION
 
 TIMEOUT = 60.0  # seconds that a call may take, unless the program says otherwise
 MAX_HANDED_IN = 64  # publications on their way to the daemon at once, of 256 KiB at most; more wait
@@ -229,7 +230,7 @@ class Daemon:
         request = words.Publish(
             topic,
             payload.encode() if isinstance(payload, str) else payload,
-            [f"{name}={value}" for name, value in (attributes or {}).items()],
+            [f"{name}={_written(value)}" for name, value in (attributes or {}).items()],
             author.seed.reveal() if author is not None else None,
             "queued",
             at_once,
@@ -242,6 +243,11 @@ class Daemon:
 
     def _limit(self, timeout: float | None) -> AbstractContextManager[None]:
         return limit(self._timeout if timeout is None else timeout)
+
+
+def _written(value: str | int | float) -> str:
+    """Return a value as daemons read it, which take no more digits: 0.1 + 0.2 is 0.3."""
+    return str(round(value, MAX_FRACTION) if isinstance(value, float) else value)
 
 
 @contextmanager

@@ -28,8 +28,8 @@ class Message:
 
     @property
     def text(self) -> str:
-        """The payload as UTF-8; raises `UnicodeDecodeError` where it is none."""
-        return self.payload.decode()
+        """The payload as UTF-8, with U+FFFD for what is none: a stranger's bytes end no program."""
+        return self.payload.decode(errors="replace")
 
 
 @dataclass(frozen=True)

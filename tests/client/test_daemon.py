@@ -291,3 +291,16 @@ def test_what_is_raised_and_what_is_told_have_names_of_their_own() -> None:
     from hushcast import errors, events
 
     assert not vars(errors).keys() & {name for name, kind in vars(events).items() if isinstance(kind, type)}
+
+
+async def test_numbers_of_a_computation_are_attributes(world: World) -> None:
+    """Binary fractions have more digits than a daemon takes."""
+    link = hushcast.new_link("readings", ["celsius:-40..60:0.1", "kind"])
+
+    async def program() -> dict[str, object]:
+        async with hushcast.connect(world.socket) as daemon, daemon.subscribe(link) as messages:
+            await daemon.publish(link, "x", attributes={"celsius": 7 * 3.3, "kind": 1.5})
+            return dict((await anext(messages)).attributes)
+
+    assert len(str(7 * 3.3)) > 15
+    assert await world.run(program) == {"celsius": 23.1, "kind": "1.5"}

@@ -294,3 +294,12 @@ async def test_a_subscription_is_opened_before_it_is_read_and_ends_with_its_bloc
             return [message.text async for message in messages]
 
     assert await world.run(program) == []
+
+
+async def test_bytes_that_are_no_text_end_no_loop(world: World) -> None:
+    async def program() -> list[str]:
+        await world.do(world.daemon.put, "t", b"\xff!")
+        async with hushcast.connect(world.socket) as daemon, daemon.subscribe("t") as messages:
+            return await take(messages, 1)
+
+    assert await world.run(program) == ["\ufffd!"]
