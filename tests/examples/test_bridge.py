@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import trio
-from conftest import Place
+from example_runs import Place
 
 
 class Hook:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from conftest import EXAMPLES, Place
+from example_runs import EXAMPLES, Place
 
 import hushcast
 
