@@ -41,7 +41,9 @@ class Daemon:
 
     A topic is a plain text, or a link. Calls wait for a daemon that is away. They raise `UsageError` for
     values that cannot be used, `Refusal` where the daemon or the network declines, `NoDaemon` where none can
-    be reached any more, and `TimedOut` after `timeout` seconds: those of the call, or those of `connect`.
+    be reached any more, and `TimedOut` after `timeout` seconds: those of the call (`math.inf`: no limit), or
+    those of `connect`. Where subscriptions are spoken of, `where` is the condition of one of them, empty for
+    the one without, and `None` means all to the topic.
     """
 
     def __init__(self, path: Path, timeout: float | None, reconnects: bool, connection: Connection) -> None:

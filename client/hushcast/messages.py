@@ -71,8 +71,6 @@ class Messages:
         self._mode = acknowledge
         self._connection: Connection | None = None
         self._call: Call | None = None
-        self.topic = ""
-        """The topic's name."""
         self._last: Message | Lost | None = None  # handed out, and not done with
         self._got = 0  # the last cursor that came
         self._shown = 0  # the last that the program is done with
@@ -81,8 +79,17 @@ class Messages:
         self._room = 0  # messages that the daemon may send more than it was told
         self._is_untold = False  # whether there is anything to tell it
         self._is_over = False
-        self.nodes = 0
+        self._told = words.Subscribed("", 0)
+
+    @property
+    def topic(self) -> str:
+        """The topic's name."""
+        return self._told.topic
+
+    @property
+    def nodes(self) -> int:
         """Relays that route to the subscription; 0 where the carrier has none."""
+        return self._told.nodes
 
     async def __aenter__(self) -> Messages:
         """Subscribe; return once messages reach the daemon. Raises `UsageError`, `Refusal`, `NoDaemon`."""
@@ -228,8 +235,7 @@ class Messages:
                 connection.close(call)
                 raise
             else:
-                self.topic, self.nodes = told.topic, told.nodes
-                self._connection, self._call, self._room = connection, call, 0
+                self._connection, self._call, self._room, self._told = connection, call, 0, told
                 return
 
     def _tell(self) -> None:
