@@ -27,6 +27,7 @@ MODULES = (
     "hop",
     "delivery",
     "gateway",
+    "library",
 )
 FIGURES = dict(enumerate(MODULES, 1))
 FULL, SHORT = Effort(5, 1.0), Effort(5, 0.1)

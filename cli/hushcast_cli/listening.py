@@ -106,6 +106,7 @@ class _Listening:
     async def _print_one(self, messages: Messages, event: Message | Lost) -> None:
         async with self._turn:
             if self.printed == self._count:  # by other topics, meanwhile
+                messages.undone()
                 return
             if isinstance(event, Lost):
                 await _print(self._printer.lost(event))

@@ -175,6 +175,10 @@ class BlockingMessages:
         """Be done with the last message before the next is asked for."""
         self._portal.call(self._messages.done)
 
+    def undone(self) -> None:
+        """Leave the last message undone, also when the block is left without an error: it comes again."""
+        self._portal.call(self._messages.undone)
+
     def acknowledge(self, message: Message) -> None:
         """Acknowledge a message and all before it: none of them is shown again."""
         _wait(self._portal, self._messages.acknowledge, message)
@@ -182,13 +186,15 @@ class BlockingMessages:
 
 @contextmanager
 def connect_sync(
-    socket: str | os.PathLike[str] | None = None, *, timeout: float | None = TIMEOUT, reconnect: bool = True
+    socket: str | os.PathLike[str] | None = None,
+    *,
+    timeout: float | None = TIMEOUT,
+    wait: bool = False,
+    reconnect: bool = True,
 ) -> Iterator[BlockingDaemon]:
     """Connect to a daemon, as `connect`; a thread of its own converses with it while the block is open."""
-    with (
-        start_blocking_portal() as portal,
-        portal.wrap_async_context_manager(connect(socket, timeout=timeout, reconnect=reconnect)) as daemon,
-    ):
+    connecting = connect(socket, timeout=timeout, wait=wait, reconnect=reconnect)
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(connecting) as daemon:
         yield BlockingDaemon(portal, daemon)
 
 

@@ -14,7 +14,7 @@ import msgspec
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from hushcast.errors import (
-    Disconnected,
+    ConnectionEnded,
     NoDaemon,
     OtherVersion,
     Refusal,
@@ -71,7 +71,7 @@ class Call:
         return bool(self._answers)
 
     async def next(self) -> Answer:
-        """Return the next answer; raise `Disconnected` when the connection has ended, or what failed."""
+        """Return the next answer; raise `ConnectionEnded` when the connection has ended, or what failed."""
         while not self._answers:
             if self._connection.error is not None:
                 raise self._connection.error
@@ -176,7 +176,7 @@ class Connection:
 
     async def run(self) -> None:
         """Converse until the daemon leaves or this is cancelled; every call then ends with an error."""
-        error: HushcastError = Disconnected(GONE)
+        error: HushcastError = ConnectionEnded(GONE)
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._write)
@@ -194,12 +194,12 @@ class Connection:
             await anyio.aclose_forcefully(self._stream)
 
     async def greet(self) -> None:
-        """Exchange versions; raise `OtherVersion`, `Disconnected`, or `Refusal` where there are too many."""
+        """Exchange versions; raise `OtherVersion`, `ConnectionEnded`, or `Refusal` where too many are."""
         try:
             await self._stream.send(encode_line(Hello()) + b"\n")
             line = await self._lines.receive_until(b"\n", MAX_ANSWER)
         except _BROKEN:
-            raise Disconnected(GONE) from None
+            raise ConnectionEnded(GONE) from None
         try:
             if decode_hello(line).version == VERSION:
                 return

@@ -14,10 +14,19 @@ import anyio
 from hushcast import descriptions, events, words
 from hushcast.connection import Connection, open_connection
 from hushcast.descriptions import Finding, Publication, Subscription, Unsent
-from hushcast.errors import Disconnected, HushcastError, NoDaemon, OtherVersion, Refusal, Starting, TimedOut
+from hushcast.errors import (
+    ConnectionEnded,
+    HushcastError,
+    NoDaemon,
+    OtherVersion,
+    Refusal,
+    Starting,
+    TimedOut,
+)
 from hushcast.keys import Author, new_token
 from hushcast.messages import AGAIN, WINDOW, Acknowledging, Messages
 from hushcast.sockets import daemon_socket
+from hushcast_protocol.content.attributes import MAX_FRACTION
 
 TIMEOUT = 60.0  # seconds that a call may take, unless the program says otherwise
 MAX_HANDED_IN = 64  # publications on their way to the daemon at once, of 256 KiB at most; more wait
@@ -32,7 +41,9 @@ class Daemon:
 
     A topic is a plain text, or a link. Calls wait for a daemon that is away. They raise `UsageError` for
     values that cannot be used, `Refusal` where the daemon or the network declines, `NoDaemon` where none can
-    be reached any more, and `TimedOut` after `timeout` seconds: those of the call, or those of `connect`.
+    be reached any more, and `TimedOut` after `timeout` seconds: those of the call (`math.inf`: no limit), or
+    those of `connect`. Where subscriptions are spoken of, `where` is the condition of one of them, empty for
+    the one without, and `None` means all to the topic.
     """
 
     def __init__(self, path: Path, timeout: float | None, reconnects: bool, connection: Connection) -> None:
@@ -169,7 +180,7 @@ class Daemon:
             while True:
                 try:
                     return await (await self.connection()).ask(request, kind)
-                except (Disconnected, Starting):
+                except (ConnectionEnded, Starting):
                     if not self.reconnects:
                         raise
                 await anyio.sleep(AGAIN)
@@ -191,21 +202,18 @@ class Daemon:
             if not self.reconnects or isinstance(connection.error, OtherVersion):
                 self._change(None, connection.error)
                 return
-            connection = await self._again()
-            self._change(connection, None if connection else self._error)
-
-    async def _again(self) -> Connection | None:
-        wait = FIRST_WAIT
-        while True:
-            await anyio.sleep(wait)
-            wait = min(LONGEST_WAIT, 2 * wait)
+            await anyio.sleep(FIRST_WAIT)
             try:
-                return await open_connection(self._path)
+                _, connection = await _open_at_last(self._path)
             except OtherVersion as error:
-                self._error = error
-                return None
-            except (NoDaemon, Refusal):
-                pass
+                self._change(None, error)
+                return
+            self._change(connection, None)
+
+    def leave(self) -> None:
+        """Let every later call fail, which nobody would answer."""
+        if self._error is None:
+            self._change(None, NoDaemon("the connection is closed: the block of `connect` was left"))
 
     def _change(self, connection: Connection | None, error: HushcastError | None) -> None:
         self._connection, self._error = connection, error
@@ -224,7 +232,7 @@ class Daemon:
         request = words.Publish(
             topic,
             payload.encode() if isinstance(payload, str) else payload,
-            [f"{name}={value}" for name, value in (attributes or {}).items()],
+            [f"{name}={_written(value)}" for name, value in (attributes or {}).items()],
             author.seed.reveal() if author is not None else None,
             "queued",
             at_once,
@@ -239,6 +247,11 @@ class Daemon:
         return limit(self._timeout if timeout is None else timeout)
 
 
+def _written(value: str | int | float) -> str:
+    """Return a value as daemons read it, which take no more digits: 0.1 + 0.2 is 0.3."""
+    return str(round(value, MAX_FRACTION) if isinstance(value, float) else value)
+
+
 @contextmanager
 def limit(seconds: float | None) -> Iterator[None]:
     """Raise `TimedOut` where the block takes longer; `None` is no limit."""
@@ -248,18 +261,41 @@ def limit(seconds: float | None) -> Iterator[None]:
         raise TimedOut(f"the daemon has not answered within {seconds:g} s")
 
 
+async def _open_at_last(socket: str | os.PathLike[str] | None) -> tuple[Path, Connection]:
+    """Look for a daemon until there is one; raise `OtherVersion`."""
+    wait = FIRST_WAIT
+    while True:
+        try:
+            path = daemon_socket(socket)
+            return path, await open_connection(path)
+        except OtherVersion:
+            raise
+        except (NoDaemon, Refusal):
+            await anyio.sleep(wait)
+        wait = min(LONGEST_WAIT, 2 * wait)
+
+
 @asynccontextmanager
 async def connect(
-    socket: str | os.PathLike[str] | None = None, *, timeout: float | None = TIMEOUT, reconnect: bool = True
+    socket: str | os.PathLike[str] | None = None,
+    *,
+    timeout: float | None = TIMEOUT,
+    wait: bool = False,
+    reconnect: bool = True,
 ) -> AsyncIterator[Daemon]:
     """Connect to the daemon at a socket, or as `HUSHCAST_SOCKET` says, or at the usual places.
 
-    Runs under asyncio and under trio. `timeout` is for each call, in seconds (`None`: no limit). Without
-    `reconnect` every call fails from the moment that the daemon goes away. Raises `NoDaemon`.
+    Runs under asyncio and under trio. `timeout` is for connecting and for each call, in seconds (`None`: no
+    limit). With `wait` a daemon that is not there yet is waited for. Without `reconnect` every call fails
+    from the moment that the daemon goes away. Raises `NoDaemon`, `OtherVersion`, and `Refusal` where too many
+    programs are connected.
     """
-    path = daemon_socket(socket)
     with limit(timeout):
-        connection = await open_connection(path)
+        if wait:
+            path, connection = await _open_at_last(socket)
+        else:
+            path = daemon_socket(socket)
+            connection = await open_connection(path)
     daemon = Daemon(path, timeout, reconnect, connection)
     failure: BaseException | None = None
     # A program that is cancelled still has last words: acknowledgements of what it was done with.
@@ -268,6 +304,7 @@ async def connect(
     async def keep() -> None:
         with keeping:
             await daemon.keep()
+        daemon.leave()
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(keep)

@@ -17,6 +17,7 @@ class Publication:
     id: str
     """64 hexadecimal digits."""
     topic: str = field(repr=False)
+    """The topic's name."""
     token: bytes = field(repr=False, compare=False)
     """By which the daemon knows it when it is asked again."""
 
@@ -26,8 +27,11 @@ class Subscription:
     """A subscription that the daemon holds."""
 
     topic: str = field(repr=False)
+    """The topic's name."""
     where: str = field(repr=False)
+    """The condition on its attributes; empty where there is none."""
     is_private: bool
+    """Whether nobody reads it without its link."""
     attributes: list[str] = field(repr=False)
     """Names of the topic's attributes."""
     is_ready: bool
@@ -37,7 +41,9 @@ class Subscription:
     cursor: int
     """Its newest message's."""
     shown: int
+    """That of the last message that a program was done with."""
     acknowledged: int
+    """That of the last message that does not come again."""
     dropped: int
     """Messages that were removed, too old or too many, before anybody acknowledged them."""
     described: dict[str, Any] = field(repr=False)
@@ -49,18 +55,23 @@ class Unsent:
     """A publication in the outbox: it waits for a receipt, or was given up."""
 
     id: str
+    """64 hexadecimal digits."""
     topic: str = field(repr=False)
+    """The topic's name."""
     since: float
     """Unix seconds."""
     state: str
     """`dropping`, `waiting` or `given up`."""
     receipts: int
+    """Of relays that have it."""
     attempts: int
+    """So far."""
     reason: str | None
     """Why the last attempt failed."""
     next_attempt: float | None
-    """Unix seconds."""
+    """Unix seconds; `None` while it is handed over, and where it was given up."""
     described: dict[str, Any] = field(repr=False)
+    """All that the daemon tells."""
 
 
 def subscription(told: dict[str, Any]) -> Subscription:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from hushcast_protocol.base.errors import HushcastError, Refusal, UsageError
 
 __all__ = [
-    "Disconnected",
     "HushcastError",
     "NoDaemon",
     "OtherVersion",
@@ -20,7 +19,7 @@ class NoDaemon(HushcastError):
     """No daemon listens at the socket."""
 
 
-class Disconnected(NoDaemon):
+class ConnectionEnded(NoDaemon):
     """The daemon went away in the middle."""
 
 

@@ -14,22 +14,24 @@ class Message:
     """A message. Its `repr` shows neither topic nor payload."""
 
     topic: str = field(repr=False)
-    """The topic's name."""
+    """The topic's name, which is no link: publish and acknowledge with what you subscribed to."""
     id: str
     """64 hexadecimal digits."""
     payload: bytes = field(repr=False)
+    """At most 262,144 bytes, as its writer chose them."""
     received_at: float
     """Unix seconds at which the daemon got it."""
     cursor: int
     """Its place among the subscription's messages, from 1."""
     attributes: dict[str, str | int | float] = field(default_factory=dict, repr=False)
+    """Those that its writer set, of the topic's; numbers as the topic's resolution rounds them."""
     author: str | None = field(default=None, repr=False)
     """The fingerprint of the key that signed it, whose signature holds; `None` where nobody signed."""
 
     @property
     def text(self) -> str:
-        """The payload as UTF-8; raises `UnicodeDecodeError` where it is none."""
-        return self.payload.decode()
+        """The payload as UTF-8, with U+FFFD for what is none: a stranger's bytes end no program."""
+        return self.payload.decode(errors="replace")
 
 
 @dataclass(frozen=True)
@@ -37,9 +39,11 @@ class Lost:
     """Messages that the daemon removed, too old or too many, before this program got them."""
 
     topic: str = field(repr=False)
+    """The topic's name."""
     count: int
+    """How many."""
     cursor: int
-    """The last of them."""
+    """That of the last of them."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,9 @@ class Gap:
     """A message that another subscriber of the topic received, and this daemon did not."""
 
     topic: str = field(repr=False)
+    """The topic's name."""
     id: str
+    """64 hexadecimal digits."""
 
 
 @dataclass(frozen=True)
@@ -55,14 +61,17 @@ class Coverage:
     """How much of the network reaches a subscription, as its probes say."""
 
     topic: str = field(repr=False)
+    """The topic's name."""
     where: str = field(repr=False)
+    """The condition on its attributes; empty where there is none."""
     probes: int
-    """Drops that had time to arrive."""
+    """The daemon's own messages to itself that had time to arrive."""
     share: float | None
     """Of these, how many did; `None` before the first."""
     low: float | None
-    """Of its 95 % interval."""
+    """The lower end of the share's 95 % interval."""
     high: float | None
+    """The upper end."""
     described: dict[str, Any] = field(repr=False)
     """All that the daemon's carrier tells."""
 

@@ -26,6 +26,7 @@ class Author:
     """A key that signs messages; readers see its fingerprint, and nothing else of it."""
 
     seed: Seed = field(repr=False)
+    """The key itself, which shows itself nowhere."""
 
     @property
     def fingerprint(self) -> str:

@@ -13,7 +13,15 @@ import msgspec
 
 from hushcast import events, words
 from hushcast.connection import Call, Connection
-from hushcast.errors import Disconnected, HushcastError, OtherVersion, Starting, TimedOut, UnknownCursor
+from hushcast.errors import (
+    ConnectionEnded,
+    HushcastError,
+    OtherVersion,
+    Starting,
+    TimedOut,
+    UnknownCursor,
+    UsageError,
+)
 from hushcast.events import Event, Lost, Message
 
 WINDOW = 64  # messages that may come before the program has taken one; 22 MB of the largest
@@ -63,8 +71,6 @@ class Messages:
         self._mode = acknowledge
         self._connection: Connection | None = None
         self._call: Call | None = None
-        self.topic = ""
-        """The topic's name."""
         self._last: Message | Lost | None = None  # handed out, and not done with
         self._got = 0  # the last cursor that came
         self._shown = 0  # the last that the program is done with
@@ -73,8 +79,17 @@ class Messages:
         self._room = 0  # messages that the daemon may send more than it was told
         self._is_untold = False  # whether there is anything to tell it
         self._is_over = False
-        self.nodes = 0
+        self._told = words.Subscribed("", 0)
+
+    @property
+    def topic(self) -> str:
+        """The topic's name."""
+        return self._told.topic
+
+    @property
+    def nodes(self) -> int:
         """Relays that route to the subscription; 0 where the carrier has none."""
+        return self._told.nodes
 
     async def __aenter__(self) -> Messages:
         """Subscribe; return once messages reach the daemon. Raises `UsageError`, `Refusal`, `NoDaemon`."""
@@ -95,6 +110,7 @@ class Messages:
                 await self._connection.finish(self._call)
         if self._connection is not None and self._call is not None:
             self._connection.close(self._call)
+        self._is_over = True
 
     def __aiter__(self) -> AsyncIterator[Message]:
         """Iterate over the messages alone."""
@@ -125,6 +141,10 @@ class Messages:
         self._done()
         self._tell()
 
+    def undone(self) -> None:
+        """Leave the last message undone, also when the block is left without an error: it comes again."""
+        self._last = None
+
     def _done(self) -> None:
         if self._last is None:
             return
@@ -151,6 +171,8 @@ class Messages:
         return event
 
     async def _next(self) -> Event | None:
+        if self._connection is None:
+            raise UsageError("the subscription is not open: `async with daemon.subscribe(…) as messages`")
         self._done()
         while not self._is_over:
             if self._call is None:
@@ -162,7 +184,7 @@ class Messages:
                 self._tell()
             try:
                 event = self._event(await self._call.next())
-            except Disconnected:
+            except ConnectionEnded:
                 self._call = None
                 if not self._daemon.reconnects:
                     raise
@@ -193,6 +215,7 @@ class Messages:
     async def _open(self) -> None:
         """Subscribe, behind the last message that came."""
         is_new = self._connection is None
+        self._is_over = False
         while True:
             if self._acknowledged > self._durable:
                 await self._make_durable(None)
@@ -207,7 +230,7 @@ class Messages:
                 # The subscription was ended and begun anew meanwhile: its messages count from 1 again.
                 self._got = self._acknowledged = self._durable = 0
                 self._request = msgspec.structs.replace(self._request, since=0)
-            except (Disconnected, Starting):
+            except (ConnectionEnded, Starting):
                 connection.close(call)
                 if not self._daemon.reconnects:
                     raise
@@ -216,8 +239,7 @@ class Messages:
                 connection.close(call)
                 raise
             else:
-                self.topic, self.nodes = told.topic, told.nodes
-                self._connection, self._call, self._room = connection, call, 0
+                self._connection, self._call, self._room, self._told = connection, call, 0, told
                 return
 
     def _tell(self) -> None:

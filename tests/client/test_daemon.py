@@ -249,3 +249,58 @@ def test_all_that_is_public_is_there() -> None:
     assert dir(hushcast) == hushcast.__all__ == sorted(hushcast.__all__)
     with pytest.raises(AttributeError):
         _ = hushcast.nothing  # type: ignore[attr-defined]
+
+
+async def test_a_daemon_that_is_not_there_yet_is_waited_for(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HUSHCAST_SOCKET", str(world.socket))
+
+    async def later() -> None:
+        await anyio.sleep(0.2)
+        await world.start_again()
+
+    async def program() -> str:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(later)
+            async with hushcast.connect(wait=True) as daemon:
+                return str((await daemon.status())["role"])
+
+    async def in_vain() -> None:
+        await world.stop()
+        async with hushcast.connect(wait=True, timeout=0.2):
+            pass
+
+    with pytest.raises(hushcast.TimedOut):
+        await world.run(in_vain)
+    assert await world.run(program) == "client"
+
+
+async def test_a_daemon_whose_block_was_left_says_so(world: World) -> None:
+    async def program() -> None:
+        async with hushcast.connect(world.socket, timeout=None) as daemon:
+            pass
+        with pytest.raises(hushcast.NoDaemon, match="was left"):
+            await daemon.status()
+
+    await world.run(program)
+
+
+def test_what_is_raised_and_what_is_told_have_names_of_their_own() -> None:
+    """`except hushcast.Disconnected` would catch nothing: it is an event."""
+    from hushcast import errors, events
+
+    assert not vars(errors).keys() & {name for name, kind in vars(events).items() if isinstance(kind, type)}
+
+
+async def test_numbers_of_a_computation_are_attributes(world: World) -> None:
+    """Binary fractions have more digits than a daemon takes."""
+    link = hushcast.new_link("readings", ["celsius:-40..60:0.1", "kind"])
+
+    async def program() -> dict[str, object]:
+        async with hushcast.connect(world.socket) as daemon, daemon.subscribe(link) as messages:
+            await daemon.publish(link, "x", attributes={"celsius": 7 * 3.3, "kind": 1.5})
+            return dict((await anext(messages)).attributes)
+
+    assert len(str(7 * 3.3)) > 15
+    assert await world.run(program) == {"celsius": 23.1, "kind": "1.5"}

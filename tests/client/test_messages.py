@@ -51,6 +51,17 @@ async def test_what_the_program_failed_at_comes_again(world: World) -> None:
     await world.run(program)
 
 
+async def test_a_program_may_leave_a_message_for_later(world: World) -> None:
+    async def program() -> None:
+        await world.put("1", "2")
+        async with hushcast.connect(world.socket) as daemon, daemon.subscribe("t") as messages:
+            assert await take(messages, 2) == ["1", "2"]
+            messages.undone()
+        assert await again(world, 1) == ["2"]
+
+    await world.run(program)
+
+
 async def test_what_a_cancelled_task_had_comes_again(world: World) -> None:
     async def program() -> None:
         await world.put("1", "2", "3")
@@ -280,3 +291,26 @@ async def test_through_deaths_of_either_side_at_any_moment(world: World, seed: i
         assert handed_out < 2 * len(sent)
 
     await world.run(program)
+
+
+async def test_a_subscription_is_opened_before_it_is_read_and_ends_with_its_block(world: World) -> None:
+    async def program() -> list[str]:
+        async with hushcast.connect(world.socket) as daemon:
+            with pytest.raises(hushcast.UsageError, match=r"async with daemon\.subscribe"):
+                async for _ in daemon.subscribe("t"):
+                    pass
+            await world.put("1", "2")
+            async with daemon.subscribe("t") as messages:
+                assert await take(messages, 1) == ["1"]
+            return [message.text async for message in messages]
+
+    assert await world.run(program) == []
+
+
+async def test_bytes_that_are_no_text_end_no_loop(world: World) -> None:
+    async def program() -> list[str]:
+        await world.do(world.daemon.put, "t", b"\xff!")
+        async with hushcast.connect(world.socket) as daemon, daemon.subscribe("t") as messages:
+            return await take(messages, 1)
+
+    assert await world.run(program) == ["\ufffd!"]

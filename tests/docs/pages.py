@@ -38,7 +38,10 @@ class Block:
 def pages() -> list[Path]:
     """Return every page of documentation in the repository."""
     found = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
-    found += [ROOT / folder / "README.md" for folder in (*PACKAGES, "spark_analytics", "systemd", "tests")]
+    found += [
+        ROOT / folder / "README.md"
+        for folder in (*PACKAGES, "spark_analytics", "systemd", "tests", "examples")
+    ]
     return sorted(found)
 
 

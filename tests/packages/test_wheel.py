@@ -78,5 +78,11 @@ def test_the_sdist_holds_what_packages_are_made_of(built: Path) -> None:
     (sdist,) = built.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    assert {"Makefile", "LICENSE", "systemd/hushcast-node.service", "tools/build-deb"} <= names
+    assert {
+        "Makefile",
+        "LICENSE",
+        "systemd/hushcast-node.service",
+        "tools/build-deb",
+        "examples/chat.py",
+    } <= names
     assert not {name for name in names if re.match(r"(\.venv|dist|build|\.git)/", name)}

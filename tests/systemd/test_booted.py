@@ -310,5 +310,11 @@ def test_the_package_brings_pages_and_completion(package: Path) -> None:
         "fish/vendor_completions.d/hushcast.fish",
     ):
         assert f"/usr/share/{'man/' if path.startswith('man1') else ''}{path}\n" in listed.stdout
-    for path in ("/textual/__init__.py", "/h11/__init__.py", "-py3-none-any.whl", "/examples/relay.toml"):
+    for path in (
+        "/textual/__init__.py",
+        "/h11/__init__.py",
+        "-py3-none-any.whl",
+        "/examples/relay.toml",
+        "/examples/chat.py",
+    ):
         assert f"{path}\n" in listed.stdout, "what `top` and `watch` need, and a wheel for the rest"

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import trio
+from press import Press
 
 import hushcast
 
@@ -64,31 +65,6 @@ class Application:
         self.acknowledged |= ids
 
 
-class Press:
-    """Publishes one message after the other; knows which are durable and which a relay took."""
-
-    def __init__(self, net: Any) -> None:
-        self._socket = net.socket(PUBLISHER)
-        self.queued: set[str] = set()
-        self.accepted: set[str] = set()
-
-    async def run(self) -> None:
-        number = 0
-        while True:
-            number += 1
-            try:
-                await self._publish(b"%d" % number)
-            except (hushcast.NoDaemon, hushcast.Refusal, hushcast.Waiting):
-                await trio.sleep(0.05)  # gone, starting, or no relay took it at first
-
-    async def _publish(self, payload: bytes) -> None:
-        async with hushcast.connect(self._socket, timeout=None, reconnect=False) as daemon:
-            publication = await daemon.enqueue(TOPIC, payload, at_once=True)
-            self.queued.add(publication.id)
-            await daemon.accepted(publication)
-            self.accepted.add(publication.id)
-
-
 async def kept(net: Any, wanted: set[str]) -> set[str]:
     """Return the ids that a listener gets that begins before everything."""
     got: set[str] = set()
@@ -107,7 +83,7 @@ async def test_nothing_durable_is_lost_and_nothing_acknowledged_comes_again(
     tcp_testnet: Any,
 ) -> None:
     net, choice = tcp_testnet, random.Random(4)
-    application, press = Application(net, choice), Press(net)
+    application, press = Application(net, choice), Press(net.socket(PUBLISHER), TOPIC)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(application.run)
         with trio.fail_after(60):
