@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import structlog
@@ -12,6 +13,9 @@ import trio
 
 from hushcast_testnet import private_tor, processes
 from hushcast_testnet.private_tor import TorNetwork
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 TOR_READY_WITHIN = 240.0  # seconds; measured 14, and 90 where three others computed, too
 
@@ -42,7 +46,32 @@ def quick_spark(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     (directory / "spark-defaults.conf").write_text("\n".join(settings) + "\n")
     # The JVM's second compiler would never earn back what it takes.
     java = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    # Room for what planning loads and compiles: it took an eighth of the time to collect and to sweep it.
+    java += " -XX:InitialRAMPercentage=6 -XX:NewRatio=1 -XX:MetaspaceSize=512m"
+    java += " -XX:ReservedCodeCacheSize=240m -XX:-UseCodeCacheFlushing"
     return {**os.environ, "SPARK_CONF_DIR": str(directory), "JDK_JAVA_OPTIONS": java}
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory, quick_spark: dict[str, str]) -> Iterator[SparkSession]:
+    """One Spark session for all tests: to start it takes seconds, its first plans half a minute of CPU."""
+    from hushcast_analytics.session import open_session  # loads Spark's Python: not for every test
+
+    with pytest.MonkeyPatch.context() as patched:
+        for name in quick_spark.keys() - os.environ.keys():
+            patched.setenv(name, quick_spark[name])
+        session = open_session(
+            "local[2]",
+            "tests",
+            spark_sql_shuffle_partitions="2",
+            # To plan anew after each stage takes longer than the stage.
+            spark_sql_adaptive_enabled="false",
+            spark_local_dir=str(tmp_path_factory.mktemp("spark")),
+            spark_sql_warehouse_dir=str(tmp_path_factory.mktemp("warehouse")),
+            spark_driver_memory="2g",
+        )
+    yield session
+    session.stop()
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,7 @@ from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment, simulated_environment
 from hushcast_runtime.store import MemoryStore
 from hushcast_runtime.tracing import FileTracer, NoTracer, Tracer
-from hushcast_runtime.transports.memory import MemoryNetwork
+from hushcast_runtime.transports.memory import CallAt, MemoryNetwork
 from hushcast_testnet.colluders import Colluders, Selecting
 
 SHORTEST_WAY, LONGEST_WAY = 0.05, 0.15  # virtual seconds that a stream takes one way; Tor's are of this order
@@ -130,6 +130,7 @@ class SimulatedNetwork:
         begin: float,
         traces: Path | None,
         probes_an_epoch: float,
+        call_at: CallAt,
     ) -> None:
         """`begin` is the Unix time at which trio's clock shows 0."""
         self.network = network
@@ -139,7 +140,7 @@ class SimulatedNetwork:
         self._begin = begin
         self._traces = traces
         self.env = self.environment("all")
-        self.wires = MemoryNetwork(lambda: self.env.uniform(SHORTEST_WAY, LONGEST_WAY))
+        self.wires = MemoryNetwork(lambda: self.env.uniform(SHORTEST_WAY, LONGEST_WAY), call_at)
         self.directory_seed = Seed.draw(self.env.randomness)
         # Work that is the same for all members is done once: deriving a topic's key, checking a roster's
         # signatures.

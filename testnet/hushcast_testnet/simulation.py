@@ -27,7 +27,9 @@ from hushcast_protocol.base.roster import Network
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import Interest, Topic, parse_topic
 from hushcast_protocol.overlay.profile import PROFILES, Root
+from hushcast_runtime.transports.memory import CallAt
 from hushcast_runtime.wording import counted
+from hushcast_testnet.clock_calls import ClockCalls
 from hushcast_testnet.faults import NO_FAULTS, Faults, keep_churning, kill_at_once, make_droppers
 from hushcast_testnet.members import LONGEST_WAY, Member, SimulatedNetwork
 from hushcast_testnet.probe_readers import ProbeReaders, draw_interest, draw_values
@@ -111,13 +113,13 @@ def simulate(scenario: Scenario, progress: Callable[[str], None] = lambda text: 
     internals._ALLOW_DETERMINISTIC_SCHEDULING = True
     began = time.perf_counter()
     clock = trio.testing.MockClock(autojump_threshold=0)
-    with _rare_collections():
-        result = trio.run(_Simulation(scenario, progress).run, clock=clock)
+    with rare_collections():
+        result = trio.run(_Simulation(scenario, progress, ClockCalls(clock).call_at).run, clock=clock)
     return replace(result, seconds=round(time.perf_counter() - began, 3))
 
 
 @contextmanager
-def _rare_collections() -> Iterator[None]:
+def rare_collections() -> Iterator[None]:
     """Collect garbage rarely: walking the objects of hundreds of daemons took a third of the time."""
     before = gc.get_threshold()
     gc.set_threshold(100_000, 50, 1000)
@@ -144,7 +146,7 @@ class _Sent:
 class _Simulation:
     """One run."""
 
-    def __init__(self, scenario: Scenario, progress: Callable[[str], None]) -> None:
+    def __init__(self, scenario: Scenario, progress: Callable[[str], None], call_at: CallAt) -> None:
         self._scenario = scenario
         self._progress = progress
         base = PROFILES[scenario.profile]
@@ -155,6 +157,7 @@ class _Simulation:
             BEGIN,
             scenario.traces,
             self._probes(),
+            call_at,
         )
         self._env = self._simulated.env
         self._relays: list[Member] = []

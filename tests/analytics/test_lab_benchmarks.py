@@ -1,5 +1,7 @@
 """The lab's experiments: batches are one sample, the attack without Spark believes what the other does."""
 
+import functools
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,9 +20,19 @@ pytestmark = pytest.mark.spark
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture(autouse=True)
-def benchmarks_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(ROOT)
+@pytest.fixture(autouse=True, scope="module")
+def benchmarks_can_be_imported() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.syspath_prepend(ROOT)
+        yield
+
+
+@pytest.fixture(scope="module")
+def examined(spark: SparkSession) -> Callable[[Lab, Adversary], Examination]:
+    """Give a lab's view to all who ask for it."""
+    from benchmarks.attack_lab import case_of
+
+    return functools.cache(lambda lab, adversary: Examination(case_of(spark, lab, adversary), adversary))
 
 
 @pytest.mark.parametrize(
@@ -34,14 +46,17 @@ def benchmarks_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_without_spark_attacks_believe_the_same(
-    spark: SparkSession, attack: str, depth: int, origins: int
+    spark: SparkSession,
+    examined: Callable[[Lab, Adversary], Examination],
+    attack: str,
+    depth: int,
+    origins: int,
 ) -> None:
     from benchmarks import rare_hits
-    from benchmarks.attack_lab import case_of
 
     lab = Lab(runs=2, topics=6, relays=60, depth=depth, listed=False, messages=8, origins=origins, seed=3)
     adversary = Adversary((0.2,), seed=3)
-    trials = Examination(case_of(spark, lab, adversary), adversary).measured([ATTACKS[attack]]).collect()
+    trials = examined(lab, adversary).measured([ATTACKS[attack]]).collect()
     found = {(row["run"], row["trial"]): (row["belief"], row["hit"]) for row in trials}
     members = colluders(adversary, lab.relay_names(spark), lab.rosters(spark)).collect()
     attacked, _ = rare_hits.ATTACKS[attack]
@@ -56,10 +71,14 @@ def test_without_spark_attacks_believe_the_same(
     assert len({round(belief, 9) for belief, _ in found.values()}) > 1
 
 
-def test_batches_are_one_sample(spark: SparkSession) -> None:
+def test_batches_are_one_sample(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    from benchmarks import attack_lab
     from benchmarks.attack_lab import Experiment, Findings, results
     from benchmarks.rare_hits import interval
 
+    # Both ways measure the same batches: what is seen of each is computed once.
+    for name in ("case_of", "Examination"):
+        monkeypatch.setattr(attack_lab, name, functools.cache(getattr(attack_lab, name)))
     lab = Lab(runs=0, topics=3, relays=40, depth=2, listed=True)
     experiment = Experiment(lab, ("parent-of-interior",), shares=(0.2,))
     findings = Findings()

@@ -91,20 +91,23 @@ def _examples() -> list[list[str]]:
     ]
 
 
+@pytest.fixture
+def warm_spark(spark, monkeypatch):
+    """Give commands in this process the session of all tests, and keep it when they end theirs."""
+    monkeypatch.setattr(spark, "stop", lambda: None)
+    monkeypatch.setattr("hushcast_analytics.session.open_session", lambda *_, **__: spark)
+
+
 @pytest.mark.spark
-def test_the_helps_example_gives_something_to_see(tmp_path, quick_spark):
+def test_the_helps_example_gives_something_to_see(tmp_path, warm_spark, capfd):
     examples = _examples()
     assert [line[0] for line in examples] == ["traces", "traces", "analyze"]
     commands = [[word.replace("/tmp/", f"{tmp_path}/") for word in line] for line in examples]
     # One attack of each kind of trial: the others have the same trials, and Spark takes its time.
     commands[-1] += ["--colluding", "0.2", *(word for name in ONE_OF_EACH for word in ("--attack", name))]
-    program = (
-        "import json, sys; from hushcast_cli.main import run;"
-        " print(*(run(line) for line in json.loads(sys.argv[1])))"
-    )
-    command = [sys.executable, "-c", program, json.dumps(commands)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=quick_spark)
-    assert done.stdout.endswith("0 0 0\n"), (done.stdout, done.stderr)
+    codes = [run(line) for line in commands]
+    done = capfd.readouterr()
+    assert codes == [0, 0, 0], (done.out, done.err)
     found = json.loads((tmp_path / "analysis" / "summary.json").read_text())
     assert found["network"]["completeness"] == 1
     shown = {}
@@ -115,7 +118,7 @@ def test_the_helps_example_gives_something_to_see(tmp_path, quick_spark):
     assert shown == {profile: set(ONE_OF_EACH) for profile in ("hardened", "paper")}
     # What the terminal ends with is what the report begins with.
     for each in found["verdict"]:
-        assert any(line.endswith(each["text"]) for line in done.stdout.splitlines())
+        assert any(line.endswith(each["text"]) for line in done.out.splitlines())
     assert [*found["more"], f"report: {tmp_path / 'analysis' / 'report.html'}"] == (
-        done.stdout.splitlines()[-2 - len(found["more"]) : -1]
+        done.out.splitlines()[-1 - len(found["more"]) :]
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import trio
+import trio.testing
 
 from hushcast_directory.registry import Registry
 from hushcast_directory.server import DirectoryServer
@@ -36,7 +38,8 @@ from hushcast_runtime.environment import Environment, simulated_environment
 from hushcast_runtime.store import Change, MemoryStore, Store
 from hushcast_runtime.tracing import FileTracer, NoTracer, Tracer
 from hushcast_runtime.transports.base import Listener, StreamHandler, Transport
-from hushcast_runtime.transports.memory import MemoryNetwork
+from hushcast_runtime.transports.memory import CallAt, MemoryNetwork
+from hushcast_testnet.clock_calls import ClockCalls
 
 EPOCH_SECONDS = 60
 DAY_SECONDS = EPOCHS_A_DAY * EPOCH_SECONDS
@@ -386,7 +389,7 @@ class SmallNetwork:
         self.net = Network("small", "hardened", epoch)
         self.calendar = self.net.calendar
         self.env = self.environment("network")
-        self.wires = MemoryNetwork(lambda: self.env.uniform(SHORTEST_WAY, LONGEST_WAY))
+        self.wires = MemoryNetwork(lambda: self.env.uniform(SHORTEST_WAY, LONGEST_WAY), _call_at())
         self.waits = False
         self.traces: Path | None = None
         self.tracers: list[FileTracer] = []
@@ -476,6 +479,12 @@ class SmallNetwork:
         roster = node.daemon.rosters.newest
         assert roster is not None
         return roster.relays[node.id].address
+
+
+def _call_at() -> CallAt | None:
+    clock = trio.lowlevel.current_clock()
+    jumps = isinstance(clock, trio.testing.MockClock) and clock.autojump_threshold < math.inf
+    return ClockCalls(clock).call_at if jumps else None
 
 
 @asynccontextmanager

@@ -11,6 +11,8 @@ import pytest
 import trio
 import trio.testing
 
+from hushcast_testnet.simulation import rare_collections
+
 SCHEDULE = int(os.environ.get("HUSHCAST_SCHEDULE", "1"))
 """Another number runs all tasks in another order, as `for n in 1 2 3; do HUSHCAST_SCHEDULE=$n pytest …`."""
 
@@ -24,7 +26,8 @@ def run_in_virtual_time(*args: Any, quiet: float = 0.0, **options: Any) -> Any:
     before = internals._r, internals._ALLOW_DETERMINISTIC_SCHEDULING
     internals._r, internals._ALLOW_DETERMINISTIC_SCHEDULING = random.Random(SCHEDULE), True
     try:
-        return trio.run(*args, **options | {"clock": trio.testing.MockClock(autojump_threshold=quiet)})
+        with rare_collections():
+            return trio.run(*args, **options | {"clock": trio.testing.MockClock(autojump_threshold=quiet)})
     finally:
         internals._r, internals._ALLOW_DETERMINISTIC_SCHEDULING = before
 

@@ -1,0 +1,47 @@
+"""Calls at a moment of trio's mock clock, which cost a simulation less than tasks that sleep."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable
+from typing import Any
+
+import trio
+import trio.testing
+
+_RUN: Any = trio._core._run
+
+
+class ClockCalls:
+    """What is to be called when a mock clock that jumps by itself shows a moment.
+
+    Every frame on its way is waited for. trio's sleep enters a cancel scope, cancels it and unwinds an
+    exception, which took a fifth of a simulation's time.
+    """
+
+    def __init__(self, clock: trio.testing.MockClock) -> None:
+        """`clock` has calls once; its rate is 0, its `autojump_threshold` finite."""
+        self._clock = clock
+        self._calls: list[tuple[float, int, Callable[[], None]]] = []
+        self._asked = 0  # breaks ties: what was asked for first is called first
+        # trio asks this of the clock when no task can run. There is no public way (its issue 1587), and a
+        # mock clock has no subclasses.
+        clock._autojump = self._pass_time  # type: ignore[method-assign]
+
+    def call_at(self, moment: float, function: Callable[[], None]) -> None:
+        """Call `function`, which only wakes somebody, when the clock shows `moment`."""
+        self._asked += 1
+        heapq.heappush(self._calls, (moment, self._asked, function))
+
+    def _pass_time(self) -> None:
+        moment = _RUN.GLOBAL_RUN_CONTEXT.runner.deadlines.next_deadline()
+        if self._calls:
+            moment = min(moment, self._calls[0][0])
+        if moment == math.inf:
+            return
+        self._clock.jump(max(0.0, moment - self._clock.current_time()))
+        # Sums of floats may differ in the last bit: the moment has come, whatever the clock says.
+        now = max(moment, self._clock.current_time())
+        while self._calls and self._calls[0][0] <= now:
+            heapq.heappop(self._calls)[2]()
