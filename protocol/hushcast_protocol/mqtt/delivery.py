@@ -66,6 +66,32 @@ class Delivery:
             self.to_group(group.name, message, now)
         return bool(plan.recipients or plan.groups)
 
+    def pass_on(self, sender: Link, packet: Publish) -> bool:
+        """Give a PUBLISH of QoS 0, without properties and not to be retained, to all as it came.
+
+        Return whether that could be done: it is the short way of most messages, and `to_all` takes the rest.
+        """
+        topic = packet.topic
+        plan = self._subscribers.plan(topic)
+        if not plan.is_plain or not sender.permissions.may_publish(topic):
+            return False
+        ready: dict[int, bytes] = {}
+        sent = 0
+        for recipient in plan.recipients:
+            link = recipient.session.link
+            if link is None:
+                continue
+            data = ready.get(link.version)
+            if data is None:
+                data = ready[link.version] = encode(packet, link.version)
+            if link.is_simple and link.permissions.may_receive(topic) and link.outlet.has_room():
+                link.outlet.send(data)
+                sent += 1
+            else:
+                self._send_unconfirmed(link, packet, data, in_order=False)
+        self.counts["messages_sent"] += sent
+        return True
+
     def to_group(self, name: str, message: Message, now: float) -> None:
         """Give a message to one member of the group that shares a subscription, if anybody can get it."""
         group = self._subscribers.group(name)
