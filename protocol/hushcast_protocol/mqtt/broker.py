@@ -80,10 +80,12 @@ class Broker:
         self._retained = Retained()
         self._delivery = Delivery(self._subscribers, self._archive, self.ledger)
         self._incoming = Incoming(self._delivery, self._retained, self._archive, self.ledger, beyond)
-        self._subscribing = Subscribing(self._subscribers, self._delivery, self._archive, self.ledger, beyond)
-        self._sessions = Sessions(self._subscribing, self._incoming, self._delivery, self._archive)
         self._own = OwnTopics(self._settings.version)
-        self._subscribing.stores = [self._retained, self._own.retained]
+        retained = self._retained, self._own.retained
+        self._subscribing = Subscribing(
+            self._subscribers, self._delivery, retained, self._archive, self.ledger, beyond
+        )
+        self._sessions = Sessions(self._subscribing, self._incoming, self._delivery, self._archive)
         self._links: set[Link] = set()
         self._holding: set[Link] = set()
         self._awaited: deque[tuple[int, Callable[[], None]]] = deque()

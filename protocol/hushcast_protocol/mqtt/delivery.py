@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Iterable
-from itertools import islice
+from collections import Counter
+from collections.abc import Iterator
 
 from hushcast_protocol.mqtt.archive import Archive
 from hushcast_protocol.mqtt.codec import encode
 from hushcast_protocol.mqtt.ledger import Ledger
-from hushcast_protocol.mqtt.limits import MAX_HELD_BYTES, MAX_QUEUE, MAX_QUEUE_BYTES, MAX_RETAINED
+from hushcast_protocol.mqtt.limits import MAX_HELD_BYTES, MAX_OFFERED, MAX_QUEUE, MAX_QUEUE_BYTES
 from hushcast_protocol.mqtt.links import Link
 from hushcast_protocol.mqtt.messages import Message
 from hushcast_protocol.mqtt.packets import NONE, V5, Publish, PubRel
@@ -125,23 +124,20 @@ class Delivery:
                 self._launch(session, link, entry, False, now)
         while session.offered and session.has_window() and link.outlet.has_room():
             messages, granted = session.offered[0]
-            message = messages.popleft()
-            if not messages:
+            message = next(messages, None)
+            if message is None:
                 session.offered.popleft()
-            self._release(message)
-            if reason := self._unfit(message, link, now):
+            elif reason := self._unfit(message, link, now):
                 self.counts[reason] += 1
             else:
                 self._to_one(session, message, granted, True, "", now)
 
-    def offer_retained(self, session: Session, messages: Iterable[Message], granted: Granted) -> None:
-        """Line up retained messages for a new subscription; `pump` sends them."""
-        room = MAX_RETAINED - sum(len(offered) for offered, _ in session.offered)
-        taken = deque(islice(messages, max(0, room)))
-        for message in taken:
-            self._hold(message)
-        if taken:
-            session.offered.append((taken, granted))
+    def offer_retained(self, session: Session, messages: Iterator[Message], granted: Granted) -> None:
+        """Line up retained messages for a new subscription; `pump` finds and sends them."""
+        if len(session.offered) < MAX_OFFERED:
+            session.offered.append((messages, granted))
+        else:
+            self.counts["dropped_queue_full"] += 1
 
     def finished(self, session: Session, entry: Entry, now: float) -> None:
         """Forget a message that its client acknowledged, and send what waited for that."""
@@ -160,19 +156,11 @@ class Delivery:
             entry.message = None
             self._archive.queued(session, entry, False)
 
-    def gone(self, session: Session) -> None:
-        """Forget the retained messages that a client did not wait for."""
-        for messages, _ in session.offered:
-            for message in messages:
-                self._release(message)
-        session.offered.clear()
-
     def ended(self, session: Session, now: float) -> None:
         """Forget all that waits for a session, and give to others what came by shared subscriptions.
 
         Messages of QoS 2 that were sent are not given to anybody else (MQTT-4.8.2-5).
         """
-        self.gone(session)
         left = [*session.inflight.values(), *session.queue]
         session.inflight.clear()
         session.queue.clear()

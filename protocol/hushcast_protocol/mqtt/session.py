@@ -7,6 +7,7 @@ connection and is never written to disk.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
@@ -113,7 +114,7 @@ class Session:
         """Of its last connection; `None` since a restart."""
         self.queue: deque[Entry] = deque()
         self.queue_bytes = 0
-        self.offered: deque[tuple[deque[Message], Granted]] = deque()
+        self.offered: deque[tuple[Iterator[Message], Granted]] = deque()
         """Retained messages that new subscriptions are still to get."""
         self.inflight: dict[int, Entry] = {}
         self.resend: deque[Entry] = deque()

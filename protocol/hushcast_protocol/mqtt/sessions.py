@@ -105,7 +105,7 @@ class Sessions:
                 self._end(session, now)
 
     def _leave(self, session: Session, now: float) -> None:
-        self._delivery.gone(session)
+        session.offered.clear()
         if session.expiry:
             self._away[session] = None
             self._wait(session, now)
