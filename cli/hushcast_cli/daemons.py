@@ -74,17 +74,24 @@ def run_directory_command(config: Path | None) -> None:
 def check_config(choices: Choices, file: Path) -> None:
     """Check a configuration without starting anything.
 
-    Says which key is wrong and why, with exit code 2; `node run` and `directory run` refuse to start with the
-    same words.
+    Says which key is wrong and why, with exit code 2; `node run`, `directory run` and `gateway run` refuse to
+    start with the same words.
 
     \b
     Example:
       hushcast check-config relay.toml
     """
     from hushcast_cli.output import json_line, text_line, write
-    from hushcast_cli.state import load_daemon
+    from hushcast_cli.state import is_for_gateway, load_daemon
 
-    kind = load_daemon(file)[1].role
+    if is_for_gateway(file):
+        from hushcast_gateway.settings import GatewaySettings
+        from hushcast_runtime.config import load_settings
+
+        load_settings(file, GatewaySettings)
+        kind = "gateway"
+    else:
+        kind = load_daemon(file)[1].role
     if choices.json:
         write(json_line({"file": str(file), "kind": kind}))
     else:

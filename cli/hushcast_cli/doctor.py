@@ -45,11 +45,11 @@ def doctor(choices: Choices, timeout: float | None, config: Path | None) -> None
 
         settings, kind = load_daemon(config)
         # Before the daemon is asked: one that refuses its state does not run.
-        _tell(choices, [_look_at_state(Path(settings.state), kind)])
+        tell_findings(choices, [_look_at_state(Path(settings.state), kind)])
         if not isinstance(settings, NodeSettings):
             return  # a directory has no socket
         choices.socket = choices.socket or settings.socket_path()
-    _tell(choices, ask(choices, lambda daemon: daemon.examine(), timeout))
+    tell_findings(choices, ask(choices, lambda daemon: daemon.examine(), timeout))
 
 
 def _look_at_state(state: Path, kind: StateKind) -> Finding:
@@ -70,7 +70,7 @@ def _look_at_state(state: Path, kind: StateKind) -> Finding:
     return Finding("state", "good", f"version {version}{older}")
 
 
-def _tell(choices: Choices, findings: list[Finding]) -> None:
+def tell_findings(choices: Choices, findings: list[Finding]) -> None:
     """Print what was found; raise `Failure` if any of it is bad."""
     from msgspec import structs
 

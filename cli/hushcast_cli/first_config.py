@@ -86,3 +86,28 @@ def _tor(places: Places, sockets: Path | None) -> str:
         f"socks = {toml_text(f'unix:{sockets}/socks')}\n"
         f"services = {toml_text(str(sockets))}\n"
     )
+
+
+def first_gateway_config(places: Places, uid: int) -> str:
+    """Return a gateway's file: one user, who is a user of this machine at the Unix socket."""
+    socket = places.socket or places.state / "mqtt.sock"
+    text = (
+        "# A gateway: any MQTT client can use it. Made by `hushcast init gateway`. All settings:\n"
+        "# docs/configuration.md. After a change:\n"
+        f"#   hushcast gateway check-config {places.config}\n\n"
+        "# Sessions, retained messages and what waits for clients. Private; one gateway alone uses it.\n"
+        f"state = {toml_text(str(places.state))}\n"
+    )
+    if places.unit is not None:
+        text += '# Members of this group may use the Unix socket.\nsocket_group = "hushcast-gateway"\n'
+    return text + (
+        "\n# Where clients connect: this machine alone. Other machines need TLS: docs/mqtt.md.\n"
+        '[[listen]]\nkind = "tcp"\naddress = "127.0.0.1"\nport = 1883\n\n'
+        f'[[listen]]\nkind = "unix"\npath = {toml_text(str(socket))}\n'
+        "\n# Who may what. Others, with a password: `hushcast gateway passwd NAME --config` and this file.\n"
+        "[users.local]\n"
+        "# At the Unix socket this user of the machine needs no password.\n"
+        f"uid = [{uid}]\n"
+        'publish = ["#"]\nsubscribe = ["#", "$SYS/#"]\n'
+        '\n[log]\n# debug, info, warning or error; a reload applies it.\nlevel = "info"\n'
+    )

@@ -14,6 +14,7 @@ from hushcast_cli.coverage import coverage
 from hushcast_cli.daemons import check_config, directory, node
 from hushcast_cli.doctor import doctor
 from hushcast_cli.exits import ExitCode, report
+from hushcast_cli.gateway import gateway
 from hushcast_cli.init import init
 from hushcast_cli.join import join
 from hushcast_cli.key import key
@@ -67,6 +68,7 @@ for command in (
     join,
     node,
     directory,
+    gateway,
     check_config,
     backup,
     restore,

@@ -13,7 +13,7 @@ import click
 
 from hushcast_protocol.base.errors import UsageError
 
-Kind = Literal["node", "directory"]
+Kind = Literal["node", "directory", "gateway"]
 
 _ETC = Path("/etc")
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}\Z")  # of an instance: in paths, and in the name of a unit
@@ -21,7 +21,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}\Z")  # of an instance: in paths, an
 
 @dataclass(frozen=True)
 class Places:
-    """Where a daemon has its configuration, state and control socket."""
+    """Where a daemon has its configuration, state and control socket, a gateway its MQTT socket."""
 
     config: Path
     state: Path
@@ -36,6 +36,11 @@ def service_places(kind: Kind, name: str | None = None, etc: Path = _ETC) -> Pla
     if kind == "directory":
         home = "hushcast-directory"
         return Places(etc / home / "directory.toml", Path("/var/lib", home), None, home)
+    if kind == "gateway":
+        home = "hushcast-gateway"
+        return Places(
+            etc / home / "gateway.toml", Path("/var/lib", home), Path("/run", home, "mqtt.sock"), home
+        )
     own = f"hushcast-node-{name}" if name else "hushcast"
     unit = f"hushcast-node@{name}" if name else "hushcast-node"
     config = etc / "hushcast" / f"{name or 'node'}.toml"
@@ -50,6 +55,9 @@ def user_places(kind: Kind, name: str | None, environment: Mapping[str, str]) ->
     runtime = environment.get("XDG_RUNTIME_DIR")
     if kind == "directory":
         return Places(configs / "directory.toml", states / "hushcast-directory", None, None)
+    if kind == "gateway":
+        socket = Path(runtime, "hushcast-gateway", "mqtt.sock") if runtime else None
+        return Places(configs / "gateway.toml", states / "hushcast-gateway", socket, None)
     own = f"hushcast-node-{name}" if name else "hushcast"
     socket = Path(runtime, own, "control.sock") if runtime else None
     return Places(configs / f"{name or 'node'}.toml", states / own, socket, None)
@@ -85,6 +93,6 @@ def config_of(kind: Kind, given: Path | None) -> Path:
         return given
     usual = places(kind).config
     if not usual.exists():
-        made = "hushcast init directory" if kind == "directory" else "hushcast init relay"
+        made = f"hushcast init {'relay' if kind == 'node' else kind}"
         raise UsageError(f"no configuration at {usual}: `{made}` makes one, or name it with --config")
     return usual

@@ -86,19 +86,23 @@ class LogSection(Section, frozen=True, kw_only=True):
     """One JSON object a line."""
 
 
-class DaemonSettings(Section, frozen=True, kw_only=True):
-    """Settings of all daemons."""
+class ProcessSettings(Section, frozen=True, kw_only=True):
+    """Settings of every process that keeps a state and runs until a signal ends it."""
 
     state: PathText
     """Directory of everything that is kept; made with mode 0700 when missing."""
-    transport: Literal["tor", "tcp"] = "tor"
-    """`tor`, or `tcp` for trials on one machine: loopback only, and no anonymity at all."""
     socket_group: str | None = None
     """A group that may use the daemon's sockets, too; the owner alone unless given."""
     metrics: str | None = None
     """Where metrics are served, `unix:/PATH` or `127.0.0.1:PORT`; off unless given."""
-    tor: TorSection = TorSection()
     log: LogSection = LogSection()
+
+    live: ClassVar[frozenset[str]] = frozenset({"log"})
+    """The keys at the top that a running process applies when it reads its configuration again."""
+
+    def state_path(self) -> Path:
+        """Return the state directory."""
+        return Path(self.state)
 
     def metrics_endpoint(self) -> Endpoint | None:
         """Return where metrics are served; raises `UsageError`."""
@@ -116,21 +120,33 @@ class DaemonSettings(Section, frozen=True, kw_only=True):
         """Whether this daemon may be inspected, as those of testnets are."""
         return False
 
-    def tcp(self) -> TcpTransport:
-        """Return the transport for trials on one machine."""
-        return TcpTransport()
-
     def check_own(self) -> None:
-        """Raise `UsageError` if the settings of this kind of daemon alone cannot be used."""
+        """Raise `UsageError` if the settings of this kind of process alone cannot be used."""
 
     def check(self) -> None:
-        """Raise `UsageError` if these settings could reach anything outside Tor, or contradict each other."""
-        if not Path(self.state).is_absolute():
+        """Raise `UsageError` if these settings cannot be used, or contradict each other."""
+        if not self.state_path().is_absolute():
             raise UsageError("state: give an absolute path, so that it does not depend on where you start")
         metrics = self.metrics_endpoint()
         if metrics is not None and metrics.path:
             check_path("metrics", Path(metrics.path))
         self.check_own()
+
+
+class DaemonSettings(ProcessSettings, frozen=True, kw_only=True):
+    """Settings of all daemons of the network."""
+
+    transport: Literal["tor", "tcp"] = "tor"
+    """`tor`, or `tcp` for trials on one machine: loopback only, and no anonymity at all."""
+    tor: TorSection = TorSection()
+
+    def tcp(self) -> TcpTransport:
+        """Return the transport for trials on one machine."""
+        return TcpTransport()
+
+    def check(self) -> None:
+        """Raise `UsageError` if these settings could reach anything outside Tor, or contradict each other."""
+        super().check()
         if self.transport == "tor":
             try:
                 self.tor.settings(Path(self.state))
@@ -138,7 +154,7 @@ class DaemonSettings(Section, frozen=True, kw_only=True):
                 raise UsageError(f"tor: {error}") from None
 
 
-SettingsT = TypeVar("SettingsT", bound=DaemonSettings)
+SettingsT = TypeVar("SettingsT", bound=ProcessSettings)
 SectionT = TypeVar("SectionT", bound=Section)
 
 
@@ -167,13 +183,15 @@ def parse_toml(data: bytes, where: str, kind: type[SectionT]) -> SectionT:
     try:
         if len(data) > MAX_CONFIG:
             raise UsageError(f"{where}: a configuration has at most {MAX_CONFIG} bytes")
-        return msgspec.convert(tomllib.loads(data.decode()), kind)
-    except msgspec.ValidationError as error:
-        raise UsageError(f"{where}: {in_words(str(error), kind)}") from None
+        values = tomllib.loads(data.decode())
     except ValueError as error:  # not UTF-8, not TOML, or a number of thousands of digits
         raise UsageError(f"{where} is not TOML: {error}") from None
     except RecursionError:
         raise UsageError(f"{where} is not TOML that anybody would write: it is nested too deeply") from None
+    try:
+        return msgspec.convert(values, kind)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{where}: {in_words(str(error), kind, values)}") from None
 
 
 def check_path(key: str, path: Path) -> None:

@@ -5,55 +5,85 @@ from __future__ import annotations
 import re
 import types
 import typing
+from collections.abc import Mapping
 
 import msgspec
 
 from hushcast_protocol.base.suggestions import did_you_mean
 
-# msgspec: "Expected `int`, got `str` - at `$.network.epoch_seconds`"
+# msgspec: "Expected `int`, got `str` - at `$.network.epoch_seconds`", "… - at `$.listen[1]`"
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(.*)`")
 _CHOICE = re.compile(r"Invalid enum value '(.*)'", re.DOTALL)
+_STEP = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
 
 
-def in_words(error: str, kind: type[msgspec.Struct]) -> str:
-    """Return msgspec's error about such a file as `key: reason`, with what was probably meant."""
+def in_words(error: str, kind: type[msgspec.Struct], values: object = None) -> str:
+    """Return msgspec's error about such a file as `key: reason`, with what was probably meant.
+
+    `values` are what the file holds: msgspec does not say which key of a table of any keys it means.
+    """
     reason, _, where = error.partition(" - at `$")
-    path = [part for part in where.strip("`.").split(".") if part]
+    names, hint = _follow(where.strip("`"), kind, values)
     if (found := _UNKNOWN.fullmatch(reason)) is not None:
-        key = found[1]
-        return f"{'.'.join([*path, key])}: there is no such key{_meant_key(key, path, kind)}"
+        return f"{_name([*names, found[1]])}: there is no such key{_meant_key(found[1], hint, kind)}"
     if (found := _MISSING.fullmatch(reason)) is not None:
-        way_out = getattr(kind, "way_out", {}).get(found[1], "") if not path else ""
-        return f"{'.'.join([*path, found[1]])}: this is missing{f': {way_out}' if way_out else ''}"
+        way_out = getattr(kind, "way_out", {}).get(found[1], "") if not names else ""
+        return f"{_name([*names, found[1]])}: this is missing{f': {way_out}' if way_out else ''}"
     if (found := _CHOICE.fullmatch(reason)) is not None:
-        reason += did_you_mean(found[1], _choices(path, kind))
-    return f"{'.'.join(path)}: {reason}" if path else reason
+        reason += did_you_mean(found[1], [str(choice) for choice in typing.get_args(hint)])
+    return f"{_name(names)}: {reason}" if names else reason
 
 
-def _meant_key(key: str, path: list[str], kind: type[msgspec.Struct]) -> str:
+def _follow(where: str, hint: object, values: object) -> tuple[list[str], object]:
+    """Return the names on the way that msgspec wrote, and what is expected at its end."""
+    names: list[str] = []
+    for field, entry in _STEP.findall(where):
+        section = _struct(hint)
+        if field:
+            hint = typing.get_type_hints(section).get(field) if section is not None else None
+            names.append(field)
+            values = values.get(field) if isinstance(values, Mapping) else None
+            continue
+        hint = next((one for one in reversed(typing.get_args(hint)) if one is not ...), None)
+        if isinstance(values, Mapping):
+            key = next((key for key, value in values.items() if not _fits(value, hint)), "…")
+            names.append(str(key))
+            values = values.get(key)
+        else:
+            names.append(f"#{int(entry) + 1}")  # as people count
+            values = values[int(entry)] if isinstance(values, list) else None
+    return names, hint
+
+
+def _fits(value: object, hint: object) -> bool:
+    try:
+        msgspec.convert(value, typing.cast("type[object]", hint))
+    except msgspec.ValidationError:
+        return False
+    return True
+
+
+def _name(names: list[str]) -> str:
+    return ".".join(names).replace(".#", " #")
+
+
+def _meant_key(key: str, hint: object, kind: type[msgspec.Struct]) -> str:
     """Say where a known key belongs that stands in another section, or which key one looks like."""
     home = next((name for name, keys in _sections(kind).items() if key in keys), None)
     if home is not None:
         return f"; `{key}` belongs {f'into [{home}]' if home else 'to the top, before the first section'}"
-    return did_you_mean(key, _sections(kind).get(".".join(path), ()))
+    section = _struct(hint)
+    return did_you_mean(key, section.__struct_encode_fields__ if section is not None else ())
 
 
 def _sections(kind: type[msgspec.Struct]) -> dict[str, tuple[str, ...]]:
     """Return the keys of each section, those at the top under an empty name."""
-    found = {"": kind.__struct_fields__}
+    found = {"": kind.__struct_encode_fields__}
     for name, hint in typing.get_type_hints(kind).items():
         if (section := _struct(hint)) is not None:
-            found[name] = section.__struct_fields__
+            found[name] = section.__struct_encode_fields__
     return found
-
-
-def _choices(path: list[str], kind: type[msgspec.Struct]) -> list[str]:
-    hint: object = kind
-    for part in path:
-        section = _struct(hint)
-        hint = typing.get_type_hints(section).get(part) if section is not None else None
-    return [str(choice) for choice in typing.get_args(hint)]
 
 
 def _struct(hint: object) -> type[msgspec.Struct] | None:

@@ -57,14 +57,15 @@ def readings(status: Mapping[str, Any]) -> dict[str, float]:
 
 
 class _Collected(Collector):
-    def __init__(self, counters: Counters | None, readings: Readings) -> None:
+    def __init__(self, counters: Counters | None, readings: Readings, gauges: Mapping[str, str]) -> None:
         self._counters = counters
         self._readings = readings
+        self._gauges = gauges
 
     def collect(self) -> Iterator[Metric]:
         """Yield every gauge that has a value, then every counter."""
         for name, value in self._readings().items():
-            yield GaugeMetricFamily(PREFIX + name, GAUGES[name], value=value)
+            yield GaugeMetricFamily(PREFIX + name, self._gauges[name], value=value)
         if (counters := self._counters) is not None:
             for name, count in counters.as_dict().items():
                 yield CounterMetricFamily(PREFIX + name, counters.meanings[name], value=count)
@@ -73,10 +74,13 @@ class _Collected(Collector):
 class MetricsServer:
     """Answers `GET /metrics` with a daemon's counters and gauges as they stand."""
 
-    def __init__(self, counters: Counters | None, readings: Readings) -> None:
+    def __init__(
+        self, counters: Counters | None, readings: Readings, gauges: Mapping[str, str] = GAUGES
+    ) -> None:
+        """`gauges` are those that `readings` may give, with their meanings."""
         # A registry of our own: the library's default one has metrics of the process, including its start.
         self._registry = CollectorRegistry(auto_describe=False)
-        self._registry.register(_Collected(counters, readings))
+        self._registry.register(_Collected(counters, readings, gauges))
         self._scrapers = Room(MAX_SCRAPERS)
         self._names: frozenset[bytes] | None = None  # at a Unix socket, which no browser reaches, any will do
 

@@ -38,20 +38,25 @@ Load = Callable[[], SettingsT]
 
 
 def run_until_signal(
-    settings: SettingsT, load: Load[SettingsT], work: Work, health: Callable[[], Health]
+    settings: SettingsT,
+    load: Load[SettingsT],
+    work: Work,
+    health: Callable[[], Health],
+    apply: Callable[[SettingsT], None] = lambda fresh: None,
 ) -> None:
     """Run a daemon until SIGTERM or SIGINT; SIGHUP reads the configuration again and applies its `log`.
 
-    Tells the service manager, if there is one, of the daemon's `health`. Raises the `HushcastError` that
-    ended the daemon, `UsageError` if another one uses its state.
+    `apply` takes the rest of it that a running daemon can take; it may raise `UsageError`, and then changes
+    nothing. Tells the service manager, if there is one, of the daemon's `health`. Raises the `HushcastError`
+    that ended the daemon, `UsageError` if another one uses its state.
     """
     configure_logs(settings.log.level, settings.log.json)
     if not settings.is_watched:
         forbid_core_dumps()
-    state = private_directory(Path(settings.state))
+    state = private_directory(settings.state_path())
     with locked(state):
         try:
-            trio.run(_live, work, health, _Configuration(settings, load))
+            trio.run(_live, work, health, _Configuration(settings, load, apply))
         except* HushcastError as errors:
             raise innermost(errors) from None
 
@@ -59,22 +64,30 @@ def run_until_signal(
 class _Configuration(Generic[SettingsT]):
     """The configuration of a running daemon, read again when it is told to."""
 
-    def __init__(self, settings: SettingsT, load: Load[SettingsT]) -> None:
+    def __init__(
+        self,
+        settings: SettingsT,
+        load: Load[SettingsT],
+        apply: Callable[[SettingsT], None] = lambda fresh: None,
+    ) -> None:
         self._began = self._last = settings
         self._load = load
+        self._apply = apply
 
     def reload(self) -> None:
         """Read it and apply what can be applied; one that cannot be used changes nothing."""
         try:
             fresh = self._load()
+            self._apply(fresh)
         except UsageError as error:
             log.error("the configuration cannot be used: going on with the one before", reason=str(error))
             return
         configure_logs(fresh.log.level, fresh.log.json)
         self._last = fresh
         log.info("configuration read again")
-        if msgspec.structs.replace(fresh, log=self._began.log) != self._began:
-            log.warning("settings other than log have changed: restart the daemon to use them")
+        taken = {key: getattr(self._began, key) for key in fresh.live}
+        if msgspec.structs.replace(fresh, **taken) != self._began:
+            log.warning("settings have changed that a running daemon cannot take: restart it to use them")
 
     def catch_up(self) -> None:
         """Read it if it changed. systemd takes a reload during a start for done as soon as the start is."""

@@ -112,7 +112,7 @@ async def test_a_signal_applies_what_can_be_applied(tmp_path: Path) -> None:
     assert b"log.level" in await logged(running, b"going on with the one before")
     file.write_text("first_roster = 2\n" + good.replace("info", "warning"))
     running.process.send_signal(signal.SIGHUP)
-    read = await logged(running, b"settings other than log have changed")
+    read = await logged(running, b"settings have changed that a running daemon cannot take")
     assert b"configuration read again" not in read, "info is not told any more"
     file.write_text(good)
     running.process.send_signal(signal.SIGHUP)

@@ -7,7 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("protocol", "runtime", "directory", "client", "local", "overlay", "node", "testnet", "cli")
+PACKAGES = (
+    "protocol",
+    "runtime",
+    "directory",
+    "client",
+    "local",
+    "overlay",
+    "node",
+    "gateway",
+    "testnet",
+    "cli",
+)
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")

@@ -7,6 +7,7 @@ import ast
 from pages import PACKAGES, ROOT, rows
 
 from hushcast_directory.counted import DIRECTORY_COUNTERS
+from hushcast_gateway.counted import GATEWAY_COUNTERS, GATEWAY_GAUGES
 from hushcast_node.counted import COUNTERS
 from hushcast_runtime.metrics import GAUGES
 
@@ -35,7 +36,8 @@ def _events() -> set[tuple[str, str]]:
 
 def test_every_metric_is_explained() -> None:
     table = [cells for cells in rows((ROOT / "docs" / "metrics.md").read_text()) if cells[0].startswith("`")]
-    assert [cells[0].strip("`") for cells in table] == [*GAUGES, *COUNTERS, *DIRECTORY_COUNTERS]
+    names = [*GAUGES, *COUNTERS, *DIRECTORY_COUNTERS, *GATEWAY_GAUGES, *GATEWAY_COUNTERS]
+    assert [cells[0].strip("`") for cells in table] == names
     assert all(len(cells) == 3 and all(cells) for cells in table)
 
 

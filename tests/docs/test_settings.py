@@ -12,11 +12,16 @@ import pytest
 from pages import ROOT, blocks, part, rows
 
 from hushcast_directory.settings import DirectorySettings
+from hushcast_gateway.settings import GatewaySettings
 from hushcast_node.settings import NodeSettings
 from hushcast_runtime.config import load_settings
 
 PAGE = ROOT / "docs" / "configuration.md"
-KINDS: dict[str, type[msgspec.Struct]] = {"node": NodeSettings, "directory": DirectorySettings}
+KINDS: dict[str, type[msgspec.Struct]] = {
+    "node": NodeSettings,
+    "directory": DirectorySettings,
+    "gateway": GatewaySettings,
+}
 EXAMPLES = [block for block in blocks(PAGE) if block.language == "toml"]
 
 
@@ -25,13 +30,17 @@ def _settings(kind: type[msgspec.Struct], before: str = "") -> dict[str, str]:
     hints = typing.get_type_hints(kind)
     found: dict[str, str] = {}
     for field in msgspec.structs.fields(kind):
-        section = _section(hints[field.name])
-        if section is not None:
-            found |= _settings(section, f"{before}{field.name}.")
+        name, hint = before + field.encode_name, hints[field.name]
+        if (section := _section(hint)) is not None:
+            found |= _settings(section, f"{name}.")
+        elif (entry := _section((typing.get_args(hint) or (None,))[0])) is not None:
+            found |= _settings(entry, f"{name}.")  # a list of sections
+        elif (named := _section((typing.get_args(hint) or (None,))[-1])) is not None:
+            found |= _settings(named, f"{name}.NAME.")
         elif field.default is msgspec.NODEFAULT:
-            found[before + field.name] = "required"
+            found[name] = "required"
         else:
-            found[before + field.name] = "none" if field.default is None else f"`{json.dumps(field.default)}`"
+            found[name] = "none" if field.default is None else f"`{json.dumps(field.default)}`"
     return found
 
 
@@ -48,7 +57,7 @@ def test_every_setting_is_named_with_its_default(kind: str) -> None:
     assert all(len(cells) == 3 and cells[2] for cells in table)
 
 
-def test_both_daemons_have_an_example() -> None:
+def test_each_program_has_an_example() -> None:
     assert {block.note for block in EXAMPLES} == {("example", kind) for kind in KINDS}
 
 

@@ -1,6 +1,18 @@
-"""Puts this folder on the path: under `--import-mode=importlib` tests cannot import their neighbours else."""
+"""Puts this folder on the path, for imports, and has certificates made once a run."""
+
+from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+import pytest
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), *(str(HERE.parent / folder) for folder in ("carriers", "cli"))]
+
+from made_certificates import Certificates, make  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return make(tmp_path_factory.mktemp("certificates"))

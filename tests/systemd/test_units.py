@@ -28,8 +28,9 @@ def settings(unit: Path) -> list[tuple[str, str]]:
     return [(name, value) for name, _, value in (line.partition("=") for line in lines)]
 
 
-def test_there_are_three() -> None:
-    names = ["hushcast-directory.service", "hushcast-node.service", "hushcast-node@.service"]
+def test_there_are_four() -> None:
+    names = ["hushcast-directory.service", "hushcast-gateway.service"]
+    names += ["hushcast-node.service", "hushcast-node@.service"]
     assert [unit.name for unit in UNITS] == names
 
 
@@ -59,8 +60,23 @@ def test_all_stand_in_the_same_sandbox() -> None:
     """What differs between them is who and where."""
     own = {"Description", "Documentation", "ExecStart", "ExecStartPre", "ExecReload", "User", "Group"}
     own |= {"StateDirectory", "RuntimeDirectory"}
-    alike = [[setting for setting in settings(unit) if setting[0] not in own] for unit in UNITS]
-    assert alike[0] == alike[1] == alike[2]
+    alike = {unit.name: [setting for setting in settings(unit) if setting[0] not in own] for unit in UNITS}
+    gateway = alike.pop("hushcast-gateway.service")
+    first, *rest = alike.values()
+    assert all(other == first for other in rest)
+    # A gateway needs no tor; of the daemons it reaches the control socket alone, and it may listen on IPv6.
+    its_own = {"After", "Wants", "SupplementaryGroups", "RestrictAddressFamilies", "InaccessiblePaths"}
+    assert [setting for setting in gateway if setting[0] not in its_own] == [
+        setting for setting in first if setting[0] not in its_own
+    ]
+
+
+def test_a_gateway_reaches_the_daemons_socket_and_nothing_else_of_it() -> None:
+    gateway, node = (dict(settings(FOLDER / f"hushcast-{name}.service")) for name in ("gateway", "node"))
+    assert gateway["SupplementaryGroups"] == node["Group"]  # who may use the socket: `socket_group`
+    assert gateway["User"] != node["User"]
+    assert node["StateDirectoryMode"] == "0700"
+    assert gateway["RestrictAddressFamilies"] == "AF_UNIX AF_INET AF_INET6"
 
 
 @each

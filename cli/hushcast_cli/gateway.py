@@ -1,0 +1,156 @@
+"""`hushcast gateway`: runs the MQTT gateway, makes its users, and looks for what is wrong with it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from hushcast_cli.options import Choices, json_option, pass_choices
+from hushcast_cli.places import config_of
+
+_file = click.Path(path_type=Path)
+_config_option = click.option(
+    "--config",
+    type=_file,
+    metavar="F",
+    help="The configuration, TOML; the one that `hushcast init gateway` wrote unless given.",
+)
+
+
+@click.group()
+@json_option
+def gateway() -> None:
+    """Run a gateway, which any MQTT client can use."""
+
+
+@gateway.command("run")
+@_config_option
+def run_gateway_command(config: Path | None) -> None:
+    """Run the MQTT gateway in the foreground until SIGTERM or Ctrl-C.
+
+    It speaks MQTT 3.1.1 and 5 over TCP, TLS, Unix sockets and WebSockets. A configuration that lets in
+    strangers is refused, with exit code 2. Logs go to standard error and never show topics, payloads, users
+    or client identifiers. SIGHUP lets it read users, certificates and the log level again.
+
+    \b
+    Example:
+      hushcast gateway run --config gateway.toml
+    """
+    from hushcast_gateway.run import run_gateway
+    from hushcast_gateway.settings import GatewaySettings
+    from hushcast_runtime.config import load_settings
+
+    file = config_of("gateway", config)
+    run_gateway(lambda: load_settings(file, GatewaySettings))
+
+
+@gateway.command("check-config")
+@click.argument("file", type=_file, metavar="F")
+@json_option
+@pass_choices
+def check_gateway_config(choices: Choices, file: Path) -> None:
+    """Check a gateway's configuration without starting anything, and show what it says.
+
+    Says which key is wrong and why, with exit code 2; `gateway run` refuses to start with the same words.
+
+    \b
+    Example:
+      hushcast gateway check-config gateway.toml
+    """
+    from hushcast_cli.output import json_line, table, text_line, write
+    from hushcast_gateway.settings import GatewaySettings
+    from hushcast_gateway.summary import summary
+    from hushcast_runtime.config import load_settings
+
+    settings = load_settings(file, GatewaySettings)
+    if choices.json:
+        write(json_line({"file": str(file), "kind": "gateway", **summary(settings)}))
+        return
+    write(text_line(f"{file}: a good configuration of a gateway"))
+    rows = [(name, what) for name, found in summary(settings).items() for what in found]
+    write(table(rows))
+
+
+@gateway.command("passwd")
+@click.argument("user", metavar="USER")
+@click.option("--config", type=_file, metavar="F", help="Put it into this configuration.")
+@json_option
+@pass_choices
+def passwd(choices: Choices, user: str, config: Path | None) -> None:
+    """Make the hash of USER's password, and print the lines that a configuration needs.
+
+    Asks for the password twice, or reads one line where standard input is no terminal: arguments are seen by
+    other users of the machine. With --config it adds the user or replaces the password there, and leaves all
+    else as it is.
+
+    \b
+    Examples:
+      hushcast gateway passwd alice
+      hushcast gateway passwd alice --config gateway.toml
+    """
+    from hushcast_cli.output import json_line, note, text_line, write
+    from hushcast_cli.user_sections import new_section, put_password
+    from hushcast_gateway.passwords import hashed
+    from hushcast_gateway.settings import is_user_name
+    from hushcast_protocol.base.errors import UsageError
+
+    if not is_user_name(user):
+        raise UsageError("a user's name has 1 to 64 characters that can be printed")
+    if config is not None and not config.is_file():
+        raise UsageError(f"no configuration at {config}: `hushcast init gateway` makes one")
+    known = hashed(_password())
+    if config is None:
+        write(
+            json_line({"user": user, "password": known})
+            if choices.json
+            else new_section(user, known).encode()
+        )
+        return
+    is_new = put_password(config, user, known)
+    if choices.json:
+        write(json_line({"user": user, "file": str(config), "new": is_new}))
+    else:
+        write(text_line(f"{config}: the password of {user} is {'there' if is_new else 'replaced'}"))
+    if is_new:
+        note(f"{user} may do nothing yet: write topic filters into its `publish` and `subscribe`")
+    note("a gateway that runs takes it with SIGHUP (`systemctl reload hushcast-gateway`)")
+
+
+@gateway.command("doctor")
+@_config_option
+@json_option
+@pass_choices
+def gateway_doctor(choices: Choices, config: Path | None) -> None:
+    """Look for what keeps the gateway from working, and say what to do.
+
+    Looks at the state, ports, certificates, users, link files and the daemon's socket, whether the gateway
+    runs or not. Run it as the gateway's user or as root. Ends with exit code 1 if anything is bad.
+
+    \b
+    Example:
+      sudo hushcast gateway doctor --config /etc/hushcast-gateway/gateway.toml
+    """
+    import time
+
+    import trio
+
+    from hushcast_cli.doctor import tell_findings
+    from hushcast_gateway.doctor import Doctor
+    from hushcast_gateway.settings import GatewaySettings
+    from hushcast_runtime.config import load_settings
+
+    settings = load_settings(config_of("gateway", config), GatewaySettings)
+    tell_findings(choices, trio.run(Doctor(settings, time.time()).examine))
+
+
+def _password() -> bytes:
+    """Ask a person twice, or read one line from a program."""
+    from hushcast_gateway.passwords import MAX_PASSWORD
+
+    if sys.stdin is not None and sys.stdin.isatty():
+        text: str = click.prompt("Password", hide_input=True, confirmation_prompt="Again", err=True)
+        return text.encode()
+    line = sys.stdin.buffer.readline(MAX_PASSWORD + 3) if sys.stdin is not None else b""
+    return line.removesuffix(b"\n").removesuffix(b"\r")

@@ -1,0 +1,9 @@
+"""`python -m hushcast_gateway CONFIG`: what `hushcast gateway run` does."""
+
+import sys
+
+from hushcast_gateway.run import run_gateway
+from hushcast_gateway.settings import GatewaySettings
+from hushcast_runtime.process import main
+
+main(sys.argv, GatewaySettings, run_gateway)

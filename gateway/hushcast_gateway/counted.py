@@ -1,0 +1,47 @@
+"""What a gateway counts and measures, never by client, user or topic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from hushcast_protocol.mqtt.delivery import COUNTS
+from hushcast_runtime.counters import COMMON_COUNTERS, Counters
+
+OWN_COUNTERS = {
+    "handshakes_failed": "connections over TLS or WebSockets that came to nothing before MQTT was spoken",
+    "handshakes_dropped": "of these, connections that gave way to newer ones because 128 of them were open",
+    "clients_refused": "clients that were not let in: unknown, a wrong password, or too many at once",
+    "network_published": "messages of clients that the daemon has in its outbox, or, as configured, a relay",
+    "network_refused": "messages of clients that the daemon refused, or that were too many",
+    "network_arrived": "messages that came over the network",
+    "network_subscriptions_refused": "subscriptions that the daemon refused; tried again each minute",
+    **COMMON_COUNTERS,
+}
+MQTT = "mqtt_"
+"""What the broker counts begins with this: a daemon counts messages, too, and other ones."""
+GATEWAY_COUNTERS = OWN_COUNTERS | {MQTT + name: meaning for name, meaning in COUNTS.items()}
+"""By name, with its meaning."""
+GATEWAY_GAUGES = {
+    "ready": "1 when the gateway is ready, else 0",
+    "mqtt_clients": "clients that are connected",
+    "mqtt_sessions": "sessions of clients that are here or away",
+    "mqtt_subscriptions": "subscriptions of all sessions",
+    "mqtt_retained": "retained messages",
+    "network_topics": "topics of the network that clients are subscribed to, or were within two hours",
+    "network_ready": "1 when the daemon has answered, else 0",
+    "mqtt_held_bytes": "bytes of the messages that wait in sessions or are under way",
+}
+"""Every gauge with its meaning."""
+
+
+class GatewayCounters(Counters):
+    """Counts of the process, and beside them what others keep for themselves."""
+
+    def __init__(self) -> None:
+        super().__init__(GATEWAY_COUNTERS)
+        self.beside: Callable[[], Mapping[str, int]] = dict
+        """Gives those others, by the names that are declared here."""
+
+    def as_dict(self) -> dict[str, int]:
+        """Return all counts."""
+        return super().as_dict() | dict(self.beside())

@@ -1,0 +1,208 @@
+"""The doctor: looks at what a gateway needs to work, whether it runs or not, and says what to do."""
+
+from __future__ import annotations
+
+import grp
+import os
+import resource
+import socket as sockets
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import trio
+
+from hushcast.words import Finding
+from hushcast_gateway.listening import ListenSection
+from hushcast_gateway.settings import GatewaySettings
+from hushcast_gateway.tls import days_left
+from hushcast_gateway.upgrade import VERSION
+from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.mqtt.limits import MAX_CONNECTIONS
+from hushcast_runtime.extras import how_to_get
+from hushcast_runtime.files import acting_as_owner
+from hushcast_runtime.layout import WAY_OUT_OF_NEWER, kept_version
+from hushcast_runtime.process import holder
+from hushcast_runtime.state_directory import check_access
+from hushcast_runtime.store import StoreError
+from hushcast_runtime.wording import counted
+
+SOON = 14  # days before its end in which a certificate should be replaced
+REACHED_WITHIN = 5.0  # seconds; all that is asked is on this machine
+FILES_NEEDED = MAX_CONNECTIONS + 512  # open files beside the clients': strangers, the database, listeners
+
+
+class Doctor:
+    """Examines a gateway from outside, by its configuration."""
+
+    def __init__(self, settings: GatewaySettings, now: float) -> None:
+        """`now` is Unix time."""
+        self._settings = settings
+        self._now = now
+        self._pid: int | None = None
+
+    async def examine(self) -> list[Finding]:
+        """Return a finding for each thing looked at; takes a few seconds at most."""
+        state = self._settings.state_path()
+        try:
+            check_access(state)
+        except UsageError as error:
+            return [_bad("state", "belongs to another user", str(error))]
+        found = []
+        with acting_as_owner(state):  # what root may read, the gateway's user may not
+            found.append(self._state(state))
+            for number, place in enumerate(self._settings.listeners(), 1):
+                found += [await check(number, place) for check in self._checks(place)]
+            found += [self._users(), self._files()]
+            found += self._links()
+            found.append(await self._daemon())
+        return found
+
+    def _checks(self, place: ListenSection) -> Iterator[Callable[[int, ListenSection], Awaitable[Finding]]]:
+        yield self._reached if self._pid is not None else self._free
+        if place.is_secure:
+            yield self._certificate
+        if place.speaks_http:
+            yield self._extra
+
+    def _state(self, state: Path) -> Finding:
+        if not state.exists():
+            return _good("state", f"{state} is made at the first start")
+        if state.stat().st_mode & 0o077:
+            return _bad("state", f"{state} is open to other users", f"chmod 700 {state}")
+        self._pid = holder(state)
+        try:
+            version = kept_version(state)
+        except StoreError as error:
+            return _bad("state", "the database cannot be read", f"look at the disk: {error}")
+        if version > VERSION:
+            return _bad("state", f"version {version}, this program knows up to {VERSION}", WAY_OUT_OF_NEWER)
+        runs = f"the gateway runs (pid {self._pid})" if self._pid is not None else "no gateway runs"
+        return _good("state", f"{state}, {runs}")
+
+    async def _free(self, number: int, place: ListenSection) -> Finding:
+        check = f"listen #{number}"
+        if place.kind == "unix":
+            return self._socket(check, place)
+        try:
+            for listener in await trio.open_tcp_listeners(place.port or 0, host=place.host):
+                await listener.aclose()
+        except OSError as error:
+            reason = os.strerror(error.errno) if error.errno else "it cannot be opened"
+            advice = "give another port or address, or end the program that has it (`ss -ltnp` names it)"
+            return _bad(check, f"{place.name}: {reason}", advice)
+        return _good(check, f"{place.title} is free")
+
+    def _socket(self, check: str, place: ListenSection) -> Finding:
+        path = Path(place.path or "")
+        with sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM) as probe:
+            if probe.connect_ex(str(path)) == 0:
+                return _bad(check, f"another program listens at {path}", "give it another path")
+        group = self._settings.socket_group
+        if group is not None:
+            try:
+                number = grp.getgrnam(group).gr_gid
+            except KeyError:
+                return _bad(check, f"there is no group {group}", "socket_group: name one that is there")
+            if os.geteuid() != 0 and number not in (os.getegid(), *os.getgroups()):
+                return _bad(check, f"this user is not in the group {group}", f"adduser USER {group}")
+        if path.parent.is_dir() and not os.access(path.parent, os.W_OK | os.X_OK, effective_ids=True):
+            return _bad(
+                check, f"{path.parent} cannot be written to", "give another path, or its directory away"
+            )
+        return _good(check, f"{place.title} is free")
+
+    async def _reached(self, number: int, place: ListenSection) -> Finding:
+        check = f"listen #{number}"
+        wide = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - asked of, not listened at
+        try:
+            with trio.fail_after(REACHED_WITHIN):
+                if place.kind == "unix":
+                    stream = await trio.open_unix_socket(place.path or "")
+                else:
+                    stream = await trio.open_tcp_stream(wide.get(place.host, place.host), place.port or 0)
+                await stream.aclose()
+        except (OSError, trio.TooSlowError):
+            advice = "restart the gateway: it runs with another configuration"
+            return _bad(check, f"{place.title} does not answer", advice)
+        return _good(check, f"{place.title} answers")
+
+    async def _certificate(self, number: int, place: ListenSection) -> Finding:
+        await trio.lowlevel.checkpoint()
+        check = f"certificate of listen #{number}"
+        try:
+            left = days_left(place, self._now)
+        except UsageError as error:
+            return _bad(check, str(error), "put a certificate and its key there, and reload the gateway")
+        if left < SOON:
+            advice = "renew it, and reload the gateway"
+            return Finding(check, "warning", f"{counted(int(left), 'day')} left", advice)
+        return _good(check, f"{counted(int(left), 'day')} left")
+
+    async def _extra(self, number: int, place: ListenSection) -> Finding:
+        await trio.lowlevel.checkpoint()
+        check = f"WebSockets of listen #{number}"
+        try:
+            import hushcast_gateway.websocket  # noqa: F401
+        except ModuleNotFoundError:
+            return _bad(check, "h11 and wsproto are not there", how_to_get("gateway"))
+        return _good(check, "there")
+
+    def _users(self) -> Finding:
+        settings = self._settings
+        sections = dict(settings.users) | (
+            {"anonymous": settings.anonymous} if settings.anonymous is not None else {}
+        )
+        idle = [name for name, section in sections.items() if not section.publish and not section.subscribe]
+        if idle:
+            return Finding(
+                "users",
+                "warning",
+                f"{', '.join(idle)} may do nothing",
+                "write topic filters into `publish` and `subscribe`",
+            )
+        return _good("users", f"{counted(len(settings.users), 'user')}, each may do something")
+
+    def _files(self) -> Finding:
+        soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        if soft < FILES_NEEDED:
+            advice = "raise LimitNOFILE (ulimit -n)"
+            return _bad("open files", f"{soft} allowed, {FILES_NEEDED} may be needed", advice)
+        return _good("open files", f"{soft} allowed")
+
+    def _links(self) -> Iterator[Finding]:
+        for alias in self._settings.gateway.alias:
+            check, path = f"link of {alias.name}", Path(alias.link_file)
+            try:
+                with path.open("rb"):
+                    mode = path.stat().st_mode
+            except OSError as error:
+                yield _bad(check, f"{path} cannot be read: {error.strerror}", "put the topic's link there")
+                continue
+            if mode & 0o077:
+                yield _bad(check, f"{path} is open to other users", f"chmod 600 {path}")
+            else:
+                yield _good(check, "there, and private")
+
+    async def _daemon(self) -> Finding:
+        path = self._settings.daemon.socket
+        if path is None:
+            return _good("daemon", "none: all topics stay at this gateway")
+        reason = "it does not answer"
+        with suppress(trio.TooSlowError):
+            try:
+                with trio.fail_after(REACHED_WITHIN):
+                    await (await trio.open_unix_socket(path)).aclose()
+                return _good("daemon", f"{path} answers")
+            except OSError as error:
+                reason = error.strerror or reason
+        advice = "start the daemon, set its `socket_group`, and put the gateway's user into that group"
+        return _bad("daemon", f"{path}: {reason}", advice)
+
+
+def _good(check: str, found: str) -> Finding:
+    return Finding(check, "good", found)
+
+
+def _bad(check: str, found: str, advice: str) -> Finding:
+    return Finding(check, "bad", found, advice)

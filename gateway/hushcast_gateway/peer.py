@@ -1,0 +1,21 @@
+"""Who connected: what is known of a client before it has said anything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """The other end of a connection. Its address is not kept: nothing is decided by it."""
+
+    local: bool
+    """Whether it is on this machine: at a loopback address or a Unix socket."""
+    uid: int | None = None
+    """At a Unix socket: the user that the kernel says it is."""
+    certificate: str | None = None
+    """Over TLS: the common name of the certificate that it proved to own."""
+
+    def __repr__(self) -> str:
+        """Show nobody's name."""
+        return f"Peer(local={self.local})"

@@ -1,0 +1,167 @@
+"""Runs a gateway as a process: from its settings to a life that a signal ends."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+import structlog
+import trio
+
+from hushcast.keys import read_link
+from hushcast_gateway.broker_state import BrokerState, open_broker
+from hushcast_gateway.counted import GATEWAY_GAUGES, MQTT, GatewayCounters
+from hushcast_gateway.listeners import Listeners
+from hushcast_gateway.network import Network, NoDaemon
+from hushcast_gateway.passwords import Passwords
+from hushcast_gateway.peer import Peer
+from hushcast_gateway.server import Server
+from hushcast_gateway.settings import GatewaySettings
+from hushcast_gateway.upgrade import MIGRATIONS, VERSION
+from hushcast_gateway.users import Users
+from hushcast_protocol.mqtt.broker import Settings
+from hushcast_protocol.mqtt.limits import LARGEST_PACKET
+from hushcast_protocol.mqtt.packets import Connect
+from hushcast_protocol.mqtt.reasons import Reason
+from hushcast_protocol.mqtt.seams import Permissions
+from hushcast_runtime.environment import Environment, system_environment
+from hushcast_runtime.layout import DATABASE, check_version, kept_version, migrate
+from hushcast_runtime.metrics import MetricsServer
+from hushcast_runtime.process import Load, run_until_signal
+from hushcast_runtime.readiness import Health
+from hushcast_runtime.store import SqliteStore
+from hushcast_runtime.wording import counted
+
+GOODBYE_WITHIN = 2.0  # seconds that clients may take to hear that the gateway stops
+
+log = structlog.get_logger("gateway")
+
+
+def run_gateway(load: Load[GatewaySettings]) -> None:
+    """Run a gateway until SIGTERM or SIGINT; raises the `HushcastError` that ended it.
+
+    SIGHUP lets in the users of the configuration as it is then, and reads certificates again.
+    """
+    settings = load()
+    gateway = _Gateway(settings)
+    run_until_signal(settings, load, gateway.live, gateway.health, gateway.apply)
+
+
+def _network(settings: GatewaySettings, env: Environment, counters: GatewayCounters) -> Network | None:
+    """Return the way to the network; `None` where all topics stay here. Raises `UsageError` for links."""
+    if settings.daemon.socket is None:
+        return None
+    links = {alias.name: read_link(alias.link_file) for alias in settings.gateway.alias}
+    return Network(settings, links, env, counters)
+
+
+class _Gateway:
+    """One gateway process."""
+
+    def __init__(self, settings: GatewaySettings) -> None:
+        self._settings = settings
+        self._env = system_environment()
+        self._counters = GatewayCounters()
+        self._users = Users(settings, Passwords(self._env.compute))
+        self._listeners = Listeners(settings.listeners(), settings.socket_group, self._serve, self._counters)
+        self._network = _network(settings, self._env, self._counters)
+        self._state: BrokerState | None = None
+        self._server: Server | None = None
+        self._served = 0
+        self._ready = self._stops = False
+
+    async def live(self, nursery: trio.Nursery) -> None:
+        """Start everything; clients are served until the nursery is cancelled, and then say goodbye."""
+        settings = self._settings
+        state = settings.state_path()
+        check_version(kept_version(state), VERSION)  # before anything is written
+        store = SqliteStore(state / DATABASE)
+        try:
+            # Not cancelled with all else: what is still to be said goes first.
+            with trio.CancelScope(shield=True) as serving:
+                nursery.start_soon(self._end, serving)
+                async with trio.open_nursery() as living:
+                    living.start_soon(store.run)
+                    await migrate(store, MIGRATIONS)
+                    await self._open(store, living)
+                    self._ready = True
+                    log.info("running")
+        finally:
+            store.close()
+
+    async def _open(self, store: SqliteStore, nursery: trio.Nursery) -> None:
+        settings = self._settings
+        largest = None if settings.maximum_packet == LARGEST_PACKET else settings.maximum_packet
+        broker = Settings(version=version("hushcast"), maximum_packet=largest)
+        self._state = await open_broker(store, self._env, self._network or NoDaemon(), broker)
+        self._server = Server(self._state, self._authenticate, largest)
+        self._counters.beside = self._counted_beside
+        nursery.start_soon(self._state.run)
+        if self._network is not None:
+            nursery.start_soon(self._network.run, self._state, store)
+        if (endpoint := settings.metrics_endpoint()) is not None:
+            metrics = MetricsServer(self._counters, self._readings, GATEWAY_GAUGES)
+            await nursery.start(metrics.run, endpoint, settings.socket_group)
+        await nursery.start(self._listeners.run)
+
+    async def _end(self, serving: trio.CancelScope) -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            self._stops = True
+            with trio.CancelScope(shield=True), trio.move_on_after(GOODBYE_WITHIN):
+                if self._state is not None:
+                    self._state.broker.shut_down()
+                    while self._served:  # noqa: ASYNC110 - clients leave one by one, and once
+                        await trio.sleep(0.02)
+            serving.cancel()
+
+    async def _serve(self, stream: trio.abc.Stream, peer: Peer) -> None:
+        if self._server is None or self._stops:
+            return
+        self._served += 1
+        try:
+            await self._server.serve(stream, peer)
+        finally:
+            self._served -= 1
+
+    async def _authenticate(self, connect: Connect, peer: Peer) -> Permissions | Reason:
+        verdict = await self._users.authenticate(connect, peer)
+        if isinstance(verdict, Reason):
+            self._counters.add("clients_refused")
+        return verdict
+
+    def apply(self, fresh: GatewaySettings) -> None:
+        """Take what a running gateway can take of a configuration; raises `UsageError`, then of nothing."""
+        self._listeners.read_certificates()
+        self._users.replace(fresh)
+
+    def health(self) -> Health:
+        """Tell how far the gateway is."""
+        if not self._ready or self._state is None:
+            return Health(False, "starting")
+        clients = counted(self._state.broker.connected, "client")
+        away = self._network is not None and not self._network.is_there
+        return Health(
+            True, f"working, {clients} connected" + (", the daemon does not answer" if away else "")
+        )
+
+    def _counted_beside(self) -> dict[str, int]:
+        assert self._state is not None
+        assert self._server is not None
+        counts = {MQTT + name: count for name, count in self._state.broker.counts.items()}
+        return counts | {"internal_errors": self._server.internal_errors}
+
+    def _readings(self) -> dict[str, float]:
+        found = {"ready": float(self._ready), "network_topics": 0.0, "network_ready": 0.0}
+        if self._network is not None:
+            found |= {"network_topics": self._network.topics_read, "network_ready": self._network.is_there}
+        if self._state is not None:
+            broker = self._state.broker
+            found |= {
+                "mqtt_clients": broker.connected,
+                "mqtt_sessions": broker.sessions,
+                "mqtt_subscriptions": broker.subscriptions,
+                "mqtt_retained": broker.retained,
+                "mqtt_held_bytes": broker.held_bytes,
+            }
+        return found

@@ -1,0 +1,255 @@
+"""Settings of a gateway: every one declared once; what would let strangers in is refused."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+from msgspec import Meta, field
+
+from hushcast_gateway import passwords
+from hushcast_gateway.listening import MAX_LISTENERS, ListenSection
+from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.mqtt import access
+from hushcast_protocol.mqtt.access import CLIENT, USER, Access
+from hushcast_protocol.mqtt.limits import LARGEST_PACKET, MAX_PACKET
+from hushcast_protocol.mqtt.topics import intersects, is_filter
+from hushcast_runtime.config import PathText, ProcessSettings, Section, check_path
+
+MAX_USERS = 1_000
+MAX_FILTERS = 256  # of one list
+MAX_USER_NAME = 64  # characters
+MAX_WAY = 1_024  # aliases, and maps
+
+FilterText = Annotated[str, Meta(min_length=1, max_length=1024)]
+Filters = Annotated[tuple[FilterText, ...], Meta(max_length=MAX_FILTERS)]
+AliasName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,64}\Z")]
+
+
+NO_NAME = {
+    USER: "%u is the user's name, which here is none, or one that cannot be a level of a topic",
+    CLIENT: "%c is for users: who gives no name may take any client identifier",
+}
+
+
+class AccessSection(Section, frozen=True, kw_only=True):
+    """What a client may do; nothing unless given."""
+
+    publish: Filters = ()
+    """Topics that it may publish to, as filters; `%u` is the user's name, `%c` the client identifier."""
+    subscribe: Filters = ()
+    """Topics that it may subscribe to."""
+    deny_publish: Filters = ()
+    """Topics that it may not publish to although `publish` allows them."""
+    deny_subscribe: Filters = ()
+    """Topics that it is not shown although `subscribe` allows them."""
+
+    def access(self) -> Access:
+        """Return the filters as the protocol has them."""
+        return Access(self.publish, self.subscribe, self.deny_publish, self.deny_subscribe)
+
+    def problems(self, where: str, names: frozenset[str]) -> Iterator[tuple[str, str]]:
+        """Yield each key with what is wrong with it; of `%u` and `%c` those in `names` may be used."""
+        allowing = {"publish": self.publish, "subscribe": self.subscribe}
+        denying = {"deny_publish": self.deny_publish, "deny_subscribe": self.deny_subscribe}
+        for key, filters in (allowing | denying).items():
+            for number, one in enumerate(filters, 1):
+                place = f"{where}.{key} #{number}"
+                if (problem := access.problem(one)) is not None:
+                    yield place, problem
+                for name in {USER, CLIENT} & set(one.split("/")):
+                    if key in denying:
+                        yield place, f"{name} is for what is allowed: all else is denied anyhow"
+                    elif name not in names:
+                        yield place, NO_NAME[name]
+
+
+class UserSection(AccessSection, frozen=True, kw_only=True):
+    """A user."""
+
+    password: str | None = None
+    """The Argon2id hash of the password, as `hushcast gateway passwd` prints it."""
+    uid: Annotated[tuple[Annotated[int, Meta(ge=0, le=2**32 - 2)], ...], Meta(max_length=64)] = ()
+    """Users of this machine, by number, who are this user at a Unix socket without a password."""
+    certificate: Annotated[str, Meta(min_length=1, max_length=64)] | None = None
+    """The common name of a client's certificate whose owner is this user without a password."""
+
+    def problems_of_identity(self, where: str) -> Iterator[tuple[str, str]]:
+        """Yield what is wrong with the ways in which somebody proves to be this user."""
+        if self.password is None and not self.uid and self.certificate is None:
+            yield where, "nobody can be this user: give it a password, a uid or a certificate"
+        if self.password is not None and (problem := passwords.problem(self.password)) is not None:
+            yield f"{where}.password", problem
+
+    def __repr__(self) -> str:
+        """Show no hash."""
+        return "UserSection(...)"
+
+
+class AliasSection(Section, frozen=True, kw_only=True):
+    """A private topic of the network by a name that may stand in MQTT topics."""
+
+    name: AliasName
+    """The second level of its MQTT topics: `hush/NAME/…`."""
+    link_file: PathText
+    """A file of mode 0600 with the topic's link, which is a secret and stands nowhere else."""
+
+
+class MapSection(Section, frozen=True, kw_only=True, rename={"from_": "from"}):
+    """MQTT topics that a private topic of the network carries, whatever they begin with."""
+
+    from_: FilterText
+    """A topic filter that ends in `#`: what it matches travels."""
+    to: AliasName
+    """The alias that carries it."""
+
+
+class NetworkTopicsSection(Section, frozen=True, kw_only=True):
+    """Which topics travel over the network."""
+
+    alias: Annotated[tuple[AliasSection, ...], Meta(max_length=MAX_WAY)] = ()
+    map: Annotated[tuple[MapSection, ...], Meta(max_length=MAX_WAY)] = ()
+
+
+class DaemonSection(Section, frozen=True, kw_only=True):
+    """The daemon by which topics travel."""
+
+    socket: PathText | None = None
+    """Its control socket; without one all topics stay at this gateway, and those of `hush/` are refused."""
+
+
+class GatewaySettings(ProcessSettings, frozen=True, kw_only=True):
+    """Settings of `hushcast gateway run`."""
+
+    live: ClassVar[frozenset[str]] = frozenset({"log", "users", "anonymous"})
+    """The keys that a running gateway applies."""
+
+    state: PathText = "hushcast-gateway"
+    """Directory of all that is kept; a relative path is below `$XDG_STATE_HOME` or `~/.local/state`."""
+    listen: Annotated[tuple[ListenSection, ...], Meta(max_length=MAX_LISTENERS)] = ()
+    """Where clients connect; `127.0.0.1:1883` and the Unix socket `mqtt.sock` in `state` unless given."""
+    users: Annotated[Mapping[str, UserSection], Meta(max_length=MAX_USERS)] = field(default_factory=dict)
+    """The users by name."""
+    anonymous: AccessSection | None = None
+    """What clients of this machine that give no name may do; they are refused unless given."""
+    maximum_packet: Annotated[int, Meta(ge=4_096, le=LARGEST_PACKET)] = MAX_PACKET
+    """Bytes of the largest packet that is taken; the standard's largest is told to nobody."""
+    puback: Literal["disk", "relay"] = "disk"
+    """When a message for the network is acknowledged: on this machine's disk, or taken by a relay."""
+    properties: Literal["all", "known", "none"] = "all"
+    """Which properties of version 5 travel with a message, inside its seal."""
+    refresh_retained: Annotated[int, Meta(ge=0, le=504)] = 0
+    """Hours after which retained messages are published again for gateways that came later; 0: never."""
+    will_jitter: Annotated[int, Meta(ge=0, le=3_600)] = 60
+    """Seconds, at random up to so many, that a will waits before it travels."""
+    daemon: DaemonSection = DaemonSection()
+    gateway: NetworkTopicsSection = NetworkTopicsSection()
+
+    def state_path(self) -> Path:
+        """Return the state directory."""
+        home = Path(os.environ.get("HOME") or "/")
+        return Path(os.environ.get("XDG_STATE_HOME") or home / ".local" / "state", self.state)
+
+    def listeners(self) -> tuple[ListenSection, ...]:
+        """Return where clients connect: this machine alone unless something was given."""
+        socket = ListenSection(kind="unix", path=str(self.state_path() / "mqtt.sock"))
+        return self.listen or (ListenSection(kind="tcp", port=1883), socket)
+
+    def check_own(self) -> None:
+        """Raise `UsageError` where strangers could come in, nobody can, or a value cannot be meant."""
+        for where, problem in self._problems():
+            raise UsageError(f"{where}: {problem}")
+
+    def _problems(self) -> Iterator[tuple[str, str]]:
+        yield from self._problems_of_users()
+        listeners = self.listeners()
+        for number, listener in enumerate(listeners, 1):
+            where = f"listen #{number}" if self.listen else "listen"
+            if (problem := listener.problem()) is not None:
+                yield where, problem
+            if not listener.is_local and not any(
+                user.password or user.certificate for user in self.users.values()
+            ):
+                yield where, NO_USERS
+            if listener.name in (other.name for other in listeners[: number - 1]):
+                yield where, "another listener is at the same place: give one of them another"
+        yield from self._problems_of_topics()
+
+    def _problems_of_users(self) -> Iterator[tuple[str, str]]:
+        if not self.users and self.anonymous is None:
+            yield "users", NOBODY
+        if self.anonymous is not None:
+            yield from self.anonymous.problems("anonymous", frozenset())
+        listeners = self.listeners()
+        seen: set[int | str] = set()
+        for name, user in self.users.items():
+            where = f"users.{name}" if name.isprintable() else "users"
+            if not is_user_name(name):
+                yield where, f"a name has 1 to {MAX_USER_NAME} characters that can be printed"
+            yield from user.problems(where, frozenset({USER, CLIENT} if access.is_level(name) else {CLIENT}))
+            yield from user.problems_of_identity(where)
+            if user.certificate is not None and not any(listener.client_ca for listener in listeners):
+                yield (
+                    f"{where}.certificate",
+                    "no listener asks for certificates: give a tls or wss one `client_ca`",
+                )
+            if user.uid and not any(listener.kind == "unix" for listener in listeners):
+                yield f"{where}.uid", "there is no Unix socket to connect at: add a listener of kind unix"
+            for one in (*user.uid, *([user.certificate] if user.certificate is not None else ())):
+                if one in seen:
+                    yield where, f"{one} is another user already: name it once"
+                seen.add(one)
+
+    def _problems_of_topics(self) -> Iterator[tuple[str, str]]:
+        if self.daemon.socket is not None:
+            if not Path(self.daemon.socket).is_absolute():
+                yield "daemon.socket", "give an absolute path, so that it does not depend on where you start"
+            check_path("daemon.socket", Path(self.daemon.socket))
+        names: set[str] = set()
+        for number, alias in enumerate(self.gateway.alias, 1):
+            where = f"gateway.alias #{number}"
+            if alias.name == "open":
+                yield f"{where}.name", "hush/open/ is where open topics are: take another name"
+            if alias.name in names:
+                yield f"{where}.name", f"{alias.name} is there already: take another name"
+            if not Path(alias.link_file).is_absolute():
+                yield (
+                    f"{where}.link_file",
+                    "give an absolute path, so that it does not depend on where you start",
+                )
+            names.add(alias.name)
+        for number, way in enumerate(self.gateway.map, 1):
+            where = f"gateway.map #{number}"
+            if (problem := _problem_of_map(way.from_)) is not None:
+                yield f"{where}.from", problem
+            if way.to not in names:
+                yield f"{where}.to", f"there is no alias {way.to}: add [[gateway.alias]] with this name"
+            if any(intersects(way.from_, other.from_) for other in self.gateway.map[: number - 1]):
+                yield f"{where}.from", "another map has some of these topics, too: each travels by one alias"
+        if self.gateway.alias and self.daemon.socket is None:
+            yield "daemon.socket", "aliases travel by a daemon: name its control socket here"
+
+
+NOBODY = (
+    "nobody could connect: add [users.NAME] with what `hushcast gateway passwd NAME` prints, or [anonymous] "
+    "for all programs of this machine"
+)
+NO_USERS = (
+    "other machines reach this address, and there is no user who could connect from there: add [users.NAME] "
+    "with what `hushcast gateway passwd NAME` prints, or listen at 127.0.0.1"
+)
+
+
+def is_user_name(name: str) -> bool:
+    """Tell whether this can be the name of a user."""
+    return 1 <= len(name) <= MAX_USER_NAME and name.isprintable()
+
+
+def _problem_of_map(wanted: str) -> str | None:
+    if not is_filter(wanted) or wanted == "#" or not wanted.endswith("/#") or "+" in wanted:
+        return "write levels and then #, as in home/#: all below them travels"
+    if wanted.startswith("$") or wanted.split("/")[0] == "hush":
+        return "topics of $… stay at the gateway, and those of hush/ travel by their own names"
+    return None

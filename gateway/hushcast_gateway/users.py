@@ -1,0 +1,88 @@
+"""Users: who a client is, by password, certificate or user of the machine, and what it may do."""
+
+from __future__ import annotations
+
+from weakref import WeakSet
+
+from hushcast_gateway.passwords import Passwords, TooBusy
+from hushcast_gateway.peer import Peer
+from hushcast_gateway.settings import GatewaySettings
+from hushcast_protocol.mqtt.access import Access, Permissions
+from hushcast_protocol.mqtt.packets import Connect
+from hushcast_protocol.mqtt.reasons import Reason
+
+ANYBODY = ""
+"""The name of clients that give none; no user has it."""
+
+
+class Users:
+    """The users of a configuration. Another configuration may replace them while clients are connected."""
+
+    def __init__(self, settings: GatewaySettings, passwords: Passwords) -> None:
+        self._passwords = passwords
+        self._given: WeakSet[Permissions] = WeakSet()
+        self.replace(settings)
+
+    def replace(self, settings: GatewaySettings) -> None:
+        """Let the users of a configuration in from now on, and nobody else.
+
+        Who is connected may do what it says now; a user whom it does not know, nothing any more.
+        """
+        self._users = dict(settings.users)
+        self._anonymous = settings.anonymous
+        self._by_uid = {uid: name for name, user in self._users.items() for uid in user.uid}
+        self._by_certificate = {
+            user.certificate: name for name, user in self._users.items() if user.certificate is not None
+        }
+        # An unknown name costs what a known one does, so that time does not tell which names there are.
+        self._any_hash = next((user.password for user in self._users.values() if user.password), None)
+        for permissions in self._given:
+            permissions.replace(self._access(permissions.user))
+
+    async def authenticate(self, connect: Connect, peer: Peer) -> Permissions | Reason:
+        """Return what a client may do, or the reason why it is not let in.
+
+        A name comes with its password, or from the machine's user or the certificate that it belongs to.
+        Without a name a client is who these say it is, else anonymous, where it is on this machine. Where
+        there are no users a name means nothing: some devices send one whether they were told to or not.
+        """
+        proved = self._proved(peer)
+        name = connect.username
+        if name is None or not self._users:
+            if proved is not None:
+                return self._permissions(proved, connect)
+            if self._anonymous is not None and peer.local:
+                return self._permissions(ANYBODY, connect)
+            return Reason.NOT_AUTHORIZED
+        if connect.password is None and name == proved:
+            return self._permissions(name, connect)
+        user = self._users.get(name)
+        known = user.password if user is not None else None
+        try:
+            is_right = await self._is_right(known, connect.password or b"")
+        except TooBusy:
+            return Reason.SERVER_BUSY
+        # Asked again: the configuration may have been replaced meanwhile.
+        if not is_right or self._users.get(name) != user:
+            return Reason.BAD_USER_NAME_OR_PASSWORD
+        return self._permissions(name, connect)
+
+    def _proved(self, peer: Peer) -> str | None:
+        if peer.uid is not None and (name := self._by_uid.get(peer.uid)) is not None:
+            return name
+        return self._by_certificate.get(peer.certificate) if peer.certificate is not None else None
+
+    async def _is_right(self, known: str | None, given: bytes) -> bool:
+        hashed = known or self._any_hash
+        if hashed is None:
+            return False
+        return await self._passwords.are_equal(hashed, given) and known is not None
+
+    def _permissions(self, name: str, connect: Connect) -> Permissions:
+        permissions = Permissions(self._access(name), name, connect.client_id)
+        self._given.add(permissions)
+        return permissions
+
+    def _access(self, name: str) -> Access:
+        section = self._users.get(name) if name != ANYBODY else self._anonymous
+        return section.access() if section is not None else Access()

@@ -1,0 +1,123 @@
+"""What a user may do: topic filters that allow and deny, and what they say of a topic or a filter.
+
+`%u` stands for the user's name and `%c` for the client identifier, each as a whole level and never the first:
+a name must not choose the tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from hushcast_protocol.mqtt.topics import is_filter, matches, split_share
+
+USER, CLIENT = "%u", "%c"
+MAX_REMEMBERED = 256  # answers about topics that are remembered: a client writes to few, again and again
+REMEMBERED_LENGTH = 128  # characters of a topic that is; with both, some 100 kB at worst
+
+Filters = tuple[str, ...]
+
+
+class Access(msgspec.Struct, frozen=True):
+    """The filters of a user, as `problem` finds them good. What is denied is taken from what is allowed."""
+
+    publish: Filters = ()
+    subscribe: Filters = ()
+    deny_publish: Filters = ()
+    deny_subscribe: Filters = ()
+
+
+def problem(wanted: str) -> str | None:
+    """Return why this cannot be a filter of an access list, `None` if it can."""
+    if split_share(wanted) is not None:
+        return "name the filter behind $share/GROUP/ alone: it holds for shared subscriptions, too"
+    if not is_filter(wanted):
+        return "not a topic filter: `+` and `#` fill a whole level, and `#` is the last"
+    first, *rest = wanted.split("/")
+    if "%" in first:
+        return f"{USER} and {CLIENT} stand behind a first level of their own: users/{USER}/#"
+    if any("%" in level and level not in (USER, CLIENT) for level in rest):
+        return (
+            f"a level with % is {USER}, the user's name, or {CLIENT}, the client identifier, and nothing else"
+        )
+    return None
+
+
+def is_level(name: str) -> bool:
+    """Tell whether a name can fill one level of a topic: not empty, without separators and wildcards."""
+    return bool(name) and name.isprintable() and not set(name) & set("/+#")
+
+
+def covers(allowed: str, asked: str) -> bool:
+    """Tell whether every topic that the filter `asked` matches is matched by `allowed`, too."""
+    if asked.startswith("$") and allowed[0] in "+#":
+        return False
+    ours, theirs = allowed.split("/"), asked.split("/")
+    for number, level in enumerate(ours):
+        if level == "#":
+            return True
+        if number == len(theirs):
+            return False
+        if theirs[number] == "#" or level not in ("+", theirs[number]):
+            return False
+    return len(ours) == len(theirs)
+
+
+class Permissions:
+    """The answers that an access list gives to one user at one client identifier."""
+
+    def __init__(self, access: Access, user: str, client_id: str) -> None:
+        """Filters with a name that cannot fill a level are left out: they allow nothing."""
+        self.user = user
+        self._client_id = client_id
+        self._remembered: dict[tuple[bool, str], bool] = {}
+        self.replace(access)
+
+    def replace(self, access: Access) -> None:
+        """Answer by another list from now on."""
+        self._publish = tuple(_filled(access.publish, self.user, self._client_id))
+        self._subscribe = tuple(_filled(access.subscribe, self.user, self._client_id))
+        self._deny_publish, self._deny_subscribe = access.deny_publish, access.deny_subscribe
+        self._remembered.clear()
+
+    def may_publish(self, topic: str) -> bool:
+        """Tell whether a message may be published to a topic."""
+        return self._answer(True, topic)
+
+    def may_receive(self, topic: str) -> bool:
+        """Tell whether a message on a topic may be shown."""
+        return self._answer(False, topic)
+
+    def may_subscribe(self, wanted: str) -> bool:
+        """Tell whether a subscription may be made, that of a group included.
+
+        One allowed filter covers it, and no denied one does. What is denied of a wider subscription is kept
+        back message by message.
+        """
+        share = split_share(wanted)
+        inside = share[1] if share is not None else wanted
+        return any(covers(one, inside) for one in self._subscribe) and not any(
+            covers(one, inside) for one in self._deny_subscribe
+        )
+
+    def _answer(self, publishing: bool, topic: str) -> bool:
+        asked = publishing, topic
+        if (known := self._remembered.get(asked)) is not None:
+            return known
+        allowed = self._publish if publishing else self._subscribe
+        denied = self._deny_publish if publishing else self._deny_subscribe
+        found = any(matches(one, topic) for one in allowed) and not any(matches(one, topic) for one in denied)
+        if len(topic) <= REMEMBERED_LENGTH:
+            if len(self._remembered) >= MAX_REMEMBERED:
+                self._remembered.clear()
+            self._remembered[asked] = found
+        return found
+
+
+def _filled(filters: Iterable[str], user: str, client_id: str) -> Iterable[str]:
+    names = {USER: user, CLIENT: client_id}
+    for one in filters:
+        levels = one.split("/")
+        if all(is_level(names[level]) for level in levels if level in names):
+            yield "/".join(names.get(level, level) for level in levels)

@@ -1,0 +1,106 @@
+"""What the doctor of a gateway finds, one thing wrong at a time."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from pathlib import Path
+
+import pytest
+from made_certificates import Certificates
+
+from hushcast.words import Finding
+from hushcast_gateway.doctor import FILES_NEEDED, Doctor
+from hushcast_gateway.settings import GatewaySettings
+from hushcast_runtime.config import parse_settings
+
+ANONYMOUS = '[anonymous]\npublish = ["#"]\n'
+
+
+async def findings(tmp_path: Path, text: str, now: float | None = None) -> dict[str, Finding]:
+    text = f'state = "{tmp_path}/state"\n' + text
+    settings = parse_settings(text.encode(), "gateway.toml", GatewaySettings)
+    found = await Doctor(settings, time.time() if now is None else now).examine()
+    return {finding.check: finding for finding in found}
+
+
+def tls(certificates: Certificates, name: str, port: int) -> str:
+    return (
+        f'[[listen]]\nkind = "tls"\nport = {port}\ncertificate = "{certificates.path(name + ".pem")}"\n'
+        f'key = "{certificates.path(name + ".key")}"\n'
+    )
+
+
+async def test_certificates(certificates: Certificates, tmp_path: Path) -> None:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port = found.getsockname()[1]
+    check = "certificate of listen #1"
+    good = await findings(tmp_path, ANONYMOUS + tls(certificates, "gateway", port))
+    assert good[check].verdict == "good"
+    soon = await findings(tmp_path, ANONYMOUS + tls(certificates, "gateway", port), time.time() + 20 * 86_400)
+    assert (soon[check].verdict, "9 days left" in soon[check].found) == ("warning", True)
+    old = await findings(tmp_path, ANONYMOUS + tls(certificates, "old", port))
+    assert (old[check].verdict, "expired" in old[check].found) == ("bad", True)
+
+
+async def test_a_state_that_others_may_enter(tmp_path: Path) -> None:
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state").chmod(0o755)
+    assert (await findings(tmp_path, ANONYMOUS))["state"].verdict == "bad"
+    (tmp_path / "state").chmod(0o700)
+    assert (await findings(tmp_path, ANONYMOUS))["state"].verdict == "good"
+
+
+async def test_users_who_may_do_nothing(tmp_path: Path) -> None:
+    found = await findings(tmp_path, "[users.bob]\nuid = [1]\n" + ANONYMOUS)
+    assert found["users"].verdict == "warning"
+    assert "bob may do nothing" in found["users"].found
+    assert (await findings(tmp_path, ANONYMOUS))["users"].verdict == "good"
+
+
+async def test_unix_sockets(tmp_path: Path) -> None:
+    path = tmp_path / "mqtt.sock"
+    text = ANONYMOUS + f'[[listen]]\nkind = "unix"\npath = "{path}"\n'
+    assert (await findings(tmp_path, text))["listen #1"].verdict == "good"
+    no_group = await findings(tmp_path, 'socket_group = "no-such-group"\n' + text)
+    assert (no_group["listen #1"].verdict, "no-such-group" in no_group["listen #1"].found) == ("bad", True)
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(str(path))
+        other.listen()
+        assert (await findings(tmp_path, text))["listen #1"].verdict == "bad"
+
+
+async def test_the_daemons_socket(tmp_path: Path) -> None:
+    path = tmp_path / "control.sock"
+    text = ANONYMOUS + f'[daemon]\nsocket = "{path}"\n'
+    absent = (await findings(tmp_path, text))["daemon"]
+    assert (absent.verdict, "No such file" in absent.found) == ("bad", True)
+    with socket.socket(socket.AF_UNIX) as daemon:
+        daemon.bind(str(path))
+        daemon.listen()
+        assert (await findings(tmp_path, text))["daemon"].verdict == "good"
+
+
+async def test_links(tmp_path: Path) -> None:
+    link = tmp_path / "house.link"
+    text = ANONYMOUS + f'[daemon]\nsocket = "/s"\n[[gateway.alias]]\nname = "house"\nlink_file = "{link}"\n'
+    absent = await findings(tmp_path, text)
+    assert absent["link of house"].verdict == "bad"
+    link.write_text("a link")
+    link.chmod(0o644)
+    assert (await findings(tmp_path, text))["link of house"].advice == f"chmod 600 {link}"
+    link.chmod(0o600)
+    assert (await findings(tmp_path, text))["link of house"].verdict == "good"
+
+
+async def test_open_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("resource.getrlimit", lambda which: (FILES_NEEDED - 1, FILES_NEEDED))
+    assert (await findings(tmp_path, ANONYMOUS))["open files"].verdict == "bad"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may enter any directory")
+async def test_a_state_of_another_user(tmp_path: Path) -> None:
+    (tmp_path / "state").mkdir(mode=0o000)
+    assert (await findings(tmp_path, ANONYMOUS))["state"].verdict == "bad"

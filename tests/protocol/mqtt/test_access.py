@@ -1,0 +1,99 @@
+"""Access lists: a subscription never shows more than the list allows, and no name chooses a tree."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from hushcast_protocol.mqtt.access import MAX_REMEMBERED, Access, Permissions, covers, is_level, problem
+from hushcast_protocol.mqtt.topics import is_filter, matches
+
+LEVEL = st.sampled_from(["a", "b", "", "$x"])
+TOPICS = st.lists(LEVEL, min_size=1, max_size=4).map("/".join).filter(bool)
+FILTERS = (
+    st.lists(st.one_of(LEVEL, st.just("+")), min_size=0, max_size=4)
+    .flatmap(lambda levels: st.sampled_from([levels, [*levels, "#"]]))
+    .map("/".join)
+    .filter(lambda text: bool(text) and is_filter(text))
+)
+
+
+@given(FILTERS, FILTERS, TOPICS)
+@example("a/#", "a", "a")
+@example("#", "$x/#", "$x/a")
+@example("+/#", "#", "a")
+def test_what_covers_matches_all_that_the_other_matches(allowed: str, asked: str, topic: str) -> None:
+    if covers(allowed, asked) and matches(asked, topic):
+        assert matches(allowed, topic)
+
+
+@given(FILTERS, TOPICS)
+def test_a_filter_covers_itself_and_each_topic_that_it_matches(one: str, topic: str) -> None:
+    assert covers(one, one)
+    assert covers(one, topic) == matches(one, topic)
+
+
+@given(st.lists(FILTERS, max_size=3), st.lists(FILTERS, max_size=2), FILTERS, TOPICS)
+def test_nothing_is_shown_but_what_is_allowed(
+    allowed: list[str], denied: list[str], asked: str, topic: str
+) -> None:
+    may = Permissions(Access((), tuple(allowed), (), tuple(denied)), "u", "c")
+    shown = any(matches(one, topic) for one in allowed) and not any(matches(one, topic) for one in denied)
+    assert may.may_receive(topic) == shown == may.may_receive(topic)
+    if may.may_subscribe(asked):
+        assert any(matches(one, topic) for one in allowed) or not matches(asked, topic)
+    assert may.may_subscribe(f"$share/g/{asked}") == may.may_subscribe(asked)
+    assert not may.may_publish(topic)
+
+
+def test_what_is_denied_of_a_wider_subscription_is_kept_back_alone() -> None:
+    may = Permissions(Access(("#",), ("#",), ("x/y",), ("test/no",)), "", "")
+    assert may.may_subscribe("#")
+    assert may.may_subscribe("test/+")
+    assert not may.may_subscribe("test/no")
+    assert may.may_receive("test/yes")
+    assert not may.may_receive("test/no")
+    assert may.may_publish("test/no")
+    assert not may.may_publish("x/y")
+    assert not may.may_publish("$SYS/x")
+    assert not may.may_subscribe("$SYS/#")
+
+
+def test_names_fill_whole_levels() -> None:
+    access = Access(("u/%u/#",), ("c/%c",))
+    assert Permissions(access, "alice", "phone").may_publish("u/alice/x")
+    assert not Permissions(access, "alice", "phone").may_publish("u/bob/x")
+    assert Permissions(access, "alice", "phone").may_subscribe("c/phone")
+
+
+@pytest.mark.parametrize("name", ["", "+", "#", "a/b", "+/x", "a\u2028b", "a\x00"])
+def test_a_name_that_is_no_level_allows_nothing(name: str) -> None:
+    may = Permissions(Access(("u/%u/#", "all"), ("c/%c/#",)), name, name)
+    assert not is_level(name)
+    assert may.may_publish("all")
+    for topic in (f"u/{name}", f"u/{name}/x", "u/a/b", "u/x", "u/%u"):
+        assert not may.may_publish(topic)
+    for topic in (f"c/{name}/#", "c/#", "c/+/#", "c/%c"):
+        assert not may.may_subscribe(topic)
+
+
+@pytest.mark.parametrize("one", ["#", "+", "a/#", "a/+/b", "a/%u/#", "a/%c", "/", "$SYS/#", "a//b"])
+def test_filters_that_may_stand_in_a_list(one: str) -> None:
+    assert problem(one) is None
+
+
+@pytest.mark.parametrize(
+    "one", ["", "a#", "a/#/b", "a+", "%u/#", "%c", "a/x%u", "a/%d", "$share/g/a", "100%", "a\x00"]
+)
+def test_filters_that_may_not(one: str) -> None:
+    assert problem(one) is not None
+
+
+def test_answers_that_are_remembered_are_bounded() -> None:
+    may = Permissions(Access(("a/#",)), "", "")
+    for number in range(3 * MAX_REMEMBERED):
+        assert may.may_publish(f"a/{number}")
+        assert not may.may_publish(f"b/{number}")
+    assert may.may_publish("a/" + "x" * 1_000)
+    assert len(may._remembered) <= MAX_REMEMBERED
