@@ -28,6 +28,7 @@ MAX_LEAVING = 256  # clients that still read what was queued; one more takes the
 LEAVE_WITHIN = 30.0  # seconds that they may take for it
 MAX_CONNECT = 128 * 1024  # bytes of a CONNECT: the longest will and some; strangers can make us keep no more
 MAX_OWED = 1_000  # messages of QoS 1 of one client that wait for disk or network; then it is not read from
+TURN = 0.005  # seconds after which a client whose packets take long lets the others have a turn
 PATIENCE = 1.5  # times the keep alive after which a silent client is gone (section 3.1.2.10)
 
 Peer = Any
@@ -147,9 +148,13 @@ class Server:
             while True:
                 if packets:
                     alive.deadline = trio.current_time() + patience
-                    now = state.env.now()
-                    for packet in packets:
+                    now, turn = state.env.now(), trio.current_time() + TURN
+                    for index, packet in enumerate(packets):
                         receive(link, packet, now)
+                        if index & 3 == 3 and trio.current_time() > turn:
+                            state.changed()
+                            await trio.lowlevel.checkpoint()
+                            turn = trio.current_time() + TURN
                     state.changed()
                 if decoder.error is not None:
                     link.close(None if decoder.error.silent else decoder.error.reason)

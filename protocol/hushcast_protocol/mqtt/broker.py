@@ -21,7 +21,7 @@ from hushcast_protocol.mqtt.incoming import Incoming
 from hushcast_protocol.mqtt.ledger import Ledger
 from hushcast_protocol.mqtt.limits import MAX_PACKET, PURGE_EVERY, SYS_EVERY
 from hushcast_protocol.mqtt.links import Link
-from hushcast_protocol.mqtt.messages import Message, message_of
+from hushcast_protocol.mqtt.messages import Message, may_be_published, message_of
 from hushcast_protocol.mqtt.own_topics import OwnTopics
 from hushcast_protocol.mqtt.packets import (
     V5,
@@ -75,14 +75,17 @@ class Broker:
         beyond = beyond or Nothing()
         self.ledger = Ledger()
         self._archive = Archive(self.ledger)
-        self._subscribers = Subscribers()
+        takes = beyond.takes
+        self._subscribers = Subscribers(lambda topic: may_be_published(topic) and not takes(topic))
         self._retained = Retained()
         self._delivery = Delivery(self._subscribers, self._archive, self.ledger)
         self._incoming = Incoming(self._delivery, self._retained, self._archive, self.ledger, beyond)
-        self._subscribing = Subscribing(self._subscribers, self._delivery, self._archive, self.ledger, beyond)
-        self._sessions = Sessions(self._subscribing, self._incoming, self._delivery, self._archive)
         self._own = OwnTopics(self._settings.version)
-        self._subscribing.stores = [self._retained, self._own.retained]
+        retained = self._retained, self._own.retained
+        self._subscribing = Subscribing(
+            self._subscribers, self._delivery, retained, self._archive, self.ledger, beyond
+        )
+        self._sessions = Sessions(self._subscribing, self._incoming, self._delivery, self._archive)
         self._links: set[Link] = set()
         self._holding: set[Link] = set()
         self._awaited: deque[tuple[int, Callable[[], None]]] = deque()
@@ -222,7 +225,7 @@ class Broker:
 
     def retained_at(self, topic: str) -> Message | None:
         """Return the message that is retained for a topic."""
-        return next(iter(self._retained.match(topic)), None)
+        return self._retained.get(topic)
 
     def tick(self, now: float) -> None:
         """Do what is due; call it once a second."""

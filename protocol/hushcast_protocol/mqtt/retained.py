@@ -9,11 +9,13 @@ from hushcast_protocol.mqtt.messages import Message
 
 
 class _Level:
-    __slots__ = ("below", "message")
+    __slots__ = ("below", "message", "order")
 
     def __init__(self) -> None:
         self.below: dict[str, _Level] = {}
         self.message: Message | None = None
+        self.order = 0
+        """Of the message among all that were retained."""
 
 
 class Retained:
@@ -23,6 +25,7 @@ class Retained:
         self._root = _Level()
         self.count = 0
         self.size = 0  # bytes
+        self._order = 0
 
     def get(self, topic: str) -> Message | None:
         """Return what is retained for a topic."""
@@ -51,6 +54,8 @@ class Retained:
                 following = node.below[level] = _Level()
             node = following
         before, node.message = node.message, message
+        self._order += 1
+        node.order = self._order
         self.count += before is None
         self.size += message.size - (before.size if before else 0)
         return before
@@ -77,7 +82,13 @@ class Retained:
         return before
 
     def match(self, wanted: str) -> Iterator[Message]:
-        """Give the messages whose topics a filter matches, those of one branch together."""
+        """Give the messages whose topics a filter matches, those of one branch together.
+
+        Whoever takes them may take their time: what is retained after this call is left out.
+        """
+        return self._match(wanted, self._order)
+
+    def _match(self, wanted: str, newest: int) -> Iterator[Message]:
         nodes = [(self._root, True)]
         levels = wanted.split("/")
         rest = levels[-1] == "#"
@@ -95,24 +106,24 @@ class Retained:
                 nodes = [(node.below[level], False) for node, _ in nodes if level in node.below]
         for node, is_root in nodes:
             if rest:
-                yield from _all(node, is_root)
-            elif node.message is not None:
+                yield from _all(node, is_root, newest)
+            elif node.message is not None and node.order <= newest:
                 yield node.message
 
     def expired(self, now: float) -> list[Message]:
         """Return those whose time is over."""
-        return [message for message in _all(self._root, False) if message.is_expired(now)]
+        return [message for message in _all(self._root, False, self._order) if message.is_expired(now)]
 
     def __iter__(self) -> Iterator[Message]:
-        return _all(self._root, False)
+        return _all(self._root, False, self._order)
 
 
-def _all(root: _Level, is_root: bool) -> Iterator[Message]:
+def _all(root: _Level, is_root: bool, newest: int) -> Iterator[Message]:
     """Give a node's message and all below it; under the root, none of topics that begin with `$`."""
     waiting = [root]
     while waiting:
         node = waiting.pop()
-        if node.message is not None:
+        if node.message is not None and node.order <= newest:
             yield node.message
         waiting += [
             child

@@ -23,15 +23,21 @@ class Subscribing:
     """The subscriptions of all sessions, as their clients and their ends change them."""
 
     def __init__(
-        self, subscribers: Subscribers, delivery: Delivery, archive: Archive, ledger: Ledger, beyond: Beyond
+        self,
+        subscribers: Subscribers,
+        delivery: Delivery,
+        retained: tuple[Retained, Retained],
+        archive: Archive,
+        ledger: Ledger,
+        beyond: Beyond,
     ) -> None:
+        """`retained` are the messages that clients had retained, and the broker's own under `$`."""
         self._subscribers = subscribers
         self._delivery = delivery
         self._archive = archive
         self._ledger = ledger
         self._beyond = beyond
-        self.stores: list[Retained] = []
-        """Where messages are retained that new subscriptions get."""
+        self._retained, self._own = retained
 
     def subscribe(self, link: Link, packet: Subscribe, now: float) -> None:
         """Take a SUBSCRIBE."""
@@ -79,9 +85,8 @@ class Subscribing:
         self.add(session, asked.filter, granted)
         self._archive.subscribed(session, asked.filter, asked, granted)
         if not share and (asked.retain_handling == 0 or (asked.retain_handling == 1 and not known)):
-            for store in self.stores:
-                found = (one for one in store.match(wanted) if not one.is_expired(now))
-                self._delivery.offer_retained(session, found, granted)
+            store = self._own if wanted.startswith("$") else self._retained
+            self._delivery.offer_retained(session, store.match(wanted), granted)
         return reason
 
     def _unsubscribe(self, session: Session, wanted: str) -> int:

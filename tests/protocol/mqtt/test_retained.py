@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from test_tree import FILTERS, TOPICS
 
 from hushcast_protocol.mqtt import retained as module
+from hushcast_protocol.mqtt.limits import MAX_OFFERED
 from hushcast_protocol.mqtt.messages import Message
-from hushcast_protocol.mqtt.packets import PubAck
+from hushcast_protocol.mqtt.packets import PubAck, Subscribe, Subscription
 from hushcast_protocol.mqtt.reasons import Reason
 from hushcast_protocol.mqtt.retained import Retained
 from hushcast_protocol.mqtt.topics import matches
@@ -72,6 +73,34 @@ def test_more_than_the_queue_takes_all_come_as_the_client_acknowledges() -> None
     client.got()
     client.subscribe("t/#", qos=1)
     assert len(client.answer()) == 1_200
+
+
+def test_what_is_retained_meanwhile_comes_once_and_what_is_cleared_not_at_all() -> None:
+    world = World()
+    sender, client = world.connect("sender"), world.connect(properties={"receive_maximum": 1})
+    for n in range(5):
+        sender.publish(f"t/{n}", b"old", qos=1, retain=True)
+    client.subscribe("t/#", qos=1)
+    (first,) = client.published()
+    others = [f"t/{n}" for n in range(5) if f"t/{n}" != first.topic]
+    sender.publish(others[0], b"new", qos=1, retain=True)
+    sender.publish(others[1], b"", retain=True)
+    sender.publish("t/9", b"new", qos=1, retain=True)
+    client.send(PubAck(first.packet_id))
+    assert sorted(client.answer()) == [b"", b"new", b"new", b"old", b"old"]
+
+
+def test_looks_for_retained_messages_are_bounded() -> None:
+    world = World()
+    client = world.connect(version=4)
+    world.connect("sender").publish("t", retain=True)
+    client.outlet.room = False
+    for _ in range(MAX_OFFERED + 10):
+        client.send(Subscribe(1, [Subscription("t")]))
+    client.outlet.room = True
+    assert client.link is not None
+    world.broker.drained(client.link, world.now)
+    assert len(client.published()) == MAX_OFFERED
 
 
 def test_caps_refuse_and_what_is_there_stays(monkeypatch: pytest.MonkeyPatch) -> None:
