@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 import structlog
@@ -23,6 +24,8 @@ from hushcast_runtime.transports.base import TransportError
 
 CONNECT_WITHIN = 10.0  # seconds from a stream to its CONNECT, and until that is authenticated
 MAX_STRANGERS = 256  # connections without an accepted CONNECT; one more takes the place of another
+MAX_LEAVING = 256  # clients that still read what was queued; one more takes the place of another
+LEAVE_WITHIN = 30.0  # seconds that they may take for it
 MAX_CONNECT = 128 * 1024  # bytes of a CONNECT: the longest will and some; strangers can make us keep no more
 MAX_OWED = 1_000  # messages of QoS 1 of one client that wait for disk or network; then it is not read from
 PATIENCE = 1.5  # times the keep alive after which a silent client is gone (section 3.1.2.10)
@@ -55,18 +58,15 @@ class Server:
         self._maximum_packet = LARGEST_PACKET if maximum_packet is None else maximum_packet
         self._room = Room(MAX_STRANGERS, state.env.below)
         self._crowded: set[Connection] = set()
-        self._served = 0
+        self._leaving = Room(MAX_LEAVING, state.env.below)
         self.internal_errors = 0
 
     async def serve(self, stream: trio.abc.Stream, peer: Peer = None) -> None:
         """Serve one client until its end, and close its stream. Never raises but when cancelled."""
         connection = Connection(stream, self._crowded)
-        self._served += 1
         try:
-            if self._served <= MAX_CONNECTIONS + MAX_STRANGERS:
-                await self._serve(connection, peer)
+            await self._serve(connection, peer)
         finally:
-            self._served -= 1
             await connection.finish()
 
     async def _serve(self, connection: Connection, peer: Peer) -> None:
@@ -92,8 +92,10 @@ class Server:
                     self.internal_errors += 1
                     log.error("a client's connection failed in us", error=type(error).__name__)
             connection.close(b"")
-            await writing.wait()
-            await connection.linger()
+            with suppress(TransportError), self._leaving.place(LEAVE_WITHIN):
+                await writing.wait()
+                await connection.linger()
+            nursery.cancel_scope.cancel()
 
     async def _converse(self, connection: Connection, peer: Peer) -> None:
         decoder = Decoder(self._maximum_packet, max_connect=min(MAX_CONNECT, self._maximum_packet))

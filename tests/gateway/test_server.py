@@ -289,3 +289,20 @@ async def test_the_lingering_end_is_bounded(autojump_clock: MockClock) -> None:
         await trio.sleep(connection_module.LINGER + 0.1)
         with pytest.raises(trio.BrokenResourceError):
             await client.stream.send_all(b"more")
+
+
+async def test_those_who_linger_give_way_to_each_other(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_module, "MAX_LEAVING", 3)
+    async with running() as gateway:
+        lingering = []
+        for n in range(10):
+            client = await gateway.connect(f"{n}")
+            await client.stream.send_all(b"\x00\x00")
+            assert await end_of(client) == [Disconnect(Reason.PROTOCOL_ERROR)]
+            lingering.append(client)
+        assert trio.current_time() == 0
+        assert len(gateway.server._leaving) == 3
+        await trio.sleep(connection_module.LINGER + 0.1)
+        assert len(gateway.server._leaving) == 0

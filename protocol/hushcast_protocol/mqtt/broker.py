@@ -15,7 +15,7 @@ import msgspec
 
 from hushcast_protocol.base.secrets import Randomness
 from hushcast_protocol.mqtt.archive import Archive
-from hushcast_protocol.mqtt.connecting import Greeting, greet, refuse
+from hushcast_protocol.mqtt.connecting import greet, refuse
 from hushcast_protocol.mqtt.delivery import Delivery
 from hushcast_protocol.mqtt.incoming import Incoming
 from hushcast_protocol.mqtt.ledger import Ledger
@@ -161,7 +161,10 @@ class Broker:
         session.attach(link, greeting.receive_maximum)
         self._archive.session(session)
         mark = self.ledger.made if self.ledger.made != before else 0
-        self._welcome(link, greeting, is_present, mark)
+        link.greet(greeting.acknowledgement(is_present, self._settings.maximum_packet), mark)
+        if link.is_closed:  # it takes not even that
+            self.gone(link, now)
+            return None
         self._delivery.pump(session, now)
         return link, greeting.keep_alive
 
@@ -176,6 +179,8 @@ class Broker:
                 self._handlers.get(type(packet), _unexpected)(link, packet, now)
         except PacketError as error:
             link.close(error.reason)
+        if link.is_closed:
+            self.gone(link, now)
 
     def drained(self, link: Link, now: float) -> None:
         """Go on sending to a client that had no room."""
@@ -183,7 +188,7 @@ class Broker:
             self._delivery.pump(link.session, now)
 
     def gone(self, link: Link, now: float) -> None:
-        """Take note that a client's connection has ended, however it did."""
+        """Take note that a client's connection has ended, however it did; more than once does no harm."""
         link.abandon()
         self._links.discard(link)
         self._sessions.gone(link, now)
@@ -232,10 +237,6 @@ class Broker:
         """Tell all clients that the server ends."""
         for link in list(self._links):
             link.close(Reason.SERVER_SHUTTING_DOWN)
-
-    def _welcome(self, link: Link, greeting: Greeting, is_present: bool, mark: int) -> None:
-        acknowledgement = greeting.acknowledgement(is_present, self._settings.maximum_packet)
-        link.greet(acknowledgement, mark)
 
     def _handle(self) -> dict[type, _Handler]:
         return {

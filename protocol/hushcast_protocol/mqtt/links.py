@@ -60,7 +60,7 @@ class Link:
     def send(self, data: bytes) -> None:
         """Send a packet whose place among the others does not matter, but behind the CONNACK."""
         if self._greeted:
-            self.outlet.send(data)
+            self._pass(data, False)
         else:
             self._hold(self._held, Held(data, 0, False))
 
@@ -190,8 +190,9 @@ class Link:
         return True
 
     def _hold(self, lane: deque[Held], held: Held) -> None:
-        lane.append(held)
-        self._holding.add(self)
+        if not self.is_closed:
+            lane.append(held)
+            self._holding.add(self)
 
     def _release(self, lane: deque[Held]) -> None:
         durable = self.ledger.durable
@@ -204,4 +205,5 @@ class Link:
         self._greeted = True
         if owed:
             self.owed -= 1
-        self.outlet.send(data)
+        if not self.is_closed:
+            self.outlet.send(data)
