@@ -21,7 +21,7 @@ from hushcast_protocol.mqtt.incoming import Incoming
 from hushcast_protocol.mqtt.ledger import Ledger
 from hushcast_protocol.mqtt.limits import MAX_PACKET, PURGE_EVERY, SYS_EVERY
 from hushcast_protocol.mqtt.links import Link
-from hushcast_protocol.mqtt.messages import message_of
+from hushcast_protocol.mqtt.messages import may_be_published, message_of
 from hushcast_protocol.mqtt.own_topics import OwnTopics
 from hushcast_protocol.mqtt.packets import (
     V5,
@@ -75,7 +75,8 @@ class Broker:
         beyond = beyond or Nothing()
         self.ledger = Ledger()
         self._archive = Archive(self.ledger)
-        self._subscribers = Subscribers()
+        takes = beyond.takes
+        self._subscribers = Subscribers(lambda topic: may_be_published(topic) and not takes(topic))
         self._retained = Retained()
         self._delivery = Delivery(self._subscribers, self._archive, self.ledger)
         self._incoming = Incoming(self._delivery, self._retained, self._archive, self.ledger, beyond)

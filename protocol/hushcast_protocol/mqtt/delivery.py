@@ -37,6 +37,7 @@ class Delivery:
         self._subscribers = subscribers
         self._archive = archive
         self._ledger = ledger
+        self._waiting: set[Session] = set()  # those with a queue
         self.held_bytes = 0
         """Bytes of the messages that wait or are under way; a message counts once."""
         self.counts: Counter[str] = Counter()
@@ -65,6 +66,32 @@ class Delivery:
             self.to_group(group.name, message, now)
         return bool(plan.recipients or plan.groups)
 
+    def pass_on(self, sender: Link, packet: Publish) -> bool:
+        """Give a PUBLISH of QoS 0, without properties and not to be retained, to all as it came.
+
+        Return whether that could be done: it is the short way of most messages, and `to_all` takes the rest.
+        """
+        topic = packet.topic
+        plan = self._subscribers.plan(topic)
+        if not plan.is_plain or not sender.permissions.may_publish(topic):
+            return False
+        ready: dict[int, bytes] = {}
+        sent = 0
+        for recipient in plan.recipients:
+            link = recipient.session.link
+            if link is None:
+                continue
+            data = ready.get(link.version)
+            if data is None:
+                data = ready[link.version] = encode(packet, link.version)
+            if link.is_simple and link.permissions.may_receive(topic) and link.outlet.has_room():
+                link.outlet.send(data)
+                sent += 1
+            else:
+                self._send_unconfirmed(link, packet, data, in_order=False)
+        self.counts["messages_sent"] += sent
+        return True
+
     def to_group(self, name: str, message: Message, now: float) -> None:
         """Give a message to one member of the group that shares a subscription, if anybody can get it."""
         group = self._subscribers.group(name)
@@ -79,22 +106,24 @@ class Delivery:
         if link is None:
             return
         while session.resend and link.outlet.has_room():
-            if session.resend[0].state is not State.RELEASED and session.flying >= session.window:
+            if session.resend[0].state is not State.RELEASED and not session.has_window():
                 return
             entry = session.next_to_resend()
             if entry is not None:
                 self._resend(session, link, entry, now)
-        while session.queue and session.flying < session.window and link.outlet.has_room():
+        while session.queue and session.has_window() and link.outlet.has_room():
             entry = session.queue.popleft()
             assert entry.message is not None
             session.queue_bytes -= entry.message.size
+            if not session.queue:
+                self._waiting.discard(session)
             if reason := self._unfit(entry.message, link, now):
                 self._forget(session, entry, reason)
                 if entry.share and reason == "dropped_forbidden":
                     self.to_group(entry.share, entry.message, now)
             else:
                 self._launch(session, link, entry, False, now)
-        while session.offered and session.flying < session.window and link.outlet.has_room():
+        while session.offered and session.has_window() and link.outlet.has_room():
             messages, granted = session.offered[0]
             message = messages.popleft()
             if not messages:
@@ -147,6 +176,8 @@ class Delivery:
         left = [*session.inflight.values(), *session.queue]
         session.inflight.clear()
         session.queue.clear()
+        session.queue_bytes = 0
+        self._waiting.discard(session)
         session.resend.clear()
         for entry in left:
             message = entry.message
@@ -155,10 +186,13 @@ class Delivery:
                 if entry.share and (entry.state is State.WAITING or entry.qos == 1):
                     self.to_group(entry.share, message, now)
 
-    def restored(self, entry: Entry) -> None:
+    def restored(self, session: Session) -> None:
         """Count what came from disk."""
-        if entry.message is not None:
-            self._hold(entry.message)
+        for entry in (*session.inflight.values(), *session.queue):
+            if entry.message is not None:
+                self._hold(entry.message)
+        if session.queue:
+            self._waiting.add(session)
 
     def _to_one(
         self, session: Session, message: Message, granted: Granted, retain: bool, share: str, now: float
@@ -193,7 +227,7 @@ class Delivery:
     ) -> None:
         """Send a message of QoS 1 or 2, or queue it behind those that wait."""
         link = session.link
-        waits = session.queue or session.resend or session.flying >= session.window
+        waits = session.queue or session.resend or not session.has_window()
         if link is None or waits or not link.outlet.has_room():
             if link is None and not session.is_durable:
                 return
@@ -209,21 +243,39 @@ class Delivery:
         message = entry.message
         assert message is not None
         size = message.size
-        if not message.holders and self.held_bytes + size > MAX_HELD_BYTES:
-            self.counts["dropped_all_full"] += 1
-            return
         # The oldest goes: who comes back wants to know how things are now.
         while session.queue and (
             len(session.queue) >= MAX_QUEUE or session.queue_bytes + size > MAX_QUEUE_BYTES
         ):
-            oldest = session.queue.popleft()
-            assert oldest.message is not None
-            session.queue_bytes -= oldest.message.size
-            self._forget(session, oldest, "dropped_queue_full")
+            self._drop_oldest(session, "dropped_queue_full")
+        if not message.holders and not self._make_room(session, size):
+            self.counts["dropped_all_full"] += 1
+            return
         self._hold(message)
         session.queue.append(entry)
         session.queue_bytes += size
+        self._waiting.add(session)
         self._archive.queued(session, entry, True)
+
+    def _make_room(self, session: Session, size: int) -> bool:
+        """Take from those who hold the most until a message fits; return whether it does.
+
+        A session that would itself hold the most gets nothing more: nobody fills the room of the others.
+        """
+        while self.held_bytes + size > MAX_HELD_BYTES:
+            largest = max(self._waiting, key=_queued, default=session)
+            if largest.queue_bytes <= session.queue_bytes + size:
+                return False
+            self._drop_oldest(largest, "dropped_all_full")
+        return True
+
+    def _drop_oldest(self, session: Session, count: str) -> None:
+        oldest = session.queue.popleft()
+        assert oldest.message is not None
+        session.queue_bytes -= oldest.message.size
+        if not session.queue:
+            self._waiting.discard(session)
+        self._forget(session, oldest, count)
 
     def _launch(self, session: Session, link: Link, entry: Entry, is_new: bool, now: float) -> None:
         message = entry.message
@@ -279,6 +331,10 @@ class Delivery:
         message.holders -= 1
         if not message.holders:
             self.held_bytes -= message.size
+
+
+def _queued(session: Session) -> int:
+    return session.queue_bytes
 
 
 def _publish(

@@ -5,15 +5,14 @@ from __future__ import annotations
 from hushcast_protocol.mqtt.archive import Archive
 from hushcast_protocol.mqtt.delivery import Delivery
 from hushcast_protocol.mqtt.ledger import Ledger
-from hushcast_protocol.mqtt.limits import MAX_INCOMING, MAX_TOPIC, RECEIVE_MAXIMUM
+from hushcast_protocol.mqtt.limits import MAX_INCOMING, RECEIVE_MAXIMUM
 from hushcast_protocol.mqtt.links import Held, Link
-from hushcast_protocol.mqtt.messages import Message, brought_by
+from hushcast_protocol.mqtt.messages import Message, brought_by, may_be_published
 from hushcast_protocol.mqtt.packets import V5, V311, Properties, PubAck, PubComp, Publish, PubRec, PubRel
 from hushcast_protocol.mqtt.reasons import PacketError, Reason
 from hushcast_protocol.mqtt.retained import Retained
 from hushcast_protocol.mqtt.seams import Beyond
 from hushcast_protocol.mqtt.session import Session
-from hushcast_protocol.mqtt.topics import MAX_LEVELS
 
 _FAILURE = 0x80
 
@@ -33,6 +32,9 @@ class Incoming:
     def publish(self, link: Link, packet: Publish, now: float) -> None:
         """Take a PUBLISH; raises `PacketError`."""
         self._delivery.counts["messages_received"] += 1
+        is_plain = not (packet.qos or packet.retain or packet.properties)
+        if is_plain and self._delivery.pass_on(link, packet):
+            return
         topic = packet.topic if packet.topic and not packet.properties else link.topic_of(packet)
         if packet.qos and not self._begin(link, packet):
             return
@@ -94,7 +96,7 @@ class Incoming:
         return True
 
     def _refusal(self, link: Link, packet: Publish, topic: str) -> int:
-        if topic.startswith("$") or topic.count("/") >= MAX_LEVELS or len(topic) > MAX_TOPIC:
+        if not may_be_published(topic):
             return Reason.TOPIC_NAME_INVALID
         if not link.permissions.may_publish(topic):
             return Reason.NOT_AUTHORIZED

@@ -12,8 +12,11 @@ MAX_QUEUE = 1_000  # messages that wait in one session; then the oldest goes
 MAX_QUEUE_BYTES = (
     8 * 1024 * 1024
 )  # bytes of topics and payloads that wait in one session; then the oldest goes
-MAX_HELD_BYTES = 256 * 1024 * 1024  # bytes of all bodies held for sessions; above, nothing more is queued
+MAX_HELD_BYTES = (
+    256 * 1024 * 1024
+)  # bytes of all bodies held for sessions; then who holds the most loses its oldest
 MAX_WINDOW = 100  # messages of QoS 1 and 2 under way to one client, however many more it would take
+MAX_WINDOW_BYTES = 1024 * 1024  # bytes of them under way to one client; one message may go beyond
 MAX_INCOMING = 1_000  # open QoS 2 exchanges of a client of 3.1.1, which no receive maximum binds
 MAX_RETAINED = 10_000  # retained messages
 MAX_RETAINED_BYTES = 64 * 1024 * 1024  # bytes of their topics, payloads and properties

@@ -103,6 +103,11 @@ class Link:
         if not self._held and not self._answers:
             self._holding.discard(self)
 
+    @property
+    def is_simple(self) -> bool:
+        """Whether a PUBLISH of QoS 0 goes to the outlet as it is: no aliases, no narrow end."""
+        return self._greeted and not self.max_aliases_out and self.max_packet is None and not self.is_closed
+
     def greet(self, packet: ConnAck, mark: int) -> None:
         """Send the CONNACK, before all else; a client too narrow even for that is closed."""
         data = encode(packet, self.version)

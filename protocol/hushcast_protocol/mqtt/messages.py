@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import cast
 
-from hushcast_protocol.mqtt.limits import MESSAGE_OVERHEAD
+from hushcast_protocol.mqtt.limits import MAX_TOPIC, MESSAGE_OVERHEAD
 from hushcast_protocol.mqtt.packets import NONE, Properties, Publish
+from hushcast_protocol.mqtt.topics import MAX_LEVELS
 
 _FORWARDED = (
     "payload_format_indicator",
@@ -78,6 +79,11 @@ def message_of(
     kept = cast(Properties, {name: properties[name] for name in _FORWARDED if name in properties})  # type: ignore[literal-required]
     seconds = properties.get("message_expiry_interval")
     return Message(topic, payload, qos, retain, kept or NONE, None if seconds is None else now + seconds)
+
+
+def may_be_published(topic: str) -> bool:
+    """Tell whether clients may publish to a valid topic name : not the server's own, not too long."""
+    return not topic.startswith("$") and topic.count("/") < MAX_LEVELS and len(topic) <= MAX_TOPIC
 
 
 def brought_by(packet: Publish, topic: str, now: float) -> Message:

@@ -29,7 +29,6 @@ class Restored:
         self._sessions: dict[int, Session] = {}
         self._messages: dict[int, Message] = {}
         self._retained: list[Message] = []
-        self._entries: list[Entry] = []
 
     @property
     def sessions(self) -> list[Session]:
@@ -46,8 +45,8 @@ class Restored:
             archive.used(number)
         for message in self._retained:
             retained.put(message)
-        for entry in self._entries:
-            delivery.restored(entry)
+        for session in self.sessions:
+            delivery.restored(session)
         archive.delete_messages(n for n, message in self._messages.items() if not message.records)
 
     def _session(self, key: bytes, value: bytes) -> None:
@@ -86,7 +85,6 @@ class Restored:
         if message is not None:
             message.records += 1
         session.restored(entry)
-        self._entries.append(entry)
 
     def _incoming(self, key: bytes, value: bytes) -> None:
         session = self._sessions.get(number_of(key))

@@ -10,7 +10,7 @@ from collections import deque
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from hushcast_protocol.mqtt.limits import MAX_WINDOW
+from hushcast_protocol.mqtt.limits import MAX_WINDOW, MAX_WINDOW_BYTES
 from hushcast_protocol.mqtt.messages import Message
 from hushcast_protocol.mqtt.packets import Subscription, Will
 from hushcast_protocol.mqtt.reasons import PacketError, Reason
@@ -50,7 +50,7 @@ class Granted:
 class Entry:
     """A message of QoS 1 or 2 for one client. `order` counts up in a session."""
 
-    __slots__ = ("flying", "ids", "message", "order", "packet_id", "qos", "retain", "share", "state")
+    __slots__ = ("flying", "ids", "message", "order", "packet_id", "qos", "retain", "share", "size", "state")
 
     def __init__(
         self, message: Message | None, qos: int, retain: bool, ids: tuple[int, ...], share: str, order: int
@@ -64,6 +64,8 @@ class Entry:
         self.order = order
         self.packet_id = 0
         self.state = State.WAITING
+        self.size = 0
+        """Bytes that it counts among those under way."""
         self.flying = False
         """Whether it counts against the receive maximum of this connection."""
 
@@ -72,7 +74,18 @@ class Session:
     """All that a broker knows of a client beside its connection."""
 
     __slots__ = (
-        *("client_id", "ends", "expiry", "filters", "flying", "incoming", "inflight", "is_durable", "link"),
+        *(
+            "client_id",
+            "ends",
+            "expiry",
+            "filters",
+            "flying",
+            "flying_bytes",
+            "incoming",
+            "inflight",
+            "is_durable",
+            "link",
+        ),
         *("next_order", "number", "offered", "pending", "permissions", "queue", "queue_bytes", "resend"),
         *("user", "will", "will_due", "window", "_last_id"),
     )
@@ -106,6 +119,7 @@ class Session:
         self.resend: deque[Entry] = deque()
         """Those under way when the connection began, until they were sent again."""
         self.flying = 0
+        self.flying_bytes = 0
         self.window = 0
         self.next_order = 1
         self._last_id = 0
@@ -116,10 +130,14 @@ class Session:
         self.permissions = link.permissions
         self.ends = self.will_due = None
         self.window = min(receive_maximum, MAX_WINDOW)
-        self.flying = 0
+        self.flying = self.flying_bytes = 0
         for entry in self.inflight.values():
             entry.flying = False
         self.resend = deque(self.inflight.values())
+
+    def has_window(self) -> bool:
+        """Tell whether one more message of QoS 1 or 2 may be sent."""
+        return self.flying < self.window and self.flying_bytes < MAX_WINDOW_BYTES
 
     def entry(self, message: Message, qos: int, retain: bool, ids: tuple[int, ...], share: str) -> Entry:
         """Return a new entry behind all others; it is not in any queue yet."""
@@ -134,7 +152,9 @@ class Session:
             entry.state = State.SENT
             self.inflight[entry.packet_id] = entry
         entry.flying = True
+        entry.size = entry.message.size if entry.message is not None else 0
         self.flying += 1
+        self.flying_bytes += entry.size
 
     def restored(self, entry: Entry) -> None:
         """Take an entry from disk; they come in order."""
@@ -173,6 +193,9 @@ class Session:
         if reason >= Reason.UNSPECIFIED_ERROR:
             return self._land(entry)
         entry.state = State.RELEASED
+        if entry.flying:
+            self.flying_bytes -= entry.size
+            entry.size = 0
         return entry
 
     def completed(self, packet_id: int) -> Entry | None:
@@ -193,6 +216,7 @@ class Session:
         if entry.flying:
             entry.flying = False
             self.flying -= 1
+            self.flying_bytes -= entry.size
         return entry
 
     def _free_id(self) -> int:

@@ -6,13 +6,12 @@ from hushcast_protocol.mqtt import wills
 from hushcast_protocol.mqtt.archive import Archive
 from hushcast_protocol.mqtt.delivery import Delivery
 from hushcast_protocol.mqtt.incoming import Incoming
-from hushcast_protocol.mqtt.limits import MAX_SESSION_SECONDS, MAX_SESSIONS, MAX_TOPIC
+from hushcast_protocol.mqtt.limits import MAX_SESSION_SECONDS, MAX_SESSIONS
 from hushcast_protocol.mqtt.links import Link
-from hushcast_protocol.mqtt.messages import message_of
+from hushcast_protocol.mqtt.messages import may_be_published, message_of
 from hushcast_protocol.mqtt.reasons import PacketError, Reason
 from hushcast_protocol.mqtt.session import Session
 from hushcast_protocol.mqtt.subscribing import Subscribing
-from hushcast_protocol.mqtt.topics import MAX_LEVELS
 
 Key = tuple[str, str]
 """User and client identifier."""
@@ -134,12 +133,8 @@ class Sessions:
             return
         permissions = session.permissions
         is_allowed = permissions is None or permissions.may_publish(will.topic)
-        if not is_allowed or will.topic.startswith("$") or not _is_short(will.topic):
+        if not is_allowed or not may_be_published(will.topic):
             self._delivery.counts["dropped_forbidden"] += 1
             return
         message = message_of(will.topic, will.payload, will.qos, will.retain, will.properties, now)
         self._incoming.originate(message, session, now)
-
-
-def _is_short(topic: str) -> bool:
-    return topic.count("/") < MAX_LEVELS and len(topic) <= MAX_TOPIC

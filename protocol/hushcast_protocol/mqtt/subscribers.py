@@ -6,6 +6,8 @@ identifiers (section 3.3.4).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from hushcast_protocol.mqtt.limits import MAX_PLANS
 from hushcast_protocol.mqtt.session import Granted, Session
 from hushcast_protocol.mqtt.shared import Group
@@ -32,11 +34,14 @@ class Recipient:
 class Plan:
     """Who gets the messages of one topic."""
 
-    __slots__ = ("groups", "recipients")
+    __slots__ = ("groups", "is_plain", "recipients")
 
-    def __init__(self, recipients: list[Recipient], groups: list[Group]) -> None:
+    def __init__(self, recipients: list[Recipient], groups: list[Group], is_ours: bool) -> None:
+        """`is_ours`: clients may publish to the topic, and it does not belong to the network beyond."""
         self.recipients = recipients
         self.groups = groups
+        self.is_plain = is_ours and not groups and not any(one.ids or one.spares_own for one in recipients)
+        """Whether a PUBLISH of QoS 0 without properties goes to all of them as it came."""
 
 
 class _Leaf:
@@ -52,7 +57,9 @@ class _Leaf:
 class Subscribers:
     """All subscriptions of all clients."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_ours: Callable[[str], bool]) -> None:
+        """`is_ours` tells whether clients may publish to a topic, and it is delivered here."""
+        self._is_ours = is_ours
         self._tree: FilterTree[_Leaf] = FilterTree()
         self._plans: dict[str, Plan] = {}
         self.count = 0
@@ -118,4 +125,5 @@ class Subscribers:
             for session, granted in leaf.plain.items():
                 by_session.setdefault(session, []).append(granted)
             groups += leaf.groups.values()
-        return Plan([Recipient(session, found) for session, found in by_session.items()], groups)
+        recipients = [Recipient(session, found) for session, found in by_session.items()]
+        return Plan(recipients, groups, self._is_ours(topic))

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hushcast_protocol.mqtt import delivery as delivery_module
+from hushcast_protocol.mqtt import session as session_module
 from hushcast_protocol.mqtt import sessions as sessions_module
 from hushcast_protocol.mqtt.limits import DAY, MAX_QUEUE, MAX_WINDOW
 from hushcast_protocol.mqtt.packets import (
@@ -131,6 +132,44 @@ def test_all_sessions_together_hold_no_more_than_the_cap(monkeypatch: pytest.Mon
     assert 8_000 < world.broker.held_bytes <= 10_000
     assert world.broker.counts["dropped_all_full"] == 24
     assert len(world.connect("a", clean=False).answer()) == 8
+
+
+def test_who_holds_the_most_gives_way_to_who_holds_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delivery_module, "MAX_HELD_BYTES", 50_000)
+    world = World()
+    for name in ("greedy", "modest"):
+        client = world.connect(name, expiry=100)
+        client.subscribe(name)
+        client.lose()
+    sender = world.connect("sender")
+    for topic, count in (("greedy", 100), ("modest", 5)):
+        for n in range(count):
+            sender.publish(topic, b"%d" % n + b"x" * 1_000, qos=1)
+    assert world.broker.held_bytes <= 50_000
+    assert len(world.connect("modest", clean=False).answer()) == 5
+    world.kill()
+    assert world.broker.held_bytes <= 50_000
+    assert 30 < len(world.connect("greedy", clean=False).answer()) < 50
+
+
+def test_bytes_under_way_are_bounded_and_one_message_always_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_module, "MAX_WINDOW_BYTES", 3_000)
+    world = World()
+    client = world.connect()
+    client.subscribe("t")
+    sender = world.connect("sender")
+    for n in range(6):
+        sender.publish("t", b"x" * 1_000, qos=2, packet_id=n + 1)
+    first, *others = client.published()
+    assert len(others) == 2
+    client.send(PubRec(first.packet_id))
+    assert len(client.got()) == 1
+    client.send(PubComp(first.packet_id))
+    assert len(client.published()) == 1
+    other = world.connect("other")
+    other.subscribe("t")
+    sender.publish("t", b"x" * 9_000, qos=1)
+    assert other.payloads() == [b"x" * 9_000]
 
 
 def test_more_sessions_than_the_cap_are_refused_and_brief_ones_are_not(
