@@ -24,7 +24,7 @@ ARROWS: dict[str, set[str]] = {
     "node": {"base", "content", "overlay family", "runtime", "directory", "client", "local", "overlay"},
 }
 ARROWS["gateway"] = {"base", "content", "mqtt family", "runtime", "client"}
-ARROWS["testnet"] = {*ARROWS["node"], "node"}
+ARROWS["testnet"] = {*ARROWS["node"], "node", "mqtt family"}
 ARROWS["cli"] = {*ARROWS["testnet"], *ARROWS["gateway"], "testnet", "gateway"}
 ARROWS["cli"].add("analytics")  # lazily: a test of the CLI holds that
 DAEMON = ["protocol", "runtime", "directory", "client", "local", "overlay", "node", "gateway"]

@@ -63,6 +63,7 @@ testnet.add_command(watch)
     show_default=True,
     help="Processes of this machine, or containers by docker or podman.",
 )
+@click.option("--gateway", is_flag=True, help="Start an MQTT gateway beside each client.")
 @json_option
 @pass_choices
 def up(
@@ -74,6 +75,7 @@ def up(
     epoch: int,
     breakable: bool,
     backend: Literal["processes", "containers"],
+    gateway: bool,
 ) -> None:
     """Start a testnet and leave it running.
 
@@ -83,6 +85,7 @@ def up(
     \b
     Example:
       hushcast testnet up --dir /tmp/testnet --nodes 10 --clients 2
+      hushcast testnet up --dir /tmp/testnet --gateway
     """
     from hushcast_cli.output import json_line, note, write
     from hushcast_cli.progress import reporting
@@ -92,7 +95,7 @@ def up(
 
     check_nodes(nodes)
     with reporting() as progress:
-        networks.up(directory, nodes, clients, transport, epoch, progress, breakable, backend)
+        networks.up(directory, nodes, clients, transport, epoch, progress, breakable, backend, gateway)
     remember_testnet(directory)
     if choices.json:
         write(json_line(networks.status(directory)))
@@ -124,6 +127,11 @@ def status(choices: Choices, directory: Path) -> None:
     for daemon in [{"name": "directory", "role": "", "socket": ""} | found["directory"], *found["nodes"]]:
         running = f"pid {daemon['pid']}" if daemon["pid"] else "not running"
         write(text_line(f"{daemon['name']:<11}{daemon['role']:<8}{running:<13}{daemon['socket']}".rstrip()))
+    for one in found["gateways"]:
+        running = f"pid {one['pid']}" if one["pid"] else "not running"
+        write(
+            text_line(f"{one['name']:<11}{'mqtt':<8}{running:<13}127.0.0.1:{one['port']}, by {one['daemon']}")
+        )
 
 
 @testnet.command()
@@ -144,8 +152,11 @@ def down(directory: Path) -> None:
 
 
 @testnet.command()
+@click.option(
+    "--gateway", is_flag=True, help="Show two MQTT gateways: a sensor and a dashboard of two houses."
+)
 @json_option
-def demo() -> None:
+def demo(gateway: bool) -> None:
     """Show a private network at work and count what arrived.
 
     A private Tor network comes up, relays and clients join, some subscribe and others publish.
@@ -159,7 +170,11 @@ def demo() -> None:
     from hushcast_cli.exits import Failure
     from hushcast_cli.output import json_line, write
     from hushcast_cli.progress import telling
-    from hushcast_testnet.demo import demo as show
+
+    if gateway:
+        from hushcast_testnet.gateway_demo import demo as show
+    else:
+        from hushcast_testnet.demo import demo as show
 
     with telling() as (progress, tell):
         outcome = show(progress, tell)

@@ -11,6 +11,10 @@ OWN_COUNTERS = {
     "handshakes_failed": "connections over TLS or WebSockets that came to nothing before MQTT was spoken",
     "handshakes_dropped": "of these, connections that gave way to newer ones because 128 of them were open",
     "clients_refused": "clients that were not let in: unknown, a wrong password, or too many at once",
+    "network_published": "messages of clients that the daemon has in its outbox, or, as configured, a relay",
+    "network_refused": "messages of clients that the daemon refused, or that were too many",
+    "network_arrived": "messages that came over the network",
+    "network_subscriptions_refused": "subscriptions that the daemon refused; tried again each minute",
     **COMMON_COUNTERS,
 }
 MQTT = "mqtt_"
@@ -23,6 +27,8 @@ GATEWAY_GAUGES = {
     "mqtt_sessions": "sessions of clients that are here or away",
     "mqtt_subscriptions": "subscriptions of all sessions",
     "mqtt_retained": "retained messages",
+    "network_topics": "topics of the network that clients are subscribed to, or were within two hours",
+    "network_ready": "1 when the daemon has answered, else 0",
     "mqtt_held_bytes": "bytes of the messages that wait in sessions or are under way",
 }
 """Every gauge with its meaning."""

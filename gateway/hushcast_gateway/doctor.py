@@ -189,9 +189,6 @@ class Doctor:
     async def _daemon(self) -> Finding:
         path = self._settings.daemon.socket
         if path is None:
-            if self._settings.gateway.alias:
-                advice = "name the daemon's control socket: [daemon] socket"
-                return Finding("daemon", "warning", "none: aliases travel nowhere", advice)
             return _good("daemon", "none: all topics stay at this gateway")
         reason = "it does not answer"
         with suppress(trio.TooSlowError):

@@ -7,9 +7,11 @@ from importlib.metadata import version
 import structlog
 import trio
 
+from hushcast.keys import read_link
 from hushcast_gateway.broker_state import BrokerState, open_broker
 from hushcast_gateway.counted import GATEWAY_GAUGES, MQTT, GatewayCounters
 from hushcast_gateway.listeners import Listeners
+from hushcast_gateway.network import Network, NoDaemon
 from hushcast_gateway.passwords import Passwords
 from hushcast_gateway.peer import Peer
 from hushcast_gateway.server import Server
@@ -21,7 +23,7 @@ from hushcast_protocol.mqtt.limits import LARGEST_PACKET
 from hushcast_protocol.mqtt.packets import Connect
 from hushcast_protocol.mqtt.reasons import Reason
 from hushcast_protocol.mqtt.seams import Permissions
-from hushcast_runtime.environment import system_environment
+from hushcast_runtime.environment import Environment, system_environment
 from hushcast_runtime.layout import DATABASE, check_version, kept_version, migrate
 from hushcast_runtime.metrics import MetricsServer
 from hushcast_runtime.process import Load, run_until_signal
@@ -44,6 +46,14 @@ def run_gateway(load: Load[GatewaySettings]) -> None:
     run_until_signal(settings, load, gateway.live, gateway.health, gateway.apply)
 
 
+def _network(settings: GatewaySettings, env: Environment, counters: GatewayCounters) -> Network | None:
+    """Return the way to the network; `None` where all topics stay here. Raises `UsageError` for links."""
+    if settings.daemon.socket is None:
+        return None
+    links = {alias.name: read_link(alias.link_file) for alias in settings.gateway.alias}
+    return Network(settings, links, env, counters)
+
+
 class _Gateway:
     """One gateway process."""
 
@@ -53,6 +63,7 @@ class _Gateway:
         self._counters = GatewayCounters()
         self._users = Users(settings, Passwords(self._env.compute, self._env.randomness))
         self._listeners = Listeners(settings.listeners(), settings.socket_group, self._serve, self._counters)
+        self._network = _network(settings, self._env, self._counters)
         self._state: BrokerState | None = None
         self._server: Server | None = None
         self._served = 0
@@ -81,10 +92,12 @@ class _Gateway:
         settings = self._settings
         largest = None if settings.maximum_packet == LARGEST_PACKET else settings.maximum_packet
         broker = Settings(version=version("hushcast"), maximum_packet=largest)
-        self._state = await open_broker(store, self._env, settings=broker)
+        self._state = await open_broker(store, self._env, self._network or NoDaemon(), broker)
         self._server = Server(self._state, self._authenticate, largest)
         self._counters.beside = self._counted_beside
         nursery.start_soon(self._state.run)
+        if self._network is not None:
+            nursery.start_soon(self._network.run, self._state, store)
         if (endpoint := settings.metrics_endpoint()) is not None:
             metrics = MetricsServer(self._counters, self._readings, GATEWAY_GAUGES)
             await nursery.start(metrics.run, endpoint, settings.socket_group)
@@ -126,7 +139,11 @@ class _Gateway:
         """Tell how far the gateway is."""
         if not self._ready or self._state is None:
             return Health(False, "starting")
-        return Health(True, f"working, {counted(self._state.broker.connected, 'client')} connected")
+        clients = counted(self._state.broker.connected, "client")
+        away = self._network is not None and not self._network.is_there
+        return Health(
+            True, f"working, {clients} connected" + (", the daemon does not answer" if away else "")
+        )
 
     def _counted_beside(self) -> dict[str, int]:
         assert self._state is not None
@@ -135,7 +152,9 @@ class _Gateway:
         return counts | {"internal_errors": self._server.internal_errors}
 
     def _readings(self) -> dict[str, float]:
-        found = {"ready": float(self._ready)}
+        found = {"ready": float(self._ready), "network_topics": 0.0, "network_ready": 0.0}
+        if self._network is not None:
+            found |= {"network_topics": self._network.topics_read, "network_ready": self._network.is_there}
         if self._state is not None:
             broker = self._state.broker
             found |= {

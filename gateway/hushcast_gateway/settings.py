@@ -117,7 +117,7 @@ class DaemonSection(Section, frozen=True, kw_only=True):
     """The daemon by which topics travel."""
 
     socket: PathText | None = None
-    """Its control socket; without one all topics stay at this gateway."""
+    """Its control socket; without one all topics stay at this gateway, and those of `hush/` are refused."""
 
 
 class GatewaySettings(ProcessSettings, frozen=True, kw_only=True):
@@ -228,6 +228,8 @@ class GatewaySettings(ProcessSettings, frozen=True, kw_only=True):
                 yield f"{where}.to", f"there is no alias {way.to}: add [[gateway.alias]] with this name"
             if any(intersects(way.from_, other.from_) for other in self.gateway.map[: number - 1]):
                 yield f"{where}.from", "another map has some of these topics, too: each travels by one alias"
+        if self.gateway.alias and self.daemon.socket is None:
+            yield "daemon.socket", "aliases travel by a daemon: name its control socket here"
 
 
 NOBODY = (

@@ -16,6 +16,7 @@ from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.files import private_directory, write_private
 from hushcast_runtime.local_sockets import MAX_PATH
 from hushcast_runtime.wording import counted
+from hushcast_testnet import gateways
 from hushcast_testnet.inventory import FILE, Member, Testnet, Transport, deadline, describe
 
 READY_WITHIN = 300.0  # seconds for all daemons; measured below 60 for twelve over Tor
@@ -58,11 +59,19 @@ class Builder:
     """Brings one testnet up, keeping its description on disk as it grows."""
 
     def __init__(
-        self, directory: Path, backend: Backend, epoch: int, breakable: bool, progress: Progress
+        self,
+        directory: Path,
+        backend: Backend,
+        epoch: int,
+        breakable: bool,
+        progress: Progress,
+        with_gateways: bool = False,
     ) -> None:
+        """`with_gateways`: each client has an MQTT gateway beside it."""
         self.directory = directory
         self.progress = progress
         self._backend = backend
+        self._with_gateways = with_gateways
         self._network = ""
         self.testnet = Testnet(backend.transport, epoch, time.time(), [], None, breakable=breakable)
 
@@ -80,6 +89,11 @@ class Builder:
         for name in others:
             await self._start_node(name, "client")
         await self._until_ready(nodes)
+        if self._with_gateways:
+            self.progress(f"starting {counted(clients, 'gateway')}")
+            daemons = [member for member in self.testnet.members if member.role == "client"]
+            self._keep(gateways=gateways.prepare(self.directory, daemons))
+            await gateways.start(self.testnet.gateways)
 
     def _require_room(self, socket: Path) -> None:
         if (over := len(bytes(socket)) - MAX_PATH) > 0:

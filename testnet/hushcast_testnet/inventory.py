@@ -41,6 +41,19 @@ class Member(msgspec.Struct, frozen=True):
     container: str | None = None
 
 
+class GatewayMember(msgspec.Struct, frozen=True):
+    """One MQTT gateway of a testnet; paths are absolute."""
+
+    name: str
+    daemon: str
+    """The name of the daemon that it goes through."""
+    config: str
+    state: str
+    port: int
+    """On loopback."""
+    socket: str
+
+
 class Testnet(msgspec.Struct, frozen=True):
     """What `up` leaves in the testnet's directory for `status` and `down`."""
 
@@ -52,6 +65,7 @@ class Testnet(msgspec.Struct, frozen=True):
     path: PathProcess | None = None
     breakable: bool = False
     containers: Containers | None = None
+    gateways: list[GatewayMember] = []
 
 
 def load(directory: Path) -> Testnet:

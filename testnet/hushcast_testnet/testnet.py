@@ -14,7 +14,7 @@ from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.files import private_directory
 from hushcast_runtime.process import holder
 from hushcast_runtime.wording import counted
-from hushcast_testnet import processes
+from hushcast_testnet import gateways, processes
 from hushcast_testnet.builder import Backend, Builder, Progress
 from hushcast_testnet.inventory import Member, Testnet, Transport, describe, load, running
 from hushcast_testnet.process_backend import ProcessBackend
@@ -32,10 +32,12 @@ def up(
     progress: Progress = lambda text: None,
     breakable: bool = False,
     backend: BackendName = "processes",
+    with_gateways: bool = False,
 ) -> None:
     """Bring a testnet up in a new directory and leave it running.
 
-    In a `breakable` one clocks can be set wrong and, on `tcp`, connections be cut, delayed and made lossy.
+    `with_gateways` starts an MQTT gateway beside each client. In a `breakable` one clocks can be set wrong
+    and, on `tcp`, connections be cut, delayed and made lossy.
     Returns when every daemon is ready and holds the roster of all relays. Raises a `HushcastError`; whatever
     ends it early, nothing is left running.
     """
@@ -44,12 +46,14 @@ def up(
     if backend == "containers":
         from hushcast_testnet.containers.backend import ContainerBackend
 
+        if with_gateways:
+            raise UsageError("gateways run as processes: leave --backend away")
         if transport != "tor":
             raise UsageError("containers have no loopback in common: their transport is tor")
         chosen = ContainerBackend(directory, breakable)
     else:
         chosen = ProcessBackend(directory, transport, breakable)
-    builder = Builder(directory, chosen, epoch_seconds, breakable, progress)
+    builder = Builder(directory, chosen, epoch_seconds, breakable, progress, with_gateways)
     trio.run(until_signalled, _up, builder, nodes, clients)
 
 
@@ -108,6 +112,17 @@ def status_of(directory: Path, described: Mapping[str, dict[str, Any]]) -> dict[
         "transport": testnet.transport,
         "epoch": testnet.epoch,
         "nodes": nodes,
+        "gateways": [
+            {
+                "name": one.name,
+                "daemon": one.daemon,
+                "pid": holder(Path(one.state)),
+                "port": one.port,
+                "socket": one.socket,
+                "config": one.config,
+            }
+            for one in testnet.gateways
+        ],
         "directory": server,
     }
 
@@ -124,6 +139,7 @@ async def _stop(testnet: Testnet, progress: Progress) -> None:
         if testnet.path is not None:
             await processes.stop([testnet.path.process])
         return
+    await processes.stop(gateways.running(testnet))
     daemons = running(testnet)
     progress(f"stopping {counted(len(daemons), 'daemon')}")
     await processes.stop(daemons)

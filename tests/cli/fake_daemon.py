@@ -68,14 +68,20 @@ class WatchedService(Service):
 
 
 class FakeDaemon:
-    """One daemon on a `FakeNetwork` of its own; it may stop and start again, as with a disk."""
+    """One daemon on a `FakeNetwork`; it may stop and start again, as with a disk."""
 
-    def __init__(self, socket: Path, env: Environment | None = None, store: Store | None = None) -> None:
+    def __init__(
+        self,
+        socket: Path,
+        env: Environment | None = None,
+        store: Store | None = None,
+        network: FakeNetwork | None = None,
+    ) -> None:
         self.socket = socket
         self.findings = [Finding("tor", "good", "version 0.4.8.10")]
         self.env = env or system_environment()
         self.store = store or MemoryStore()
-        self.network = FakeNetwork(Calendar(EPOCH_SECONDS), self.env.now)
+        self.network = network or FakeNetwork(Calendar(EPOCH_SECONDS), self.env.now)
         self.service: WatchedService
         self._member = self.network.join()
         self._keys: dict[bytes, tuple[Topic, TopicKey]] = {}

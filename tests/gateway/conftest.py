@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), *(str(HERE.parent / folder) for folder in ("carriers", "cli"))]
 
-from made_certificates import Certificates, make
+from made_certificates import Certificates, make  # noqa: E402
 
 
 @pytest.fixture(scope="session")

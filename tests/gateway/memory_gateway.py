@@ -22,6 +22,7 @@ from hushcast_protocol.mqtt.packets import (
     Subscribe,
     Subscription,
 )
+from hushcast_protocol.mqtt.seams import Beyond
 from hushcast_runtime.environment import simulated_environment
 from hushcast_runtime.store import MemoryStore, Store
 
@@ -89,11 +90,14 @@ class Gateway:
 
 @asynccontextmanager
 async def running(
-    store: Store | None = None, authenticate: Authenticate = everybody, **options: Any
+    store: Store | None = None,
+    authenticate: Authenticate = everybody,
+    beyond: Beyond | None = None,
+    **options: Any,
 ) -> AsyncIterator[Gateway]:
     """Run a gateway for the block; the end is as sudden as a kill."""
     env = simulated_environment("gateway", 1_000_000.0)
-    state = await open_broker(store or MemoryStore(), env)
+    state = await open_broker(store or MemoryStore(), env, beyond)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(state.run)
         yield Gateway(state, Server(state, authenticate, **options), nursery)

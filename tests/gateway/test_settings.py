@@ -198,6 +198,10 @@ WRONG = {
         ANONYMOUS + '[[gateway.map]]\nfrom = "home/#"\nto = "house"\n',
         ["gateway.map #1.to", "house"],
     ),
+    "an alias without a daemon": (
+        ANONYMOUS + '[[gateway.alias]]\nname = "house"\nlink_file = "/l"\n',
+        ["daemon.socket", "travel"],
+    ),
     "metrics elsewhere": ('metrics = "10.0.0.1:9"\n' + ANONYMOUS, ["metrics", "127.0.0.1"]),
 }
 
@@ -215,7 +219,9 @@ def test_what_cannot_be_used_is_named_with_the_reason(wrong: str) -> None:
         assert word in message
 
 
-ALIASES = "".join(f'[[gateway.alias]]\nname = "{name}"\nlink_file = "/l"\n' for name in ("a", "b"))
+ALIASES = '[daemon]\nsocket = "/s"\n' + "".join(
+    f'[[gateway.alias]]\nname = "{name}"\nlink_file = "/l"\n' for name in ("a", "b")
+)
 
 
 @pytest.mark.parametrize("wanted", ["#", "home", "home/+/#", "+/#", "$SYS/#", "hush/x/#", "home/#/x", ""])

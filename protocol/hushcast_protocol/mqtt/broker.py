@@ -21,7 +21,7 @@ from hushcast_protocol.mqtt.incoming import Incoming
 from hushcast_protocol.mqtt.ledger import Ledger
 from hushcast_protocol.mqtt.limits import MAX_PACKET, PURGE_EVERY, SYS_EVERY
 from hushcast_protocol.mqtt.links import Link
-from hushcast_protocol.mqtt.messages import may_be_published, message_of
+from hushcast_protocol.mqtt.messages import Message, may_be_published, message_of
 from hushcast_protocol.mqtt.own_topics import OwnTopics
 from hushcast_protocol.mqtt.packets import (
     V5,
@@ -220,6 +220,10 @@ class Broker:
                 stored()
             else:
                 self._awaited.append((self.ledger.made, stored))
+
+    def retained_at(self, topic: str) -> Message | None:
+        """Return the message that is retained for a topic."""
+        return next(iter(self._retained.match(topic)), None)
 
     def tick(self, now: float) -> None:
         """Do what is due; call it once a second."""

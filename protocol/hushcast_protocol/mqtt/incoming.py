@@ -42,7 +42,7 @@ class Incoming:
         if reason:
             self._delivery.counts["dropped_forbidden"] += 1
         elif self._beyond.takes(topic):
-            self._hand_over(link, packet, topic)
+            self._hand_over(link, packet, topic, now)
             return
         before = self._ledger.made
         if not reason and not self.spread(brought_by(packet, topic, now), link.session, now):
@@ -60,9 +60,8 @@ class Incoming:
         """Publish a message for which nobody waits, as a will, here or in the network beyond."""
         if self._beyond.takes(message.topic):
             properties = message.properties_for((), now)
-            self._beyond.publish(
-                message.topic, message.payload, message.qos, message.retain, properties, _ignore
-            )
+            self._beyond.will(message.topic, message.payload, message.retain, properties)
+            self._spread_names(message, sender, now)
         else:
             self.spread(message, sender, now)
 
@@ -138,14 +137,25 @@ class Incoming:
         link.session.incoming.add(packet_id)
         self._archive.incoming(link.session, packet_id)
 
-    def _hand_over(self, link: Link, packet: Publish, topic: str) -> None:
+    def _spread_names(self, message: Message, sender: Session | None, now: float) -> None:
+        """Give what the network has taken to the clients here, under each of its topics."""
+        for topic in self._beyond.topics(message.topic):
+            self.spread(message if topic == message.topic else message.under(topic), sender, now)
+
+    def _hand_over(self, link: Link, packet: Publish, topic: str, now: float) -> None:
         """Give a message to the network beyond; the answer waits until that has it."""
         properties: Properties = packet.properties.copy()
         properties.pop("topic_alias", None)
-        if packet.qos == 0:
-            self._beyond.publish(topic, packet.payload, 0, packet.retain, properties, _ignore)
-            return
+        message = brought_by(packet, topic, now)
         session, packet_id = link.session, packet.packet_id
+
+        def spread(reason: int) -> None:
+            if reason < _FAILURE:
+                self._spread_names(message, session, now)
+
+        if packet.qos == 0:
+            self._beyond.publish(topic, packet.payload, 0, packet.retain, properties, spread)
+            return
         held = link.reserve(owed=packet.qos == 1)
         if packet.qos == 1:
             link.owed += 1
@@ -154,8 +164,10 @@ class Incoming:
             link.open_ids.add(packet_id)
 
         def done(reason: int) -> None:
+            before = self._ledger.made
+            spread(reason)
             if packet.qos == 1:
-                self._answer(link, held, PubAck(packet_id, reason))
+                self._answer(link, held, PubAck(packet_id, reason), before)
             else:
                 session.pending.discard(packet_id)
                 if reason < _FAILURE or link.version == V311:
@@ -163,18 +175,21 @@ class Incoming:
                     self._archive.incoming(session, packet_id)
                 else:
                     link.open_ids.discard(packet_id)
-                self._answer(link, held, PubRec(packet_id, reason))
+                self._answer(link, held, PubRec(packet_id, reason), before)
 
         self._beyond.publish(topic, packet.payload, packet.qos, packet.retain, properties, done)
 
-    def _answer(self, link: Link, held: Held, packet: PubAck | PubRec) -> None:
-        """Send what a kept place was for; a client of 3.1.1 that cannot hear "full" is disconnected."""
+    def _answer(self, link: Link, held: Held, packet: PubAck | PubRec, before: int) -> None:
+        """Send what a kept place was for, once what `before` did not have yet is on disk.
+
+        A client of 3.1.1 that cannot hear "full" is disconnected.
+        """
         session = link.session
         if link.version == V311 and packet.reason == Reason.QUOTA_EXCEEDED:
             link.close(None)
             return
         answer = packet if link.version == V5 else type(packet)(packet.packet_id)
-        mark = self._ledger.made if session.is_durable and isinstance(packet, PubRec) else 0
+        mark = self._ledger.made if self._ledger.made != before else 0
         if not link.is_closed:
             link.fill(held, answer, mark)
         elif session.link is not None and isinstance(packet, PubRec):  # it came back meanwhile
@@ -187,7 +202,3 @@ def _is_text(payload: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-def _ignore(reason: int) -> None:
-    pass

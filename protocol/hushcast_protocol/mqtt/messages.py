@@ -48,6 +48,10 @@ class Message:
         self.records = 0
         self.holders = 0
 
+    def under(self, topic: str) -> Message:
+        """Return the same message under another topic."""
+        return Message(topic, self.payload, self.qos, self.retain, self.properties, self.expires)
+
     @property
     def size(self) -> int:
         """Bytes that it counts against caps."""

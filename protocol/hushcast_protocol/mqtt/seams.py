@@ -63,17 +63,23 @@ class Everything:
 class Beyond(Protocol):
     """The network beyond this broker, to which some topics belong.
 
-    What is published to those is handed over and not delivered here; `Broker.arrived` brings what comes
-    from there.
+    What is published to those is handed over, and given to this broker's own clients once that is done.
+    `Broker.arrived` brings what others published.
     """
 
     def takes(self, topic: str) -> bool:
         """Tell whether a topic belongs to the network; the answer never changes."""
 
+    def topics(self, topic: str) -> tuple[str, ...]:
+        """Return all topics here of what is published to one that belongs to the network."""
+
     def publish(
         self, topic: str, payload: bytes, qos: int, retain: bool, properties: Properties, done: Done
     ) -> None:
         """Take over a message; `done` hears `Reason.SUCCESS` once it is durable, or why it is refused."""
+
+    def will(self, topic: str, payload: bytes, retain: bool, properties: Properties) -> None:
+        """Take over the will of a client that is gone; nobody waits for it."""
 
     def grants(self, wanted: str, qos: int) -> int:
         """Return the QoS granted to a filter, or the reason code of the refusal."""
@@ -92,9 +98,17 @@ class Nothing:
         """No."""
         return False
 
+    def topics(self, topic: str) -> tuple[str, ...]:
+        """Never called."""
+        raise AssertionError("no topic belongs to a network")
+
     def publish(
         self, topic: str, payload: bytes, qos: int, retain: bool, properties: Properties, done: Done
     ) -> None:
+        """Never called."""
+        raise AssertionError("no topic belongs to a network")
+
+    def will(self, topic: str, payload: bytes, retain: bool, properties: Properties) -> None:
         """Never called."""
         raise AssertionError("no topic belongs to a network")
 

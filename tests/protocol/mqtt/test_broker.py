@@ -530,6 +530,12 @@ class Network:
     def takes(self, topic: str) -> bool:
         return topic.startswith("hush/")
 
+    def topics(self, topic: str) -> tuple[str, ...]:
+        return topic, topic.replace("hush/", "also/")
+
+    def will(self, topic: str, payload: bytes, retain: bool, properties: Properties) -> None:
+        self.taken.append((topic, payload, 0, retain, properties))
+
     def publish(
         self, topic: str, payload: bytes, qos: int, retain: bool, properties: Properties, done: Done
     ) -> None:
@@ -549,7 +555,7 @@ class Network:
         self.filters.remove(wanted)
 
 
-def test_what_belongs_to_the_network_is_handed_over_and_not_delivered() -> None:
+def test_what_belongs_to_the_network_is_handed_over_before_it_is_delivered_here() -> None:
     network = Network()
     world = World(network)
     client = world.connect()
@@ -564,7 +570,47 @@ def test_what_belongs_to_the_network_is_handed_over_and_not_delivered() -> None:
     assert packet.qos == 1
     network.waiting[0](0)
     network.waiting[1](0)
-    assert client.got() == [PubAck(7), PubAck(8)]
+    world.settle()  # the retained one is kept here, too
+    told = client.got()
+    assert [packet for packet in told if isinstance(packet, PubAck)] == [PubAck(7), PubAck(8)]
+    assert [packet.payload for packet in told if isinstance(packet, Publish)] == [b"0", b"1"]
+
+
+def test_what_the_network_refuses_is_delivered_to_nobody() -> None:
+    network = Network()
+    client = World(network).connect()
+    client.subscribe("hush/a", "also/a")
+    for qos in (0, 1):
+        client.publish("hush/a", qos=qos)
+    for done in network.waiting:
+        done(Reason.QUOTA_EXCEEDED)
+    assert client.got() == [PubAck(7, Reason.QUOTA_EXCEEDED)]
+
+
+def test_the_clients_here_get_it_under_each_of_its_topics() -> None:
+    network = Network()
+    world = World(network)
+    one, other = world.connect("one"), world.connect("other")
+    one.send(Subscribe(1, [Subscription("hush/a", 1, no_local=True), Subscription("also/a", 1)]))
+    other.subscribe("hush/+")
+    one.got()
+    one.publish("hush/a", b"x", qos=1)
+    network.waiting[0](0)
+    assert [packet.topic for packet in one.got() if isinstance(packet, Publish)] == ["also/a"]
+    assert [packet.topic for packet in other.got() if isinstance(packet, Publish)] == ["hush/a"]
+
+
+def test_what_is_delivered_here_is_on_disk_before_it_is_acknowledged() -> None:
+    network = Network()
+    world = World(network)
+    reader, writer = world.connect("reader", expiry=100), world.connect("writer")
+    reader.send(Subscribe(1, [Subscription("hush/a", 1)]))
+    world.settle()
+    writer.publish("hush/a", b"x", qos=1)
+    network.waiting[0](0)
+    assert writer.got() == []
+    world.settle()
+    assert writer.got() == [PubAck(7)]
 
 
 @pytest.mark.parametrize("version", [V5, V311])
@@ -642,4 +688,4 @@ def test_a_will_may_go_to_the_network() -> None:
     network = Network()
     world = World(network)
     world.connect(will=Will("hush/a", b"gone", 1)).lose()
-    assert network.taken == [("hush/a", b"gone", 1, False, {})]
+    assert network.taken == [("hush/a", b"gone", 0, False, {})]

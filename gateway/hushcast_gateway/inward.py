@@ -1,0 +1,180 @@
+"""Inward: the network's topics that MQTT clients are subscribed to, and when reading them begins and ends.
+
+One subscription of the daemon serves all clients. It begins some seconds after the first of them wants it,
+and outlives the last by an hour or two, each drawn at random: neither shows when a client comes or goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+
+import structlog
+import trio
+
+import hushcast
+from hushcast_gateway.daemon import DaemonLink
+from hushcast_protocol.mqtt.ways import Way
+from hushcast_runtime.counters import Counters
+from hushcast_runtime.environment import Environment
+from hushcast_runtime.store import Change, Store
+
+MAX_WAYS = 256  # topics of the network at once: what a daemon has subscriptions
+BEGIN_WITHIN = 10.0  # seconds until a subscription begins
+LINGER = 3_600.0  # seconds, to twice as many, for which one goes on that nobody wants any more
+REFUSED_AGAIN = 60.0  # seconds until a daemon that refused is asked again
+
+_KIND, _OPEN, _ALIAS = "gateway-way", b"o", b"a"
+
+Take = Callable[[Way, hushcast.Message, Callable[[], None]], None]
+"""Takes a message that came; the function is called once nothing of it can be lost here."""
+
+log = structlog.get_logger("gateway")
+
+
+@dataclass(eq=False)
+class _Reading:
+    wanted: int = 0
+    """Filters of clients that it serves."""
+    change: trio.Event = field(default_factory=trio.Event)
+
+    def changed(self) -> None:
+        self.change.set()
+        self.change = trio.Event()
+
+
+class Inward:
+    """The network's topics that are read, and the tasks that read them."""
+
+    def __init__(
+        self,
+        link: DaemonLink,
+        text_of: Callable[[Way], str | None],
+        take: Take,
+        env: Environment,
+        counters: Counters,
+    ) -> None:
+        """`text_of` tells the name or link of a way's topic, `None` where it is not configured any more."""
+        self._link = link
+        self._text_of = text_of
+        self._take = take
+        self._env = env
+        self._counters = counters
+        self._readings: dict[Way, _Reading] = {}
+        self._begins, self._beginnings = trio.open_memory_channel[Way](2 * MAX_WAYS)
+
+    @property
+    def count(self) -> int:
+        """Topics that are read."""
+        return len(self._readings)
+
+    def has_room_for(self, way: Way) -> bool:
+        """Tell whether a topic may be read."""
+        return way in self._readings or len(self._readings) < MAX_WAYS
+
+    def want(self, way: Way) -> None:
+        """Note that one more filter wants a topic."""
+        reading = self._reading(way)
+        reading.wanted += 1
+        reading.changed()
+
+    def release(self, way: Way) -> None:
+        """Note that one less does."""
+        reading = self._readings[way]
+        reading.wanted -= 1
+        reading.changed()
+
+    async def run(self, store: Store) -> None:
+        """Read until cancelled; what an earlier run read and nobody wants any more is ended."""
+        for key, _ in await store.scan(_KIND):
+            self._reading(Way(key[1:].decode(), key[:1] == _OPEN))
+        async with trio.open_nursery() as nursery:
+            async for way in self._beginnings:
+                nursery.start_soon(self._live, way, store)
+
+    def _reading(self, way: Way) -> _Reading:
+        if way not in self._readings:
+            self._readings[way] = _Reading()
+            self._begins.send_nowait(way)
+        return self._readings[way]
+
+    async def _live(self, way: Way, store: Store) -> None:
+        reading = self._readings[way]
+        await trio.sleep(self._env.uniform(0.0, BEGIN_WITHIN))
+        key = (_OPEN if way.is_open else _ALIAS) + way.name.encode()
+        await store.write(Change(_KIND, key, b"\0"))
+        stored = _Stored()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._read, way, stored)
+            nursery.start_soon(stored.acknowledge)
+            while True:
+                if reading.wanted:
+                    await reading.change.wait()
+                    continue
+                with trio.move_on_after(self._env.uniform(LINGER, 2 * LINGER)):
+                    await reading.change.wait()
+                    continue
+                break
+            nursery.cancel_scope.cancel()
+        await self._end(way)
+        await store.write(Change(_KIND, key, None))
+        del self._readings[way]
+        if reading.wanted:  # somebody came while it ended
+            self._reading(way).wanted = reading.wanted
+
+    async def _read(self, way: Way, stored: _Stored) -> None:
+        if (text := self._text_of(way)) is None:
+            return  # its alias was configured once
+        while True:
+            daemon = await self._link.get()
+            try:
+                async with daemon.subscribe(text, acknowledge="manual") as messages:
+                    async for message in messages:
+                        self._counters.add("network_arrived")
+                        self._take(way, message, partial(stored.note, messages, message))
+            except hushcast.NoDaemon:
+                self._link.give_up(daemon)
+            except hushcast.HushcastError as error:
+                self._counters.add("network_subscriptions_refused")
+                log.warning("the daemon refuses a subscription", error=type(error).__name__)
+                await trio.sleep(REFUSED_AGAIN)
+            else:  # somebody ended it in the daemon; it is wanted all the same
+                await trio.sleep(self._env.uniform(0.0, BEGIN_WITHIN))
+
+    async def _end(self, way: Way) -> None:
+        text = self._text_of(way)
+        while text is not None:
+            daemon = await self._link.get()
+            try:
+                await daemon.unsubscribe(text)
+            except hushcast.NoDaemon:
+                self._link.give_up(daemon)
+                continue
+            except hushcast.HushcastError:
+                log.warning("the daemon does not end a subscription")
+            return
+
+
+class _Stored:
+    """The last message that is in safety, which is acknowledged, and all before it with it."""
+
+    def __init__(self) -> None:
+        self._last: tuple[hushcast.Messages, hushcast.Message] | None = None
+        self._news = trio.Event()
+
+    def note(self, messages: hushcast.Messages, message: hushcast.Message) -> None:
+        """Note that nothing of a message can be lost here."""
+        self._last = messages, message
+        self._news.set()
+
+    async def acknowledge(self) -> None:
+        """Acknowledge what was noted, until cancelled; what fails is acknowledged with the next."""
+        while True:
+            await self._news.wait()
+            self._news = trio.Event()
+            assert self._last is not None
+            messages, message = self._last
+            with suppress(hushcast.HushcastError):
+                await messages.acknowledge(message)

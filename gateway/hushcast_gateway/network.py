@@ -1,0 +1,208 @@
+"""The network as the broker sees it: topics that travel, by their ways, out and in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import trio
+
+import hushcast
+from hushcast_gateway.broker_state import BrokerState
+from hushcast_gateway.daemon import DaemonLink
+from hushcast_gateway.inward import Inward
+from hushcast_gateway.outward import Leaving, Outward
+from hushcast_gateway.refreshing import Refreshing
+from hushcast_gateway.settings import GatewaySettings
+from hushcast_protocol.content.messages import MAX_PAYLOAD
+from hushcast_protocol.content.topics import LINK_SCHEME
+from hushcast_protocol.mqtt.envelope import Enclosed, disclose, enclose, travelling
+from hushcast_protocol.mqtt.messages import Message
+from hushcast_protocol.mqtt.packets import Properties
+from hushcast_protocol.mqtt.reasons import PacketError, Reason
+from hushcast_protocol.mqtt.seams import Done, Nothing
+from hushcast_protocol.mqtt.topics import MAX_LEVELS, is_name
+from hushcast_protocol.mqtt.ways import FIRST, Way, Ways
+from hushcast_runtime.counters import Counters
+from hushcast_runtime.environment import Environment
+from hushcast_runtime.store import Store
+
+MAX_GRANTED = 1  # QoS: deliveries are at least once, told apart by the message's id
+
+
+class NoDaemon(Nothing):
+    """A gateway without a daemon: what would travel is refused, rather than kept here in silence."""
+
+    def takes(self, topic: str) -> bool:
+        """Tell whether a topic would travel."""
+        return topic.startswith(f"{FIRST}/")
+
+    def publish(
+        self, topic: str, payload: bytes, qos: int, retain: bool, properties: Properties, done: Done
+    ) -> None:
+        """Refuse."""
+        done(Reason.TOPIC_NAME_INVALID)
+
+    def topics(self, topic: str) -> tuple[str, ...]:
+        """It is nobody's here either."""
+        return ()
+
+    def will(self, topic: str, payload: bytes, retain: bool, properties: Properties) -> None:
+        """Drop it."""
+
+    def grants(self, wanted: str, qos: int) -> int:
+        """Refuse what would be read from the network."""
+        return Reason.TOPIC_FILTER_INVALID if self.takes(wanted) else qos
+
+
+class Network:
+    """Implements the broker's `Beyond` through a daemon."""
+
+    def __init__(
+        self, settings: GatewaySettings, links: Mapping[str, str], env: Environment, counters: Counters
+    ) -> None:
+        """`links` are the aliases' by name."""
+        assert settings.daemon.socket is not None
+        self._settings = settings
+        self._links = links
+        self._env = env
+        self._ways = Ways(links, {one.from_: one.to for one in settings.gateway.map})
+        self._link = DaemonLink(Path(settings.daemon.socket))
+        self._out = Outward(self._link, settings.puback == "relay", counters)
+        self._in = Inward(self._link, self._text_of, self._take, env, counters)
+        self._refreshing = Refreshing(settings.refresh_retained, self._send_again, env)
+        self._state: BrokerState | None = None
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the daemon has answered."""
+        return self._link.is_there
+
+    @property
+    def topics_read(self) -> int:
+        """Topics of the network that clients are subscribed to, or were lately."""
+        return self._in.count
+
+    async def run(self, state: BrokerState, store: Store) -> None:
+        """Carry messages out and in until cancelled."""
+        self._state = state
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._link.run)
+            nursery.start_soon(self._out.run)
+            nursery.start_soon(self._in.run, store)
+            nursery.start_soon(self._refreshing.run, state, store)
+
+    def takes(self, topic: str) -> bool:
+        """Tell whether a topic travels, or would if its alias were configured."""
+        return self._ways.takes(topic)
+
+    def topics(self, topic: str) -> tuple[str, ...]:
+        """Return all topics here of what is published to one that travels."""
+        found = self._ways.of_topic(topic)
+        return () if found is None else self._ways.topics(*found)
+
+    def publish(
+        self, topic: str, payload: bytes, qos: int, retain: bool, properties: Properties, done: Done
+    ) -> None:
+        """Take over a message of a client."""
+
+        def told(reason: int) -> None:
+            if retain and not reason:
+                self._refreshing.note(topic, bool(payload))
+            done(reason)
+
+        self._publish(topic, Enclosed(payload, "", retain, properties), told, 0.0)
+
+    def will(self, topic: str, payload: bytes, retain: bool, properties: Properties) -> None:
+        """Take over a will; a random while later it travels, so that a client's end does not show."""
+        delay = self._env.uniform(0.0, float(self._settings.will_jitter))
+        self._publish(topic, Enclosed(payload, "", retain, properties), lambda reason: None, delay)
+
+    def grants(self, wanted: str, qos: int) -> int:
+        """Return the QoS granted to a filter, or why it is refused."""
+        ways = self._ways.of_filter(wanted)
+        if isinstance(ways, Reason):
+            return ways
+        if any(way.is_open and _is_link(way.name) for way in ways):
+            return Reason.TOPIC_FILTER_INVALID
+        if not all(self._in.has_room_for(way) for way in ways):
+            return Reason.QUOTA_EXCEEDED
+        return min(qos, MAX_GRANTED) if ways or wanted.startswith(f"{FIRST}/") else qos
+
+    def wanted(self, wanted: str) -> None:
+        """Read the topics of a filter that somebody has now."""
+        for way in self._of(wanted):
+            self._in.want(way)
+
+    def unwanted(self, wanted: str) -> None:
+        """Read them no longer than for a while."""
+        for way in self._of(wanted):
+            self._in.release(way)
+
+    def _of(self, wanted: str) -> frozenset[Way]:
+        ways = self._ways.of_filter(wanted)
+        # A session from disk may have what an earlier configuration granted.
+        return frozenset() if isinstance(ways, Reason) else ways
+
+    def _publish(self, topic: str, enclosed: Enclosed, done: Done, delay: float) -> None:
+        found = self._ways.of_topic(topic)
+        if found is None or (found[0].is_open and _is_link(found[0].name)):
+            done(Reason.TOPIC_NAME_INVALID)
+            return
+        way, path = found
+        properties = travelling(enclosed.properties, self._settings.properties)
+        try:
+            sealed = enclose(Enclosed(enclosed.payload, path, enclosed.retain, properties))
+        except PacketError as error:
+            done(error.reason)
+            return
+        if len(sealed) > MAX_PAYLOAD:
+            done(Reason.IMPLEMENTATION_SPECIFIC_ERROR)  # 0x95 has no place in a PUBACK
+            return
+
+        def told(reason: int) -> None:
+            done(reason)
+            if self._state is not None:
+                self._state.changed()
+
+        text = way.name if way.is_open else self._links[way.name]
+        self._out.put(Leaving(text, sealed, told, delay))
+
+    def _send_again(self, message: Message) -> None:
+        properties = message.properties_for((), self._env.now())
+        again = Enclosed(message.payload, "", True, properties)
+        self._publish(message.topic, again, lambda reason: None, 0.0)
+
+    def _take(self, way: Way, message: hushcast.Message, stored: Callable[[], None]) -> None:
+        """Give a message that came to the clients here; they have what was published here already."""
+        enclosed = disclose(message.payload)
+        topics = [
+            topic
+            for topic in self._ways.topics(way, enclosed.path)
+            if is_name(topic) and topic.count("/") < MAX_LEVELS
+        ]
+        if self._out.is_ours(message.id) or not topics or self._state is None:
+            stored()
+            return
+        broker, now = self._state.broker, self._env.now()
+        for number, topic in enumerate(topics, 1):
+            if enclosed.retain:
+                self._refreshing.note(topic, False)
+            broker.arrived(
+                topic,
+                enclosed.payload,
+                MAX_GRANTED,
+                enclosed.retain,
+                enclosed.properties,
+                now,
+                stored if number == len(topics) else None,
+            )
+        self._state.changed()
+
+    def _text_of(self, way: Way) -> str | None:
+        return way.name if way.is_open else self._links.get(way.name)
+
+
+def _is_link(name: str) -> bool:
+    """Tell whether an open topic's name would be read as a link, which is a secret and has no place there."""
+    return name.lstrip().startswith(LINK_SCHEME)

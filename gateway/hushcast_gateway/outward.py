@@ -1,0 +1,114 @@
+"""Outward: what MQTT clients publish goes into the daemon's outbox, and is acknowledged then."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+import trio
+
+import hushcast
+from hushcast_gateway.daemon import DaemonLink
+from hushcast_protocol.mqtt.reasons import Reason
+from hushcast_protocol.mqtt.seams import Done
+from hushcast_runtime.counters import Counters
+
+MAX_WAITING = 1_000  # messages that wait for the daemon
+MAX_WAITING_SIZE = 16 * 1024 * 1024  # bytes of these; 60 of the largest
+MAX_OURS = 10_000  # ids of messages published here that are remembered, to tell them when they come back
+RECEIPT_AGAIN = 5.0  # seconds until a receipt is asked for again
+
+
+@dataclass(frozen=True)
+class Leaving:
+    """A message for the network, with whom to tell what became of it."""
+
+    topic: str
+    payload: bytes
+    done: Done
+    delay: float = 0.0
+    """Seconds that it waits first."""
+
+    def __repr__(self) -> str:
+        """Show nothing of it."""
+        return "Leaving(...)"
+
+
+class Outward:
+    """Hands messages to the daemon, each as soon as it can."""
+
+    def __init__(self, link: DaemonLink, until_relay: bool, counters: Counters) -> None:
+        """`until_relay`: a message is done when a relay has it, not when the outbox has it."""
+        self._link = link
+        self._until_relay = until_relay
+        self._counters = counters
+        self._arrivals, self._departures = trio.open_memory_channel[Leaving](MAX_WAITING)
+        self._size = 0
+        self._count = 0
+        self._ours: OrderedDict[str, None] = OrderedDict()
+
+    def put(self, leaving: Leaving) -> None:
+        """Take a message; it is told when it is done, at once where there is no room for it."""
+        size = len(leaving.payload)
+        if self._count >= MAX_WAITING or self._size + size > MAX_WAITING_SIZE:
+            self._counters.add("network_refused")
+            leaving.done(Reason.QUOTA_EXCEEDED)
+            return
+        self._count += 1
+        self._size += size
+        self._arrivals.send_nowait(leaving)
+
+    def is_ours(self, message_id: str) -> bool:
+        """Tell whether a message that comes was published here."""
+        return message_id in self._ours
+
+    async def run(self) -> None:
+        """Hand over until cancelled."""
+        async with trio.open_nursery() as nursery:
+            async for leaving in self._departures:
+                nursery.start_soon(self._send, leaving)
+
+    async def _send(self, leaving: Leaving) -> None:
+        await trio.sleep(leaving.delay)
+        try:
+            reason = await self._hand_over(leaving)
+        finally:
+            self._count -= 1
+            self._size -= len(leaving.payload)
+        self._counters.add("network_refused" if reason else "network_published")
+        leaving.done(reason)
+
+    async def _hand_over(self, leaving: Leaving) -> Reason:
+        while True:
+            daemon = await self._link.get()
+            try:
+                publication = await daemon.enqueue(leaving.topic, leaving.payload)
+                self._note(publication.id)
+                if self._until_relay:
+                    await _taken(daemon, publication)
+            except hushcast.UsageError:
+                return Reason.TOPIC_NAME_INVALID
+            except hushcast.Refusal:
+                return Reason.QUOTA_EXCEEDED
+            except hushcast.NoDaemon:
+                self._link.give_up(daemon)
+                continue
+            return Reason.SUCCESS
+
+    def _note(self, message_id: str) -> None:
+        self._ours[message_id] = None
+        if len(self._ours) > MAX_OURS:
+            self._ours.popitem(last=False)
+
+
+async def _taken(daemon: hushcast.Daemon, publication: hushcast.Publication) -> None:
+    """Return when a relay has a publication, or nobody knows any more that it waits for one."""
+    while True:
+        try:
+            await daemon.accepted(publication)
+        except hushcast.Waiting:
+            await trio.sleep(RECEIPT_AGAIN)
+            continue
+        except hushcast.Refusal:
+            pass  # it left the outbox, and the daemon was restarted since
+        return

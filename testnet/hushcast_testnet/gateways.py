@@ -1,0 +1,117 @@
+"""The MQTT gateways of a testnet: one for each client daemon, with one private topic between them all."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import trio
+
+from hushcast.keys import new_link
+from hushcast_runtime.files import private_directory, write_private
+from hushcast_runtime.process import holder
+from hushcast_runtime.transports.streams import LOOPBACK
+from hushcast_testnet import processes
+from hushcast_testnet.inventory import GatewayMember, Member, Testnet, deadline
+from hushcast_testnet.processes import Process
+
+ALIAS = "home"
+"""The alias of the private topic; `home/#` travels by it, whatever gateway a client is at."""
+READY_WITHIN = 60.0  # seconds
+LOOK_EVERY = 0.1  # seconds between looks at a gateway that starts
+
+_CONFIG = """\
+state = "{state}"
+
+[[listen]]
+kind = "tcp"
+address = "{host}"
+port = {port}
+
+[[listen]]
+kind = "unix"
+path = "{socket}"
+
+[anonymous]
+publish = ["#"]
+subscribe = ["#", "$SYS/#"]
+
+[daemon]
+socket = "{daemon}"
+
+[[gateway.alias]]
+name = "{alias}"
+link_file = "{link}"
+
+[[gateway.map]]
+from = "{alias}/#"
+to = "{alias}"
+
+[log]
+level = "debug"
+"""
+
+
+def prepare(directory: Path, daemons: Sequence[Member]) -> list[GatewayMember]:
+    """Write the configuration of a gateway for each daemon, and the link that they share."""
+    home = private_directory(directory / "gateways")
+    link = home / f"{ALIAS}.link"
+    write_private(link, new_link(ALIAS, private=True).encode() + b"\n")
+    return [_prepare(home, number, daemon, link) for number, daemon in enumerate(daemons, 1)]
+
+
+async def start(gateways: Sequence[GatewayMember]) -> None:
+    """Start gateways and return when clients can connect; raises `TransportError`."""
+    for gateway in gateways:
+        command = [sys.executable, *_arguments(gateway)]
+        await processes.launch(gateway.name, command, Path(gateway.config).parent / "log")
+    for gateway in gateways:
+        with deadline(READY_WITHIN, f"{gateway.name} is not ready in time: see its log"):
+            while not Path(gateway.socket).exists():  # noqa: ASYNC110 - another process makes it
+                await trio.sleep(LOOK_EVERY)
+
+
+def running(testnet: Testnet) -> list[Process]:
+    """Return the processes of a testnet's gateways, those that were started by hand included."""
+    found = set(processes.find_by_command({_arguments(one): one.name for one in testnet.gateways}))
+    for one in testnet.gateways:
+        pid = holder(Path(one.state))
+        if pid is not None and (process := processes.find(one.name, pid)) is not None:
+            found.add(process)
+    return sorted(found, key=lambda process: process.pid)
+
+
+def _prepare(home: Path, number: int, daemon: Member, link: Path) -> GatewayMember:
+    assert daemon.socket is not None
+    own = private_directory(home / f"gateway-{number}")
+    gateway = GatewayMember(
+        own.name,
+        daemon.name,
+        str(own / "config.toml"),
+        str(own / "state"),
+        _free_port(),
+        str(own / "mqtt.sock"),
+    )
+    config = _CONFIG.format(
+        state=gateway.state,
+        host=LOOPBACK,
+        port=gateway.port,
+        socket=gateway.socket,
+        daemon=daemon.socket,
+        alias=ALIAS,
+        link=link,
+    )
+    write_private(Path(gateway.config), config.encode())
+    return gateway
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        return int(probe.getsockname()[1])
+
+
+def _arguments(gateway: GatewayMember) -> tuple[str, ...]:
+    return ("-m", "hushcast_gateway", gateway.config)

@@ -1,0 +1,359 @@
+"""Topics that travel: from a client of one house to a client of another, and what may happen on the way."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+from houses import House
+from memory_gateway import Client, Gateway, running
+
+import hushcast
+from hushcast_gateway import daemon as daemon_link
+from hushcast_gateway import inward, outward
+from hushcast_gateway.network import NoDaemon
+from hushcast_protocol.mqtt.packets import (
+    V5,
+    V311,
+    PubAck,
+    Publish,
+    SubAck,
+    Subscribe,
+    Subscription,
+    Unsubscribe,
+    Will,
+)
+from hushcast_protocol.mqtt.reasons import Reason
+
+LINK = hushcast.new_link("the house", private=True)
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inward, "BEGIN_WITHIN", 0.01)
+    monkeypatch.setattr(inward, "LINGER", 0.2)
+    monkeypatch.setattr(daemon_link, "AGAIN", 0.05)
+
+
+@asynccontextmanager
+async def houses(
+    tmp_path: Path, maps: dict[str, str] | None = None, **settings: Any
+) -> AsyncIterator[tuple[House, House, Gateway, Gateway]]:
+    one = House(tmp_path / "one", {"home": LINK}, maps or {}, None, **settings)
+    two = House(tmp_path / "two", {"home": LINK}, {}, one)
+    with trio.fail_after(30):
+        async with trio.open_nursery() as nursery, AsyncExitStack() as gateways:
+            for house in (one, two):
+                await house.daemon.start(nursery)
+            first = await gateways.enter_async_context(one.gateway())
+            second = await gateways.enter_async_context(two.gateway())
+            yield one, two, first, second
+            nursery.cancel_scope.cancel()
+
+
+async def until(reached: Callable[[], bool]) -> None:
+    while not reached():  # noqa: ASYNC110
+        await trio.sleep(0.01)
+
+
+async def listening(house: House, gateway: Gateway, wanted: str, **fields: Any) -> Client:
+    """Return a client whose subscription has come to the network."""
+    client = await gateway.connect("listener", **fields)
+    await client.subscribe(wanted, 1)
+    await until(
+        lambda: (
+            bool(house.daemon.service.subscriptions()) and house.daemon.service.subscriptions()[0]["ready"]
+        )
+    )
+    return client
+
+
+async def acknowledged(client: Client, packet: Publish) -> int:
+    await client.send(packet)
+    while not isinstance(answer := await client.next(), PubAck):
+        assert answer is not None
+    return answer.reason
+
+
+@pytest.mark.parametrize("version", [V5, V311])
+async def test_what_one_house_publishes_the_other_gets(tmp_path: Path, version: int) -> None:
+    async with houses(tmp_path) as (_, two, first, second):
+        reader = await listening(two, second, "hush/home/#", version=version)
+        writer = await first.connect("writer", version=version)
+        assert await acknowledged(writer, Publish("hush/home/kitchen/temp", b"21", 1, packet_id=1)) == 0
+        message = await reader.message()
+        assert (message.topic, message.payload, message.qos) == ("hush/home/kitchen/temp", b"21", 1)
+
+
+async def test_properties_and_the_retain_flag_travel_inside_the_seal(tmp_path: Path) -> None:
+    properties = {"content_type": "text/plain", "correlation_data": b"\0", "user_property": [("a", "b")]}
+    async with houses(tmp_path) as (one, two, first, second):
+        await listening(two, second, "hush/home/#")
+        writer = await first.connect("writer")
+        await writer.send(Publish("hush/home/a", b"kept", 1, True, packet_id=1, properties=properties))  # type: ignore[arg-type]
+        await until(lambda: second.broker.retained == 1)
+        late = await second.connect("late")
+        await late.send(Subscribe(1, [Subscription("hush/home/a", 1)]))
+        assert isinstance(await late.next(), SubAck)
+        message = await late.message()
+        assert (message.payload, message.retain, message.properties) == (b"kept", True, properties)
+        assert first.broker.retained == 1, "and here"
+        assert b"text/plain" not in b"".join(m.body for m in one.daemon.network.messages.values())
+
+
+async def test_a_program_without_mqtt_reads_and_writes_open_topics(tmp_path: Path) -> None:
+    async with (
+        houses(tmp_path) as (_, two, first, second),
+        hushcast.connect(two.daemon.socket) as daemon,
+        daemon.subscribe("news/of the day") as messages,
+    ):
+        writer = await first.connect("writer")
+        await writer.send(Publish("hush/open/news/of the day", b"it rains"))
+        assert (await anext(messages)).payload == b"it rains"
+        reader = await second.connect("reader")
+        await reader.subscribe("hush/open/news/of the day", 1)
+        await daemon.publish("news/of the day", "it shines")
+        assert (await reader.message()).payload in (b"it rains", b"it shines")
+
+
+async def test_a_map_carries_topics_that_cannot_be_changed(tmp_path: Path) -> None:
+    async with houses(tmp_path, {"zigbee2mqtt/#": "home"}) as (one, two, first, second):
+        reader = await listening(two, second, "hush/home/zigbee2mqtt/+")
+        automation = await listening(one, first, "zigbee2mqtt/lamp")
+        lamp = await first.connect("lamp")
+        await lamp.send(Publish("zigbee2mqtt/lamp", b"on"))
+        assert (await automation.message()).topic == "zigbee2mqtt/lamp", "at once, without the network"
+        assert (await reader.message()).topic == "hush/home/zigbee2mqtt/lamp"
+        switch = await second.connect("switch")
+        await switch.send(Publish("hush/home/zigbee2mqtt/lamp", b"off"))
+        assert ((await automation.message()).topic, automation) == ("zigbee2mqtt/lamp", automation)
+
+
+async def test_clients_of_the_same_house_get_it_once(tmp_path: Path) -> None:
+    async with houses(tmp_path) as (one, _, first, _):
+        reader = await listening(one, first, "hush/home/#")
+        writer = await first.connect("writer")
+        for number in range(5):
+            await acknowledged(writer, Publish("hush/home/a", b"%d" % number, 1, packet_id=number + 1))
+        assert [(await reader.message()).payload for _ in range(5)] == [b"0", b"1", b"2", b"3", b"4"]
+        await until(lambda: one.counters.as_dict()["network_arrived"] == 5)
+        with trio.move_on_after(0.1):
+            raise AssertionError(f"again: {await reader.next()}")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "told"),
+    [
+        ("hush/open/news", 1),
+        ("hush/open/#", Reason.WILDCARD_SUBSCRIPTIONS_NOT_SUPPORTED),
+        ("hush/open/+/x", Reason.WILDCARD_SUBSCRIPTIONS_NOT_SUPPORTED),
+        ("hush/open/" + "é" * 200, Reason.TOPIC_FILTER_INVALID),
+        ("hush/open/" + LINK, Reason.TOPIC_FILTER_INVALID),
+        ("hush/home/#", 1),
+        ("hush/home", 1),
+        ("hush/nobody/#", Reason.TOPIC_FILTER_INVALID),
+        ("hush/#", 1),
+        ("#", 2),
+        ("home/#", 2),
+    ],
+)
+async def test_what_is_granted(tmp_path: Path, wanted: str, told: int) -> None:
+    async with houses(tmp_path) as (_, _, first, _):
+        client = await first.connect()
+        await client.send(Subscribe(1, [Subscription(wanted, 2)]))
+        answer = await client.next()
+        assert isinstance(answer, SubAck)
+        assert answer.reasons == [told]
+
+
+async def test_wildcards_open_nothing_in_the_network(tmp_path: Path) -> None:
+    async with houses(tmp_path, {"home/#": "home"}) as (one, _, first, _):
+        client = await first.connect()
+        for wanted in ("#", "+/kitchen/temp", "hush/#", "hush/+/a"):
+            await client.subscribe(wanted)
+        await trio.sleep(0.2)
+        assert one.daemon.service.subscriptions() == []
+        await client.subscribe("home/+/temp")
+        await until(lambda: len(one.daemon.service.subscriptions()) == 1)
+
+
+@pytest.mark.parametrize(
+    ("topic", "payload", "properties", "reason"),
+    [
+        ("hush/nobody/a", b"", {}, Reason.TOPIC_NAME_INVALID),
+        ("hush/open/" + LINK, b"", {}, Reason.TOPIC_NAME_INVALID),
+        ("hush/open/", b"", {}, Reason.TOPIC_NAME_INVALID),
+        ("hush/open/a", bytes(262_145), {}, Reason.IMPLEMENTATION_SPECIFIC_ERROR),
+        ("hush/open/a", b"", {"user_property": [("a", "x" * 4_096)]}, Reason.IMPLEMENTATION_SPECIFIC_ERROR),
+        ("hush/open/a", bytes(262_144), {}, Reason.SUCCESS),
+    ],
+)
+async def test_what_is_refused(
+    tmp_path: Path, topic: str, payload: bytes, properties: Any, reason: int
+) -> None:
+    async with houses(tmp_path) as (_, _, first, _):
+        client = await first.connect()
+        packet = Publish(topic, payload, 1, packet_id=1, properties=properties)
+        assert await acknowledged(client, packet) == reason
+
+
+@pytest.mark.parametrize(("which", "left"), [("all", {"a", "c"}), ("known", {"c"}), ("none", set())])
+async def test_properties_leave_as_configured(tmp_path: Path, which: Any, left: set[str]) -> None:
+    async with houses(tmp_path, properties=which) as (_, two, first, second):
+        reader = await listening(two, second, "hush/home/#")
+        writer = await first.connect("writer")
+        properties: Any = {"user_property": [("a", "b")], "content_type": "c"}
+        await writer.send(Publish("hush/home/x", b"", properties=properties))
+        found = (await reader.message()).properties
+        names = {name for name, _ in found.get("user_property", [])} | {found.get("content_type", "")}
+        assert names - {""} == left
+
+
+async def test_a_daemon_that_is_away_is_waited_for(tmp_path: Path) -> None:
+    async with houses(tmp_path) as (one, two, first, second):
+        reader = await listening(two, second, "hush/home/#")
+        writer = await first.connect("writer")
+        one.daemon.stop()
+        two.daemon.stop()
+        await writer.send(Publish("hush/home/a", b"x", 1, packet_id=1))
+        with trio.move_on_after(0.2):
+            raise AssertionError(f"acknowledged by whom: {await writer.next()}")
+        async with trio.open_nursery() as nursery:
+            await one.daemon.start(nursery)
+            await two.daemon.start(nursery)
+            assert await writer.next() == PubAck(1)
+            assert (await reader.message()).payload == b"x"
+            nursery.cancel_scope.cancel()
+
+
+async def test_local_topics_need_no_daemon(tmp_path: Path) -> None:
+    house = House(tmp_path / "one", {"home": LINK}, {}, None)
+    async with house.gateway() as gateway:
+        with trio.fail_after(5):
+            client = await gateway.connect()
+            await client.subscribe("a/#", 1)
+            await client.send(Publish("a/b", b"x", 1, packet_id=1))
+            assert {type(await client.next()) for _ in range(2)} == {PubAck, Publish}
+
+
+async def test_too_many_for_a_daemon_that_is_away_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outward, "MAX_WAITING", 2)
+    house = House(tmp_path / "one", {"home": LINK}, {}, None)
+    async with house.gateway() as gateway:
+        with trio.fail_after(5):
+            client = await gateway.connect()
+            for number in (1, 2):
+                await client.send(Publish("hush/home/a", b"x", 1, packet_id=number))
+            # The places of the first two are kept: answers go in order.
+            await client.send(Publish("hush/home/a", b"x", 1, packet_id=3))
+            await until(lambda: house.counters.as_dict()["network_refused"] == 1)
+
+
+async def test_a_session_gets_what_came_while_its_client_was_away(tmp_path: Path) -> None:
+    async with houses(tmp_path) as (_, two, first, second):
+        reader = await listening(two, second, "hush/home/#", clean=False, expiry=1_000)
+        await reader.stream.aclose()
+        writer = await first.connect("writer")
+        await acknowledged(writer, Publish("hush/home/a", b"x", 1, packet_id=1))
+        await until(lambda: two.counters.as_dict()["network_arrived"] == 1)
+        back = await second.connect("listener", clean=False, expiry=1_000)
+        assert (await back.message()).payload == b"x"
+
+
+async def test_what_came_before_a_kill_of_the_gateway_is_not_lost(tmp_path: Path) -> None:
+    async with houses(tmp_path) as (_, two, first, second):
+        reader = await listening(two, second, "hush/home/#", clean=False, expiry=1_000)
+        await reader.stream.aclose()
+        two.daemon.stop()
+        writer = await first.connect("writer")
+        await acknowledged(writer, Publish("hush/home/a", b"x", 1, packet_id=1))
+        third = House.__new__(House)
+        third.__dict__ = two.__dict__ | {"counters": type(two.counters)()}
+        async with third.gateway() as again, trio.open_nursery() as nursery:
+            await two.daemon.start(nursery)
+            back = await again.connect("listener", clean=False, expiry=1_000)
+            assert (await back.message()).payload == b"x"
+            nursery.cancel_scope.cancel()
+
+
+async def test_a_subscription_outlives_its_last_client_for_a_while(tmp_path: Path) -> None:
+    async with houses(tmp_path) as (_, two, _, second):
+        reader = await listening(two, second, "hush/home/#")
+        await reader.send(Unsubscribe(2, ["hush/home/#"]))
+        await reader.next()
+        await trio.sleep(0.1)
+        assert len(two.daemon.service.subscriptions()) == 1
+        await reader.subscribe("hush/home/a")
+        await trio.sleep(0.5)
+        assert len(two.daemon.service.subscriptions()) == 1, "somebody came back in time"
+        await reader.stream.aclose()
+        await until(lambda: two.daemon.service.subscriptions() == [])
+        await until(lambda: two.store._records["gateway-way"] == {})
+
+
+async def test_what_an_earlier_run_read_and_nobody_wants_is_ended(tmp_path: Path) -> None:
+    async with houses(tmp_path) as (_, two, _, second):
+        await listening(two, second, "hush/home/#")
+        third = House.__new__(House)
+        third.__dict__ = dict(two.__dict__)
+        third.store = type(two.store)()
+        third.store._records = {"gateway-way": dict(two.store._records["gateway-way"])}
+        await until(lambda: bool(two.store._records["gateway-way"]))
+        async with third.gateway():
+            await until(lambda: third.store._records["gateway-way"] == {})
+
+
+async def test_what_is_retained_here_travels_again_for_who_comes_later(tmp_path: Path) -> None:
+    async with houses(tmp_path, refresh_retained=1) as (one, _, first, _):
+        writer = await first.connect("writer")
+        for payload in (b"old", b"new"):
+            await acknowledged(writer, Publish("hush/home/a", payload, 1, True, packet_id=1))
+        await acknowledged(writer, Publish("hush/home/gone", b"x", 1, True, packet_id=1))
+        await acknowledged(writer, Publish("hush/home/gone", b"", 1, True, packet_id=1))
+        await until(lambda: set(one.store._records["gateway-refreshed"]) == {b"hush/home/a"})
+
+
+async def test_a_will_travels_a_while_later(tmp_path: Path) -> None:
+    async with houses(tmp_path, will_jitter=1) as (_, two, first, second):
+        reader = await listening(two, second, "hush/home/#")
+        here = await first.connect("here")
+        await here.subscribe("hush/home/#")
+        mortal = await first.connect("mortal", will=Will("hush/home/will", b"gone", 1))
+        await mortal.stream.aclose()
+        assert (await here.message()).payload == b"gone"
+        message = await reader.message()
+        assert (message.topic, message.payload) == ("hush/home/will", b"gone")
+
+
+async def test_puback_may_wait_for_a_relay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outward, "RECEIPT_AGAIN", 0.05)
+    async with houses(tmp_path, puback="relay") as (one, _, first, _):
+        takers = list(one.daemon.network.takers)
+        one.daemon.network.receipts = trio.Event()
+        writer = await first.connect("writer")
+        await writer.send(Publish("hush/home/a", b"x", 1, packet_id=1))
+        with trio.move_on_after(0.2):
+            raise AssertionError(f"acknowledged by whom: {await writer.next()}")
+        one.daemon.network.receipts.set()
+        assert takers
+        assert await writer.next() == PubAck(1)
+
+
+async def test_without_a_daemon_what_would_travel_is_refused() -> None:
+    async with running(beyond=NoDaemon()) as gateway:
+        client = await gateway.connect(will=Will("hush/open/a", b"gone"))
+        assert (
+            await acknowledged(client, Publish("hush/open/a", b"x", 1, packet_id=1))
+            == Reason.TOPIC_NAME_INVALID
+        )
+        for wanted, told in (("hush/open/a", Reason.TOPIC_FILTER_INVALID), ("#", 1), ("a", 1)):
+            await client.send(Subscribe(1, [Subscription(wanted, 1)]))
+            answer = await client.next()
+            assert isinstance(answer, SubAck)
+            assert answer.reasons == [told]

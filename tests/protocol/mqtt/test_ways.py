@@ -1,0 +1,151 @@
+"""Ways and envelopes: which topics travel, and what is inside the seal."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hushcast_protocol.mqtt.envelope import MARK, MAX_BESIDE, Enclosed, disclose, enclose, travelling
+from hushcast_protocol.mqtt.packets import Properties
+from hushcast_protocol.mqtt.reasons import PacketError, Reason
+from hushcast_protocol.mqtt.topics import is_name
+from hushcast_protocol.mqtt.ways import Way, Ways, open_way
+
+HOME, NEWS = Way("home", False), Way("news", True)
+WAYS = Ways(["home", "garden"], {"zigbee2mqtt/#": "home"})
+
+
+@pytest.mark.parametrize(
+    ("topic", "found"),
+    [
+        ("hush/open/news", (NEWS, "")),
+        ("hush/open/a/b", (Way("a/b", True), "")),
+        ("hush/open/", None),
+        ("hush/open", None),
+        ("hush/open/" + "x" * 257, None),
+        ("hush/home", (HOME, "")),
+        ("hush/home/a/b", (HOME, "a/b")),
+        ("hush/home/", (HOME, "")),
+        ("hush/nobody/a", None),
+        ("zigbee2mqtt", (HOME, "zigbee2mqtt")),
+        ("zigbee2mqtt/lamp/set", (HOME, "zigbee2mqtt/lamp/set")),
+    ],
+)
+def test_a_topic_has_a_way_and_a_path(topic: str, found: tuple[Way, str] | None) -> None:
+    assert WAYS.takes(topic) == (topic != "hush")
+    assert WAYS.of_topic(topic) == found
+
+
+@pytest.mark.parametrize(
+    "topic", ["hush", "home/a", "a/hush/open/b", "zigbee2mqtt2/a", "/hush/open/a", "hushopen"]
+)
+def test_all_other_topics_stay_here(topic: str) -> None:
+    assert not WAYS.takes(topic)
+
+
+@pytest.mark.parametrize(
+    ("way", "path", "topics"),
+    [
+        (NEWS, "", ("hush/open/news",)),
+        (NEWS, "ignored", ("hush/open/news",)),
+        (HOME, "", ("hush/home",)),
+        (HOME, "a/b", ("hush/home/a/b",)),
+        (HOME, "zigbee2mqtt/lamp", ("hush/home/zigbee2mqtt/lamp", "zigbee2mqtt/lamp")),
+        (Way("garden", False), "zigbee2mqtt/lamp", ("hush/garden/zigbee2mqtt/lamp",)),
+        (HOME, "$SYS/broker", ("hush/home/$SYS/broker",)),
+    ],
+)
+def test_who_has_the_link_reaches_only_topics_of_its_alias(
+    way: Way, path: str, topics: tuple[str, ...]
+) -> None:
+    assert WAYS.topics(way, path) == topics
+
+
+@pytest.mark.parametrize(
+    ("wanted", "opens"),
+    [
+        ("hush/home/#", {HOME}),
+        ("hush/home", {HOME}),
+        ("hush/home/+/temp", {HOME}),
+        ("hush/open/news", {NEWS}),
+        ("zigbee2mqtt/+", {HOME}),
+        ("zigbee2mqtt", {HOME}),
+        ("#", set()),
+        ("+/lamp", set()),
+        ("hush/+/a", set()),
+        ("hush/#", set()),
+        ("home/#", set()),
+    ],
+)
+def test_a_filter_opens_ways(wanted: str, opens: set[Way]) -> None:
+    assert WAYS.of_filter(wanted) == opens
+
+
+@pytest.mark.parametrize(
+    ("wanted", "reason"),
+    [
+        ("hush/open/#", Reason.WILDCARD_SUBSCRIPTIONS_NOT_SUPPORTED),
+        ("hush/open/a/+", Reason.WILDCARD_SUBSCRIPTIONS_NOT_SUPPORTED),
+        ("hush/open/", Reason.TOPIC_FILTER_INVALID),
+        ("hush/nobody/#", Reason.TOPIC_FILTER_INVALID),
+    ],
+)
+def test_what_cannot_be_had_is_refused(wanted: str, reason: Reason) -> None:
+    assert WAYS.of_filter(wanted) == reason
+
+
+def test_names_that_look_the_same_are_one() -> None:
+    assert open_way("e\u0301") == open_way("é")
+
+
+names = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=40).filter(
+    lambda text: not text or is_name(text)
+)
+properties = st.fixed_dictionaries(
+    {},
+    optional={
+        "content_type": names,
+        "correlation_data": st.binary(max_size=20),
+        "message_expiry_interval": st.integers(0, 2**32 - 1),
+        "user_property": st.lists(st.tuples(names, names), min_size=1, max_size=5),
+    },
+)
+
+
+@given(st.binary(max_size=100) | st.binary(max_size=20).map(MARK.__add__), names, st.booleans(), properties)
+def test_what_is_enclosed_comes_out(payload: bytes, path: str, retain: bool, found: Properties) -> None:
+    one = Enclosed(payload, path, retain, found)
+    assert disclose(enclose(one)) == one
+
+
+@given(st.binary(max_size=200) | st.binary(max_size=200).map(MARK.__add__))
+def test_any_bytes_are_at_least_a_payload(data: bytes) -> None:
+    one = disclose(data)
+    assert one.payload == data or enclose(one) == data or is_name(f"/{one.path}")
+
+
+def test_a_payload_alone_travels_as_it_is() -> None:
+    assert enclose(Enclosed(b"it rains")) == b"it rains"
+
+
+def test_too_much_beside_the_payload_is_refused() -> None:
+    enclose(Enclosed(b"", properties={"user_property": [("a", "x" * (MAX_BESIDE - 40))]}))
+    with pytest.raises(PacketError):
+        enclose(Enclosed(b"", properties={"user_property": [("a", "x" * MAX_BESIDE)]}))
+
+
+def test_only_what_may_leaves() -> None:
+    found: Properties = {
+        "content_type": "c",
+        "topic_alias": 1,
+        "subscription_identifier": [1],
+        "user_property": [],
+    }
+    assert travelling(found, "all") == {"content_type": "c", "user_property": []}
+    assert travelling(found, "known") == {"content_type": "c"}
+    assert travelling(found, "none") == {}
+
+
+def test_nothing_of_it_is_shown() -> None:
+    assert "secret" not in f"{Enclosed(b'secret', 'secret')!r} {Way('secret', True)!r}"
