@@ -17,7 +17,17 @@ from benchmarks.figures import Effort, Figure
 from hushcast_runtime.logs import configure_logs
 
 # In this order; a module is imported when its turn comes, so that none pays for another's memory.
-MODULES = ("lookup", "forwarding", "subscriptions", "memory", "traffic", "analytics", "hop", "delivery")
+MODULES = (
+    "lookup",
+    "forwarding",
+    "subscriptions",
+    "memory",
+    "traffic",
+    "analytics",
+    "hop",
+    "delivery",
+    "gateway",
+)
 FIGURES = dict(enumerate(MODULES, 1))
 FULL, SHORT = Effort(5, 1.0), Effort(5, 0.1)
 RESULTS = Path(__file__).with_name("results.json")

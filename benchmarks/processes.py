@@ -80,7 +80,8 @@ class Progress:
     WINDOW = 1024  # messages between sender and slowest receiver; 1.2 MB
     BATCH = 64  # messages that the sender writes at once
 
-    def __init__(self, receivers: int) -> None:
+    def __init__(self, receivers: int, window: int = WINDOW) -> None:
+        self._window = window
         self._received = [0] * receivers
         self._changed = trio.Event()
 
@@ -104,7 +105,7 @@ class Progress:
         began = trio.current_time()
         for first in range(0, count, self.BATCH):
             last = min(first + self.BATCH, count)
-            await self.until(start + last - self.WINDOW)
+            await self.until(start + last - self._window)
             await send(first, last)
         await self.until(start + count)
         return trio.current_time() - began

@@ -10,8 +10,8 @@ from benchmarks.peers.mqtt import Broker, broker
 from benchmarks.processes import free_port
 
 
-def start(subscribers: int, directory: Path) -> AbstractAsyncContextManager[Broker]:
+def start(subscribers: int, directory: Path, qos: int = 0) -> AbstractAsyncContextManager[Broker]:
     """Return the context in which it runs; raises `PeerMissing`."""
     port = free_port()
     command = [python_with("amqtt"), "-m", "benchmarks.peers.amqtt_broker", str(port)]
-    return broker(command, port, subscribers, directory / "amqtt.log")
+    return broker(command, port, subscribers, directory / "amqtt.log", qos)

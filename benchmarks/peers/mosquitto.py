@@ -20,11 +20,11 @@ log_type none
 {user}"""
 
 
-def start(subscribers: int, directory: Path) -> AbstractAsyncContextManager[Broker]:
+def start(subscribers: int, directory: Path, qos: int = 0) -> AbstractAsyncContextManager[Broker]:
     """Return the context in which it runs; raises `PeerMissing`."""
     port = free_port()
     # As root it would change to a user of its own, who cannot read our directory.
     user = "user root\n" if os.geteuid() == 0 else ""
     config = directory / "mosquitto.conf"
     config.write_text(_CONFIG.format(port=port, user=user))
-    return broker([mosquitto(), "-c", str(config)], port, subscribers, directory / "mosquitto.log")
+    return broker([mosquitto(), "-c", str(config)], port, subscribers, directory / "mosquitto.log", qos)

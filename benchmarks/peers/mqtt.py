@@ -1,4 +1,4 @@
-"""The two ends of an MQTT broker at their barest: packets prepared, bytes counted (MQTT 3.1.1, QoS 0)."""
+"""The two ends of an MQTT broker at their barest: packets prepared, bytes counted (3.1.1, QoS 0 or 1)."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ _CONNACK, _SUBACK = 4, 5  # bytes
 class Broker:
     """A running broker between one publisher and some subscribers."""
 
-    def __init__(self, subscribers: int, process: subprocess.Popen[bytes]) -> None:
-        self._progress = Progress(subscribers)
+    def __init__(self, subscribers: int, process: subprocess.Popen[bytes], qos: int = 0) -> None:
+        self._qos = qos
+        # Brokers keep some hundred or thousand messages for a subscriber that has not acknowledged.
+        self._progress = Progress(subscribers, 512 if qos else Progress.WINDOW)
         self._process = process
         self._packet_size = 0
         self._publisher: trio.SocketStream | None = None
@@ -35,16 +37,23 @@ class Broker:
         with trio.move_on_after(START_WITHIN) as joining:
             for number in range(subscribers):
                 stream = await self._connect(port, b"sub%d" % number, log)
-                await stream.send_all(b"\x82" + _with_length(b"\x00\x01" + _text(_TOPIC) + b"\x00"))
+                await stream.send_all(
+                    b"\x82" + _with_length(b"\x00\x01" + _text(_TOPIC) + bytes([self._qos]))
+                )
                 await _exactly(stream, _SUBACK)
                 nursery.start_soon(self._count, number, stream)
             self._publisher = await self._connect(port, b"pub", log)
+            if self._qos:
+                nursery.start_soon(_read_all, self._publisher)
         if joining.cancelled_caught:
             raise PeerMissing("it does not answer")
 
     async def measure(self, count: int) -> float:
         """Pass `count` messages of 1 KiB; return the messages a second."""
-        packets = [b"\x30" + _with_length(_text(_TOPIC) + os.urandom(PAYLOAD)) for _ in range(count)]
+        head, topic = bytes([0x30 | self._qos << 1]), _text(_TOPIC)
+        packets = [
+            head + _with_length(topic + self._id(number) + os.urandom(PAYLOAD)) for number in range(count)
+        ]
         self._packet_size = len(packets[0])
 
         async def send(first: int, last: int) -> None:
@@ -56,34 +65,63 @@ class Broker:
         self.cpu = (cpu_seconds(self._process) - before) / count * 1e6
         return count / seconds
 
+    def _id(self, number: int) -> bytes:
+        return (1 + number % 65_535).to_bytes(2, "big") if self._qos else b""
+
     async def _connect(self, port: int, client: bytes, log: Path) -> trio.SocketStream:
-        stream = await connect(port, self._process, log)
-        # Clean session, no keep-alive.
-        await stream.send_all(b"\x10" + _with_length(_text(b"MQTT") + b"\x04\x02\x00\x00" + _text(client)))
-        if (await _exactly(stream, _CONNACK))[3]:
-            raise PeerMissing("it refuses the connection")
-        return stream
+        return await connected(port, client, self._process, log)
 
     async def _count(self, number: int, stream: trio.SocketStream) -> None:
         waiting = 0  # bytes
+        kept = bytearray()
         while data := await stream.receive_some(_READ):
             waiting += len(data)
+            if self._qos:
+                await self._acknowledge(stream, kept, data)
             whole, waiting = divmod(waiting, self._packet_size)
             if whole:
                 self._progress.note(number, whole)
 
+    async def _acknowledge(self, stream: trio.SocketStream, kept: bytearray, data: bytes) -> None:
+        kept += data
+        size, place = self._packet_size, 5 + len(_TOPIC)  # behind type, length and topic
+        whole = len(kept) - len(kept) % size
+        if whole:
+            ids = [bytes(kept[start + place : start + place + 2]) for start in range(0, whole, size)]
+            del kept[:whole]
+            await stream.send_all(b"".join(b"\x40\x02" + one for one in ids))
+
 
 @asynccontextmanager
-async def broker(command: list[str], port: int, subscribers: int, log: Path) -> AsyncIterator[Broker]:
+async def broker(
+    command: list[str], port: int, subscribers: int, log: Path, qos: int = 0
+) -> AsyncIterator[Broker]:
     """Run a broker that listens on `port`; raises `PeerMissing`."""
     async with trio.open_nursery() as nursery:
         with running(command, log) as process:
             try:
-                between = Broker(subscribers, process)
+                between = Broker(subscribers, process, qos)
                 await between.join(subscribers, port, log, nursery)
                 yield between
             finally:
                 nursery.cancel_scope.cancel()
+
+
+async def connected(
+    port: int, client: bytes, process: subprocess.Popen[bytes], log: Path
+) -> trio.SocketStream:
+    """Connect a client; raises `PeerMissing`."""
+    stream = await connect(port, process, log)
+    # Clean session, no keep-alive.
+    await stream.send_all(b"\x10" + _with_length(_text(b"MQTT") + b"\x04\x02\x00\x00" + _text(client)))
+    if (await _exactly(stream, _CONNACK))[3]:
+        raise PeerMissing("it refuses the connection")
+    return stream
+
+
+async def _read_all(stream: trio.SocketStream) -> None:
+    while await stream.receive_some(_READ):
+        pass  # acknowledgements, which are counted at the other end
 
 
 async def _exactly(stream: trio.SocketStream, size: int) -> bytes:

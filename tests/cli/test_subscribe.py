@@ -162,7 +162,8 @@ async def test_count_is_of_all_topics_together(daemon: FakeDaemon) -> None:
         await daemon.put("two", payload)
     outcome = await hushcast("--json", "--socket", daemon.socket, "subscribe", "one", "two", "--count", "4")
     assert len([event for event in outcome.objects if event["event"] == "message"]) == 4
-    assert len(daemon.service.shown) == 4
+    listed = await hushcast("subscriptions", "--json", "--socket", daemon.socket)
+    assert sum(held["shown"] for held in listed.objects) == 4
 
 
 async def test_count_0_ends_when_all_topics_are_routed(daemon: FakeDaemon) -> None:
