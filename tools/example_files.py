@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hushcast_cli.first_config import Network, first_config
+from hushcast_cli.first_config import Network, first_config, first_gateway_config
 from hushcast_cli.places import service_places
 from hushcast_protocol.base.addresses import onion_address
 from hushcast_protocol.base.secrets import Seed
@@ -22,6 +22,7 @@ def examples() -> dict[str, str]:
     node = service_places("node")
     return {
         "directory.toml": directory,
+        "gateway.toml": first_gateway_config(service_places("gateway"), 0),
         "network.toml": network,
         "relay.toml": first_config("relay", node, None, None) + "\n" + network,
         "client.toml": first_config("client", node, None, None) + "\n" + network,

@@ -134,6 +134,8 @@ class Doctor:
             left = days_left(place, self._now)
         except UsageError as error:
             return _bad(check, str(error), "put a certificate and its key there, and reload the gateway")
+        if Path(place.key or "").stat().st_mode & 0o007:
+            return _bad(check, f"{place.key} is open to other users", f"chmod o= {place.key}")
         if left < SOON:
             advice = "renew it, and reload the gateway"
             return Finding(check, "warning", f"{counted(int(left), 'day')} left", advice)

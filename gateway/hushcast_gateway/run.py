@@ -61,7 +61,7 @@ class _Gateway:
         self._settings = settings
         self._env = system_environment()
         self._counters = GatewayCounters()
-        self._users = Users(settings, Passwords(self._env.compute))
+        self._users = Users(settings, Passwords(self._env.compute, self._env.randomness))
         self._listeners = Listeners(settings.listeners(), settings.socket_group, self._serve, self._counters)
         self._network = _network(settings, self._env, self._counters)
         self._state: BrokerState | None = None

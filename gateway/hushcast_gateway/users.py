@@ -73,10 +73,11 @@ class Users:
         return self._by_certificate.get(peer.certificate) if peer.certificate is not None else None
 
     async def _is_right(self, known: str | None, given: bytes) -> bool:
-        hashed = known or self._any_hash
-        if hashed is None:
-            return False
-        return await self._passwords.are_equal(hashed, given) and known is not None
+        if known is not None:
+            return await self._passwords.are_equal(known, given)
+        if self._any_hash is not None:
+            await self._passwords.take_as_long(self._any_hash, given)
+        return False
 
     def _permissions(self, name: str, connect: Connect) -> Permissions:
         permissions = Permissions(self._access(name), name, connect.client_id)

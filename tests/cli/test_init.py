@@ -13,6 +13,7 @@ from hushcast_cli.first_config import Network, first_config
 from hushcast_cli.join import with_network
 from hushcast_cli.places import places, service_places, user_places
 from hushcast_directory.settings import DirectorySettings
+from hushcast_gateway.settings import GatewaySettings
 from hushcast_node.settings import NodeSettings
 from hushcast_protocol.base.addresses import onion_address
 from hushcast_protocol.base.errors import UsageError
@@ -254,7 +255,8 @@ def test_the_examples_are_what_init_makes() -> None:
     assert {file.name: file.read_text() for file in FOLDER.iterdir()} == examples(), (
         "run tools/example_files.py"
     )
+    others = {"directory.toml": DirectorySettings, "gateway.toml": GatewaySettings}
     for name, text in examples().items():
         if name != "network.toml":
-            kind = DirectorySettings if name == "directory.toml" else NodeSettings
+            kind = others.get(name, NodeSettings)
             parse_settings(text.encode(), name, kind)  # type: ignore[type-var]

@@ -41,6 +41,11 @@ async def test_certificates(certificates: Certificates, tmp_path: Path) -> None:
     assert good[check].verdict == "good"
     soon = await findings(tmp_path, ANONYMOUS + tls(certificates, "gateway", port), time.time() + 20 * 86_400)
     assert (soon[check].verdict, "9 days left" in soon[check].found) == ("warning", True)
+    key = Path(certificates.path("gateway.key"))
+    key.chmod(0o644)
+    readable = await findings(tmp_path, ANONYMOUS + tls(certificates, "gateway", port))
+    key.chmod(0o600)
+    assert (readable[check].verdict, readable[check].advice) == ("bad", f"chmod o= {key}")
     old = await findings(tmp_path, ANONYMOUS + tls(certificates, "old", port))
     assert (old[check].verdict, "expired" in old[check].found) == ("bad", True)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import queue
+import resource
 import signal
 import socket
 import subprocess
@@ -156,6 +157,29 @@ def test_the_service_manager_hears_when_it_is_ready(certificates: Certificates, 
                 told = manager.recv(1024)
         finally:
             gateway.stop()
+
+
+def test_clients_go_on_when_no_more_files_can_be_opened(certificates: Certificates, tmp_path: Path) -> None:
+    gateway = Gateway(tmp_path, certificates)
+    gateway.start()
+    try:
+        resource.prlimit(gateway.process.pid, resource.RLIMIT_NOFILE, (40, 40))
+        client = gateway.client("tcp")
+        flood = [socket.create_connection(("127.0.0.1", gateway.ports["tcp"])) for _ in range(60)]
+        wait_until(lambda: "too many files are open" in gateway.log)
+        assert client.subscribe("home/#") == 1
+        for connection in flood:
+            connection.close()
+        other = gateway.client("tcp")
+        assert other.code == 0
+        assert other.publish("home/x", b"x") == 0
+        assert client.messages.get(timeout=WITHIN) == ("home/x", b"x")
+        for one in (client, other):
+            one.close()
+        assert "Traceback" not in gateway.log
+        assert gateway.log.count("too many files are open") == 1
+    finally:
+        gateway.stop()
 
 
 @pytest.fixture(scope="module")

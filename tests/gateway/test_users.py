@@ -10,6 +10,7 @@ import trio
 
 from hushcast_gateway.passwords import (
     MAX_COMPARED,
+    MAX_KNOWN_AGAIN,
     MAX_PASSWORD,
     MAX_WAITING,
     Passwords,
@@ -24,7 +25,7 @@ from hushcast_protocol.mqtt.access import Permissions
 from hushcast_protocol.mqtt.packets import V5, Connect
 from hushcast_protocol.mqtt.reasons import Reason
 from hushcast_runtime.config import parse_settings
-from hushcast_runtime.environment import system_environment
+from hushcast_runtime.environment import simulated_environment, system_environment
 
 HASHES = {"alice": hashed(b"secret"), "bob": hashed("pässword".encode())}
 HERE, ELSEWHERE = Peer(local=True), Peer(local=False)
@@ -56,7 +57,8 @@ ANONYMOUS = '[anonymous]\npublish = ["open/#"]\n'
 
 def users(text: str = TEXT + ANONYMOUS, compare: object = None) -> Users:
     settings = parse_settings(text.encode(), "gateway.toml", GatewaySettings)
-    return Users(settings, Passwords(system_environment().compute, compare))  # type: ignore[arg-type]
+    env = system_environment()
+    return Users(settings, Passwords(env.compute, env.randomness, compare))  # type: ignore[arg-type]
 
 
 def connect(name: str | None = None, password: bytes | None = None, client_id: str = "c1") -> Connect:
@@ -215,6 +217,36 @@ async def test_a_flood_of_passwords_takes_two_threads_and_is_refused_beyond_its_
     assert (
         answers.count("alice") + answers.count(Reason.BAD_USER_NAME_OR_PASSWORD) == MAX_COMPARED + MAX_WAITING
     )
+
+
+async def test_who_was_right_before_comes_back_during_a_flood() -> None:
+    go, compared = threading.Event(), 0
+
+    def compare(known: str, given: bytes) -> bool:
+        nonlocal compared
+        compared += 1
+        return given == b"secret" if compared == 1 else go.wait()
+
+    known = users(compare=compare)
+    assert await name_of(known, connect("alice", b"secret")) == "alice"
+    async with trio.open_nursery() as nursery:
+        for _ in range(MAX_COMPARED + MAX_WAITING):
+            nursery.start_soon(known.authenticate, connect("bob", b"wrong"), HERE)
+        while compared < 1 + MAX_COMPARED:  # noqa: ASYNC110 - threads tell nobody
+            await trio.sleep(0.001)
+        assert await name_of(known, connect("alice", b"secret")) == "alice"
+        for name in ("alice", "bob", "nobody"):  # a wrong one is not known again, nor for another user
+            password = b"wrong" if name == "alice" else b"secret"
+            assert await name_of(known, connect(name, password)) == Reason.SERVER_BUSY
+        go.set()
+
+
+async def test_passwords_that_were_right_are_bounded() -> None:
+    env = system_environment()
+    passwords = Passwords(simulated_environment(1).compute, env.randomness, lambda known, given: True)
+    for number in range(MAX_KNOWN_AGAIN + 10):
+        assert await passwords.are_equal(str(number), b"x")
+    assert len(passwords._right) <= MAX_KNOWN_AGAIN
 
 
 def test_hashes_are_told_from_what_is_none() -> None:

@@ -20,7 +20,7 @@ from hushcast_protocol.base.addresses import onion_address
 from hushcast_protocol.base.secrets import FilterKey, LeaseSecret, ParcelKey, Seed, TopicKey
 from hushcast_protocol.content.topics import parse_topic
 from hushcast_runtime.counters import COMMON_COUNTERS, Counters
-from hushcast_runtime.logs import configure_logs
+from hushcast_runtime.logs import QUIET_FOR, configure_logs
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ["protocol", "runtime", "directory", "client", "local", "overlay", "node", "gateway"]
@@ -106,6 +106,8 @@ def _as_before() -> Iterator[None]:
     before = structlog.get_config()
     yield
     structlog.configure(**before)
+    logging.getLogger("trio.serve_listeners").handlers = []
+    logging.getLogger("trio.serve_listeners").propagate = True
     logging.getLogger("stem").setLevel(logging.NOTSET)
 
 
@@ -175,6 +177,17 @@ def test_stem_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
     """It logs addresses of services at low levels."""
     configure_logs("debug", as_json=False)
     assert not logging.getLogger("stem").isEnabledFor(logging.ERROR)
+
+
+def test_whoever_fills_the_table_of_files_does_not_fill_the_log(capsys: pytest.CaptureFixture[str]) -> None:
+    """trio tells of each try, ten a second, with a traceback."""
+    configure_logs("info", as_json=False)
+    for _ in range(QUIET_FOR):
+        logging.getLogger("trio.serve_listeners").error("accept returned EMFILE", exc_info=True)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "too many files are open" in line
+    logging.getLogger("trio.serve_listeners").error("accept returned EMFILE", exc_info=True)
+    assert len(capsys.readouterr().err.splitlines()) == 1
 
 
 MAY_BE_LOGGED = {

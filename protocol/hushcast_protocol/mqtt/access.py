@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from hushcast_protocol.mqtt.topics import is_filter, matches, split_share
+from hushcast_protocol.mqtt.topics import is_filter, split_share
 
 USER, CLIENT = "%u", "%c"
 MAX_REMEMBERED = 256  # answers about topics that are remembered: a client writes to few, again and again
@@ -64,6 +64,51 @@ def covers(allowed: str, asked: str) -> bool:
     return len(ours) == len(theirs)
 
 
+class _List:
+    """Filters that allow without those that deny, taken apart once: both are asked for every message."""
+
+    def __init__(self, allowed: Iterable[str], denied: Iterable[str]) -> None:
+        self._allowed = [_Levels(one) for one in allowed]
+        self._denied = [_Levels(one) for one in denied]
+        self._remembered: dict[str, bool] = {}
+
+    def has(self, topic: str) -> bool:
+        """Tell whether a topic is allowed and not denied."""
+        if (known := self._remembered.get(topic)) is not None:
+            return known
+        levels = topic.split("/")
+        found = any(one.match(levels) for one in self._allowed) and not any(
+            one.match(levels) for one in self._denied
+        )
+        if len(topic) <= REMEMBERED_LENGTH:
+            if len(self._remembered) >= MAX_REMEMBERED:
+                self._remembered.clear()
+            self._remembered[topic] = found
+        return found
+
+
+class _Levels:
+    """A filter's levels; it matches what `topics.matches` says, at a glance where the first level differs."""
+
+    __slots__ = ("_count", "_is_open", "_levels")
+
+    def __init__(self, wanted: str) -> None:
+        levels = wanted.split("/")
+        self._is_open = levels[-1] == "#"
+        self._levels = levels[:-1] if self._is_open else levels
+        self._count = len(self._levels)
+
+    def match(self, topic: list[str]) -> bool:
+        if len(topic) < self._count or (len(topic) > self._count and not self._is_open):
+            return False
+        if topic[0].startswith("$") and (not self._levels or self._levels[0] == "+"):
+            return False
+        for wanted, level in zip(self._levels, topic, strict=False):  # noqa: SIM110 - a generator takes longer
+            if wanted not in (level, "+"):
+                return False
+        return True
+
+
 class Permissions:
     """The answers that an access list gives to one user at one client identifier."""
 
@@ -71,23 +116,22 @@ class Permissions:
         """Filters with a name that cannot fill a level are left out: they allow nothing."""
         self.user = user
         self._client_id = client_id
-        self._remembered: dict[tuple[bool, str], bool] = {}
         self.replace(access)
 
     def replace(self, access: Access) -> None:
         """Answer by another list from now on."""
-        self._publish = tuple(_filled(access.publish, self.user, self._client_id))
+        self._publish = _List(_filled(access.publish, self.user, self._client_id), access.deny_publish)
         self._subscribe = tuple(_filled(access.subscribe, self.user, self._client_id))
-        self._deny_publish, self._deny_subscribe = access.deny_publish, access.deny_subscribe
-        self._remembered.clear()
+        self._deny_subscribe = access.deny_subscribe
+        self._receive = _List(self._subscribe, access.deny_subscribe)
 
     def may_publish(self, topic: str) -> bool:
         """Tell whether a message may be published to a topic."""
-        return self._answer(True, topic)
+        return self._publish.has(topic)
 
     def may_receive(self, topic: str) -> bool:
         """Tell whether a message on a topic may be shown."""
-        return self._answer(False, topic)
+        return self._receive.has(topic)
 
     def may_subscribe(self, wanted: str) -> bool:
         """Tell whether a subscription may be made, that of a group included.
@@ -100,19 +144,6 @@ class Permissions:
         return any(covers(one, inside) for one in self._subscribe) and not any(
             covers(one, inside) for one in self._deny_subscribe
         )
-
-    def _answer(self, publishing: bool, topic: str) -> bool:
-        asked = publishing, topic
-        if (known := self._remembered.get(asked)) is not None:
-            return known
-        allowed = self._publish if publishing else self._subscribe
-        denied = self._deny_publish if publishing else self._deny_subscribe
-        found = any(matches(one, topic) for one in allowed) and not any(matches(one, topic) for one in denied)
-        if len(topic) <= REMEMBERED_LENGTH:
-            if len(self._remembered) >= MAX_REMEMBERED:
-                self._remembered.clear()
-            self._remembered[asked] = found
-        return found
 
 
 def _filled(filters: Iterable[str], user: str, client_id: str) -> Iterable[str]:

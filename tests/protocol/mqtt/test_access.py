@@ -96,4 +96,4 @@ def test_answers_that_are_remembered_are_bounded() -> None:
         assert may.may_publish(f"a/{number}")
         assert not may.may_publish(f"b/{number}")
     assert may.may_publish("a/" + "x" * 1_000)
-    assert len(may._remembered) <= MAX_REMEMBERED
+    assert len(may._publish._remembered) <= MAX_REMEMBERED
