@@ -136,7 +136,7 @@ async def test_up_status_down(tmp_path: Path) -> None:
         assert up.code == 0, up.stderr
         (status,) = (await hushcast("--json", "testnet", "status", *place)).objects
         assert up.objects == [status]
-        assert list(status) == ["ready", "transport", "epoch", "nodes", "directory"]
+        assert list(status) == ["ready", "transport", "epoch", "nodes", "gateways", "directory"]
         assert (status["ready"], status["transport"], status["epoch"]) == (True, "tcp", 10)
         assert [node["role"] for node in status["nodes"]] == ["relay", "relay", "client"]
         assert set(status["nodes"][0]) == {"name", "role", "socket", "pid", "address", "config"}
