@@ -1,7 +1,7 @@
 """Figure: what `import hushcast` passes through the control socket, against a connection for each request.
 
-As a program, `python -m benchmarks.library SOCKET STATE`, it is the daemon at the other end: that of the tests,
-with a disk and without a network, so that the socket, the library and the disk are what is measured.
+As a program, `python -m benchmarks.library SOCKET STATE`, it is the daemon at the other end: that of the
+tests, with a disk and without a network, so that the socket, the library and the disk are what is measured.
 """
 
 from __future__ import annotations
@@ -59,8 +59,9 @@ def _compared(name: str, found: dict[str, float | PeerMissing], what: str, peer:
 
 async def _measure(socket: Path, effort: Effort) -> dict[str, float | PeerMissing]:
     async with hushcast.connect(socket, wait=True, timeout=START_WITHIN) as daemon:
-        async with daemon.subscribe(READ):
-            pass
+        with trio.fail_after(START_WITHIN):
+            async with daemon.subscribe(READ):
+                pass
         program = _Program(socket, daemon, effort)
         await program.publish()  # all code has run, and the topic's key is derived
         return await alternate_async(
@@ -137,7 +138,7 @@ class _Program:
             await self._publish_all(some, lambda: self._daemon.enqueue(READ, os.urandom(PAYLOAD)))
             self._cursor += some
             count -= some
-            while await self._newest() < self._cursor:
+            while await self._newest() < self._cursor:  # noqa: ASYNC110 - another process makes it true
                 await trio.sleep(0.01)
 
     async def _newest(self) -> int:
@@ -148,8 +149,10 @@ async def _serve(socket: Path, state: Path) -> None:
     sys.path[:0] = [str(ROOT / "tests" / folder) for folder in ("cli", "carriers")]
     from fake_daemon import FakeDaemon
 
+    store = SqliteStore(state)
     async with trio.open_nursery() as nursery:
-        await FakeDaemon(socket, store=SqliteStore(state)).start(nursery)
+        nursery.start_soon(store.run)
+        await FakeDaemon(socket, store=store).start(nursery)
 
 
 if __name__ == "__main__":

@@ -113,6 +113,17 @@ async def test_a_notebook_shows_the_same_each_time(place: Place) -> None:
     assert await place.acknowledged("weather") == 0
 
 
+async def test_the_first_program_of_the_page_runs(place: Place) -> None:
+    page = (EXAMPLES.parent / "docs" / "python.md").read_text()
+    program = place.directory / "first.py"
+    program.write_text(page.partition("```python\n")[2].partition("```")[0])
+    await place.start()
+    first = await place.run(str(program))
+    assert await first.line() == "it rains"
+    assert await first.end() == 0
+    assert await place.acknowledged("weather") == 1
+
+
 def test_there_are_those_that_are_told_of() -> None:
     told = re.findall(r"\[`(\w+\.py)`\]\(\1\)", (EXAMPLES / "README.md").read_text())
     assert sorted(told) == NAMES

@@ -1,4 +1,4 @@
-"""Programs on the library, beside a real daemon that is killed: each message comes once in a program's life."""
+"""Programs beside a real daemon that is killed: each message comes once in the life of a program."""
 
 from __future__ import annotations
 
