@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from typing import NamedTuple
 
 import structlog
 import trio
@@ -27,6 +28,19 @@ LINGER = 3_600.0  # seconds, to twice as many, for which one goes on that nobody
 REFUSED_AGAIN = 60.0  # seconds until a daemon that refused is asked again
 
 _KIND, _OPEN, _ALIAS = "gateway-way", b"o", b"a"
+
+
+class Source(NamedTuple):
+    """A subscription in the network."""
+
+    topic: str
+    """The topic's name, or its link."""
+    where: str
+
+    def __repr__(self) -> str:
+        """Show neither."""
+        return "Source(...)"
+
 
 Take = Callable[[Way, hushcast.Message, Callable[[], None]], None]
 """Takes a message that came; the function is called once nothing of it can be lost here."""
@@ -51,14 +65,14 @@ class Inward:
     def __init__(
         self,
         link: DaemonLink,
-        text_of: Callable[[Way], str | None],
+        source_of: Callable[[Way], Source | None],
         take: Take,
         env: Environment,
         counters: Counters,
     ) -> None:
-        """`text_of` tells the name or link of a way's topic, `None` where it is not configured any more."""
+        """`source_of` tells what a way is in the network, `None` where it is not configured any more."""
         self._link = link
-        self._text_of = text_of
+        self._source_of = source_of
         self._take = take
         self._env = env
         self._counters = counters
@@ -89,7 +103,8 @@ class Inward:
     async def run(self, store: Store) -> None:
         """Read until cancelled; what an earlier run read and nobody wants any more is ended."""
         for key, _ in await store.scan(_KIND):
-            self._reading(Way(key[1:].decode(), key[:1] == _OPEN))
+            name, _, first = key[1:].decode().partition("\0")
+            self._reading(Way(name, key[:1] == _OPEN, first))
         async with trio.open_nursery() as nursery:
             async for way in self._beginnings:
                 nursery.start_soon(self._live, way, store)
@@ -103,7 +118,7 @@ class Inward:
     async def _live(self, way: Way, store: Store) -> None:
         reading = self._readings[way]
         await trio.sleep(self._env.uniform(0.0, BEGIN_WITHIN))
-        key = (_OPEN if way.is_open else _ALIAS) + way.name.encode()
+        key = (_OPEN if way.is_open else _ALIAS) + f"{way.name}\0{way.first}".encode()
         await store.write(Change(_KIND, key, b"\0"))
         stored = _Stored()
         async with trio.open_nursery() as nursery:
@@ -125,12 +140,14 @@ class Inward:
             self._reading(way).wanted = reading.wanted
 
     async def _read(self, way: Way, stored: _Stored) -> None:
-        if (text := self._text_of(way)) is None:
+        if (source := self._source_of(way)) is None:
             return  # its alias was configured once
         while True:
             daemon = await self._link.get()
             try:
-                async with daemon.subscribe(text, acknowledge="manual") as messages:
+                async with daemon.subscribe(
+                    source.topic, where=source.where, acknowledge="manual"
+                ) as messages:
                     async for message in messages:
                         self._counters.add("network_arrived")
                         self._take(way, message, partial(stored.note, messages, message))
@@ -144,11 +161,11 @@ class Inward:
                 await trio.sleep(self._env.uniform(0.0, BEGIN_WITHIN))
 
     async def _end(self, way: Way) -> None:
-        text = self._text_of(way)
-        while text is not None:
+        source = self._source_of(way)
+        while source is not None:
             daemon = await self._link.get()
             try:
-                await daemon.unsubscribe(text)
+                await daemon.unsubscribe(source.topic, where=source.where)
             except hushcast.NoDaemon:
                 self._link.give_up(daemon)
                 continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -10,11 +11,14 @@ import trio
 import hushcast
 from hushcast_gateway.broker_state import BrokerState
 from hushcast_gateway.daemon import DaemonLink
-from hushcast_gateway.inward import Inward
+from hushcast_gateway.inward import Inward, Source
 from hushcast_gateway.outward import Leaving, Outward
 from hushcast_gateway.refreshing import Refreshing
 from hushcast_gateway.settings import GatewaySettings
+from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.content.attributes import Label, parse_label
 from hushcast_protocol.content.messages import MAX_PAYLOAD
+from hushcast_protocol.content.predicates import Equals, Predicate, write_where
 from hushcast_protocol.content.topics import LINK_SCHEME
 from hushcast_protocol.mqtt.envelope import Enclosed, disclose, enclose, travelling
 from hushcast_protocol.mqtt.messages import Message
@@ -27,6 +31,7 @@ from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.store import Store
 
+MAX_SEEN = 10_000  # ids of messages that came by one of several ways of an alias; 1 MB
 MAX_GRANTED = 1  # QoS: deliveries are at least once, told apart by the message's id
 
 
@@ -66,10 +71,13 @@ class Network:
         self._settings = settings
         self._links = links
         self._env = env
-        self._ways = Ways(links, {one.from_: one.to for one in settings.gateway.map})
+        self._labels = {one.name: one.label for one in settings.gateway.alias if one.label is not None}
+        maps = {one.from_: one.to for one in settings.gateway.map}
+        self._ways = Ways(links, maps, self._labels, _is_label)
+        self._seen: OrderedDict[str, None] = OrderedDict()
         self._link = DaemonLink(Path(settings.daemon.socket))
         self._out = Outward(self._link, settings.puback == "relay", counters)
-        self._in = Inward(self._link, self._text_of, self._take, env, counters)
+        self._in = Inward(self._link, self._source_of, self._take, env, counters)
         self._refreshing = Refreshing(settings.refresh_retained, self._send_again, env)
         self._state: BrokerState | None = None
 
@@ -166,7 +174,9 @@ class Network:
                 self._state.changed()
 
         text = way.name if way.is_open else self._links[way.name]
-        self._out.put(Leaving(text, sealed, told, delay))
+        label = self._ways.label_of(way, path)
+        attributes = {self._labels[way.name]: label} if label else {}
+        self._out.put(Leaving(text, sealed, told, delay, attributes))
 
     def _send_again(self, message: Message) -> None:
         properties = message.properties_for((), self._env.now())
@@ -181,7 +191,8 @@ class Network:
             for topic in self._ways.topics(way, enclosed.path)
             if is_name(topic) and topic.count("/") < MAX_LEVELS
         ]
-        if self._out.is_ours(message.id) or not topics or self._state is None:
+        is_old = self._out.is_ours(message.id) or self._has_come(way, message.id)
+        if is_old or not topics or self._state is None:
             stored()
             return
         broker, now = self._state.broker, self._env.now()
@@ -199,8 +210,32 @@ class Network:
             )
         self._state.changed()
 
-    def _text_of(self, way: Way) -> str | None:
-        return way.name if way.is_open else self._links.get(way.name)
+    def _has_come(self, way: Way, message_id: str) -> bool:
+        """Tell whether a message came by another way of the same alias, and remember it."""
+        if way.name not in self._labels or way.is_open:
+            return False
+        if message_id in self._seen:
+            return True
+        self._seen[message_id] = None
+        if len(self._seen) > MAX_SEEN:
+            self._seen.popitem(last=False)
+        return False
+
+    def _source_of(self, way: Way) -> Source | None:
+        if way.is_open:
+            return Source(way.name, "")
+        link, label = self._links.get(way.name), self._labels.get(way.name)
+        if link is None or (way.first and label is None):
+            return None
+        condition = (Equals(Label(label), way.first),) if label is not None and way.first else ()
+        return Source(link, write_where(Predicate(condition)))
+
+
+def _is_label(level: str) -> bool:
+    try:
+        return parse_label(level, "") == level
+    except UsageError:
+        return False
 
 
 def _is_link(name: str) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import trio
 
@@ -28,6 +29,7 @@ class Leaving:
     done: Done
     delay: float = 0.0
     """Seconds that it waits first."""
+    attributes: Mapping[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """Show nothing of it."""
@@ -82,7 +84,9 @@ class Outward:
         while True:
             daemon = await self._link.get()
             try:
-                publication = await daemon.enqueue(leaving.topic, leaving.payload)
+                publication = await daemon.enqueue(
+                    leaving.topic, leaving.payload, attributes=leaving.attributes
+                )
                 self._note(publication.id)
                 if self._until_relay:
                     await _taken(daemon, publication)

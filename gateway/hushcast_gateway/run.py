@@ -18,6 +18,9 @@ from hushcast_gateway.server import Server
 from hushcast_gateway.settings import GatewaySettings
 from hushcast_gateway.upgrade import MIGRATIONS, VERSION
 from hushcast_gateway.users import Users
+from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.content.attributes import Label
+from hushcast_protocol.content.topics import parse_topic
 from hushcast_protocol.mqtt.broker import Settings
 from hushcast_protocol.mqtt.limits import LARGEST_PACKET
 from hushcast_protocol.mqtt.packets import Connect
@@ -51,6 +54,10 @@ def _network(settings: GatewaySettings, env: Environment, counters: GatewayCount
     if settings.daemon.socket is None:
         return None
     links = {alias.name: read_link(alias.link_file) for alias in settings.gateway.alias}
+    for alias in settings.gateway.alias:
+        labels = {one.name for one in parse_topic(links[alias.name]).attributes if isinstance(one, Label)}
+        if alias.label is not None and alias.label not in labels:
+            raise UsageError(f"gateway.alias {alias.name}: the topic of its link has no label {alias.label}")
     return Network(settings, links, env, counters)
 
 

@@ -95,6 +95,8 @@ class AliasSection(Section, frozen=True, kw_only=True):
     """The second level of its MQTT topics: `hush/NAME/…`."""
     link_file: PathText
     """A file of mode 0600 with the topic's link, which is a secret and stands nowhere else."""
+    label: Annotated[str, Meta(min_length=1, max_length=64)] | None = None
+    """The label attribute of the topic that holds the first level of what follows: relays route by it."""
 
 
 class MapSection(Section, frozen=True, kw_only=True, rename={"from_": "from"}):

@@ -33,11 +33,12 @@ class House:
         self, folder: Path, links: dict[str, str], maps: dict[str, str], other: House | None, **settings: Any
     ):
         folder.mkdir()
+        label = settings.pop("label", None)
         self.daemon = FakeDaemon(folder / "s", network=other.daemon.network if other is not None else None)
         self.settings = GatewaySettings(
             daemon=DaemonSection(socket=str(folder / "s")),
             gateway=NetworkTopicsSection(
-                alias=tuple(AliasSection(name=name, link_file="/unused") for name in links),
+                alias=tuple(AliasSection(name=name, link_file="/unused", label=label) for name in links),
                 map=tuple(MapSection(from_=wanted, to=alias) for wanted, alias in maps.items()),
             ),
             **settings,

@@ -30,6 +30,7 @@ from hushcast_protocol.mqtt.packets import (
 from hushcast_protocol.mqtt.reasons import Reason
 
 LINK = hushcast.new_link("the house", private=True)
+SPLIT = hushcast.new_link("the house", ["room"], private=True)
 
 
 @pytest.fixture(autouse=True)
@@ -43,8 +44,9 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 async def houses(
     tmp_path: Path, maps: dict[str, str] | None = None, **settings: Any
 ) -> AsyncIterator[tuple[House, House, Gateway, Gateway]]:
-    one = House(tmp_path / "one", {"home": LINK}, maps or {}, None, **settings)
-    two = House(tmp_path / "two", {"home": LINK}, {}, one)
+    link = SPLIT if "label" in settings else LINK
+    one = House(tmp_path / "one", {"home": link}, maps or {}, None, **settings)
+    two = House(tmp_path / "two", {"home": link}, {}, one, label=settings.get("label"))
     with trio.fail_after(30):
         async with trio.open_nursery() as nursery, AsyncExitStack() as gateways:
             for house in (one, two):
@@ -343,6 +345,40 @@ async def test_puback_may_wait_for_a_relay(tmp_path: Path, monkeypatch: pytest.M
         one.daemon.network.receipts.set()
         assert takers
         assert await writer.next() == PubAck(1)
+
+
+async def test_a_level_may_be_a_label_by_which_the_network_routes(tmp_path: Path) -> None:
+    async with houses(tmp_path, label="room") as (_, two, first, second):
+        reader = await listening(two, second, "hush/home/kitchen/#")
+        writer = await first.connect("writer")
+        for number, topic in enumerate(("cellar/a", "kitchen/a", "kitchen", "x" * 200), 1):
+            await acknowledged(writer, Publish(f"hush/home/{topic}", b"%d" % number, 1, packet_id=number))
+        assert [(await reader.message()).topic for _ in range(2)] == [
+            "hush/home/kitchen/a",
+            "hush/home/kitchen",
+        ]
+        (held,) = two.daemon.service.subscriptions()
+        assert held["where"] == 'room = "kitchen"'
+        assert two.counters.as_dict()["network_arrived"] == 2, "nothing else came"
+
+
+async def test_who_reads_one_level_and_all_gets_each_message_once(tmp_path: Path) -> None:
+    async with houses(tmp_path, label="room") as (_, two, first, second):
+        one = await listening(two, second, "hush/home/kitchen/#")
+        every = await second.connect("every")
+        await every.subscribe("hush/home/#", 1)
+        await until(lambda: [held["ready"] for held in two.daemon.service.subscriptions()] == [True, True])
+        writer = await first.connect("writer")
+        for number, topic in enumerate(("kitchen/a", "cellar/a"), 1):
+            await acknowledged(writer, Publish(f"hush/home/{topic}", b"", 1, packet_id=number))
+        await until(lambda: two.counters.as_dict()["network_arrived"] == 3)
+        assert (await one.message()).topic == "hush/home/kitchen/a"
+        assert {(await every.message()).topic for _ in range(2)} == {
+            "hush/home/kitchen/a",
+            "hush/home/cellar/a",
+        }
+        with trio.move_on_after(0.1):
+            raise AssertionError(f"again: {await every.next()}")
 
 
 async def test_without_a_daemon_what_would_travel_is_refused() -> None:

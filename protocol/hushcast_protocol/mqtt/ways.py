@@ -2,13 +2,14 @@
 
 `hush/open/NAME` is the open topic NAME; `hush/ALIAS/…` travels inside the private topic that the gateway's
 configuration names ALIAS; so do topics under a map's levels, whatever they begin with. A message has a *path*
-inside an alias's topic, so that each gateway tells it by its own names.
+inside an alias's topic, so that each gateway tells it by its own names. An alias may be *split* by the first
+level of its paths: who wants one level alone then reads by a way of its own, to which relays send no others.
 """
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
@@ -25,6 +26,8 @@ class Way(msgspec.Struct, frozen=True):
     name: str
     """Of the open topic, or of the alias."""
     is_open: bool
+    first: str = ""
+    """The one first level of paths that it carries, in Unicode normal form C; empty for all."""
 
     def __repr__(self) -> str:
         """Show no name."""
@@ -34,8 +37,19 @@ class Way(msgspec.Struct, frozen=True):
 class Ways:
     """What the gateway's configuration says of topics; pure."""
 
-    def __init__(self, aliases: Iterable[str] = (), maps: Mapping[str, str] | None = None) -> None:
-        """`maps` leads from filters as `home/#` to aliases."""
+    def __init__(
+        self,
+        aliases: Iterable[str] = (),
+        maps: Mapping[str, str] | None = None,
+        split: Iterable[str] = (),
+        is_label: Callable[[str], bool] = bool,
+    ) -> None:
+        """`maps` leads from filters as `home/#` to aliases; of these, those in `split` are.
+
+        `is_label` tells whether relays can route by a level.
+        """
+        self._split = frozenset(split)
+        self._is_label = is_label
         self._aliases = {alias: Way(alias, False) for alias in aliases}
         self._maps = {wanted: self._aliases[alias] for wanted, alias in (maps or {}).items()}
 
@@ -62,7 +76,8 @@ class Ways:
         if way.is_open:
             return (f"{FIRST}/{OPEN}/{way.name}",)
         own = f"{FIRST}/{way.name}/{path}" if path else f"{FIRST}/{way.name}"
-        return (own, path) if self._map_of(path) == way else (own,)
+        mapped = self._map_of(path)
+        return (own, path) if mapped is not None and mapped.name == way.name else (own,)
 
     def of_filter(self, wanted: str) -> Reason | frozenset[Way]:
         """Return the ways that a subscription opens, or why it is refused.
@@ -75,7 +90,13 @@ class Ways:
             return self._of_own(levels)
         if levels[0] in ("#", "+"):
             return frozenset()
-        return frozenset(way for mapped, way in self._maps.items() if intersects(mapped, wanted))
+        return frozenset(
+            self._narrowed(way, levels[0]) for mapped, way in self._maps.items() if intersects(mapped, wanted)
+        )
+
+    def label_of(self, way: Way, path: str) -> str:
+        """Return the label by which relays route a message with this path; empty where they cannot."""
+        return self._narrowed(way, path.partition("/")[0]).first
 
     def _of_own(self, levels: list[str]) -> Reason | frozenset[Way]:
         if levels[1] in ("#", "+"):
@@ -86,7 +107,15 @@ class Ways:
             way = open_way("/".join(levels[2:]))
         else:
             way = self._aliases.get(levels[1])
+            if way is not None and len(levels) > 2:
+                way = self._narrowed(way, levels[2])
         return Reason.TOPIC_FILTER_INVALID if way is None else frozenset({way})
+
+    def _narrowed(self, way: Way, first: str) -> Way:
+        normal = unicodedata.normalize("NFC", first)
+        if way.name not in self._split or first in ("", "#", "+") or not self._is_label(normal):
+            return way
+        return Way(way.name, False, normal)
 
     def _map_of(self, topic: str) -> Way | None:
         for wanted, way in self._maps.items():

@@ -95,6 +95,33 @@ def test_what_cannot_be_had_is_refused(wanted: str, reason: Reason) -> None:
     assert WAYS.of_filter(wanted) == reason
 
 
+@pytest.mark.parametrize(
+    ("wanted", "first"),
+    [
+        ("hush/home/kitchen/#", "kitchen"),
+        ("hush/home/kitchen", "kitchen"),
+        ("hush/home/#", ""),
+        ("hush/home/+/a", ""),
+        ("hush/home", ""),
+        ("hush/home//a", ""),
+        ("hush/home/toolong/#", ""),
+        ("zigbee2mqtt/lamp", "zigbee2mqtt"),
+        ("hush/garden/kitchen/#", ""),
+    ],
+)
+def test_a_split_alias_has_a_way_for_each_level(wanted: str, first: str) -> None:
+    ways = Ways(["home", "garden"], {"zigbee2mqtt/#": "home"}, ["home"], lambda level: level != "toolong")
+    assert ways.of_filter(wanted) == {Way("garden" if "garden" in wanted else "home", False, first)}
+    topic = wanted.replace("#", "x").replace("+", "cellar")
+    found = ways.of_topic(topic)
+    assert found is not None
+    assert ways.label_of(*found) in (first, "x", "cellar"), "what is published there comes by it"
+    assert ways.topics(Way("home", False, first), "zigbee2mqtt/x") == (
+        "hush/home/zigbee2mqtt/x",
+        "zigbee2mqtt/x",
+    )
+
+
 def test_names_that_look_the_same_are_one() -> None:
     assert open_way("e\u0301") == open_way("é")
 
