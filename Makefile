@@ -21,7 +21,7 @@ help:  ## list the targets
 demo: .venv/base tor  ## watch it work: a private Tor network, ten relays, messages that arrive
 	$(BIN)/hushcast testnet demo
 
-test: setup tor java podman machine chromium  ## all tests, those with a real Tor, Spark, processes, containers and whole networks
+test: setup tor java podman machine chromium mqtt-clients  ## all tests, those with a real Tor, Spark, processes, containers and whole networks
 	@echo "Tests run in $(words $(LANES)) lanes; each is shown when it has ended."
 	@$(MAKE) --no-print-directory --jobs --output-sync=target --keep-going $(addprefix test-,$(LANES))
 
@@ -70,7 +70,7 @@ format: setup  ## put the code into shape
 	$(BIN)/ruff format .
 
 clean:  ## remove what the other targets made
-	rm -rf .venv .venv-bench dist findings .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-bench .node dist findings .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 setup: .venv/installed
 
@@ -95,7 +95,7 @@ setup: .venv/installed
 		|| echo "atheris is not made for this Python or machine: going on without coverage to lead" >&2
 	@touch $@
 
-.PHONY: tor java podman machine chromium
+.PHONY: tor java podman machine chromium mqtt-clients
 tor:
 	@tools/require-tor
 
@@ -104,6 +104,9 @@ podman:
 
 chromium:
 	@tools/require-chromium
+
+mqtt-clients:
+	@tools/require-mqtt-clients
 
 machine:
 	@tools/require-machine
