@@ -8,7 +8,11 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), *(str(HERE.parent / folder) for folder in ("carriers", "cli"))]
+sys.path[:0] = [
+    str(HERE),
+    str(HERE / "clients"),
+    *(str(HERE.parent / folder) for folder in ("carriers", "cli")),
+]
 
 from made_certificates import Certificates, make  # noqa: E402
 

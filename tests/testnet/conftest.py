@@ -17,7 +17,8 @@ import trio
 import hushcast
 from hushcast_testnet import processes, testnet
 
-sys.path.insert(0, str(Path(__file__).parent))  # tests cannot import their neighbours else
+HERE = Path(__file__).parent  # tests cannot import their neighbours else
+sys.path[:0] = [str(HERE), str(HERE.parent / "gateway" / "clients")]
 
 EPOCH = 20  # seconds
 # At the end of a day a publication that waits for a relay is given up: a test of what arrives has none in it.

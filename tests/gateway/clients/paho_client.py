@@ -12,6 +12,8 @@ from paho.mqtt.enums import CallbackAPIVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
+_BROKEN = object()
+
 
 class PahoClient(MqttClient):
     def __init__(self, *given: Any, **named: Any) -> None:
@@ -36,6 +38,7 @@ class PahoClient(MqttClient):
         self._paho.on_message = lambda client, data, one: self._came.put(
             Message(one.topic, one.payload.decode(), one.qos, one.retain)
         )
+        self._paho.on_disconnect = lambda client, data, flags, code, properties: self._answers.put(_BROKEN)
         if self.will is not None:
             self._paho.will_set(self.will.topic, self.will.payload, self.will.qos, self.will.retain)
 
@@ -47,18 +50,24 @@ class PahoClient(MqttClient):
             lasting = {"clean_start": not self.lasting, "properties": properties}
         self._paho.connect("127.0.0.1", self.server.port, **lasting)
         self._paho.loop_start()
-        code, present = self._answers.get(timeout=WITHIN)
+        code, present = self._answer()
         assert code == 0
         return bool(present)
 
     def subscribe(self, wanted: str, qos: int) -> int:
         self._paho.subscribe(wanted, qos)
-        return int(self._answers.get(timeout=WITHIN))
+        return int(self._answer())
 
     def publish(self, topic: str, payload: str, qos: int = 0, retain: bool = False) -> None:
         self._paho.publish(topic, payload, qos, retain)
-        code = self._answers.get(timeout=WITHIN)
+        code = self._answer()
         assert code < 0x80, code
+
+    def _answer(self) -> Any:
+        answer = self._answers.get(timeout=WITHIN)
+        if answer is _BROKEN:
+            raise ConnectionError
+        return answer
 
     def close(self) -> None:
         self._paho.disconnect()

@@ -1,4 +1,4 @@
-"""mosquitto's bridge: a broker of a house that was there before, joined to a gateway, which is killed on the way."""
+"""mosquitto's bridge: a broker that was there before, joined to a gateway, which is killed on the way."""
 
 from __future__ import annotations
 
@@ -71,8 +71,7 @@ def test_topics_go_both_ways_and_wait_while_the_gateway_is_killed(tmp_path: Path
             assert house.message() == Message("orders/lamp", "on", 1)
             house.publish("here/both/a", "out", 2)
             assert other.message() == Message("there/both/a", "out", 2)
-            # Its own publication. In 3.1.1 the gateway sends the bridge what it published, in 5 the bridge asks for
-            # No Local.
+            # Its own; in 3.1.1 once more, from the gateway, where in 5 the bridge asks for No Local.
             for _ in range(2 if version == "mqttv311" else 1):
                 assert house.message() == Message("here/both/a", "out", 2)
             other.publish("there/both/b", "in", 2)

@@ -1,0 +1,110 @@
+"""Two houses on a testnet: a gateway beside each of its clients, to be killed and started again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import trio
+from gateway_process import wait_for
+from mqtt_client import Server
+
+import hushcast
+from hushcast_runtime.process import holder
+from hushcast_testnet import gateways, processes, testnet
+from hushcast_testnet.inventory import GatewayMember
+
+ROUTED_WITHIN = 120.0  # seconds until relays route to a daemon
+
+
+class House:
+    """One gateway."""
+
+    def __init__(self, net: Any, member: GatewayMember) -> None:
+        self.net = net
+        self.member = member
+        self.server = Server(member.port)
+
+    @property
+    def process(self) -> processes.Process:
+        pid = holder(Path(self.member.state))
+        assert pid is not None, "it is not running"
+        process = processes.find(self.member.name, pid)
+        assert process is not None
+        return process
+
+    @property
+    def log(self) -> str:
+        return (Path(self.member.config).parent / "log").read_text()
+
+    def start(self) -> None:
+        trio.run(gateways.start, [self.member])
+        wait_for(self.member.port)
+
+    def kill(self) -> None:
+        trio.run(processes.kill, [self.process])
+
+    def subscriptions_ready(self, count: int) -> None:
+        """Return when relays route so many subscriptions to this house's daemon."""
+
+        async def ready() -> None:
+            with trio.fail_after(ROUTED_WITHIN):
+                async with hushcast.connect(self.net.socket(self.member.daemon)) as daemon:
+                    while sum(one.is_ready for one in await daemon.subscriptions()) < count:  # noqa: ASYNC110
+                        await trio.sleep(0.1)
+
+        trio.run(ready)
+
+
+@contextmanager
+def houses(net: Any, settings: str = "") -> Iterator[list[House]]:
+    """Run a gateway beside each of a testnet's clients; `settings` begin its configuration."""
+    daemons = [one for one in testnet.load(net.directory).members if one.role == "client"]
+    found = [House(net, member) for member in gateways.prepare(net.directory, daemons)]
+    for house in found:
+        config = Path(house.member.config)
+        config.write_text(settings + config.read_text())
+    started: list[House] = []
+    try:
+        for house in found:
+            started.append(house)
+            house.start()
+        yield found
+    finally:
+        for house in started:
+            if holder(Path(house.member.state)) is not None:
+                trio.run(processes.stop, [house.process])
+    for house in found:
+        assert "Traceback" not in house.log
+
+
+def sockets_of(pid: int) -> list[tuple[str, str, str]]:
+    """Return a process's sockets: protocol, own address, the other's; of Unix sockets the path, if any."""
+    inodes = set()
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        target = str(descriptor.readlink())
+        if target.startswith("socket:["):
+            inodes.add(target[len("socket:[") : -1])
+    found = []
+    for protocol in ("tcp", "tcp6", "udp", "udp6", "raw", "raw6"):
+        for line in Path(f"/proc/{pid}/net/{protocol}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[9] in inodes:
+                inodes.discard(fields[9])
+                found.append((protocol, _address(fields[1]), _address(fields[2])))
+    for line in Path(f"/proc/{pid}/net/unix").read_text().splitlines()[1:]:
+        fields = line.split()
+        if fields[6] in inodes:
+            inodes.discard(fields[6])
+            found.append(("unix", fields[7] if len(fields) > 7 else "", ""))
+    return found + [("unknown", inode, "") for inode in inodes]
+
+
+def _address(text: str) -> str:
+    host, _, port = text.partition(":")
+    number = int(port, 16)
+    if len(host) == 8:
+        return f"{'.'.join(str(byte) for byte in reversed(bytes.fromhex(host)))}:{number}"
+    return f"{host}:{number}"
