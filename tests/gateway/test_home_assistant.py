@@ -89,7 +89,7 @@ async def test_a_lamp_is_found_shown_switched_and_missed_in_the_other_house(tmp_
         assistant = await connected(second, "assistant", "homeassistant/#", LAMP, BRIDGE.topic)
         zigbee = await connected(first, "zigbee2mqtt", "zigbee2mqtt/+/set", will=BRIDGE_GONE)
         await installed(both)
-        # As zigbee2mqtt does when it starts, all retained: its state, each device's discovery, its last state.
+        # As zigbee2mqtt does when it starts, all retained: its state, a device's discovery, its last state.
         for one in (BRIDGE, DISCOVERY, Message(LAMP, '{"state":"OFF"}', 0, True)):
             await zigbee.publish(one.topic, one.payload, one.qos, one.retain)
         found = await assistant.messages(3)

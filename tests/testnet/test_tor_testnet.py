@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import trio
+from sockets_seen import look_at_sockets
 
 import hushcast
 from hushcast_directory.run import NETWORK_FILE
@@ -20,8 +21,6 @@ from hushcast_runtime.config import load_settings
 from hushcast_testnet import processes, testnet
 
 pytestmark = [pytest.mark.tor, pytest.mark.processes]
-
-LOOPBACK = "0100007F"  # 127.0.0.1 as /proc shows it
 
 _fresh = itertools.count()
 
@@ -269,50 +268,3 @@ def holds(record: bytes, name: str) -> bool:
     if name.encode() in record:
         return True
     return len(name) == 64 and bytes.fromhex(name) in record
-
-
-def socket_owners(pids: list[int]) -> dict[int, int]:
-    """Return the owner of each socket inode among some processes."""
-    owners = {}
-    for pid in pids:
-        for descriptor in Path(f"/proc/{pid}/fd").iterdir():
-            with suppress(FileNotFoundError):  # closed meanwhile
-                if match := re.fullmatch(r"socket:\[(\d+)\]", str(descriptor.readlink())):
-                    owners[int(match[1])] = pid
-    return owners
-
-
-def look_at_sockets(
-    pids: dict[str, int], tor_pids: set[int], doors: set[int]
-) -> tuple[int, set[tuple[str, tuple[str, int], tuple[str, int]]]]:
-    """Look at every internet socket; return how many are connected, and to whom but their tor."""
-    owners = socket_owners([*pids.values(), *tor_pids])
-    connected, strange = 0, set()
-    for name, pid in pids.items():
-        table = [line for kind in ("tcp", "tcp6") for line in connections(pid, kind)]
-        inodes = {(local, remote): inode for local, remote, inode, _ in table}
-        for kind in ("udp", "udp6", "raw", "raw6"):
-            assert not [line for line in connections(pid, kind) if owners.get(line[2]) == pid]
-        for local, remote, inode, listens in table:
-            if owners.get(inode) != pid:
-                continue
-            assert local[0] == LOOPBACK, f"{name} has a socket on another address than 127.0.0.1"
-            if listens:
-                continue
-            assert remote[0] == LOOPBACK, f"{name} is connected to another machine"
-            connected += 1
-            # Opened by us to a door of tor, or by tor to our onion service.
-            if remote[1] not in doors and owners.get(inodes.get((remote, local), 0)) not in tor_pids:
-                strange.add((name, local, remote))
-    return connected, strange
-
-
-def connections(pid: int, kind: str) -> list[tuple[tuple[str, int], tuple[str, int], int, bool]]:
-    """Return (local, remote, inode, whether it listens) of the sockets in the process's network namespace."""
-    found = []
-    path = Path(f"/proc/{pid}/net/{kind}")
-    for line in path.read_text().splitlines()[1:] if path.exists() else []:
-        fields = line.split()
-        local, remote = ((a, int(p, 16)) for a, p in (f.split(":") for f in fields[1:3]))
-        found.append((local, remote, int(fields[9]), fields[3] == "0A"))
-    return found

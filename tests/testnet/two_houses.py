@@ -78,33 +78,3 @@ def houses(net: Any, settings: str = "") -> Iterator[list[House]]:
                 trio.run(processes.stop, [house.process])
     for house in found:
         assert "Traceback" not in house.log
-
-
-def sockets_of(pid: int) -> list[tuple[str, str, str]]:
-    """Return a process's sockets: protocol, own address, the other's; of Unix sockets the path, if any."""
-    inodes = set()
-    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
-        target = str(descriptor.readlink())
-        if target.startswith("socket:["):
-            inodes.add(target[len("socket:[") : -1])
-    found = []
-    for protocol in ("tcp", "tcp6", "udp", "udp6", "raw", "raw6"):
-        for line in Path(f"/proc/{pid}/net/{protocol}").read_text().splitlines()[1:]:
-            fields = line.split()
-            if fields[9] in inodes:
-                inodes.discard(fields[9])
-                found.append((protocol, _address(fields[1]), _address(fields[2])))
-    for line in Path(f"/proc/{pid}/net/unix").read_text().splitlines()[1:]:
-        fields = line.split()
-        if fields[6] in inodes:
-            inodes.discard(fields[6])
-            found.append(("unix", fields[7] if len(fields) > 7 else "", ""))
-    return found + [("unknown", inode, "") for inode in inodes]
-
-
-def _address(text: str) -> str:
-    host, _, port = text.partition(":")
-    number = int(port, 16)
-    if len(host) == 8:
-        return f"{'.'.join(str(byte) for byte in reversed(bytes.fromhex(host)))}:{number}"
-    return f"{host}:{number}"
