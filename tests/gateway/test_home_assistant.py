@@ -120,7 +120,7 @@ async def test_a_house_that_comes_later_has_discovery_when_it_is_published_again
         assert await here.message() == DISCOVERY, "its own gateway keeps it"
         assistant = await connected(second, "assistant", "homeassistant/light/#")
         await installed(both)
-        await assistant.publish("homeassistant/status", "online", 0, True)
+        await assistant.publish("homeassistant/status", "online")
         assert (await zigbee.message()).payload == "online"
         await zigbee.publish(DISCOVERY.topic, DISCOVERY.payload, 1, True)
         assert await assistant.message() == Message(DISCOVERY.topic, DISCOVERY.payload, 1), "nothing before"

@@ -14,6 +14,7 @@ from typing import cast
 import msgspec
 
 from hushcast_protocol.base.secrets import Randomness
+from hushcast_protocol.mqtt import wills
 from hushcast_protocol.mqtt.archive import Archive
 from hushcast_protocol.mqtt.connecting import greet, refuse
 from hushcast_protocol.mqtt.delivery import Delivery
@@ -145,7 +146,7 @@ class Broker:
         if isinstance(greeting, Reason):
             refuse(outlet, packet.version, greeting)
             return None
-        if packet.will is not None and not permissions.may_publish(packet.will.topic):
+        if packet.will is not None and not wills.may_leave(packet.will, permissions):
             refuse(outlet, packet.version, Reason.NOT_AUTHORIZED)
             return None
         if not self._sessions.has_room_for(greeting.key, greeting.expiry):

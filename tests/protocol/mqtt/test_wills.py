@@ -120,11 +120,15 @@ def test_who_may_not_any_more_leaves_none() -> None:
     assert client.payloads() == []
 
 
-def test_to_topics_of_the_server_it_leads_nowhere() -> None:
+@pytest.mark.parametrize("version", [V5, V311])
+@pytest.mark.parametrize("permissions", [Everything(), NoWills()])
+def test_to_topics_of_the_server_it_leads_nowhere_and_keeps_nobody_out(
+    version: int, permissions: Everything
+) -> None:
     world = World()
     client = mourner(world)
     client.subscribe("$SYS/#")
-    world.connect("dying", will=Will("$SYS/x", b"gone")).lose()
+    world.connect("dying", version, permissions=permissions, will=Will("$SYS/x", b"gone")).lose()
     assert b"gone" not in client.payloads()
 
 
