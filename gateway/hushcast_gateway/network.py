@@ -42,6 +42,10 @@ class NoDaemon(Nothing):
         """Tell whether a topic would travel."""
         return topic.startswith(f"{FIRST}/")
 
+    def is_local_too(self, topic: str) -> bool:
+        """None is."""
+        return False
+
     def publish(
         self, topic: str, payload: bytes, qos: int, retain: bool, properties: Properties, done: Done
     ) -> None:
@@ -103,6 +107,10 @@ class Network:
     def takes(self, topic: str) -> bool:
         """Tell whether a topic travels, or would if its alias were configured."""
         return self._ways.takes(topic)
+
+    def is_local_too(self, topic: str) -> bool:
+        """Tell whether a map has it: devices of a house go on while the daemon is away or its outbox full."""
+        return not topic.startswith(f"{FIRST}/")
 
     def topics(self, topic: str) -> tuple[str, ...]:
         """Return all topics here of what is published to one that travels."""

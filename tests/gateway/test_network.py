@@ -135,6 +135,29 @@ async def test_a_map_carries_topics_that_cannot_be_changed(tmp_path: Path) -> No
         assert ((await automation.message()).topic, automation) == ("zigbee2mqtt/lamp", automation)
 
 
+async def test_what_is_in_a_map_works_in_the_house_whatever_becomes_of_the_network(tmp_path: Path) -> None:
+    async with houses(tmp_path, {"zigbee2mqtt/#": "home"}) as (one, two, first, second):
+        reader = await listening(two, second, "hush/home/#")
+        automation = await listening(one, first, "zigbee2mqtt/#")
+        lamp = await first.connect("lamp")
+        await lamp.send(Publish("zigbee2mqtt/bridge/devices", bytes(300_000)))
+        assert len((await automation.message()).payload) == 300_000, "too large to travel"
+        one.daemon.stop()
+        await lamp.send(Publish("zigbee2mqtt/lamp", b"on"))
+        assert (await automation.message()).payload == b"on"
+        await lamp.send(Publish("zigbee2mqtt/lamp", b"off", 1, packet_id=1))
+        assert (await automation.message()).payload == b"off"
+        with trio.move_on_after(0.2):
+            raise AssertionError(f"acknowledged by whom: {await lamp.next()}")
+        async with trio.open_nursery() as nursery:
+            await one.daemon.start(nursery)
+            assert await lamp.next() == PubAck(1)
+            assert {(await reader.message()).payload for _ in range(2)} == {b"on", b"off"}
+            with trio.move_on_after(0.1):
+                raise AssertionError(f"again: {await automation.next()}")
+            nursery.cancel_scope.cancel()
+
+
 async def test_clients_of_the_same_house_get_it_once(tmp_path: Path) -> None:
     async with houses(tmp_path) as (one, _, first, _):
         reader = await listening(one, first, "hush/home/#")

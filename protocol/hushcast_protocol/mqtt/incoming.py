@@ -143,14 +143,22 @@ class Incoming:
             self.spread(message if topic == message.topic else message.under(topic), sender, now)
 
     def _hand_over(self, link: Link, packet: Publish, topic: str, now: float) -> None:
-        """Give a message to the network beyond; the answer waits until that has it."""
+        """Give a message to the network beyond; the answer waits until that has it.
+
+        What is local, too, may come twice: after a refusal beyond, or a crash before the answer, its client
+        publishes it again.
+        """
         properties: Properties = packet.properties.copy()
         properties.pop("topic_alias", None)
         message = brought_by(packet, topic, now)
         session, packet_id = link.session, packet.packet_id
+        first = self._ledger.made
+        is_spread = self._beyond.is_local_too(topic)
+        if is_spread:
+            self._spread_names(message, session, now)
 
         def spread(reason: int) -> None:
-            if reason < _FAILURE:
+            if reason < _FAILURE and not is_spread:
                 self._spread_names(message, session, now)
 
         if packet.qos == 0:
@@ -164,7 +172,7 @@ class Incoming:
             link.open_ids.add(packet_id)
 
         def done(reason: int) -> None:
-            before = self._ledger.made
+            before = first if is_spread else self._ledger.made
             spread(reason)
             if packet.qos == 1:
                 self._answer(link, held, PubAck(packet_id, reason), before)

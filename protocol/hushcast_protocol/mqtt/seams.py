@@ -63,12 +63,16 @@ class Everything:
 class Beyond(Protocol):
     """The network beyond this broker, to which some topics belong.
 
-    What is published to those is handed over, and given to this broker's own clients once that is done.
+    What is published to those is handed over, and given to this broker's own clients once that is done; at
+    once where these have the topic without the network, too.
     `Broker.arrived` brings what others published.
     """
 
     def takes(self, topic: str) -> bool:
         """Tell whether a topic belongs to the network; the answer never changes."""
+
+    def is_local_too(self, topic: str) -> bool:
+        """Tell whether a topic that does is one of this broker's clients, whatever becomes of it beyond."""
 
     def topics(self, topic: str) -> tuple[str, ...]:
         """Return all topics here of what is published to one that belongs to the network."""
@@ -97,6 +101,10 @@ class Nothing:
     def takes(self, topic: str) -> bool:
         """No."""
         return False
+
+    def is_local_too(self, topic: str) -> bool:
+        """Never called."""
+        raise AssertionError("no topic belongs to a network")
 
     def topics(self, topic: str) -> tuple[str, ...]:
         """Never called."""

@@ -528,10 +528,13 @@ class Network:
         self.filters: set[str] = set()
 
     def takes(self, topic: str) -> bool:
-        return topic.startswith("hush/")
+        return topic.startswith(("hush/", "map/"))
+
+    def is_local_too(self, topic: str) -> bool:
+        return topic.startswith("map/")
 
     def topics(self, topic: str) -> tuple[str, ...]:
-        return topic, topic.replace("hush/", "also/")
+        return (topic,) if self.is_local_too(topic) else (topic, topic.replace("hush/", "also/"))
 
     def will(self, topic: str, payload: bytes, retain: bool, properties: Properties) -> None:
         self.taken.append((topic, payload, 0, retain, properties))
@@ -553,6 +556,23 @@ class Network:
 
     def unwanted(self, wanted: str) -> None:
         self.filters.remove(wanted)
+
+
+@pytest.mark.parametrize("reason", [Reason.SUCCESS, Reason.QUOTA_EXCEEDED])
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_what_is_local_too_is_delivered_at_once_and_once(qos: int, reason: Reason) -> None:
+    network = Network()
+    world = World(network)
+    reader = world.connect("reader")
+    reader.subscribe("map/a")
+    writer = world.connect("writer")
+    writer.got()
+    writer.publish("map/a", b"0", qos)
+    assert reader.payloads() == [b"0"]
+    assert writer.got() == []
+    network.waiting.pop()(reason)
+    assert [packet.reason for packet in writer.got()] == ([reason] if qos else [])  # type: ignore[union-attr]
+    assert reader.payloads() == []
 
 
 def test_what_belongs_to_the_network_is_handed_over_before_it_is_delivered_here() -> None:
