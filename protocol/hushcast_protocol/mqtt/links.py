@@ -65,8 +65,15 @@ class Link:
             self._hold(self._held, Held(data, 0, False))
 
     def send_in_order(self, packet: Packet, mark: int = 0) -> None:
-        """Send a packet behind those before it, and once the ledger is durable up to `mark`."""
-        self.send_bytes_in_order(encode(packet, self.version), mark)
+        """Send a packet behind those before it, and once the ledger is durable up to `mark`.
+
+        One larger than the client takes ends the connection: it would wait for its answer for ever.
+        """
+        data = encode(packet, self.version)
+        if self.max_packet is not None and len(data) > self.max_packet:
+            self.close(Reason.PACKET_TOO_LARGE)
+        else:
+            self.send_bytes_in_order(data, mark)
 
     def send_bytes_in_order(self, data: bytes, mark: int = 0) -> None:
         """Do so with an encoded one."""
@@ -124,11 +131,14 @@ class Link:
         self._holding.discard(self)
 
     def close(self, reason: int | None) -> None:
-        """End the connection; a client of version 5 is told the reason, unless it is `None`."""
+        """End the connection; a client of version 5 is told the reason, unless it is `None`.
+
+        Before its CONNACK a client hears nothing (MQTT-3.14.0-1).
+        """
         if self.is_closed:
             return
         self.abandon()
-        told = reason is not None and self.version == V5
+        told = reason is not None and self.version == V5 and self._greeted
         self.outlet.close(encode(Disconnect(reason or 0), V5) if told else b"")
 
     def topic_of(self, packet: Publish) -> str:

@@ -32,15 +32,30 @@ P = TypeVar("P", bound=Packet)
 
 
 class Outlet:
-    """What a client would read."""
+    """What a client would read: CONNACK first and once, nothing behind DISCONNECT, no texts of the server."""
 
-    def __init__(self) -> None:
+    def __init__(self, version: int = V5) -> None:
         self.data = b""
         self.is_closed = False
         self.room = True
+        self.sent = 0
+        self.largest: int | None = None
+        """Bytes of the largest packet that the client said it takes."""
+        self._decoder = Decoder(2**28, of_server=True)
+        self._decoder.version = version
+        self._has_ended = False
 
     def send(self, data: bytes) -> None:
         assert not self.is_closed
+        assert self.largest is None or len(data) <= self.largest
+        for packet in self._decoder.feed(data):
+            assert not self._has_ended
+            assert isinstance(packet, ConnAck) == (self.sent == 0)
+            properties = getattr(packet, "properties", {})
+            assert not properties.keys() & {"reason_string", "response_information"}
+            assert isinstance(packet, Publish) or "user_property" not in properties
+            self._has_ended = isinstance(packet, Disconnect)
+            self.sent += 1
         self.data += data
 
     def has_room(self) -> bool:
@@ -57,7 +72,7 @@ class Client:
     def __init__(self, world: World, version: int) -> None:
         self.world = world
         self.version = version
-        self.outlet = Outlet()
+        self.outlet = Outlet(version)
         self.link: Link | None = None
         self._decoder = Decoder(2**28, of_server=True)
         self._decoder.version = version
@@ -195,6 +210,7 @@ class World:
         properties = fields.pop("properties", {})
         if expiry is not None:
             properties = properties | {"session_expiry_interval": expiry}
+        client.outlet.largest = properties.get("maximum_packet_size")
         packet = Connect(version, client_id, clean, properties=properties, **fields)
         accepted = self.broker.connect(client.outlet, packet, permissions or Everything(), self.now)
         client.link = accepted[0] if accepted else None

@@ -99,6 +99,34 @@ def test_a_client_too_narrow_for_a_connack_is_closed() -> None:
     assert client.got() == []
 
 
+@pytest.mark.parametrize("act", ["wrong", "taken over", "shut down"])
+def test_who_was_not_greeted_yet_hears_no_disconnect(act: str) -> None:
+    world = World()
+    world.commits = False
+    client = world.arrive(expiry=100)
+    if act == "wrong":
+        client.send(Auth(0x19, {"authentication_method": "x"}))
+    elif act == "taken over":
+        world.arrive(expiry=100)
+    else:
+        world.broker.shut_down()
+    assert client.outlet.is_closed
+    assert client.got() == []
+
+
+@pytest.mark.parametrize("count", [20, 50])
+def test_answers_that_are_too_large_for_a_client_end_its_connection(count: int) -> None:
+    """One reason for each filter takes a byte; 5 are the rest of a SUBACK or UNSUBACK."""
+    filters = [f"t/{n}" for n in range(count)]
+    for packet in (Subscribe(1, [Subscription(one) for one in filters]), Unsubscribe(1, filters)):
+        client = World().connect(properties={"maximum_packet_size": 30})
+        client.send(packet)
+        if count + 5 <= 30:
+            assert len(client.got()) == 1
+        else:
+            assert client.end == Reason.PACKET_TOO_LARGE
+
+
 def test_of_two_with_one_identifier_the_later_stays() -> None:
     world = World()
     first = world.connect()
