@@ -112,6 +112,20 @@ async def test_who_is_not_let_in_hears_why(
         await gateway.connect(username="me")
 
 
+async def test_what_follows_a_refused_connect_is_not_read(autojump_clock: MockClock) -> None:
+    async def authenticate(packet: Connect, peer: object) -> Permissions | Reason:
+        return Everything() if packet.username == "me" else Reason.NOT_AUTHORIZED
+
+    async with running(authenticate=authenticate) as gateway:
+        reader = await gateway.connect("reader", username="me")
+        await reader.subscribe("t")
+        stranger = await gateway.dial()
+        await stranger.send(Connect(V5, "a"), Publish("t", b"no"))
+        assert await end_of(stranger) == [ConnAck(False, Reason.NOT_AUTHORIZED)]
+        await reader.send(Publish("t", b"yes"))
+        assert (await reader.message()).payload == b"yes"
+
+
 async def test_silence_beyond_one_and_a_half_keep_alives_is_an_end(autojump_clock: MockClock) -> None:
     async with running() as gateway:
         mourner = await gateway.connect("mourner", V311)

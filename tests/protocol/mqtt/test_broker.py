@@ -293,6 +293,27 @@ def test_aliases_that_we_set_for_clients_that_take_them() -> None:
     assert found == [("a", 1), ("b", None), ("", 1), ("b", None), ("", 1)]
 
 
+@pytest.mark.parametrize(("allowed", "used"), [(None, 0), (0, 0), (1, 1), (3, 3), (65_535, 10)])
+def test_no_more_aliases_than_a_client_takes(allowed: int | None, used: int) -> None:
+    world = World()
+    reader = world.connect("reader", properties={} if allowed is None else {"topic_alias_maximum": allowed})
+    reader.subscribe("#")
+    client = world.connect()
+    for n in range(20):
+        client.publish(f"t/{n}", qos=n % 2)
+    aliases = [packet.properties.get("topic_alias") for packet in reader.published()]
+    assert [one for one in aliases if one] == list(range(1, used + 1))
+
+
+@pytest.mark.parametrize("alias", range(1, 11))
+def test_every_alias_up_to_ours_is_taken(alias: int) -> None:
+    client = World().connect()
+    client.subscribe("#", qos=0)
+    client.publish("a", properties={"topic_alias": alias})
+    client.publish("", properties={"topic_alias": alias})
+    assert [packet.topic for packet in client.published()] == ["a", "a"]
+
+
 def test_an_alias_never_overtakes_its_topic() -> None:
     world = World()
     reader = world.connect("reader", expiry=10, properties={"topic_alias_maximum": 1})
@@ -336,6 +357,20 @@ def test_no_client_gets_more_filters_than_the_cap() -> None:
     assert old.subscribe(*[f"t/{n}" for n in range(MAX_FILTERS + 1)])[-1] == 0x80
 
 
+def test_only_the_very_filter_is_unsubscribed() -> None:
+    world = World()
+    client = world.connect()
+    client.subscribe("a/b", "a/+", "a/#", qos=0)
+    client.send(Unsubscribe(3, ["a/B", "#", "+/b", "a/b/", "a/+"]))
+    gone = Reason.NO_SUBSCRIPTION_EXISTED
+    assert client.got() == [UnsubAck(3, [gone, gone, gone, gone, 0])]
+    client.publish("a/c")
+    client.send(Unsubscribe(4, ["a/#"]))
+    client.publish("a/c")
+    client.publish("a/b")
+    assert [packet.topic for packet in client.published()] == ["a/c", "a/b"]
+
+
 def test_overlapping_subscriptions_bring_one_message_with_all_identifiers() -> None:
     world = World()
     client = world.connect()
@@ -374,8 +409,11 @@ def test_retain_as_published() -> None:
     plain, as_published = world.connect("a"), world.connect("b")
     plain.subscribe("t")
     as_published.subscribe("t", retain_as_published=True)
-    world.connect("sender").publish("t", retain=True)
-    assert [client.published()[0].retain for client in (plain, as_published)] == [False, True]
+    sender = world.connect("sender")
+    for retain in (True, False):
+        for qos in (0, 1):
+            sender.publish("t", qos=qos, retain=retain)
+            assert [client.published()[0].retain for client in (plain, as_published)] == [False, retain]
 
 
 def test_properties_go_with_a_message_to_version_5() -> None:

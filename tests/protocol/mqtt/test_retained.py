@@ -49,6 +49,18 @@ def test_the_last_one_stays_and_an_empty_one_clears() -> None:
     assert world.disk == {}
 
 
+@pytest.mark.parametrize("payload", [b"", b"2"])
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_what_is_not_to_be_retained_changes_nothing(qos: int, payload: bytes) -> None:
+    client = World().connect()
+    client.publish("t", b"1", retain=True)
+    client.publish("t", payload, qos)
+    client.publish("u", b"3", qos, packet_id=8)
+    client.got()
+    client.subscribe("#")
+    assert client.payloads() == [b"1"]
+
+
 @pytest.mark.parametrize(("handling", "first", "again"), [(0, [b"1"], [b"1"]), (1, [b"1"], []), (2, [], [])])
 def test_retain_handling(handling: int, first: list[bytes], again: list[bytes]) -> None:
     client = World().connect()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from broker_world import Client, World
 
 from hushcast_protocol.mqtt.packets import V311, PubAck, Publish, PubRec
@@ -75,6 +76,29 @@ def test_of_qos_2_nothing_that_was_sent_goes_to_another() -> None:
     second.got()
     first.lose()
     assert second.payloads() == []
+
+
+@pytest.mark.parametrize("qos", [1, 2])
+def test_who_comes_back_gets_what_was_sent_to_it(qos: int) -> None:
+    world = World()
+    first, second = members(world, "first", "second", qos=qos, expiry=100)
+    publish(world, 2, qos=qos)
+    assert first.payloads() == [b"0"]
+    second.answer()
+    first.lose()
+    assert second.got() == []
+    assert world.connect("first", clean=False, expiry=100).answer() == [b"0"]
+
+
+def test_each_copy_has_the_identifier_of_its_own_subscription() -> None:
+    world = World()
+    client = world.connect("both")
+    client.subscribe("t", properties={"subscription_identifier": [1]})
+    client.subscribe("$share/g/t", properties={"subscription_identifier": [2]})
+    client.subscribe("$share/h/t")
+    world.connect("sender").publish("t", qos=1)
+    found = [packet.properties.get("subscription_identifier", []) for packet in client.published()]
+    assert sorted(found) == [[], [1], [2]]
 
 
 def test_a_refusal_ends_a_message() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from broker_world import Client, World
 
-from hushcast_protocol.mqtt.packets import V5, V311, Will
+from hushcast_protocol.mqtt.packets import V5, V311, Properties, Will
 from hushcast_protocol.mqtt.reasons import Reason
 from hushcast_protocol.mqtt.seams import Everything
 
@@ -87,11 +87,25 @@ def test_in_3_1_1_a_takeover_publishes_it() -> None:
     assert client.payloads() == [b"gone"]
 
 
-def test_it_may_be_retained() -> None:
+@pytest.mark.parametrize("retain", [False, True])
+def test_it_may_be_retained(retain: bool) -> None:
     world = World()
-    world.connect("dying", will=Will("w/x", b"gone", retain=True)).lose()
+    world.connect("dying", will=Will("w/x", b"gone", retain=retain)).lose()
     client = mourner(world)
-    assert [(one.payload, one.retain) for one in client.published()] == [(b"gone", True)]
+    assert [(one.payload, one.retain) for one in client.published()] == [(b"gone", True)] * retain
+
+
+def test_its_properties_go_with_it_in_their_order() -> None:
+    world = World()
+    client = mourner(world)
+    given: Properties = {
+        "content_type": "c",
+        "response_topic": "r",
+        "user_property": [("b", "1"), ("a", "2"), ("b", "0")],
+    }
+    world.connect("dying", will=Will("w/x", b"gone", properties={"will_delay_interval": 0, **given})).lose()
+    (packet,) = client.published()
+    assert packet.properties == given
 
 
 class NoWills(Everything):
