@@ -131,10 +131,10 @@ class Server:
             assert isinstance(connect, Connect), "the decoder lets nothing else come first"
             verdict = await self._authenticate(connect, peer)
         if isinstance(verdict, Reason):
-            refuse(connection, connect.version, verdict)
+            refuse(connection, connect, verdict)
             return None
         if self._broker.connected >= MAX_CONNECTIONS:
-            refuse(connection, connect.version, Reason.SERVER_BUSY)
+            refuse(connection, connect, Reason.SERVER_BUSY)
             return None
         accepted = self._broker.connect(connection, connect, verdict, self._state.env.now())
         self._state.changed()

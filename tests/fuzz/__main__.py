@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "protocol")]
+sys.path[:0] = [str(HERE), str(HERE.parent / "protocol"), str(HERE.parent / "protocol" / "mqtt")]
 
 from hunting import FindingError, Result, hunt, keep, try_one  # noqa: E402
 

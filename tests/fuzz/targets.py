@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import targets_broker
 import targets_daemons
 import targets_decoders
 import targets_links
@@ -20,6 +21,7 @@ TARGETS = {
         targets_daemons,
         targets_local,
         targets_mqtt,
+        targets_broker,
     )
     for target in module.TARGETS
 }

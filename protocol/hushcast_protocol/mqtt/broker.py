@@ -144,13 +144,13 @@ class Broker:
         """
         greeting = greet(packet, permissions.user, self._randomness)
         if isinstance(greeting, Reason):
-            refuse(outlet, packet.version, greeting)
+            refuse(outlet, packet, greeting)
             return None
         if packet.will is not None and not wills.may_leave(packet.will, permissions):
-            refuse(outlet, packet.version, Reason.NOT_AUTHORIZED)
+            refuse(outlet, packet, Reason.NOT_AUTHORIZED)
             return None
         if not self._sessions.has_room_for(greeting.key, greeting.expiry):
-            refuse(outlet, packet.version, Reason.QUOTA_EXCEEDED)
+            refuse(outlet, packet, Reason.QUOTA_EXCEEDED)
             return None
         before = self.ledger.made
         session, is_present = self._sessions.begin(greeting.key, greeting.expiry, packet.clean, now)

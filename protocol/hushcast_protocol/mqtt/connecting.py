@@ -97,6 +97,7 @@ def refusal(version: int, reason: int) -> bytes:
     return encode(ConnAck(False, reason), version)
 
 
-def refuse(outlet: Outlet, version: int, reason: int) -> None:
-    """Tell a client that it is refused, and why, and close."""
-    outlet.close(refusal(version, reason))
+def refuse(outlet: Outlet, packet: Connect, reason: int) -> None:
+    """Tell a client that it is refused, and why, if it takes that much, and close."""
+    told = refusal(packet.version, reason)
+    outlet.close(told if len(told) <= packet.properties.get("maximum_packet_size", len(told)) else b"")

@@ -93,8 +93,9 @@ def test_refused_with_the_reason(fields: dict[str, Any], reason: int) -> None:
     assert connack(client).reason == reason
 
 
-def test_a_client_too_narrow_for_a_connack_is_closed() -> None:
-    client = World().arrive(properties={"maximum_packet_size": 5})
+@pytest.mark.parametrize(("largest", "client_id"), [(5, "a"), (4, "x" * 257)], ids=["accepted", "refused"])
+def test_a_client_too_narrow_for_a_connack_is_closed(largest: int, client_id: str) -> None:
+    client = World().arrive(client_id, properties={"maximum_packet_size": largest})
     assert client.outlet.is_closed
     assert client.got() == []
 

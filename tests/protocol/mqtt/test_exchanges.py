@@ -1,4 +1,4 @@
-"""Exchanges of QoS 1 and 2: packet identifiers, DUP, what is new and what came before (sections 2.2.1, 4.3)."""
+"""Exchanges of QoS 1 and 2: packet identifiers, DUP, what is new and what came before (2.2.1, 4.3)."""
 
 from __future__ import annotations
 
