@@ -49,7 +49,7 @@ class BrokerState:
                 self._handed = mark
                 if broker.waits_for_disk:
                     await self._store.write(*changes)
-                    broker.stored(mark)
+                    broker.stored(mark, self.env.now())
                 else:
                     self._store.write_soon(*changes)
 

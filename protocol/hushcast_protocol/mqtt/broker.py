@@ -197,11 +197,12 @@ class Broker:
         self._links.discard(link)
         self._sessions.gone(link, now)
 
-    def stored(self, mark: int) -> None:
+    def stored(self, mark: int, now: float) -> None:
         """Take note that the disk has the changes up to a `Ledger.made` of before."""
         self.ledger.durable = max(mark, self.ledger.durable)
         for link in list(self._holding):
-            link.release()
+            if link.release():
+                self._delivery.pump(link.session, now)
         while self._awaited and self._awaited[0][0] <= mark:
             self._awaited.popleft()[1]()
 

@@ -104,13 +104,13 @@ class Delivery:
         link = session.link
         if link is None:
             return
-        while session.resend and link.outlet.has_room():
+        while session.resend and link.has_room():
             if session.resend[0].state is not State.RELEASED and not session.has_window():
                 return
             entry = session.next_to_resend()
             if entry is not None:
                 self._resend(session, link, entry, now)
-        while session.queue and session.has_window() and link.outlet.has_room():
+        while session.queue and session.has_window() and link.has_room():
             entry = session.queue.popleft()
             assert entry.message is not None
             session.queue_bytes -= entry.message.size
@@ -122,7 +122,7 @@ class Delivery:
                     self.to_group(entry.share, entry.message, now)
             else:
                 self._launch(session, link, entry, False, now)
-        while session.offered and session.has_window() and link.outlet.has_room():
+        while session.offered and session.has_window() and link.has_room():
             messages, granted = session.offered[0]
             message = next(messages, None)
             if message is None:
@@ -196,7 +196,7 @@ class Delivery:
     def _send_unconfirmed(self, link: Link, packet: Publish, data: bytes, in_order: bool) -> None:
         if not link.permissions.may_receive(packet.topic):
             self.counts["dropped_forbidden"] += 1
-        elif not link.outlet.has_room():
+        elif not link.has_room():
             self.counts["dropped_slow"] += 1
         elif link.publish(packet, 0, data, in_order):
             self.counts["messages_sent"] += 1
@@ -216,7 +216,7 @@ class Delivery:
         """Send a message of QoS 1 or 2, or queue it behind those that wait."""
         link = session.link
         waits = session.queue or session.resend or not session.has_window()
-        if link is None or waits or not link.outlet.has_room():
+        if link is None or waits or not link.has_room():
             if link is None and not session.is_durable:
                 return
             self._queue(session, session.entry(message, qos, retain, ids, share))

@@ -17,6 +17,7 @@ MAX_HELD_BYTES = (
 )  # bytes of all bodies held for sessions; then who holds the most loses its oldest
 MAX_WINDOW = 100  # messages of QoS 1 and 2 under way to one client, however many more it would take
 MAX_WINDOW_BYTES = 1024 * 1024  # bytes of them under way to one client; one message may go beyond
+MAX_HELD_BACK = 256 * 1024  # bytes that wait for the disk on their way to one client; then messages wait
 MAX_INCOMING = 1_000  # open QoS 2 exchanges of a client of 3.1.1, which no receive maximum binds
 MAX_OFFERED = 200  # looks for retained messages that wait in one session: all its filters, twice
 MAX_RETAINED = 10_000  # retained messages

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hushcast_protocol.mqtt.codec import encode
 from hushcast_protocol.mqtt.ledger import Ledger
-from hushcast_protocol.mqtt.limits import MAX_TOPIC, TOPIC_ALIASES_IN
+from hushcast_protocol.mqtt.limits import MAX_HELD_BACK, MAX_TOPIC, TOPIC_ALIASES_IN
 from hushcast_protocol.mqtt.packets import V5, ConnAck, Disconnect, Packet, PubAck, Publish, PubRec
 from hushcast_protocol.mqtt.reasons import PacketError, Reason
 from hushcast_protocol.mqtt.seams import Outlet, Permissions
@@ -33,7 +33,8 @@ class Link:
 
     __slots__ = (
         *("aliases_in", "aliases_out", "is_closed", "ledger", "max_aliases_out", "max_packet", "open_ids"),
-        *("outlet", "owed", "permissions", "session", "version", "_answers", "_greeted", "_held", "_holding"),
+        *("outlet", "owed", "permissions", "session", "version", "_answers", "_greeted", "_held"),
+        *("_held_bytes", "_holding", "_was_full"),
     )
 
     def __init__(self, outlet: Outlet, ledger: Ledger, holding: set[Link]) -> None:
@@ -53,6 +54,8 @@ class Link:
         self.open_ids: set[int] = set()
         """Packet identifiers of QoS 2 exchanges that it began on this connection."""
         self._held: deque[Held] = deque()
+        self._held_bytes = 0
+        self._was_full = False
         self._answers: deque[Held] = deque()
         self._holding = holding
         self._greeted = False
@@ -102,13 +105,24 @@ class Link:
         held.mark = mark
         self.release()
 
-    def release(self) -> None:
-        """Send what need not wait any longer."""
+    def has_room(self) -> bool:
+        """Tell whether messages may be sent; after a no, `Broker.drained` or `stored` goes on."""
+        if self._held_bytes >= MAX_HELD_BACK:
+            self._was_full = True
+            return False
+        return self.outlet.has_room()
+
+    def release(self) -> bool:
+        """Send what need not wait any longer; return whether messages had no room for it and have now."""
         self._release(self._held)
         if self._greeted:
             self._release(self._answers)
         if not self._held and not self._answers:
             self._holding.discard(self)
+        if not self._was_full or self._held_bytes >= MAX_HELD_BACK:
+            return False
+        self._was_full = False
+        return True
 
     @property
     def is_simple(self) -> bool:
@@ -127,6 +141,7 @@ class Link:
         """Forget what waits: the connection has ended."""
         self.is_closed = True
         self._held.clear()
+        self._held_bytes = 0
         self._answers.clear()
         self._holding.discard(self)
 
@@ -207,6 +222,8 @@ class Link:
     def _hold(self, lane: deque[Held], held: Held) -> None:
         if not self.is_closed:
             lane.append(held)
+            if lane is self._held and held.data is not None:
+                self._held_bytes += len(held.data)
             self._holding.add(self)
 
     def _release(self, lane: deque[Held]) -> None:
@@ -214,6 +231,8 @@ class Link:
         while lane and lane[0].data is not None and lane[0].mark <= durable:
             first = lane.popleft()
             assert first.data is not None
+            if lane is self._held:
+                self._held_bytes -= len(first.data)
             self._pass(first.data, first.owed)
 
     def _pass(self, data: bytes, owed: bool) -> None:

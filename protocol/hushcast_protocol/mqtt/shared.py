@@ -31,7 +31,7 @@ class Group:
             link = session.link
             if link is not None and not link.permissions.may_receive(message.topic):
                 continue
-            if link is not None and link.outlet.has_room():
+            if link is not None and link.has_room():
                 self._next = (self._next + step + 1) % len(members)
                 return session, granted
             if waiting is None and min(message.qos, granted.qos):

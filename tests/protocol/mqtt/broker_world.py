@@ -230,7 +230,7 @@ class World:
                 self.disk.pop((kind, key), None)
             else:
                 self.disk[kind, key] = value
-        self.broker.stored(mark)
+        self.broker.stored(mark, self.now)
 
     def kill(self) -> None:
         """Kill the broker and start it again from what is on disk."""

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from test_tree import FILTERS, TOPICS
 
 from hushcast_protocol.mqtt import retained as module
-from hushcast_protocol.mqtt.limits import MAX_OFFERED
+from hushcast_protocol.mqtt.limits import MAX_HELD_BACK, MAX_OFFERED
 from hushcast_protocol.mqtt.messages import Message
 from hushcast_protocol.mqtt.packets import PubAck, Subscribe, Subscription
 from hushcast_protocol.mqtt.reasons import Reason
@@ -113,6 +113,26 @@ def test_looks_for_retained_messages_are_bounded() -> None:
     assert client.link is not None
     world.broker.drained(client.link, world.now)
     assert len(client.published()) == MAX_OFFERED
+
+
+def test_little_waits_for_the_disk_on_its_way_to_one_client() -> None:
+    """Behind a SUBACK that is not on disk: else everybody who subscribes holds all that is retained."""
+    world = World()
+    sender = world.connect("sender")
+    for n in range(1_000):
+        sender.publish(f"t/{n}", b"x" * 5_000, retain=True)
+    client = world.connect(expiry=100)
+    client.got()
+    world.commits = False
+    client.send(Subscribe(1, [Subscription("t/#")]))
+    assert client.link is not None
+    assert client.got() == []
+    assert MAX_HELD_BACK <= client.link._held_bytes < MAX_HELD_BACK + 6_000
+    sender.publish("t/new", b"new")
+    world.commit()
+    found = client.published()
+    assert len(found) in (1_000, 1_001)
+    assert client.link._held_bytes == 0
 
 
 def test_caps_refuse_and_what_is_there_stays(monkeypatch: pytest.MonkeyPatch) -> None:
