@@ -27,7 +27,7 @@ pytestmark = pytest.mark.processes
 HONEST = 50
 EVERY = 1.0  # seconds between two messages of an honest client
 WITHIN = 30.0  # seconds for what takes a moment, on a machine with other work
-MEMORY = 1_000_000_000  # bytes: of all caps together less than half was seen
+MEMORY = 700_000_000  # bytes; 304 MB were seen, 128 of them for two passwords that are compared
 SECONDS = float(os.environ.get("HOSTILE_SECONDS", "0"))  # of each attack, in the run by hand
 
 
@@ -192,7 +192,7 @@ async def test_honest_clients_go_on_beside_hostile_ones(gateway: Gateway) -> Non
         most = max(most, await attacked(gateway, crowd, list(ATTACKS), SECONDS or 5))
         await crowd.settle()
         await moment(lambda: gateway.files <= files)
-        assert gateway.files == files
+        assert gateway.files <= files
         nursery.cancel_scope.cancel()
     assert most < MEMORY
     assert gateway.process.poll() is None
