@@ -31,7 +31,7 @@ from hushcast_protocol.mqtt.session import Session
 LARGEST = 2048  # bytes of a packet
 MOST = 240  # bytes of a script: some hundred moves
 DAY = 900  # seconds that pass at most: the honest clients' sessions last longer
-UNDER_WAY = 15  # messages that the honest sender begins before the receiver has them
+UNDER_WAY = 15  # messages that the honest sender begins before earlier ones are done, for both
 
 FILTERS, QUEUE, QUEUE_BYTES, INCOMING, OFFERED, SESSIONS, RETAINED, RETAINED_BYTES = (
     *(5, 20, 8_000, 24, 3, 5, 4, 3_000),
@@ -208,7 +208,7 @@ def _broker(data: bytes) -> object:
                     world.kill()
                     for lost in (*hostile, sender, receiver):
                         lost.crashed() if isinstance(lost, Peer) else lost.forget()
-                case 5 | 6 if count - len(set(receiver.received)) < UNDER_WAY:
+                case 5 | 6 if max(count - len(set(receiver.received)), len(sender.outbox)) < UNDER_WAY:
                     sender.publish(b"%d" % count, qos)
                     count += 1
                 case 7 | 8:
