@@ -112,7 +112,9 @@ def up(
 @json_option
 @pass_choices
 def status(choices: Choices, directory: Path) -> None:
-    """Show a testnet's daemons: relays first, then clients; and its MQTT gateways' ports.
+    """Show a testnet's daemons: relays first, then clients.
+
+    Of MQTT gateways it shows the ports that clients connect to.
 
     \b
     Example:
