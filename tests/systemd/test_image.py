@@ -147,7 +147,7 @@ def test_a_network_of_containers_by_init_and_join_alone(project: Callable[[str],
     assert "it rains" in [event.get("payload") for event in heard]
     open_gateway(second)
     second.compose("exec", "-T", "gateway", "/opt/hushcast/bin/python3", "-c", MQTT_PUBLISH)
-    heard = first.hushcast("subscribe", "news", "--count", "1", "--timeout", str(WITHIN))
+    heard = second.hushcast("subscribe", "news", "--count", "1", "--timeout", str(WITHIN))
     assert "by MQTT" in [event.get("payload") for event in heard]
     for name in ("tor", "node", "directory"):
         (found,) = json.loads(podman("inspect", f"{first.name}_{name}_1"))
