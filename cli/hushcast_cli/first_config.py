@@ -106,7 +106,7 @@ def first_gateway_config(places: Places, uid: int) -> str:
         f'[[listen]]\nkind = "unix"\npath = {toml_text(str(socket))}\n'
         "\n# Who may what. Others, with a password: `hushcast gateway passwd NAME --config` and this file.\n"
         "[users.local]\n"
-        "# At the Unix socket this user of the machine needs no password.\n"
+        "# At the Unix socket this user of the machine (`id -u` tells the number) needs no password.\n"
         f"uid = [{uid}]\n"
         'publish = ["#"]\nsubscribe = ["#", "$SYS/#"]\n'
         '\n[log]\n# debug, info, warning or error; a reload applies it.\nlevel = "info"\n'

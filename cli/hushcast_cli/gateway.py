@@ -22,7 +22,7 @@ _config_option = click.option(
 @click.group()
 @json_option
 def gateway() -> None:
-    """Run a gateway, which any MQTT client can use."""
+    """Run an MQTT gateway, which any MQTT client can use."""
 
 
 @gateway.command("run")
@@ -51,9 +51,10 @@ def run_gateway_command(config: Path | None) -> None:
 @json_option
 @pass_choices
 def check_gateway_config(choices: Choices, file: Path) -> None:
-    """Check a gateway's configuration without starting anything, and show what it says.
+    """Show what a gateway's configuration says.
 
-    Says which key is wrong and why, with exit code 2; `gateway run` refuses to start with the same words.
+    Nothing is started. A configuration that cannot be used ends with exit code 2, the key that is wrong and
+    why; `gateway run` refuses to start with the same words.
 
     \b
     Example:
@@ -75,20 +76,20 @@ def check_gateway_config(choices: Choices, file: Path) -> None:
 
 @gateway.command("passwd")
 @click.argument("user", metavar="USER")
-@click.option("--config", type=_file, metavar="F", help="Put it into this configuration.")
+@click.option("--config", type=_file, metavar="F", help="Put them into this configuration instead.")
 @json_option
 @pass_choices
 def passwd(choices: Choices, user: str, config: Path | None) -> None:
-    """Make the hash of USER's password, and print the lines that a configuration needs.
+    """Make a user's password.
 
-    Asks for the password twice, or reads one line where standard input is no terminal: arguments are seen by
-    other users of the machine. With --config it adds the user or replaces the password there, and leaves all
-    else as it is.
+    Prints the lines that a configuration needs for USER, with the password's hash. Asks twice, or reads one
+    line where standard input is no terminal: arguments are seen by other users of the machine. With --config
+    it adds the user or replaces the password there, and leaves all else as it is.
 
     \b
     Examples:
       hushcast gateway passwd alice
-      hushcast gateway passwd alice --config gateway.toml
+      hushcast gateway passwd alice --config ~/.config/hushcast/gateway.toml
     """
     from hushcast_cli.output import json_line, note, text_line, write
     from hushcast_cli.user_sections import new_section, put_password
@@ -123,10 +124,11 @@ def passwd(choices: Choices, user: str, config: Path | None) -> None:
 @json_option
 @pass_choices
 def gateway_doctor(choices: Choices, config: Path | None) -> None:
-    """Look for what keeps the gateway from working, and say what to do.
+    """Look for what keeps the gateway from working.
 
-    Looks at the state, ports, certificates, users, link files and the daemon's socket, whether the gateway
-    runs or not. Run it as the gateway's user or as root. Ends with exit code 1 if anything is bad.
+    Says what to do about it. Looks at the state, ports, certificates, users, link files and the daemon's
+    socket, whether the gateway runs or not. Run it as the gateway's user or as root. Ends with exit code 1 if
+    anything is bad.
 
     \b
     Example:

@@ -70,7 +70,7 @@ def init(
         raise UsageError("--network and --epoch are a directory's: a relay or client gets them by `join`")
     if role in ("directory", "gateway") and name is not None:
         raise UsageError(f"--name is a node's: a machine has one {role}")
-    if role == "gateway" and tor_sockets is not None:
+    if role == "gateway" and tor_sockets is not None and not _is_from_environment("tor_sockets"):
         raise UsageError("--tor-sockets is for daemons: a gateway speaks with clients, and never with tor")
     found = places("directory" if role == "directory" else "gateway" if role == "gateway" else "node", name)
     text = _first(role, found, network, epoch, tor_sockets)
@@ -87,6 +87,12 @@ def init(
     write(text_line(f"{file}: the configuration of a {role}"))
     for command in after:
         write(text_line(f"next: {command}"))
+
+
+def _is_from_environment(option: str) -> bool:
+    """Tell whether an option was not asked for here: in a container the variable is set for all commands."""
+    source = click.get_current_context().get_parameter_source(option)
+    return source is click.core.ParameterSource.ENVIRONMENT
 
 
 def _first(role: str, found: Places, network: str | None, epoch: int | None, tor_sockets: Path | None) -> str:

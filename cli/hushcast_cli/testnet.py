@@ -63,7 +63,11 @@ testnet.add_command(watch)
     show_default=True,
     help="Processes of this machine, or containers by docker or podman.",
 )
-@click.option("--gateway", is_flag=True, help="Start an MQTT gateway beside each client.")
+@click.option(
+    "--gateway",
+    is_flag=True,
+    help="Start an MQTT gateway beside each client; home/# travels between them.",
+)
 @json_option
 @pass_choices
 def up(
@@ -110,6 +114,8 @@ def up(
 def status(choices: Choices, directory: Path) -> None:
     """Show a testnet's daemons: relays first, then clients.
 
+    Of MQTT gateways it shows the ports that clients connect to.
+
     \b
     Example:
       hushcast testnet status --dir /tmp/testnet --json
@@ -153,7 +159,9 @@ def down(directory: Path) -> None:
 
 @testnet.command()
 @click.option(
-    "--gateway", is_flag=True, help="Show two MQTT gateways: a sensor and a dashboard of two houses."
+    "--gateway",
+    is_flag=True,
+    help="Show two houses instead: a sensor in one, a dashboard in the other, by MQTT.",
 )
 @json_option
 def demo(gateway: bool) -> None:

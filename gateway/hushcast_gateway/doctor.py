@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import grp
 import os
+import pwd
 import resource
 import socket as sockets
 from collections.abc import Awaitable, Callable, Iterator
@@ -166,9 +167,9 @@ class Doctor:
         return _good("users", f"{counted(len(settings.users), 'user')}, each may do something")
 
     def _files(self) -> Finding:
-        soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0] if self._pid is None else _open_files(self._pid)
         if soft < FILES_NEEDED:
-            advice = "raise LimitNOFILE (ulimit -n)"
+            advice = "raise `ulimit -n` before `hushcast gateway run`; the package's unit has LimitNOFILE"
             return _bad("open files", f"{soft} allowed, {FILES_NEEDED} may be needed", advice)
         return _good("open files", f"{soft} allowed")
 
@@ -178,6 +179,10 @@ class Doctor:
             try:
                 with path.open("rb"):
                     mode = path.stat().st_mode
+            except PermissionError as error:
+                advice = f"give it to the gateway's user: chown {_user()} {path}"
+                yield _bad(check, f"{path} cannot be read: {error.strerror}", advice)
+                continue
             except OSError as error:
                 yield _bad(check, f"{path} cannot be read: {error.strerror}", "put the topic's link there")
                 continue
@@ -200,6 +205,21 @@ class Doctor:
                 reason = error.strerror or reason
         advice = "start the daemon, set its `socket_group`, and put the gateway's user into that group"
         return _bad("daemon", f"{path}: {reason}", advice)
+
+
+def _open_files(pid: int) -> int:
+    """Return how many open files the kernel allows a process: the doctor's own limit may be another."""
+    for line in Path(f"/proc/{pid}/limits").read_text().splitlines():
+        if line.startswith("Max open files"):
+            return int(line.split()[3])
+    raise LookupError(pid)
+
+
+def _user() -> str:
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())
 
 
 def _good(check: str, found: str) -> Finding:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -73,7 +74,8 @@ def acting_as_owner(path: Path) -> Iterator[None]:
     if os.geteuid() != 0 or not path.exists():
         yield
         return
-    owner, group = path.stat(), os.getegid()
+    owner, group, groups = path.stat(), os.getegid(), os.getgroups()
+    os.setgroups(_groups(owner))
     os.setegid(owner.st_gid)
     os.seteuid(owner.st_uid)
     try:
@@ -81,3 +83,12 @@ def acting_as_owner(path: Path) -> Iterator[None]:
     finally:
         os.seteuid(0)
         os.setegid(group)
+        os.setgroups(groups)
+
+
+def _groups(owner: os.stat_result) -> list[int]:
+    """Return the groups of a file's owner, who may be nobody that this machine knows by name."""
+    try:
+        return os.getgrouplist(pwd.getpwuid(owner.st_uid).pw_name, owner.st_gid)
+    except KeyError:
+        return [owner.st_gid]

@@ -81,6 +81,12 @@ async def test_what_is_not_a_gateways(options: list[str], told: str, home: dict[
     assert told in outcome.error
 
 
+async def test_a_variable_for_daemons_is_no_gateways_affair(home: dict[str, str]) -> None:
+    """The image sets it for all that run in it."""
+    outcome = await hushcast("init", "gateway", env=home | {"HUSHCAST_TOR_SOCKETS": "/run/hushcast-tor"})
+    assert (outcome.code, outcome.stderr) == (0, "")
+
+
 async def test_run_without_a_configuration_says_how_to_have_one(home: dict[str, str]) -> None:
     for command in ("run", "doctor"):
         outcome = await hushcast("gateway", command, env=home)

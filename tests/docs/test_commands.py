@@ -15,7 +15,21 @@ from hushcast_cli.main import cli
 
 OTHERS = frozenset(
     {
-        *("cat", "cd", "chmod", "cp", "curl", "echo", "export", "git", "jq", "mkdir", "rm", "source"),
+        *(
+            "cat",
+            "cd",
+            "chmod",
+            "chown",
+            "cp",
+            "curl",
+            "echo",
+            "export",
+            "git",
+            "jq",
+            "mkdir",
+            "rm",
+            "source",
+        ),
         *("apt", "systemctl", "tar"),
     }
 )

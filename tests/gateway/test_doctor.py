@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from hushcast_gateway.doctor import FILES_NEEDED, Doctor
 from hushcast_gateway.settings import GatewaySettings
 from hushcast_runtime.config import parse_settings
 
+NOBODY = 65_534  # a user that every machine has
 ANONYMOUS = '[anonymous]\npublish = ["#"]\n'
 
 
@@ -103,6 +106,41 @@ async def test_links(tmp_path: Path) -> None:
 async def test_open_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("resource.getrlimit", lambda which: (FILES_NEEDED - 1, FILES_NEEDED))
     assert (await findings(tmp_path, ANONYMOUS))["open files"].verdict == "bad"
+
+
+@pytest.fixture
+def with_few_files() -> Iterator[int]:
+    """Return the pid of a process that may open 64 files."""
+    command = ["/bin/sh", "-c", "ulimit -n 64; echo; exec cat"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as started:
+        assert started.stdout is not None
+        started.stdout.readline()
+        yield started.pid
+
+
+async def test_open_files_of_a_gateway_that_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, with_few_files: int
+) -> None:
+    """They are what counts: a shell of root's may open fewer than the unit, or more."""
+    (tmp_path / "state").mkdir(mode=0o700)
+    monkeypatch.setattr("resource.getrlimit", lambda which: (FILES_NEEDED, FILES_NEEDED))
+    monkeypatch.setattr("hushcast_gateway.doctor.holder", lambda state: with_few_files)
+    assert (await findings(tmp_path, ANONYMOUS))["open files"].found.startswith("64 allowed")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root looks with another's eyes")
+async def test_a_link_that_is_not_the_gateways(tmp_path: Path) -> None:
+    """Its user cannot read what root made; root could."""
+    (tmp_path / "state").mkdir(mode=0o700)
+    os.chown(tmp_path / "state", NOBODY, NOBODY)
+    for parent in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
+        parent.chmod(0o755)
+    link = tmp_path / "house.link"
+    link.write_text("a link")
+    link.chmod(0o600)
+    text = ANONYMOUS + f'[daemon]\nsocket = "/s"\n[[gateway.alias]]\nname = "house"\nlink_file = "{link}"\n'
+    found = (await findings(tmp_path, text))["link of house"]
+    assert (found.verdict, found.advice) == ("bad", f"give it to the gateway's user: chown nobody {link}")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may enter any directory")

@@ -10,7 +10,13 @@ import pytest
 
 from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.environment import simulated_environment
-from hushcast_runtime.files import load_or_create, load_seed, private_directory, write_private
+from hushcast_runtime.files import (
+    acting_as_owner,
+    load_or_create,
+    load_seed,
+    private_directory,
+    write_private,
+)
 
 draw = simulated_environment("files").randomness
 
@@ -112,3 +118,19 @@ def test_errors_show_no_secret(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as refused:
         load_seed(path, draw)
     assert "supersecret" not in str(refused.value)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root acts as others")
+def test_root_acts_as_the_owner_with_the_owners_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A service's user reaches some sockets by a group that is not its own."""
+    monkeypatch.setattr("os.getgrouplist", lambda name, group: [group, 4242])
+    os.chown(tmp_path, 65_534, 65_533)
+    before = os.geteuid(), os.getegid(), os.getgroups()
+    with acting_as_owner(tmp_path):
+        assert (os.geteuid(), os.getegid(), os.getgroups()) == (65_534, 65_533, [4242, 65_533])
+    assert (os.geteuid(), os.getegid(), os.getgroups()) == before
+    os.chown(tmp_path, 4_000_000, 4_000_000)  # nobody that this machine knows
+    with acting_as_owner(tmp_path):
+        assert os.getgroups() == [4_000_000]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import shutil
@@ -18,6 +19,7 @@ IMAGE = "localhost/hushcast-systemd-test"
 PACKAGES = ("systemd", "systemd-sysv", "dbus", "tor", "python3", "ca-certificates", "procps", "iproute2")
 WITHIN = 120.0  # seconds; other work may share the machine
 EPOCH = 20  # seconds
+MQTT_SOCKET = "/run/hushcast-gateway/mqtt.sock"
 _PROGRAMS = ("podman", "runc", "debootstrap", "dpkg-deb")
 _ENVIRONMENT = os.environ | {
     "CONTAINERS_CONF": str(ROOT / "testnet" / "hushcast_testnet" / "containers" / "containers.conf"),
@@ -114,6 +116,12 @@ class Machine:
         podman("cp", package, f"{self.name}:/root/package.deb")
         return self.run("dpkg", "--install", "/root/package.deb").stdout
 
+    def bring_mqtt(self) -> None:
+        """Copy an MQTT client in."""
+        (paho,) = importlib.import_module("paho").__path__
+        podman("cp", paho, f"{self.name}:/srv/paho")
+        podman("cp", Path(__file__).with_name("mqtt_client.py"), f"{self.name}:/srv/mqtt_client.py")
+
     def join_private_tor(self) -> None:
         """Start a private Tor network inside, and make the system's tor a client of it."""
         program = (
@@ -144,6 +152,22 @@ class Machine:
         )
         self.until(lambda: (topic, True) in [(s["topic"], s["ready"]) for s in self.asked("subscriptions")])
         return listening
+
+    def mqtt(
+        self, *words: str, user: str = "alice", name: str = "", password: str = "", place: str = MQTT_SOCKET
+    ) -> subprocess.Popen[str]:
+        """Start an MQTT client as a user; `words` are its identifier, how it ends, and what it does."""
+        client = ("env", "PYTHONPATH=/srv", "python3", "/srv/mqtt_client.py", place, name, password, *words)
+        command = ["podman", "exec", self.name, "runuser", "-u", user, "--", *client]
+        return subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_ENVIRONMENT
+        )
+
+    def heard_by_mqtt(self, *words: str, **options: str) -> list[list[Any]]:
+        """Run an MQTT client to its end; return the events that it heard."""
+        told, wrong = self.mqtt(*words, **options).communicate(timeout=WITHIN)
+        assert told, wrong
+        return [json.loads(line) for line in told.splitlines()]
 
     def asked(self, *arguments: str, **options: Any) -> list[dict[str, Any]]:
         """Run the command line with `--json`; return the objects."""

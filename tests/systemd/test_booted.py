@@ -14,6 +14,7 @@ pytestmark = pytest.mark.containers
 
 DIRECTORY, RELAY, NODE = "hushcast-directory", "hushcast-node@relay", "hushcast-node"
 UNITS = (DIRECTORY, RELAY, NODE)
+GATEWAY, GATEWAY_FILE = "hushcast-gateway", "/etc/hushcast-gateway/gateway.toml"
 TOPIC, PAYLOAD = "a-topic-to-look-for", "a payload to look for"
 
 
@@ -235,6 +236,75 @@ def test_the_probe_would_notice(machine: Machine, network: str) -> None:
     assert {name for name, possible in found.items() if possible} == ALLOWED | {"outer"}
 
 
+@pytest.fixture(scope="module")
+def gateway(machine: Machine, network: str) -> None:
+    """Start a gateway as an operator does: its Unix socket is for alice, by her uid, and not for bob."""
+    machine.run("usermod", "--append", "--groups", GATEWAY, "alice")
+    machine.run("useradd", "--groups", GATEWAY, "bob")
+    machine.bring_mqtt()
+    machine.run("hushcast", "init", "gateway")
+    louder(machine, GATEWAY_FILE)
+    alice = machine.run("id", "--user", "alice").stdout.strip()
+    text = machine.run("cat", GATEWAY_FILE).stdout.replace("uid = [0]", f"uid = [{alice}]")
+    machine.write(GATEWAY_FILE, text + '\n[daemon]\nsocket = "/run/hushcast/control.sock"\n')
+    machine.systemctl("enable", "--now", GATEWAY)
+
+
+def exposure(machine: Machine, unit: str) -> str:
+    told = machine.run("systemd-analyze", "security", "--no-pager", unit).stdout
+    (found,) = re.findall(r"Overall exposure level for \S+: (\d+\.\d)", told)
+    return str(found)
+
+
+def test_a_gateway_reaches_its_daemon(machine: Machine, gateway: None) -> None:
+    working = "working, 0 clients connected"
+    machine.until(lambda: machine.shown(GATEWAY, "ActiveState", "StatusText") == ("active", working))
+    told = machine.run("hushcast", "gateway", "doctor", "--json", check=False).stdout
+    found = {line["check"]: line["verdict"] for line in map(json.loads, told.splitlines())}
+    files = machine.run("cat", f"/proc/{machine.pid(GATEWAY)}/limits").stdout
+    clamped = re.search(r"Max open files +1024 ", files)  # a container may not raise its limits
+    assert found.pop("open files") == ("bad" if clamped else "good")
+    assert set(found.values()) == {"good"}, told
+    assert machine.heard_by_mqtt("sensor", "published", "publish", f"hush/open/{TOPIC}-too", PAYLOAD) == [
+        ["connected", 0, False],
+        ["published", 0],
+    ]
+    assert exposure(machine, GATEWAY) == exposure(machine, NODE)
+
+
+def test_a_gateways_socket_is_for_its_group_and_its_files_for_itself(machine: Machine, gateway: None) -> None:
+    assert machine.heard_by_mqtt("bob", "connected", user="bob") == [["connected", 0x87, False]]
+    refused = machine.mqtt("mallory", "connected", user="mallory").communicate(timeout=WITHIN)
+    assert (refused[0], "PermissionError" in refused[1]) == ("", True)
+    # Hashes of passwords, certificates' keys, links; and, the other way, what the daemon keeps.
+    own = ("/etc/hushcast-gateway/gateway.toml", "/var/lib/hushcast-gateway/state.db")
+    for user, denied in (("alice", own), ("bob", own), ("hushcast", own), (GATEWAY, ["/var/lib/hushcast"])):
+        for path in denied:
+            assert machine.run("ls", path, user=user, check=False).returncode != 0, (user, path)
+
+
+def test_a_gateways_users_change_by_reload_and_sessions_outlive_a_stop(
+    machine: Machine, gateway: None
+) -> None:
+    script = f"echo 'a password to look for' | hushcast gateway passwd lamp --config {GATEWAY_FILE}"
+    machine.run("sh", "-c", script)
+    text = machine.run("cat", GATEWAY_FILE).stdout
+    machine.write(GATEWAY_FILE, text.replace(" = []", ' = ["local/#"]'))
+    lamp = {"name": "lamp", "password": "a password to look for", "place": "1883"}
+    assert machine.heard_by_mqtt("lamp", "connected", **lamp) == [["connected", 0x86, False]]
+    machine.systemctl("reload", GATEWAY)
+    machine.until(lambda: "configuration read again" in machine.journal(GATEWAY))
+    listening = machine.mqtt("lamp", "disconnected", "subscribe", f"local/{TOPIC}", **lamp)
+    assert listening.stdout is not None
+    heard = [json.loads(listening.stdout.readline()) for _ in range(2)]
+    assert heard == [["connected", 0, False], ["subscribed", 1]]
+    machine.systemctl("stop", GATEWAY)
+    assert json.loads(listening.communicate(timeout=WITHIN)[0]) == ["disconnected", 0x8B]
+    machine.systemctl("start", GATEWAY)
+    machine.heard_by_mqtt("sensor", "published", "publish", f"local/{TOPIC}", PAYLOAD)
+    assert machine.heard_by_mqtt("lamp", "message", **lamp) == [["connected", 0, True], ["message", PAYLOAD]]
+
+
 def test_no_core_is_left(machine: Machine, network: str) -> None:
     for unit in UNITS:
         limits = machine.run("cat", f"/proc/{machine.pid(unit)}/limits").stdout
@@ -243,11 +313,11 @@ def test_no_core_is_left(machine: Machine, network: str) -> None:
         assert machine.run("stat", "-c", "%U", f"/proc/{machine.pid(unit)}/maps").stdout == "root\n"
 
 
-def test_the_journal_gives_nothing_away(machine: Machine, network: str) -> None:
+def test_the_journal_gives_nothing_away(machine: Machine, gateway: None) -> None:
     """Everything ran at the most verbose level; onion addresses have 56 characters, keys 64 or 44."""
-    journal = machine.journal(*UNITS, "hushcast-node@lost")
+    journal = machine.journal(*UNITS, GATEWAY, "hushcast-node@lost")
     assert "debug" in journal
-    for secret in (TOPIC, PAYLOAD, "after the kill"):
+    for secret in (TOPIC, PAYLOAD, "after the kill", "a password to look for", "sensor", "lamp"):
         assert secret not in journal
     assert ".onion" not in journal
     assert not re.search(r"\b[a-z2-7]{56}\b|\b[0-9a-f]{32,}\b|[A-Za-z0-9+/]{43}=", journal)
@@ -291,7 +361,7 @@ def newer(package: Path, directory: Path) -> Path:
 def test_removal_stops_and_keeps_purging_leaves_nothing(machine: Machine, network: str) -> None:
     machine.systemctl("enable", NODE, RELAY)
     machine.run("dpkg", "--remove", "hushcast")
-    for unit in UNITS:
+    for unit in (*UNITS, GATEWAY):
         assert machine.shown(unit, "ActiveState")[0] in ("inactive", "failed")
     assert machine.run("ls", "/var/lib/hushcast/state.db", check=False).returncode == 0
     machine.run("dpkg", "--purge", "hushcast")

@@ -44,6 +44,13 @@ def test_daemons_have_no_network_and_share_sockets_alone_with_tor(name: str) -> 
     assert set(daemon["volumes"]) & set(tor["volumes"]) == {"tor-sockets:/run/hushcast-tor"}
 
 
+def test_a_gateway_shares_the_nodes_socket_and_nothing_else_with_daemons() -> None:
+    found = services()
+    gateway = set(found["gateway"]["volumes"])
+    assert gateway & set(found["node"]["volumes"]) == {"node-sockets:/run/hushcast"}
+    assert gateway.isdisjoint(found["directory"]["volumes"] + found["tor"]["volumes"])
+
+
 def test_tor_opens_no_port() -> None:
     doors = [line for line in (FOLDER / "torrc").read_text().splitlines() if "Port " in line]
     assert len(doors) == 2
@@ -138,12 +145,49 @@ def test_a_network_of_containers_by_init_and_join_alone(project: Callable[[str],
     first.hushcast("publish", "news", "it rains")
     heard = second.hushcast("subscribe", "news", "--count", "1", "--timeout", str(WITHIN))
     assert "it rains" in [event.get("payload") for event in heard]
+    open_gateway(second)
+    second.compose("exec", "-T", "gateway", "/opt/hushcast/bin/python3", "-c", MQTT_PUBLISH)
+    heard = second.hushcast("subscribe", "news", "--count", "1", "--timeout", str(WITHIN))
+    assert "by MQTT" in [event.get("payload") for event in heard]
     for name in ("tor", "node", "directory"):
         (found,) = json.loads(podman("inspect", f"{first.name}_{name}_1"))
         assert found["HostConfig"]["ReadonlyRootfs"] is True
         assert found["EffectiveCaps"] in (None, [])
         assert found["Config"]["User"] == "hushcast"
         assert (found["HostConfig"]["NetworkMode"] == "none") is (name != "tor")
+
+
+MQTT_PUBLISH = """
+import socket
+def text(words): return len(words).to_bytes(2, "big") + words.encode()
+def packet(kind, rest): return bytes([kind, len(rest)]) + rest
+with socket.socket(socket.AF_UNIX) as client:
+    client.settimeout(30)
+    client.connect("/run/hushcast-gateway/mqtt.sock")
+    client.sendall(packet(0x10, text("MQTT") + bytes([4, 2, 0, 60]) + text("booted")))
+    assert client.recv(4) == bytes([0x20, 2, 0, 0])
+    client.sendall(packet(0x32, text("hush/open/news") + bytes([0, 1]) + b"by MQTT"))
+    assert client.recv(4) == bytes([0x40, 2, 0, 1])
+"""
+
+
+def open_gateway(operator: Project) -> None:
+    """Start a gateway beside the node, as the documentation says; return when it reaches the node."""
+    operator.run("gateway", "init", "gateway")
+    script = "cat >>/etc/hushcast/gateway.toml"
+    operator.compose(
+        *("run", "--rm", "--no-deps", "-T", "--entrypoint", "sh", "gateway", "-c", script),
+        stdin='\n[daemon]\nsocket = "/run/hushcast/control.sock"\n',
+    )
+    operator.compose("up", "--detach", "--no-deps", "gateway")
+    asked = ("exec", "-T", "gateway", "hushcast", "gateway", "doctor", "--json")
+
+    def reached() -> bool:
+        told = operator.compose(*asked, check=False).stdout
+        found = {line["check"]: line["verdict"] for line in map(json.loads, told.splitlines())}
+        return found.get("daemon") == found.get("listen #2") == "good"
+
+    until(reached)
 
 
 def ready(operator: Project) -> bool:

@@ -73,7 +73,12 @@ def test_all_stand_in_the_same_sandbox() -> None:
 
 def test_a_gateway_reaches_the_daemons_socket_and_nothing_else_of_it() -> None:
     gateway, node = (dict(settings(FOLDER / f"hushcast-{name}.service")) for name in ("gateway", "node"))
-    assert gateway["SupplementaryGroups"] == node["Group"]  # who may use the socket: `socket_group`
+    # Who may use the node's socket, and who reads the configuration: those at the MQTT socket do not.
+    assert gateway["SupplementaryGroups"].split() == [node["Group"], "hushcast-gateway-config"]
+    assert (
+        "/etc/hushcast-gateway   2750 root hushcast-gateway-config"
+        in (FOLDER / "hushcast.tmpfiles").read_text()
+    )
     assert gateway["User"] != node["User"]
     assert node["StateDirectoryMode"] == "0700"
     assert gateway["RestrictAddressFamilies"] == "AF_UNIX AF_INET AF_INET6"
