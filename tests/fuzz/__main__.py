@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "protocol"), str(HERE.parent / "protocol" / "mqtt")]
+sys.path[:0] = [str(HERE), str(HERE.parent / "protocol" / "mqtt"), str(HERE.parent / "protocol")]
 
 from hunting import FindingError, Result, hunt, keep, try_one  # noqa: E402
 
