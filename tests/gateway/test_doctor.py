@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -128,13 +129,20 @@ async def test_open_files_of_a_gateway_that_runs(
     assert (await findings(tmp_path, ANONYMOUS))["open files"].found.startswith("64 allowed")
 
 
+@pytest.fixture
+def anybodys() -> Iterator[Path]:
+    """A folder that every user may enter, as pytest's are not."""
+    with tempfile.TemporaryDirectory(prefix="hushcast-doctor-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root looks with another's eyes")
-async def test_a_link_that_is_not_the_gateways(tmp_path: Path) -> None:
+async def test_a_link_that_is_not_the_gateways(anybodys: Path) -> None:
     """Its user cannot read what root made; root could."""
+    tmp_path = anybodys
     (tmp_path / "state").mkdir(mode=0o700)
     os.chown(tmp_path / "state", NOBODY, NOBODY)
-    for parent in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
-        parent.chmod(0o755)
     link = tmp_path / "house.link"
     link.write_text("a link")
     link.chmod(0o600)
