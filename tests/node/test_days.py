@@ -36,6 +36,7 @@ async def assert_each_once(ear: Ear, sent: list[bytes]) -> None:
     assert sorted(ear.payloads) == sorted(sent)
 
 
+@pytest.mark.network
 @pytest.mark.parametrize("seed", [1, 2, 3])
 async def test_nothing_is_lost_or_doubled_over_a_change_of_day(seed: int) -> None:
     async with small_network(relays=4, seed=seed) as net:
@@ -95,6 +96,7 @@ async def test_a_day_changes_while_everybody_but_the_relays_is_away() -> None:
         assert await ear.hears(1) == [b"while away"]
 
 
+@pytest.mark.network
 async def test_two_days_of_absence_end_in_a_new_installation() -> None:
     async with small_network(relays=4) as net:
         subscriber, publisher = net.clients
