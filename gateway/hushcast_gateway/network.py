@@ -26,7 +26,7 @@ from hushcast_protocol.mqtt.packets import Properties
 from hushcast_protocol.mqtt.reasons import PacketError, Reason
 from hushcast_protocol.mqtt.seams import Done, Nothing
 from hushcast_protocol.mqtt.topics import MAX_LEVELS, is_name
-from hushcast_protocol.mqtt.ways import FIRST, Way, Ways
+from hushcast_protocol.mqtt.ways import OWN, Way, Ways
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.store import Store
@@ -40,7 +40,7 @@ class NoDaemon(Nothing):
 
     def takes(self, topic: str) -> bool:
         """Tell whether a topic would travel."""
-        return topic.startswith(f"{FIRST}/")
+        return topic.startswith(OWN)
 
     def is_local_too(self, topic: str) -> bool:
         """None is."""
@@ -110,7 +110,7 @@ class Network:
 
     def is_local_too(self, topic: str) -> bool:
         """Tell whether a map has it: devices of a house go on while the daemon is away or its outbox full."""
-        return not topic.startswith(f"{FIRST}/")
+        return not topic.startswith(OWN)
 
     def topics(self, topic: str) -> tuple[str, ...]:
         """Return all topics here of what is published to one that travels."""
@@ -143,7 +143,7 @@ class Network:
             return Reason.TOPIC_FILTER_INVALID
         if not all(self._in.has_room_for(way) for way in ways):
             return Reason.QUOTA_EXCEEDED
-        return min(qos, MAX_GRANTED) if ways or wanted.startswith(f"{FIRST}/") else qos
+        return min(qos, MAX_GRANTED) if ways or wanted.startswith(OWN) else qos
 
     def wanted(self, wanted: str) -> None:
         """Read the topics of a filter that somebody has now."""

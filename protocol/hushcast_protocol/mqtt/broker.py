@@ -179,6 +179,8 @@ class Broker:
         try:
             if type(packet) is Publish:
                 self._incoming.publish(link, packet, now)
+            elif type(packet) is PubAck:
+                self._acknowledged(link, packet, now)
             else:
                 self._handlers.get(type(packet), _unexpected)(link, packet, now)
         except PacketError as error:
@@ -249,7 +251,6 @@ class Broker:
 
     def _handle(self) -> dict[type, _Handler]:
         return {
-            PubAck: lambda link, packet, now: self._acknowledged(link, cast(PubAck, packet), now),
             PubRec: lambda link, packet, now: self._received(link, cast(PubRec, packet), now),
             PubRel: lambda link, packet, now: self._incoming.release(link, cast(PubRel, packet)),
             PubComp: lambda link, packet, now: self._completed(link, cast(PubComp, packet), now),

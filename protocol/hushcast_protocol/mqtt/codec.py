@@ -9,7 +9,7 @@ from __future__ import annotations
 from hushcast_protocol.mqtt.decoding import DECODE, publish
 from hushcast_protocol.mqtt.encoding import Message, encode, encode_publish
 from hushcast_protocol.mqtt.fields import Reader, malformed
-from hushcast_protocol.mqtt.packets import V5, Connect, Packet
+from hushcast_protocol.mqtt.packets import NONE, V5, Connect, Packet, PubAck
 from hushcast_protocol.mqtt.properties import Kind
 from hushcast_protocol.mqtt.reasons import PacketError, Reason
 
@@ -81,7 +81,9 @@ class Decoder:
             first, length, body = data[at], data[at + 1], at + 2
             if first not in _SOUND[of_server] or not self.version:
                 self._check(first, length)
-            if length > 0x7F:
+            if length > 0x7F and body < size and 0 < data[body] < 0x80:  # two bytes, as most have
+                length, body = length & 0x7F | data[body] << 7, body + 1
+            elif length > 0x7F:
                 length, body = _length(data, at + 1, size)
                 if not body:
                     self._needed = size - at + 1
@@ -94,6 +96,8 @@ class Decoder:
                 return at
             if first & 0xF0 == 0x30:
                 found.append(publish(data, body, end, first & 0x0F, self.version, of_server))
+            elif first == 0x40 and length == 2 and (data[body] or data[body + 1]):  # a PUBACK, as most are
+                found.append(PubAck(data[body] << 8 | data[body + 1], 0, NONE))
             else:
                 packet = DECODE[first >> 4](Reader(data, body, end), self.version, of_server)
                 if isinstance(packet, Connect):

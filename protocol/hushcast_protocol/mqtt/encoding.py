@@ -134,7 +134,11 @@ def _publish(packet: Publish, version: int) -> bytes:
 
 
 def _acknowledgement(first: int) -> Callable[[PubAck | PubRec | PubRel | PubComp, int], bytes]:
+    plain = bytes((first, 2))
+
     def encode(packet: PubAck | PubRec | PubRel | PubComp, version: int) -> bytes:
+        if not packet.reason and not packet.properties:
+            return plain + two(packet.packet_id)
         return _framed(first, two(packet.packet_id) + _tail(packet.reason, packet.properties, version))
 
     return encode

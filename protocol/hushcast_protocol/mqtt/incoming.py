@@ -8,7 +8,17 @@ from hushcast_protocol.mqtt.ledger import Ledger
 from hushcast_protocol.mqtt.limits import MAX_INCOMING, RECEIVE_MAXIMUM
 from hushcast_protocol.mqtt.links import Held, Link
 from hushcast_protocol.mqtt.messages import Message, brought_by, may_be_published
-from hushcast_protocol.mqtt.packets import V5, V311, Properties, PubAck, PubComp, Publish, PubRec, PubRel
+from hushcast_protocol.mqtt.packets import (
+    NONE,
+    V5,
+    V311,
+    Properties,
+    PubAck,
+    PubComp,
+    Publish,
+    PubRec,
+    PubRel,
+)
 from hushcast_protocol.mqtt.reasons import PacketError, Reason
 from hushcast_protocol.mqtt.retained import Retained
 from hushcast_protocol.mqtt.seams import Beyond
@@ -124,7 +134,7 @@ class Incoming:
         if packet.qos == 1:
             mark = self._ledger.made if self._ledger.made != before else 0
             link.owed += 1
-            link.answer(PubAck(packet.packet_id, told), mark)
+            link.answer(PubAck(packet.packet_id, told, NONE), mark)
             return
         if told < _FAILURE:
             told = Reason.SUCCESS

@@ -26,7 +26,10 @@ class Message:
     names the record of the body, 0 where there is none.
     """
 
-    __slots__ = ("expires", "holders", "number", "payload", "properties", "qos", "records", "retain", "topic")
+    __slots__ = (
+        *("_size", "expires", "holders", "number", "payload"),
+        *("properties", "qos", "records", "retain", "topic"),
+    )
 
     def __init__(
         self,
@@ -47,6 +50,7 @@ class Message:
         self.number = 0
         self.records = 0
         self.holders = 0
+        self._size = 0  # not counted yet
 
     def under(self, topic: str) -> Message:
         """Return the same message under another topic."""
@@ -55,8 +59,11 @@ class Message:
     @property
     def size(self) -> int:
         """Bytes that it counts against caps."""
-        size = len(self.topic) + len(self.payload) + MESSAGE_OVERHEAD
-        return size + len(repr(self.properties)) if self.properties else size
+        if not self._size:
+            self._size = len(self.topic) + len(self.payload) + MESSAGE_OVERHEAD
+            if self.properties:
+                self._size += len(repr(self.properties))
+        return self._size
 
     def is_expired(self, now: float) -> bool:
         """Tell whether nobody should be given it any more."""

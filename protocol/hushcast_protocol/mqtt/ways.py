@@ -17,6 +17,8 @@ from hushcast_protocol.mqtt.reasons import Reason
 from hushcast_protocol.mqtt.topics import intersects, matches
 
 FIRST, OPEN = "hush", "open"
+OWN = f"{FIRST}/"
+"""What topics that travel by their own names begin with."""
 MAX_OPEN_NAME = 256  # bytes after NFC: a topic of the network has no longer name
 
 
@@ -55,7 +57,7 @@ class Ways:
 
     def takes(self, topic: str) -> bool:
         """Tell whether a topic is the network's, or would be if it had an alias."""
-        return topic.startswith(f"{FIRST}/") or self._map_of(topic) is not None
+        return topic.startswith(OWN) or self._map_of(topic) is not None
 
     def of_topic(self, topic: str) -> tuple[Way, str] | None:
         """Return by which way a topic travels and its path there; `None` where there is no such way."""
