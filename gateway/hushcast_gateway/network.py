@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import hushcast
 from hushcast_gateway.broker_state import BrokerState
 from hushcast_gateway.daemon import DaemonLink
 from hushcast_gateway.inward import Inward, Source
+from hushcast_gateway.lately import Lately
 from hushcast_gateway.outward import Leaving, Outward
 from hushcast_gateway.refreshing import Refreshing
 from hushcast_gateway.settings import GatewaySettings
@@ -78,7 +78,7 @@ class Network:
         self._labels = {one.name: one.label for one in settings.gateway.alias if one.label is not None}
         maps = {one.from_: one.to for one in settings.gateway.map}
         self._ways = Ways(links, maps, self._labels, _is_label)
-        self._seen: OrderedDict[str, None] = OrderedDict()
+        self._seen = Lately(MAX_SEEN)
         self._link = DaemonLink(Path(settings.daemon.socket))
         self._out = Outward(self._link, settings.puback == "relay", counters)
         self._in = Inward(self._link, self._source_of, self._take, env, counters)
@@ -139,7 +139,7 @@ class Network:
         ways = self._ways.of_filter(wanted)
         if isinstance(ways, Reason):
             return ways
-        if any(way.is_open and _is_link(way.name) for way in ways):
+        if any(self._source_of(way) is None for way in ways):
             return Reason.TOPIC_FILTER_INVALID
         if not all(self._in.has_room_for(way) for way in ways):
             return Reason.QUOTA_EXCEEDED
@@ -162,7 +162,8 @@ class Network:
 
     def _publish(self, topic: str, enclosed: Enclosed, done: Done, delay: float) -> None:
         found = self._ways.of_topic(topic)
-        if found is None or (found[0].is_open and _is_link(found[0].name)):
+        source = None if found is None else self._source_of(found[0])
+        if found is None or source is None:
             done(Reason.TOPIC_NAME_INVALID)
             return
         way, path = found
@@ -181,10 +182,9 @@ class Network:
             if self._state is not None:
                 self._state.changed()
 
-        text = way.name if way.is_open else self._links[way.name]
         label = self._ways.label_of(way, path)
         attributes = {self._labels[way.name]: label} if label else {}
-        self._out.put(Leaving(text, sealed, told, delay, attributes))
+        self._out.put(Leaving(source.topic, sealed, told, delay, attributes))
 
     def _send_again(self, message: Message) -> None:
         properties = message.properties_for((), self._env.now())
@@ -222,16 +222,15 @@ class Network:
         """Tell whether a message came by another way of the same alias, and remember it."""
         if way.name not in self._labels or way.is_open:
             return False
-        if message_id in self._seen:
-            return True
-        self._seen[message_id] = None
-        if len(self._seen) > MAX_SEEN:
-            self._seen.popitem(last=False)
-        return False
+        is_old = message_id in self._seen
+        self._seen.add(message_id)
+        return is_old
 
     def _source_of(self, way: Way) -> Source | None:
+        """Return what a way is in the network; `None` where it is none, or is not configured any more."""
         if way.is_open:
-            return Source(way.name, "")
+            # A link is a secret and has no place in an MQTT topic.
+            return None if way.name.lstrip().startswith(LINK_SCHEME) else Source(way.name, "")
         link, label = self._links.get(way.name), self._labels.get(way.name)
         if link is None or (way.first and label is None):
             return None
@@ -244,8 +243,3 @@ def _is_label(level: str) -> bool:
         return parse_label(level, "") == level
     except UsageError:
         return False
-
-
-def _is_link(name: str) -> bool:
-    """Tell whether an open topic's name would be read as a link, which is a secret and has no place there."""
-    return name.lstrip().startswith(LINK_SCHEME)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -10,6 +9,7 @@ import trio
 
 import hushcast
 from hushcast_gateway.daemon import DaemonLink
+from hushcast_gateway.lately import Lately
 from hushcast_protocol.mqtt.reasons import Reason
 from hushcast_protocol.mqtt.seams import Done
 from hushcast_runtime.counters import Counters
@@ -47,7 +47,7 @@ class Outward:
         self._arrivals, self._departures = trio.open_memory_channel[Leaving](MAX_WAITING)
         self._size = 0
         self._count = 0
-        self._ours: OrderedDict[str, None] = OrderedDict()
+        self._ours = Lately(MAX_OURS)
 
     def put(self, leaving: Leaving) -> None:
         """Take a message; it is told when it is done, at once where there is no room for it."""
@@ -87,7 +87,7 @@ class Outward:
                 publication = await daemon.enqueue(
                     leaving.topic, leaving.payload, attributes=leaving.attributes
                 )
-                self._note(publication.id)
+                self._ours.add(publication.id)
                 if self._until_relay:
                     await _taken(daemon, publication)
             except hushcast.UsageError:
@@ -98,11 +98,6 @@ class Outward:
                 self._link.give_up(daemon)
                 continue
             return Reason.SUCCESS
-
-    def _note(self, message_id: str) -> None:
-        self._ours[message_id] = None
-        if len(self._ours) > MAX_OURS:
-            self._ours.popitem(last=False)
 
 
 async def _taken(daemon: hushcast.Daemon, publication: hushcast.Publication) -> None:
