@@ -120,36 +120,26 @@ class Publish(_Packet, frozen=True):
         return f"Publish(qos={self.qos}, packet_id={self.packet_id})"
 
 
-class PubAck(_Packet, frozen=True):
+class _Acknowledgement(_Packet, frozen=True):
+    packet_id: int
+    reason: int = Reason.SUCCESS
+    properties: Properties = NONE
+
+
+class PubAck(_Acknowledgement, frozen=True):
     """PUBACK: the answer to a PUBLISH of QoS 1."""
 
-    packet_id: int
-    reason: int = Reason.SUCCESS
-    properties: Properties = NONE
 
-
-class PubRec(_Packet, frozen=True):
+class PubRec(_Acknowledgement, frozen=True):
     """PUBREC: the answer to a PUBLISH of QoS 2."""
 
-    packet_id: int
-    reason: int = Reason.SUCCESS
-    properties: Properties = NONE
 
-
-class PubRel(_Packet, frozen=True):
+class PubRel(_Acknowledgement, frozen=True):
     """PUBREL: the answer to a PUBREC."""
 
-    packet_id: int
-    reason: int = Reason.SUCCESS
-    properties: Properties = NONE
 
-
-class PubComp(_Packet, frozen=True):
+class PubComp(_Acknowledgement, frozen=True):
     """PUBCOMP: the answer to a PUBREL."""
-
-    packet_id: int
-    reason: int = Reason.SUCCESS
-    properties: Properties = NONE
 
 
 class Subscription(_Packet, frozen=True):
