@@ -225,6 +225,7 @@ class Messages:
             try:
                 told = await call.expect(words.Subscribed)
             except UnknownCursor:
+                connection.close(call)
                 if is_new:
                     raise
                 # The subscription was ended and begun anew meanwhile: its messages count from 1 again.
