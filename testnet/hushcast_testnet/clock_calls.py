@@ -25,8 +25,8 @@ class ClockCalls:
         self._clock = clock
         self._calls: list[tuple[float, int, Callable[[], None]]] = []
         self._asked = 0  # breaks ties: what was asked for first is called first
-        # trio asks this of the clock when no task can run. There is no public way (its issue 1587), and a
-        # mock clock has no subclasses.
+        # trio asks this of the clock when no task can run. There is no public way, and a mock clock has no
+        # subclasses.
         clock._autojump = self._pass_time  # type: ignore[method-assign]
 
     def call_at(self, moment: float, function: Callable[[], None]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,11 +10,11 @@ import trio
 
 from hushcast.keys import new_link
 from hushcast_runtime.files import private_directory, write_private
-from hushcast_runtime.process import holder
 from hushcast_runtime.transports.streams import LOOPBACK
 from hushcast_testnet import processes
-from hushcast_testnet.inventory import GatewayMember, Member, Testnet, deadline
+from hushcast_testnet.inventory import GatewayMember, Member, Testnet, deadline, running_of
 from hushcast_testnet.processes import Process
+from hushcast_testnet.tor_network import held_ports
 
 ALIAS = "home"
 """The alias of the private topic; `home/#` travels by it, whatever gateway a client is at."""
@@ -59,7 +58,11 @@ def prepare(directory: Path, daemons: Sequence[Member]) -> list[GatewayMember]:
     home = private_directory(directory / "gateways")
     link = home / f"{ALIAS}.link"
     write_private(link, new_link(ALIAS, private=True).encode() + b"\n")
-    return [_prepare(home, number, daemon, link) for number, daemon in enumerate(daemons, 1)]
+    with held_ports(len(daemons)) as ports:
+        return [
+            _prepare(home, number, daemon, link, port)
+            for number, (daemon, port) in enumerate(zip(daemons, ports, strict=True), 1)
+        ]
 
 
 async def start(gateways: Sequence[GatewayMember]) -> None:
@@ -75,15 +78,10 @@ async def start(gateways: Sequence[GatewayMember]) -> None:
 
 def running(testnet: Testnet) -> list[Process]:
     """Return the processes of a testnet's gateways, those that were started by hand included."""
-    found = set(processes.find_by_command({_arguments(one): one.name for one in testnet.gateways}))
-    for one in testnet.gateways:
-        pid = holder(Path(one.state))
-        if pid is not None and (process := processes.find(one.name, pid)) is not None:
-            found.add(process)
-    return sorted(found, key=lambda process: process.pid)
+    return running_of(testnet.gateways, _arguments)
 
 
-def _prepare(home: Path, number: int, daemon: Member, link: Path) -> GatewayMember:
+def _prepare(home: Path, number: int, daemon: Member, link: Path, port: int) -> GatewayMember:
     assert daemon.socket is not None
     own = private_directory(home / f"gateway-{number}")
     gateway = GatewayMember(
@@ -91,7 +89,7 @@ def _prepare(home: Path, number: int, daemon: Member, link: Path) -> GatewayMemb
         daemon.name,
         str(own / "config.toml"),
         str(own / "state"),
-        _free_port(),
+        port,
         str(own / "mqtt.sock"),
     )
     config = _CONFIG.format(
@@ -105,12 +103,6 @@ def _prepare(home: Path, number: int, daemon: Member, link: Path) -> GatewayMemb
     )
     write_private(Path(gateway.config), config.encode())
     return gateway
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
-        return int(probe.getsockname()[1])
 
 
 def _arguments(gateway: GatewayMember) -> tuple[str, ...]:

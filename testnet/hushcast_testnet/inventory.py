@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 import trio
@@ -54,6 +54,9 @@ class GatewayMember(msgspec.Struct, frozen=True):
     socket: str
 
 
+MemberT = TypeVar("MemberT", Member, GatewayMember)
+
+
 class Testnet(msgspec.Struct, frozen=True):
     """What `up` leaves in the testnet's directory for `status` and `down`."""
 
@@ -89,8 +92,13 @@ def running(testnet: Testnet) -> list[Process]:
 
     The one that was started a moment ago holds nothing yet; one that was started by hand has another command.
     """
-    found = set(processes.find_by_command({_arguments(member): member.name for member in testnet.members}))
-    for member in testnet.members:
+    return running_of(testnet.members, _arguments)
+
+
+def running_of(members: Sequence[MemberT], arguments: Callable[[MemberT], tuple[str, ...]]) -> list[Process]:
+    """Return the processes of some members, which have these `arguments`, as `running` does."""
+    found = set(processes.find_by_command({arguments(member): member.name for member in members}))
+    for member in members:
         pid = holder(Path(member.state))
         if pid is not None and (process := processes.find(member.name, pid)) is not None:
             found.add(process)
