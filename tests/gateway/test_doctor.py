@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from made_certificates import Certificates
+from ports import free_port
 
 from hushcast.words import Finding
 from hushcast_gateway.doctor import FILES_NEEDED, Doctor
@@ -37,9 +38,7 @@ def tls(certificates: Certificates, name: str, port: int) -> str:
 
 
 async def test_certificates(certificates: Certificates, tmp_path: Path) -> None:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port = found.getsockname()[1]
+    port = free_port()
     check = "certificate of listen #1"
     good = await findings(tmp_path, ANONYMOUS + tls(certificates, "gateway", port))
     assert good[check].verdict == "good"

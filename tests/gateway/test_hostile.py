@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import resource
-import socket
 import subprocess
 import sys
 import time
@@ -17,6 +16,7 @@ from pathlib import Path
 import pytest
 import trio
 from attacks import ATTACKS
+from ports import free_port
 
 from hushcast_gateway.passwords import hashed
 from hushcast_protocol.mqtt.codec import Decoder, encode
@@ -60,12 +60,6 @@ class Gateway:
     def memory(self) -> int:
         """Bytes that are resident."""
         return int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * resource.getpagesize()
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 async def moment(condition: Callable[[], bool]) -> None:

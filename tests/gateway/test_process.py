@@ -21,6 +21,7 @@ from made_certificates import Certificates
 from paho.mqtt.enums import CallbackAPIVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
+from ports import free_port
 
 from hushcast_gateway.passwords import hashed
 
@@ -126,12 +127,6 @@ class Client:
         self.paho.disconnect()
         self.paho.loop_stop()
         self.paho._reset_sockets()  # else it is left to the collector when a connection broke
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 def wait_until(condition: Any) -> None:

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 from mqtt_client import WITHIN, Server
+from ports import free_port
 
 
 class GatewayProcess:
@@ -56,9 +57,3 @@ def wait_for(port: int) -> None:
             time.sleep(0.05)
         else:
             return
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])

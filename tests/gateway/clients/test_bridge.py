@@ -10,9 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from gateway_process import GatewayProcess, free_port, wait_for
+from gateway_process import GatewayProcess, wait_for
 from mqtt_client import WITHIN, Message, Server
 from paho_client import PahoClient
+from ports import free_port
 
 pytestmark = pytest.mark.processes
 

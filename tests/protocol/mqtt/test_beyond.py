@@ -1,0 +1,212 @@
+"""The network beyond a broker: what is handed over, what is answered, what arrives."""
+
+from __future__ import annotations
+
+import pytest
+from broker_world import World
+
+from hushcast_protocol.mqtt.packets import (
+    V5,
+    V311,
+    Properties,
+    PubAck,
+    Publish,
+    PubRec,
+    Subscribe,
+    Subscription,
+    Unsubscribe,
+)
+from hushcast_protocol.mqtt.reasons import Reason
+from hushcast_protocol.mqtt.seams import Done
+
+
+class Network:
+    """A network that takes `hush/`, and answers when told to."""
+
+    def __init__(self) -> None:
+        self.taken: list[tuple[str, bytes, int, bool, Properties]] = []
+        self.waiting: list[Done] = []
+        self.filters: set[str] = set()
+
+    def takes(self, topic: str) -> bool:
+        return topic.startswith(("hush/", "map/"))
+
+    def is_local_too(self, topic: str) -> bool:
+        return topic.startswith("map/")
+
+    def topics(self, topic: str) -> tuple[str, ...]:
+        return (topic,) if self.is_local_too(topic) else (topic, topic.replace("hush/", "also/"))
+
+    def will(self, topic: str, payload: bytes, retain: bool, properties: Properties) -> None:
+        self.taken.append((topic, payload, 0, retain, properties))
+
+    def publish(
+        self, topic: str, payload: bytes, qos: int, retain: bool, properties: Properties, done: Done
+    ) -> None:
+        self.taken.append((topic, payload, qos, retain, properties))
+        self.waiting.append(done)
+
+    def grants(self, wanted: str, qos: int) -> int:
+        if wanted == "hush/open/#":
+            return Reason.WILDCARD_SUBSCRIPTIONS_NOT_SUPPORTED
+        return min(qos, 1) if self.takes(wanted) else qos
+
+    def wanted(self, wanted: str) -> None:
+        assert wanted not in self.filters
+        self.filters.add(wanted)
+
+    def unwanted(self, wanted: str) -> None:
+        self.filters.remove(wanted)
+
+
+@pytest.mark.parametrize("reason", [Reason.SUCCESS, Reason.QUOTA_EXCEEDED])
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_what_is_local_too_is_delivered_at_once_and_once(qos: int, reason: Reason) -> None:
+    network = Network()
+    world = World(network)
+    reader = world.connect("reader")
+    reader.subscribe("map/a")
+    writer = world.connect("writer")
+    writer.got()
+    writer.publish("map/a", b"0", qos)
+    assert reader.payloads() == [b"0"]
+    assert writer.got() == []
+    network.waiting.pop()(reason)
+    assert [packet.reason for packet in writer.got()] == ([reason] if qos else [])  # type: ignore[union-attr]
+    assert reader.payloads() == []
+
+
+def test_what_belongs_to_the_network_is_handed_over_before_it_is_delivered_here() -> None:
+    network = Network()
+    world = World(network)
+    client = world.connect()
+    assert client.subscribe("hush/a", "t", "hush/open/#") == [1, 2, 0xA2]
+    client.publish("hush/a", b"0", properties={"content_type": "c", "topic_alias": 1})
+    client.publish("", b"1", qos=1, retain=True, properties={"topic_alias": 1})
+    assert network.taken == [("hush/a", b"0", 0, False, {"content_type": "c"}), ("hush/a", b"1", 1, True, {})]
+    assert client.got() == []
+    client.publish("t", qos=1, packet_id=8)
+    (packet,) = client.got()  # the PUBACK keeps its place, and is in nobody's way
+    assert isinstance(packet, Publish)
+    assert packet.qos == 1
+    network.waiting[0](0)
+    network.waiting[1](0)
+    world.settle()  # the retained one is kept here, too
+    told = client.got()
+    assert [packet for packet in told if isinstance(packet, PubAck)] == [PubAck(7), PubAck(8)]
+    assert [packet.payload for packet in told if isinstance(packet, Publish)] == [b"0", b"1"]
+
+
+def test_what_the_network_refuses_is_delivered_to_nobody() -> None:
+    network = Network()
+    client = World(network).connect()
+    client.subscribe("hush/a", "also/a")
+    for qos in (0, 1):
+        client.publish("hush/a", qos=qos)
+    for done in network.waiting:
+        done(Reason.QUOTA_EXCEEDED)
+    assert client.got() == [PubAck(7, Reason.QUOTA_EXCEEDED)]
+
+
+def test_the_clients_here_get_it_under_each_of_its_topics() -> None:
+    network = Network()
+    world = World(network)
+    one, other = world.connect("one"), world.connect("other")
+    one.send(Subscribe(1, [Subscription("hush/a", 1, no_local=True), Subscription("also/a", 1)]))
+    other.subscribe("hush/+")
+    one.got()
+    one.publish("hush/a", b"x", qos=1)
+    network.waiting[0](0)
+    assert [packet.topic for packet in one.got() if isinstance(packet, Publish)] == ["also/a"]
+    assert [packet.topic for packet in other.got() if isinstance(packet, Publish)] == ["hush/a"]
+
+
+def test_what_is_delivered_here_is_on_disk_before_it_is_acknowledged() -> None:
+    network = Network()
+    world = World(network)
+    reader, writer = world.connect("reader", expiry=100), world.connect("writer")
+    reader.send(Subscribe(1, [Subscription("hush/a", 1)]))
+    world.settle()
+    writer.publish("hush/a", b"x", qos=1)
+    network.waiting[0](0)
+    assert writer.got() == []
+    world.settle()
+    assert writer.got() == [PubAck(7)]
+
+
+@pytest.mark.parametrize("version", [V5, V311])
+def test_a_refusal_of_the_network_is_told_where_it_can_be(version: int) -> None:
+    network = Network()
+    client = World(network).connect(version=version)
+    for qos in (1, 2):
+        client.publish("hush/a", qos=qos, packet_id=qos)
+    for done in network.waiting:
+        done(Reason.IMPLEMENTATION_SPECIFIC_ERROR)
+    reason = Reason.IMPLEMENTATION_SPECIFIC_ERROR if version == V5 else 0
+    assert client.got() == [PubAck(1, reason), PubRec(2, reason)]
+    client.publish("hush/a", qos=1)
+    network.waiting[-1](Reason.QUOTA_EXCEEDED)
+    assert client.outlet.is_closed is (version == V311)
+
+
+def test_qos_2_to_the_network_is_handed_over_once() -> None:
+    network = Network()
+    world = World(network)
+    client = world.connect(expiry=100)
+    client.publish("hush/a", qos=2)
+    client.lose()
+    back = world.connect(clean=False, expiry=100)
+    back.publish("hush/a", qos=2, dup=True)
+    assert len(network.taken) == 1
+    assert back.got() == []
+    network.waiting[0](0)
+    world.settle()
+    assert back.only(PubRec) == PubRec(7)
+    back.publish("hush/a", qos=2, dup=True)
+    assert back.only(PubRec) == PubRec(7)
+    assert len(network.taken) == 1
+
+
+def test_the_network_hears_which_filters_somebody_has() -> None:
+    network = Network()
+    world = World(network)
+    one, other = world.connect("one", expiry=100), world.connect("other")
+    one.subscribe("hush/a", "$share/g/hush/b")
+    other.subscribe("hush/a", "hush/b")
+    other.send(Unsubscribe(1, ["hush/a"]))
+    other.lose()
+    assert network.filters == {"hush/a", "hush/b"}
+    network.filters.clear()
+    world.kill()
+    assert network.filters == {"hush/a", "hush/b"}
+    world.connect("one")
+    assert network.filters == set()
+
+
+def test_what_arrives_from_the_network_is_delivered_and_told_once_it_is_safe() -> None:
+    world = World(Network())
+    brief, durable = world.connect("brief"), world.connect("durable", expiry=100)
+    told: list[str] = []
+    for client in (brief, durable):
+        client.subscribe("hush/#", qos=1)
+    world.commits = False
+    world.broker.arrived("hush/a", b"1", 1, True, {}, world.now, lambda: told.append("1"))
+    assert brief.payloads() == [b"1"]
+    assert told == []
+    world.commit()
+    assert told == ["1"]
+    assert durable.payloads() == [b"1"]
+    world.broker.arrived("hush/a", b"0", 0, False, {}, world.now, lambda: told.append("0"))
+    assert told == ["1", "0"]
+    late = world.connect("late")
+    late.subscribe("hush/a")
+    assert late.payloads() == [b"1"]
+
+
+def test_a_will_may_go_to_the_network() -> None:
+    from hushcast_protocol.mqtt.packets import Will
+
+    network = Network()
+    world = World(network)
+    world.connect(will=Will("hush/a", b"gone", 1)).lose()
+    assert network.taken == [("hush/a", b"gone", 0, False, {})]
