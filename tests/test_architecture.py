@@ -15,19 +15,22 @@ ARROWS: dict[str, set[str]] = {
     "base": set(),
     "content": {"base"},
     "overlay family": {"base", "content"},
+    "central family": {"base", "content"},
     "mqtt family": {"base"},
     "runtime": {"base", "content"},
     "directory": {"base", "overlay family", "runtime"},
     "client": {"base", "content"},
     "local": {"base", "content", "runtime", "client"},
     "overlay": {"base", "content", "overlay family", "runtime", "directory"},
-    "node": {"base", "content", "overlay family", "runtime", "directory", "client", "local", "overlay"},
+    "central": {"base", "content", "central family", "runtime"},
+    "node": {"base", "content", "runtime", "directory", "client", "local", "overlay", "central"},
 }
+ARROWS["node"] |= {"overlay family", "central family"}
 ARROWS["gateway"] = {"base", "content", "mqtt family", "runtime", "client"}
 ARROWS["testnet"] = {*ARROWS["node"], "node", "mqtt family"}
 ARROWS["cli"] = {*ARROWS["testnet"], *ARROWS["gateway"], "testnet", "gateway"}
 ARROWS["cli"].add("analytics")  # lazily: a test of the CLI holds that
-DAEMON = ["protocol", "runtime", "directory", "client", "local", "overlay", "node", "gateway"]
+DAEMON = ["protocol", "runtime", "directory", "client", "local", "overlay", "central", "node", "gateway"]
 ANALYTICS = "spark_analytics"  # stands beside the daemon: it reads traces
 ALONE = {
     "base.intervals",
@@ -51,7 +54,7 @@ def room_of(module: str) -> str:
     package, _, inside = module.partition(".")
     if package == "hushcast_protocol":
         family = inside.partition(".")[0]
-        return f"{family} family" if family in ("overlay", "mqtt") else family
+        return f"{family} family" if family in ("overlay", "central", "mqtt") else family
     return "client" if package == "hushcast" else package.removeprefix("hushcast_")
 
 

@@ -17,6 +17,8 @@ import msgspec.inspect as shapes
 from hushcast_protocol.base import handovers, links, roster, signatures, stamps
 from hushcast_protocol.base.hashes import Domain
 from hushcast_protocol.base.signatures import Purpose
+from hushcast_protocol.central import frames as central
+from hushcast_protocol.central import introduction, network, rerouting
 from hushcast_protocol.content import messages, reports
 from hushcast_protocol.overlay import frames, leases, parcels
 
@@ -48,6 +50,30 @@ SECTIONS: dict[str, tuple[type, ...]] = {
     "report": (reports.Report, reports.Heard),
     "parcel": (parcels.Parcel, parcels.Onward),
     "instruction": (leases.Install, leases.ToRelay, leases.ToMailbox, leases.Consent, leases.Withdraw),
+    "central-user": (
+        central.Introduce,
+        central.Subscribe,
+        central.Withdraw,
+        central.Attach,
+        central.Publish,
+        central.Acknowledge,
+        central.Ping,
+        central.Done,
+        central.Attached,
+        central.Delivery,
+        central.Pong,
+    ),
+    "central-server": (
+        central.Request,
+        central.AskFactor,
+        central.Acknowledged,
+        central.Detach,
+        central.Answer,
+        central.Factor,
+        central.Deliver,
+    ),
+    "central-sealed": (rerouting.Wrapped, introduction.Sealed),
+    "central-network": (network.CentralNetwork,),
     "roster": (roster.RosterBody, roster.Network, roster.Entry, roster.Descriptor),
 }
 

@@ -10,10 +10,27 @@ from pages import ROOT
 
 from hushcast_protocol.base import handovers, links, roster, signatures, stamps
 from hushcast_protocol.base.wire import Wire
+from hushcast_protocol.central import frames as central_frames
+from hushcast_protocol.central import introduction, network, rerouting
 from hushcast_protocol.content import messages, reports
 from hushcast_protocol.overlay import frames, leases, parcels
 
-MODULES = (frames, handovers, leases, links, messages, parcels, reports, roster, signatures, stamps)
+MODULES = (
+    central_frames,
+    introduction,
+    network,
+    rerouting,
+    frames,
+    handovers,
+    leases,
+    links,
+    messages,
+    parcels,
+    reports,
+    roster,
+    signatures,
+    stamps,
+)
 
 
 @pytest.fixture(scope="module")

@@ -37,6 +37,10 @@ class Domain(bytes, Enum):
     LINK_KEY = b"hc.link-key"
     STAMP = b"hc.stamp"
     STAMP_WORK = b"hc.stamp-work"
+    POINT = b"hc.point"
+    WRAPPED_KEY = b"hc.wrapped-key"
+    PSEUDONYM = b"hc.pseudonym"
+    PROOF = b"hc.proof"
     # `tree` shuffles with `hc.tree` by itself: it depends on the standard library alone.
 
 

@@ -1,0 +1,86 @@
+"""What each request of a pseudonym, and the server's answer, is proven with; one place for both ends."""
+
+from __future__ import annotations
+
+from hushcast_protocol.base.hashes import Domain, digest
+from hushcast_protocol.central.frames import Acknowledge, Attach, Done, Publish, Subscribe, Verdict, Withdraw
+from hushcast_protocol.central.introduction import PseudonymSecret, check_proof, proof
+from hushcast_protocol.central.rerouting import Wrapped
+
+
+def subscribe(pseudonym: bytes, secret: PseudonymSecret, serial: int, tokens: tuple[bytes, ...]) -> Subscribe:
+    """Make a request; tokens are encrypted under the user's key."""
+    return Subscribe(pseudonym, serial, tokens, proof(secret, *_subscribing(serial, tokens)))
+
+
+def withdraw(pseudonym: bytes, secret: PseudonymSecret, serial: int, tokens: tuple[bytes, ...]) -> Withdraw:
+    """Make a request; tokens as above, none for all."""
+    return Withdraw(pseudonym, serial, tokens, proof(secret, *_withdrawing(serial, tokens)))
+
+
+def attach(pseudonym: bytes, secret: PseudonymSecret) -> Attach:
+    """Make a request."""
+    return Attach(pseudonym, proof(secret, b"attach"))
+
+
+def publish(
+    pseudonym: bytes, secret: PseudonymSecret, tokens: tuple[bytes, ...], wrapped: Wrapped
+) -> Publish:
+    """Make a request; tokens and what is wrapped are encrypted under the user's key."""
+    return Publish(pseudonym, tokens, wrapped, proof(secret, *_publishing(wrapped, len(tokens))))
+
+
+def acknowledge(secret: PseudonymSecret, salt: bytes, number: int) -> Acknowledge:
+    """Make an acknowledgement in the attachment with this salt."""
+    return Acknowledge(number, proof(secret, *_acknowledging(salt, number)))
+
+
+def done(secret: PseudonymSecret, request: Subscribe | Withdraw | Publish, verdict: Verdict) -> Done:
+    """Make the server's answer to a request."""
+    return Done(verdict, proof(secret, b"done", verdict.encode(), request.proof))
+
+
+def check_request(secret: PseudonymSecret, request: Subscribe | Withdraw | Attach | Publish) -> None:
+    """Raise `AuthenticationError` where a request is not by who has the pseudonym.
+
+    Proxies transform tokens and points, so that these cannot be proven; their number and the payload are.
+    """
+    if isinstance(request, Subscribe):
+        parts = _subscribing(request.serial, request.tokens)
+    elif isinstance(request, Withdraw):
+        parts = _withdrawing(request.serial, request.tokens)
+    elif isinstance(request, Publish):
+        parts = _publishing(request.wrapped, len(request.tokens))
+    else:
+        parts = (b"attach",)
+    check_proof(secret, request.proof, *parts)
+
+
+def check_acknowledgement(secret: PseudonymSecret, salt: bytes, number: int, given: bytes) -> None:
+    """Raise `AuthenticationError` where an acknowledgement is not by who has the pseudonym."""
+    check_proof(secret, given, *_acknowledging(salt, number))
+
+
+def is_from_server(secret: PseudonymSecret, request: Subscribe | Withdraw | Publish, answer: Done) -> bool:
+    """Tell whether the server itself gave this answer to the request as the user made it."""
+    return answer == done(secret, request, answer.verdict)
+
+
+def _subscribing(serial: int, tokens: tuple[bytes, ...]) -> tuple[bytes, ...]:
+    return b"subscribe", _number(serial), _number(len(tokens))
+
+
+def _withdrawing(serial: int, tokens: tuple[bytes, ...]) -> tuple[bytes, ...]:
+    return b"withdraw", _number(serial), _number(len(tokens))
+
+
+def _publishing(wrapped: Wrapped, tokens: int) -> tuple[bytes, ...]:
+    return b"publish", digest(Domain.PROOF, wrapped.payload), _number(tokens)
+
+
+def _acknowledging(salt: bytes, number: int) -> tuple[bytes, ...]:
+    return b"acknowledge", salt, _number(number)
+
+
+def _number(value: int) -> bytes:
+    return value.to_bytes(8, "big")
