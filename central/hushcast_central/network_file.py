@@ -47,9 +47,9 @@ class CentralNetworkSection(Section, frozen=True, kw_only=True, tag_field="carri
     sealing_key: KeyText
     """The server's key that introductions are sealed to, 64 hexadecimal digits."""
     listed: Annotated[tuple[ProxySection, ...], msgspec.Meta(max_length=MAX_PROXIES)] = msgspec.field(
-        name="proxies"
+        default=(), name="proxies"
     )
-    """The proxies: at least one of each role."""
+    """The proxies: at least one of each role, for those who publish and subscribe."""
 
     def network(self) -> CentralNetwork:
         """Return what the protocol calls the network."""
@@ -65,14 +65,20 @@ class CentralNetworkSection(Section, frozen=True, kw_only=True, tag_field="carri
         return listed_proxies(self.listed)
 
     def check(self, transport: str) -> None:
-        """Raise `UsageError` if a daemon could not use this network over the transport, or should not."""
-        reachable("network.server", self.server, transport)
+        """Raise `UsageError` if nobody could publish and subscribe by this over the transport."""
+        self.check_server(transport)
         check_proxies(self.listed, transport, "network.proxies")
         for role in get_args(ProxyRole):
             if not any(proxy.role == role for proxy in self.listed):
-                raise UsageError(f"network.proxies: none is for {role}; ask for the newest network.toml")
+                raise UsageError(
+                    f"network.proxies: none is for {role}; ask the server's operator for the newest file"
+                )
         if any(proxy.key == self.server_key for proxy in self.listed):
             raise UsageError("network.proxies: one has the server's key; a proxy has a key of its own")
+
+    def check_server(self, transport: str) -> None:
+        """Raise `UsageError` if a proxy could not reach this server, or introductions not be sealed to it."""
+        reachable("network.server", self.server, transport)
         try:
             crypto_box_seal(b"", bytes.fromhex(self.sealing_key))
         except CryptoError:

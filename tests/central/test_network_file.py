@@ -116,3 +116,9 @@ def test_nothing_can_be_sealed_to_a_key_of_small_order() -> None:
 
 def test_it_says_its_carrier() -> None:
     assert "network.carrier" in refusal(TEXT.replace('carrier = "central"', 'carrier = "overlay"'))
+
+
+def test_before_there_are_proxies_it_is_enough_to_start_one() -> None:
+    text = central_section(NETWORK, onion(11), [])
+    parsed(text).network.check_server("tor")
+    assert "none is for publications" in refusal(text)
