@@ -10,10 +10,10 @@ from typing import Annotated, ClassVar, Literal
 import msgspec
 
 from hushcast_local.settings import CoverageSection, InboxSection
-from hushcast_protocol.base.addresses import Address, is_onion, parse_address
-from hushcast_protocol.base.errors import DecodeError, UsageError
+from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.overlay.profile import MAX_DEPTH, MAX_TREES, PROFILES, Profile
-from hushcast_runtime.config import DaemonSettings, NetworkSection, PathText, Section, check_path
+from hushcast_runtime.config import DaemonSettings, NetworkSection, PathText, Section, check_path, reachable
 from hushcast_runtime.tor.endpoints import Endpoint, parse_endpoint
 from hushcast_runtime.transports.streams import LOOPBACK
 from hushcast_runtime.transports.tcp import TcpTransport
@@ -104,17 +104,7 @@ class NodeSettings(DaemonSettings, frozen=True, kw_only=True):
 
     def directory_address(self) -> Address:
         """Return the directory's address if the transport may reach it; raise `UsageError`."""
-        try:
-            address = parse_address(self.network.directory)
-        except DecodeError as error:
-            raise UsageError(f"network.directory: {error}") from None
-        if self.transport == "tor" and not is_onion(address):
-            raise UsageError(
-                "network.directory: with transport tor it must be an onion address; no other is safe"
-            )
-        if self.transport == "tcp" and not address.startswith("127."):
-            raise UsageError("network.directory: with transport tcp it is a loopback address")
-        return address
+        return reachable("network.directory", self.network.directory, self.transport)
 
     def _check_testnet(self) -> None:
         testnet = self.testnet
