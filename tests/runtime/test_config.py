@@ -19,11 +19,11 @@ from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.roster import Network
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.overlay.profile import HARDENED, PAPER
-from hushcast_runtime import config
+from hushcast_runtime import config, testnet_section
 from hushcast_runtime.config import MAX_CONFIG, load_settings
 
 ONION = onion_address(Seed(bytes(32)).public())
-DECLARING = [config, local_settings, directory_settings, node_settings]
+DECLARING = [config, testnet_section, local_settings, directory_settings, node_settings]
 DOCS = Path(__file__).parents[2] / "docs" / "configuration.md"
 
 NODE = f"""
