@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
 
+import central_vectors as independent
 import msgspec
 import pytest
 from core_examples import stream
@@ -118,6 +120,24 @@ def test_a_chain_survives_the_proxy_and_not_another_attachment() -> None:
     ):
         with pytest.raises(AuthenticationError):
             proofs.check_acknowledgement(secret, chain, number, acknowledgement.proof)
+
+
+def test_proofs_are_those_of_the_fixed_vectors() -> None:
+    vectors = json.loads(independent.VECTORS.read_text())
+    expected = {name: bytes.fromhex(value) for name, value in vectors["proofs"].items()}
+    secret, salt = PseudonymSecret(expected["secret"]), expected["salt"]
+    points = bytes.fromhex(vectors["wrapped"]["user_mask"]), bytes.fromhex(vectors["wrapped"]["masked"])
+    delivery = Wrapped(*points, bytes.fromhex(vectors["wrapped"]["payload"]))
+    name = pseudonym_of(secret)
+    request = proofs.publish(name, secret, TOKENS, delivery)
+    assert name == expected["pseudonym"]
+    assert proofs.attach(name, secret).proof == expected["attach"]
+    assert proofs.subscribe(name, secret, 7, TOKENS).proof == expected["subscribe"]
+    assert proofs.withdraw(name, secret, 7, TOKENS).proof == expected["withdraw"]
+    assert request.proof == expected["publish"]
+    assert proofs.done(secret, request, "accepted").proof == expected["accepted"]
+    chain = proofs.followed(salt, delivery)
+    assert proofs.acknowledge(secret, chain, 1).proof == expected["acknowledge"]
 
 
 def test_all_proofs_of_a_pseudonym_differ() -> None:
