@@ -6,7 +6,7 @@ import json
 
 import central_vectors as independent
 import pytest
-from core_examples import stream
+from core_examples import properties, stream
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from nacl.bindings import crypto_core_ed25519_from_uniform
@@ -98,6 +98,7 @@ def test_every_encoding_that_is_not_the_one_is_refused() -> None:
         refused_everywhere(number.to_bytes(32, "little"))
 
 
+@properties(50)
 @given(st.binary(min_size=32, max_size=32))
 def test_any_bytes_are_refused_unless_they_are_of_the_group(data: bytes) -> None:
     """Half of all y have a point, one of eight of these is in the subgroup."""
@@ -133,6 +134,7 @@ def test_scalars_of_another_length_are_refused() -> None:
     assert isinstance(scalar(1), Secret)
 
 
+@properties(50)
 @given(scalars, scalars)
 def test_scalars_multiply_and_divide_modulo_the_order(one: Scalar, other: Scalar) -> None:
     assert number_of(one.times(other)) == number_of(one) * number_of(other) % ORDER
@@ -140,6 +142,7 @@ def test_scalars_multiply_and_divide_modulo_the_order(one: Scalar, other: Scalar
     assert one.inverse() == scalar(pow(number_of(one), -1, ORDER)) == one.inverse()
 
 
+@properties(50)
 @given(st.binary(min_size=64, max_size=64))
 def test_scalars_are_drawn_from_all(data: bytes) -> None:
     number = int.from_bytes(data, "little") % ORDER
@@ -147,6 +150,7 @@ def test_scalars_are_drawn_from_all(data: bytes) -> None:
     assert number_of(Scalar.draw(lambda _: data)) == number
 
 
+@properties(50)
 @given(scalars, scalars, points)
 def test_multiplying_is_an_action_of_the_scalars(one: Scalar, other: Scalar, point: bytes) -> None:
     assert multiplied(one, multiplied(other, point)) == multiplied(one.times(other), point)
@@ -154,6 +158,7 @@ def test_multiplying_is_an_action_of_the_scalars(one: Scalar, other: Scalar, poi
     assert multiplied(one, base(other)) == base(one.times(other))
 
 
+@properties(50)
 @given(points, points)
 def test_what_was_added_is_subtracted(one: bytes, other: bytes) -> None:
     assert added(one, other) == added(other, one)
@@ -162,6 +167,7 @@ def test_what_was_added_is_subtracted(one: bytes, other: bytes) -> None:
     assert subtracted(one, one) == NEUTRAL
 
 
+@properties(50)
 @given(st.binary(min_size=32, max_size=32))
 def test_the_map_to_the_group_is_the_published_one(data: bytes) -> None:
     assert crypto_core_ed25519_from_uniform(data) == independent.encoded(independent.elligator(data))

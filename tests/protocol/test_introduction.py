@@ -6,7 +6,7 @@ import json
 
 import central_vectors as independent
 import pytest
-from core_examples import stream
+from core_examples import properties, stream
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from nacl.bindings import crypto_box_seal
@@ -49,12 +49,14 @@ def proxy_view(server: Scalar, key: Scalar, blinding: Scalar) -> tuple[Scalar, S
     return blinding, factor_for(server, blinding.times(key))
 
 
+@properties(50)
 @given(scalars, scalars, scalars)
 def test_the_proxy_ends_with_the_transformation(server: Scalar, key: Scalar, blinding: Scalar) -> None:
     held = transformation(*proxy_view(server, key, blinding))
     assert held.times(key) == server
 
 
+@properties(50)
 @given(scalars, scalars, scalars, scalars)
 def test_the_servers_view_is_the_same_for_every_key_of_the_user(
     server: Scalar, key: Scalar, blinding: Scalar, other: Scalar
@@ -65,6 +67,7 @@ def test_the_servers_view_is_the_same_for_every_key_of_the_user(
     assert (fitting == blinding) == (other == key)
 
 
+@properties(50)
 @given(scalars, scalars, scalars, scalars)
 def test_the_proxys_view_is_the_same_for_every_key_of_the_user(
     server: Scalar, key: Scalar, blinding: Scalar, other: Scalar
@@ -75,6 +78,7 @@ def test_the_proxys_view_is_the_same_for_every_key_of_the_user(
     assert (fitting == server) == (other == key)
 
 
+@properties(50)
 @given(scalars, scalars, scalars)
 def test_what_is_sealed_differs_each_time_and_has_one_length(
     key: Scalar, blinding: Scalar, other: Scalar
@@ -97,12 +101,14 @@ def test_what_the_user_hears_has_nothing_of_the_servers_key() -> None:
     assert Wrapped.__struct_fields__ == ("mask", "masked", "payload")
 
 
+@properties(50)
 @given(scalars, scalars, scalars)
 def test_proxy_and_user_together_have_the_servers_key(server: Scalar, key: Scalar, blinding: Scalar) -> None:
     """The paper's own caveat (VB §4.1); what is inside is sealed for that reason."""
     assert transformation(*proxy_view(server, key, blinding)).times(key) == server
 
 
+@properties(50)
 @given(scalars, scalars, scalars)
 def test_proxy_and_server_together_have_the_users_key(server: Scalar, key: Scalar, blinding: Scalar) -> None:
     own, blinded = server_view(server, key, blinding)
@@ -111,6 +117,7 @@ def test_proxy_and_server_together_have_the_users_key(server: Scalar, key: Scala
     assert own.times(transformation(*proxy_view(server, key, blinding)).inverse()) == key
 
 
+@properties(50)
 @given(scalars, scalars, scalars, scalars, scalars, scalars)
 def test_two_proxies_without_a_user_have_neither_key(
     server: Scalar, one: Scalar, two: Scalar, b: Scalar, c: Scalar, other: Scalar
@@ -124,6 +131,7 @@ def test_two_proxies_without_a_user_have_neither_key(
     )
 
 
+@properties(50)
 @given(scalars, scalars, st.sampled_from(["publish", "subscribe"]), st.integers(0, 2**48 - 1))
 def test_the_server_opens_what_the_user_sealed(key: Scalar, blinding: Scalar, use: str, day: int) -> None:
     found = opened(SEALING, introduction(SEALING.public(), use, day, key, blinding, SECRET))
@@ -169,6 +177,7 @@ def test_what_is_sealed_well_and_no_introduction_is_refused(plain: bytes) -> Non
         opened(SEALING, crypto_box_seal(plain, SEALING.public()))
 
 
+@properties(50)
 @given(st.lists(st.binary(max_size=8), max_size=4), st.lists(st.binary(max_size=8), max_size=4))
 def test_proofs_are_of_their_parts(parts: list[bytes], others: list[bytes]) -> None:
     given_proof = proof(SECRET, *parts)

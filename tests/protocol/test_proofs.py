@@ -8,7 +8,7 @@ from itertools import pairwise
 import central_vectors as independent
 import msgspec
 import pytest
-from core_examples import stream
+from core_examples import properties, stream
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -76,6 +76,7 @@ def test_proofs_hold_after_the_proxy_has_transformed() -> None:
     assert proofs.is_from_server(SECRET, before, proofs.done(SECRET, after, "accepted"))
 
 
+@properties(50)
 @given(st.sampled_from(requests()), verdicts, verdicts)
 def test_answers_are_of_the_server_for_one_request_and_verdict(
     request: Subscribe | Withdraw | Publish, verdict: Verdict, said: Verdict
@@ -96,6 +97,7 @@ def chain_of(payloads: list[Wrapped]) -> bytes:
     return chain
 
 
+@properties(50)
 @given(st.lists(st.integers(1, 3), max_size=6), st.lists(st.integers(1, 3), max_size=6))
 def test_an_acknowledgement_is_of_what_was_sent_in_its_order(sent: list[int], heard: list[int]) -> None:
     """A proxy that drops one delivery and repeats another gets none that deletes anything."""

@@ -7,7 +7,7 @@ import json
 import central_vectors as independent
 import msgspec
 import pytest
-from core_examples import small_message, stream
+from core_examples import properties, small_message, stream
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -38,6 +38,7 @@ def factor(old: Scalar, new: Scalar) -> Scalar:
     return new.times(old.inverse())
 
 
+@properties(50)
 @given(scalars, scalars, st.binary(max_size=32))
 def test_a_transformed_token_is_as_if_encrypted_under_the_other_key(
     one: Scalar, other: Scalar, token: bytes
@@ -45,6 +46,7 @@ def test_a_transformed_token_is_as_if_encrypted_under_the_other_key(
     assert transformed(factor(one, other), encrypted(one, token)) == encrypted(other, token)
 
 
+@properties(50)
 @given(scalars, scalars, scalars, st.binary(max_size=32))
 def test_transformations_chain_and_turn_back(a: Scalar, b: Scalar, c: Scalar, token: bytes) -> None:
     there = transformed(factor(b, c), transformed(factor(a, b), encrypted(a, token)))
@@ -52,6 +54,7 @@ def test_transformations_chain_and_turn_back(a: Scalar, b: Scalar, c: Scalar, to
     assert transformed(factor(a, c).inverse(), there) == encrypted(a, token)
 
 
+@properties(50)
 @given(scalars, scalars, st.binary(max_size=32), st.binary(max_size=32))
 def test_tokens_are_equal_under_one_key_alone(one: Scalar, other: Scalar, token: bytes, twin: bytes) -> None:
     assume(one != other)
@@ -59,6 +62,7 @@ def test_tokens_are_equal_under_one_key_alone(one: Scalar, other: Scalar, token:
     assert encrypted(one, token) != encrypted(other, token)
 
 
+@properties(50)
 @given(scalars, scalars, insides, seeds)
 def test_a_rerouted_message_is_as_if_wrapped_under_the_other_key(
     one: Scalar, other: Scalar, inside: bytes, seed: int
@@ -69,6 +73,7 @@ def test_a_rerouted_message_is_as_if_wrapped_under_the_other_key(
     assert rerouted(factor(one, other).inverse(), there) == wrap(one, inside, stream(seed))
 
 
+@properties(50)
 @given(scalars, insides, seeds, seeds)
 def test_rerandomising_changes_both_points_and_keeps_the_message(
     key: Scalar, inside: bytes, seed: int, other: int
@@ -81,6 +86,7 @@ def test_rerandomising_changes_both_points_and_keeps_the_message(
     assert after.payload == before.payload  # what hardened mends: the server wraps anew
 
 
+@properties(50)
 @given(scalars, insides, seeds)
 def test_a_rerandomised_message_is_one_that_could_have_been_sent(
     key: Scalar, inside: bytes, seed: int
@@ -101,6 +107,7 @@ def test_wrapping_twice_shares_nothing() -> None:
         assert len({getattr(one, field) for one in made}) == len(made)
 
 
+@properties(50)
 @given(scalars, scalars, insides, seeds)
 def test_another_key_opens_nothing(one: Scalar, other: Scalar, inside: bytes, seed: int) -> None:
     assume(one != other)
@@ -108,6 +115,7 @@ def test_another_key_opens_nothing(one: Scalar, other: Scalar, inside: bytes, se
         unwrap(other, wrap(one, inside, stream(seed)))
 
 
+@properties(50)
 @given(scalars, insides, seeds, st.data())
 def test_a_flipped_bit_is_found_out(key: Scalar, inside: bytes, seed: int, data: st.DataObject) -> None:
     good = wrap(key, inside, stream(seed))
@@ -119,6 +127,7 @@ def test_a_flipped_bit_is_found_out(key: Scalar, inside: bytes, seed: int, data:
         unwrap(key, msgspec.structs.replace(good, **{field: bytes(old)}))
 
 
+@properties(50)
 @given(scalars, insides, seeds, seeds)
 def test_parts_of_two_messages_do_not_open_together(
     key: Scalar, inside: bytes, seed: int, other: int
