@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from inspect import iscoroutinefunction
 from pathlib import Path
 
 import pytest
@@ -14,4 +15,4 @@ from virtual_time import give_virtual_time  # noqa: E402
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    give_virtual_time(items, HERE)
+    give_virtual_time([item for item in items if iscoroutinefunction(getattr(item, "obj", None))], HERE)

@@ -1,4 +1,4 @@
-"""A central network over `memory` whose server and proxies can be stopped, restarted and held up; with users."""
+"""A central network over `memory`, whose server and proxies can be stopped and held up, and its users."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from hushcast_protocol.central.frames import (
     Delivery,
     Done,
     Introduce,
+    Ping,
     Pong,
     Publish,
     Subscribe,
@@ -355,13 +356,13 @@ class SmallCentral:
     async def published(self, *tokens: bytes, size: int = 0) -> Message:
         """Publish something new until there is a receipt."""
         message = self.message(size=size)
-        while await self.publish(message, *tokens) != "accepted":
+        for _ in range(120):
+            if await self.publish(message, *tokens) == "accepted":
+                return message
             await trio.sleep(1.0)
-        return message
+        raise AssertionError("nobody took a publication")
 
     async def pong(self, proxy: ProxyMember) -> Pong:
-        from hushcast_protocol.central.frames import Ping
-
         connection = await self.connect(proxy)
         answer = await connection.ask(Ping())
         await connection.close()
