@@ -97,11 +97,13 @@ def listed_proxies(sections: Iterable[ProxySection]) -> list[Proxy]:
 
 
 def check_proxies(sections: Sequence[ProxySection], transport: str, key: str) -> None:
-    """Raise `UsageError` if the transport may not reach one of the proxies, or two have the same key."""
+    """Raise `UsageError` if the transport may not reach one of the proxies, or two are one."""
     for number, proxy in enumerate(sections, 1):
         reachable(f"{key} #{number}.address", proxy.address, transport)
     if len({proxy.key for proxy in sections}) < len(sections):
         raise UsageError(f"{key}: two have the same key; each proxy has one of its own, also of another role")
+    if len({proxy.address for proxy in sections}) < len(sections):
+        raise UsageError(f"{key}: two have the same address; each proxy has one of its own")
 
 
 def proxy_section(proxy: Proxy, table: str = "proxies") -> str:

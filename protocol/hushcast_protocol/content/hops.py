@@ -1,4 +1,4 @@
-"""Hops: who a message waits for: a byte of kind before a key or name of 32; each carrier has kinds of its own."""
+"""Hops: who a message waits for, as a byte of kind and a key or name of 32; carriers have their kinds."""
 
 from __future__ import annotations
 
