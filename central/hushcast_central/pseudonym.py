@@ -1,4 +1,4 @@
-"""Pseudonyms: what a user knows of each, and those that messages are received by, as they lie in the store."""
+"""Pseudonyms: what a user knows of each, and those that receive messages, as they lie in the store."""
 
 from __future__ import annotations
 

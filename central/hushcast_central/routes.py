@@ -70,7 +70,7 @@ class Routes:
             if (found := route.receiver.pseudonyms.get(today)) is not None and found.held:
                 route.told = found.id
         for receiver in self._receivers.values():
-            self._spawn(self._upkeep.run, receiver)
+            self._spawn(self._upkeep.run, receiver, True)
         return dict(self._routes)
 
     def keep(self, wanted: Wanted) -> Route:
@@ -78,7 +78,7 @@ class Routes:
         known = len(self._receivers)
         route = self._join(wanted)
         if len(self._receivers) > known:
-            self._spawn(self._upkeep.run, route.receiver)
+            self._spawn(self._upkeep.run, route.receiver, False)
         route.receiver.look()
         return route
 

@@ -43,12 +43,14 @@ class Upkeep:
         self._tracer = context.tracer
         self._spawn = context.spawn
 
-    async def run(self, receiver: Receiver) -> None:
+    async def run(self, receiver: Receiver, resumed: bool) -> None:
         """Take up the pseudonyms of before, make others, forget those of days gone by; until cancelled."""
         with receiver.scope:
             for pseudonym in list(receiver.pseudonyms.values()):
                 await self._registering.is_settled(receiver, pseudonym)
                 self._spawn(self._tend, receiver, pseudonym, self._tending.own_moment())
+            if resumed:
+                await trio.sleep(self._tending.own_moment())
             while True:
                 receiver.looks = trio.Event()
                 self._forget_lapsed(receiver)

@@ -1,4 +1,4 @@
-"""Withdrawals: has the server forget the pseudonyms that nobody wants any more, each at a moment of its own."""
+"""Withdrawals: has the server forget pseudonyms that nobody wants, each at a moment of its own."""
 
 from __future__ import annotations
 
