@@ -25,9 +25,8 @@ class Introducer:
         self._network = network
         self._env = env
         self._counters = counters
-        self._minting = (
-            trio.Lock()
-        )  # one after the other: they would only take the interpreter from each other
+        # One after the other: they would only take the interpreter from each other.
+        self._minting = trio.Lock()
 
     async def introduce(self, talk: Conversation, known: Credentials, then: Wire) -> Done | Attached:
         """Introduce a pseudonym and make a request with it, in one write; return the answer to that.

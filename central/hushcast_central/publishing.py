@@ -57,7 +57,7 @@ class Publications:
         self._known: dict[tuple[int, PublicKey], Credentials] = {}
 
     async def hand_over(self, message: Message, handover: Handover, taken: Collection[bytes] = ()) -> None:
-        """Hand a message to the server, unless it has `taken` it; raise `Refusal` where nobody answered yet."""
+        """Hand a message to the server unless it has `taken` it; `Refusal` where nobody ever answered."""
         self._heard.check()
         server = self._network.server
         if server in taken:
