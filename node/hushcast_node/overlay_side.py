@@ -18,7 +18,7 @@ from hushcast_overlay.incoming import MAX_CONNECTIONS
 from hushcast_overlay.installing import Installer
 from hushcast_overlay.mailboxes import Mailboxes
 from hushcast_overlay.probing import Probes
-from hushcast_overlay.registration import Registration, keep_registered, open_address
+from hushcast_overlay.registration import Registration, keep_registered
 from hushcast_overlay.rosters import RosterKeeper
 from hushcast_overlay.route import RouteRecords
 from hushcast_overlay.routes import Routes
@@ -34,6 +34,7 @@ from hushcast_protocol.overlay.profile import Profile, Root
 from hushcast_runtime.connection_guard import ConnectionGuard
 from hushcast_runtime.context import Context
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.own_address import open_address
 from hushcast_runtime.tracing import NoTracer
 from hushcast_runtime.transports.base import Listener
 from hushcast_runtime.wording import counted
@@ -151,7 +152,7 @@ class OverlaySide:
             identity, parts.profile, self.rosters, connector, self.routes.take_listed, context
         )
         await relay.load()
-        listener = self.listener = await open_address(identity, around.transport, around.store)
+        listener = self.listener = await open_address(identity.service, around.transport, around.store)
         guard = ConnectionGuard(
             relay.incoming.accept, relay.incoming.serve, MAX_CONNECTIONS, self._env, around.counters
         )
