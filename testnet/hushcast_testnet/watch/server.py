@@ -18,7 +18,7 @@ from hushcast_runtime.extras import how_to_get
 from hushcast_runtime.rooms import Room
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.streams import LOOPBACK, listen_on_loopback, port_of
-from hushcast_testnet.inventory import Testnet, load
+from hushcast_testnet.inventory import Testnet, away, load
 from hushcast_testnet.testnet import status_of
 from hushcast_testnet.watch.daemons import Daemons, overall
 from hushcast_testnet.watch.follower import Follower
@@ -97,8 +97,8 @@ class _Watch:
             while True:
                 self._read()
                 testnet = load(self._directory)
-                for member in testnet.members:
-                    if member.role != "directory" and member.name not in self._daemons:
+                for member in testnet.nodes:
+                    if member.name not in self._daemons:
                         nursery.start_soon(self._daemons.ask, member)
                 await trio.lowlevel.checkpoint()  # whoever is asked for the first time is under way then
                 self._common = self._look(testnet)
@@ -121,7 +121,7 @@ class _Watch:
             node["kind"], node["state"] = self._daemons.state(node["name"], node["pid"])
             node["sent"], node["probes_sent"] = load_of.get(node["name"], (0, 0))
             node |= {name: said.get(node["name"], {}).get(name, 0) for name in ("links", "leases")}
-        kind, words = overall([node["kind"] for node in status["nodes"]], status["directory"]["pid"])
+        kind, words = overall([node["kind"] for node in status["nodes"]], away(testnet))
         return {
             **status,
             "began": testnet.began,
