@@ -20,6 +20,7 @@ from hushcast_cli.options import (
 from hushcast_cli.simulate import simulate
 from hushcast_cli.watch import watch
 from hushcast_protocol.base.epochs import MAX_EPOCH, MIN_EPOCH
+from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.wording import counted
 
 
@@ -206,29 +207,40 @@ def down(directory: Path) -> None:
     is_flag=True,
     help="Show two houses instead: a sensor in one, a dashboard in the other, by MQTT.",
 )
+@carrier_option
 @json_option
-def demo(gateway: bool) -> None:
+def demo(gateway: bool, carrier: Literal["overlay", "central"]) -> None:
     """Show a private network at work and count what arrived.
 
-    A private Tor network comes up, relays and clients join, some subscribe and others publish.
+    A private Tor network comes up, relays and clients join, some subscribe and others publish. With --carrier
+    central it is a server, two proxies and six daemons, with a range and a private topic among what they want.
 
     The last line on standard output is a JSON object with the outcome. Fails if anything was lost.
 
     \b
     Example:
       hushcast testnet demo
+      hushcast testnet demo --carrier central
     """
     from hushcast_cli.exits import Failure
     from hushcast_cli.output import json_line, write
     from hushcast_cli.progress import telling
 
-    if gateway:
-        from hushcast_testnet.gateway_demo import demo as show
-    else:
-        from hushcast_testnet.demo import demo as show
-
+    if gateway and carrier != "overlay":
+        raise UsageError("--gateway shows two houses on the overlay: leave --carrier away")
     with telling() as (progress, tell):
-        outcome = show(progress, tell)
+        if gateway:
+            from hushcast_testnet import gateway_demo
+
+            outcome = gateway_demo.demo(progress, tell)
+        else:
+            from hushcast_testnet import demo as demos
+
+            outcome = demos.demo(progress, tell, carrier)
     write(json_line(outcome))
+    if outcome.get("extra"):
+        raise Failure(
+            f"{counted(outcome['extra'], 'message')} came twice, or to somebody who did not want it"
+        )
     if outcome["lost"]:
         raise Failure(f"{counted(outcome['lost'], 'delivery was', 'deliveries were')} lost")
