@@ -213,7 +213,7 @@ def demo(gateway: bool, carrier: Literal["overlay", "central"]) -> None:
     """Show a private network at work and count what arrived.
 
     A private Tor network comes up, relays and clients join, some subscribe and others publish. With --carrier
-    central it is a server, two proxies and six daemons, with a range and a private topic among what they want.
+    central it is a server, two proxies and six daemons; a range and a private topic are among what they want.
 
     The last line on standard output is a JSON object with the outcome. Fails if anything was lost.
 

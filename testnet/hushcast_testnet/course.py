@@ -1,4 +1,4 @@
-"""The course of a demonstration: daemons subscribe and publish on a private Tor network, arrivals are timed."""
+"""The course of a demonstration: daemons subscribe and publish on a private Tor network, and are timed."""
 
 from __future__ import annotations
 
