@@ -12,10 +12,10 @@ from pybloom_live import BloomFilter
 
 from benchmarks.figures import Effort, Figure, PeerMissing, alternate, at_most, missing, times_faster
 from benchmarks.peers.installed import ROOT, python_with
+from hushcast_protocol.content.routing import RoutingTable
 from hushcast_protocol.overlay.elements import element
 from hushcast_protocol.overlay.hops import relay_hop
 from hushcast_protocol.overlay.profile import HARDENED
-from hushcast_protocol.overlay.routing import RoutingTable
 
 HOPS, ELEMENTS = 500, 1000
 FEW, MANY, ELEMENTS_OF_MANY = 64, 10_000, 100  # 1,000 elements at 10,000 next hops take some 5 GB

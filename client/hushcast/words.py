@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from hushcast_protocol.base.errors import DecodeError
+from hushcast_protocol.base.findings import Finding as Finding
 from hushcast_protocol.content.messages import MAX_PAYLOAD
 
 VERSION = 2
@@ -254,15 +255,6 @@ class StatusReport(_Numbered, frozen=True, tag_field="event", tag="status"):
     """The daemon's state."""
 
     status: dict[str, Any]
-
-
-class Finding(_Line, frozen=True):
-    """What was found of one thing that a daemon needs, and what to do about it."""
-
-    check: str
-    verdict: Literal["good", "warning", "bad"]
-    found: str
-    advice: str = ""
 
 
 class DoctorReport(_Numbered, frozen=True, tag_field="event", tag="examined"):

@@ -19,6 +19,7 @@ from hushcast_gateway.settings import GatewaySettings
 from hushcast_gateway.tls import days_left
 from hushcast_gateway.upgrade import VERSION
 from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.base.findings import bad, good, warning
 from hushcast_protocol.mqtt.limits import MAX_CONNECTIONS
 from hushcast_runtime.extras import how_to_get
 from hushcast_runtime.files import acting_as_owner
@@ -48,7 +49,7 @@ class Doctor:
         try:
             check_access(state)
         except UsageError as error:
-            return [_bad("state", "belongs to another user", str(error))]
+            return [bad("state", "belongs to another user", str(error))]
         found = []
         with acting_as_owner(state):  # what root may read, the gateway's user may not
             found.append(self._state(state))
@@ -68,18 +69,18 @@ class Doctor:
 
     def _state(self, state: Path) -> Finding:
         if not state.exists():
-            return _good("state", f"{state} is made at the first start")
+            return good("state", f"{state} is made at the first start")
         if state.stat().st_mode & 0o077:
-            return _bad("state", f"{state} is open to other users", f"chmod 700 {state}")
+            return bad("state", f"{state} is open to other users", f"chmod 700 {state}")
         self._pid = holder(state)
         try:
             version = kept_version(state)
         except StoreError as error:
-            return _bad("state", "the database cannot be read", f"look at the disk: {error}")
+            return bad("state", "the database cannot be read", f"look at the disk: {error}")
         if version > VERSION:
-            return _bad("state", f"version {version}, this program knows up to {VERSION}", WAY_OUT_OF_NEWER)
+            return bad("state", f"version {version}, this program knows up to {VERSION}", WAY_OUT_OF_NEWER)
         runs = f"the gateway runs (pid {self._pid})" if self._pid is not None else "no gateway runs"
-        return _good("state", f"{state}, {runs}")
+        return good("state", f"{state}, {runs}")
 
     async def _free(self, number: int, place: ListenSection) -> Finding:
         check = f"listen #{number}"
@@ -91,27 +92,27 @@ class Doctor:
         except OSError as error:
             reason = os.strerror(error.errno) if error.errno else "it cannot be opened"
             advice = "give another port or address, or end the program that has it (`ss -ltnp` names it)"
-            return _bad(check, f"{place.name}: {reason}", advice)
-        return _good(check, f"{place.title} is free")
+            return bad(check, f"{place.name}: {reason}", advice)
+        return good(check, f"{place.title} is free")
 
     def _socket(self, check: str, place: ListenSection) -> Finding:
         path = Path(place.path or "")
         with sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM) as probe:
             if probe.connect_ex(str(path)) == 0:
-                return _bad(check, f"another program listens at {path}", "give it another path")
+                return bad(check, f"another program listens at {path}", "give it another path")
         group = self._settings.socket_group
         if group is not None:
             try:
                 number = grp.getgrnam(group).gr_gid
             except KeyError:
-                return _bad(check, f"there is no group {group}", "socket_group: name one that is there")
+                return bad(check, f"there is no group {group}", "socket_group: name one that is there")
             if os.geteuid() != 0 and number not in (os.getegid(), *os.getgroups()):
-                return _bad(check, f"this user is not in the group {group}", f"adduser USER {group}")
+                return bad(check, f"this user is not in the group {group}", f"adduser USER {group}")
         if path.parent.is_dir() and not os.access(path.parent, os.W_OK | os.X_OK, effective_ids=True):
-            return _bad(
+            return bad(
                 check, f"{path.parent} cannot be written to", "give another path, or its directory away"
             )
-        return _good(check, f"{place.title} is free")
+        return good(check, f"{place.title} is free")
 
     async def _reached(self, number: int, place: ListenSection) -> Finding:
         check = f"listen #{number}"
@@ -125,8 +126,8 @@ class Doctor:
                 await stream.aclose()
         except (OSError, trio.TooSlowError):
             advice = "restart the gateway: it runs with another configuration"
-            return _bad(check, f"{place.title} does not answer", advice)
-        return _good(check, f"{place.title} answers")
+            return bad(check, f"{place.title} does not answer", advice)
+        return good(check, f"{place.title} answers")
 
     async def _certificate(self, number: int, place: ListenSection) -> Finding:
         await trio.lowlevel.checkpoint()
@@ -134,13 +135,13 @@ class Doctor:
         try:
             left = days_left(place, self._now)
         except UsageError as error:
-            return _bad(check, str(error), "put a certificate and its key there, and reload the gateway")
+            return bad(check, str(error), "put a certificate and its key there, and reload the gateway")
         if Path(place.key or "").stat().st_mode & 0o007:
-            return _bad(check, f"{place.key} is open to other users", f"chmod o= {place.key}")
+            return bad(check, f"{place.key} is open to other users", f"chmod o= {place.key}")
         if left < SOON:
             advice = "renew it, and reload the gateway"
-            return Finding(check, "warning", f"{counted(int(left), 'day')} left", advice)
-        return _good(check, f"{counted(int(left), 'day')} left")
+            return warning(check, f"{counted(int(left), 'day')} left", advice)
+        return good(check, f"{counted(int(left), 'day')} left")
 
     async def _extra(self, number: int, place: ListenSection) -> Finding:
         await trio.lowlevel.checkpoint()
@@ -148,8 +149,8 @@ class Doctor:
         try:
             import hushcast_gateway.websocket  # noqa: F401
         except ModuleNotFoundError:
-            return _bad(check, "h11 and wsproto are not there", how_to_get("gateway"))
-        return _good(check, "there")
+            return bad(check, "h11 and wsproto are not there", how_to_get("gateway"))
+        return good(check, "there")
 
     def _users(self) -> Finding:
         settings = self._settings
@@ -158,20 +159,19 @@ class Doctor:
         )
         idle = [name for name, section in sections.items() if not section.publish and not section.subscribe]
         if idle:
-            return Finding(
+            return warning(
                 "users",
-                "warning",
                 f"{', '.join(idle)} may do nothing",
                 "write topic filters into `publish` and `subscribe`",
             )
-        return _good("users", f"{counted(len(settings.users), 'user')}, each may do something")
+        return good("users", f"{counted(len(settings.users), 'user')}, each may do something")
 
     def _files(self) -> Finding:
         soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0] if self._pid is None else _open_files(self._pid)
         if soft < FILES_NEEDED:
             advice = "raise `ulimit -n` before `hushcast gateway run`; the package's unit has LimitNOFILE"
-            return _bad("open files", f"{soft} allowed, {FILES_NEEDED} may be needed", advice)
-        return _good("open files", f"{soft} allowed")
+            return bad("open files", f"{soft} allowed, {FILES_NEEDED} may be needed", advice)
+        return good("open files", f"{soft} allowed")
 
     def _links(self) -> Iterator[Finding]:
         for alias in self._settings.gateway.alias:
@@ -181,30 +181,30 @@ class Doctor:
                     mode = path.stat().st_mode
             except PermissionError as error:
                 advice = f"give it to the gateway's user: chown {_user()} {path}"
-                yield _bad(check, f"{path} cannot be read: {error.strerror}", advice)
+                yield bad(check, f"{path} cannot be read: {error.strerror}", advice)
                 continue
             except OSError as error:
-                yield _bad(check, f"{path} cannot be read: {error.strerror}", "put the topic's link there")
+                yield bad(check, f"{path} cannot be read: {error.strerror}", "put the topic's link there")
                 continue
             if mode & 0o077:
-                yield _bad(check, f"{path} is open to other users", f"chmod 600 {path}")
+                yield bad(check, f"{path} is open to other users", f"chmod 600 {path}")
             else:
-                yield _good(check, "there, and private")
+                yield good(check, "there, and private")
 
     async def _daemon(self) -> Finding:
         path = self._settings.daemon.socket
         if path is None:
-            return _good("daemon", "none: all topics stay at this gateway")
+            return good("daemon", "none: all topics stay at this gateway")
         reason = "it does not answer"
         with suppress(trio.TooSlowError):
             try:
                 with trio.fail_after(REACHED_WITHIN):
                     await (await trio.open_unix_socket(path)).aclose()
-                return _good("daemon", f"{path} answers")
+                return good("daemon", f"{path} answers")
             except OSError as error:
                 reason = error.strerror or reason
         advice = "start the daemon, set its `socket_group`, and put the gateway's user into that group"
-        return _bad("daemon", f"{path}: {reason}", advice)
+        return bad("daemon", f"{path}: {reason}", advice)
 
 
 def _open_files(pid: int) -> int:
@@ -220,11 +220,3 @@ def _user() -> str:
         return pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:
         return str(os.geteuid())
-
-
-def _good(check: str, found: str) -> Finding:
-    return Finding(check, "good", found)
-
-
-def _bad(check: str, found: str, advice: str) -> Finding:
-    return Finding(check, "bad", found, advice)

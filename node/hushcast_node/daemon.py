@@ -20,7 +20,6 @@ from hushcast_node.counted import COUNTERS
 from hushcast_node.relay import Relay, make_relay
 from hushcast_node.upgrade import MIGRATIONS
 from hushcast_overlay.carrier import OverlayCarrier
-from hushcast_overlay.connection_guard import ConnectionGuard
 from hushcast_overlay.connector import Connector
 from hushcast_overlay.dropping import Dropper
 from hushcast_overlay.identity import Identity
@@ -43,6 +42,7 @@ from hushcast_protocol.base.wire import PublicKey, RelayId
 from hushcast_protocol.content.tokens import topic_key
 from hushcast_protocol.overlay.profile import Profile, Root
 from hushcast_runtime.clock import DaemonClock
+from hushcast_runtime.connection_guard import ConnectionGuard
 from hushcast_runtime.context import Context
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment

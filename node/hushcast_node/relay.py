@@ -17,15 +17,16 @@ from hushcast_overlay.parcels import Parcels
 from hushcast_overlay.peers import Peers
 from hushcast_overlay.placing import Placing
 from hushcast_overlay.rosters import RosterKeeper
-from hushcast_overlay.spool import Spool
 from hushcast_overlay.strangers import Strangers
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.wire import RelayId
+from hushcast_protocol.content.hops import Hop
 from hushcast_protocol.overlay.forwarding import RecentIds, Router
-from hushcast_protocol.overlay.hops import Hop, is_mailbox, key_of
+from hushcast_protocol.overlay.hops import is_mailbox, key_of
 from hushcast_protocol.overlay.profile import Profile
 from hushcast_protocol.overlay.trail import LABEL_SIZE
 from hushcast_runtime.context import Context
+from hushcast_runtime.spool import Spool
 
 
 @dataclass(frozen=True, slots=True)

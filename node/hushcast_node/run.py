@@ -15,9 +15,8 @@ from hushcast_node.daemon import Daemon, Parts
 from hushcast_node.doctor import Doctor
 from hushcast_node.settings import NodeSettings
 from hushcast_node.upgrade import VERSION
-from hushcast_overlay.identity import Identity, load_identity
+from hushcast_overlay.identity import load_identity
 from hushcast_runtime.counters import Counters
-from hushcast_runtime.environment import Environment, system_environment
 from hushcast_runtime.layout import DATABASE, check_version, kept_version
 from hushcast_runtime.metrics import MetricsServer, readings
 from hushcast_runtime.process import Load, open_transport, run_until_signal
@@ -25,7 +24,6 @@ from hushcast_runtime.readiness import Health
 from hushcast_runtime.store import SqliteStore
 from hushcast_runtime.tor.consensus import compare_clock
 from hushcast_runtime.tor.transport import TorTransport
-from hushcast_runtime.tracing import FileTracer, NoTracer, Tracer
 from hushcast_runtime.wording import counted
 
 log = structlog.get_logger("node")
@@ -43,8 +41,7 @@ class _Node:
 
     def __init__(self, settings: NodeSettings) -> None:
         self._settings = settings
-        clock = settings.testnet.clock if settings.testnet is not None else None
-        self._env = system_environment(Path(clock) if clock is not None else None)
+        self._env = settings.environment()
         self._counters = Counters(COUNTERS)
         self._doctor = Doctor(settings, self._env)
         self._tor: TorTransport | None = None
@@ -63,7 +60,8 @@ class _Node:
             metrics = MetricsServer(self._counters, lambda: readings(self._status()))
             await nursery.start(metrics.run, endpoint, settings.socket_group)
         identity = load_identity(state, env.randomness) if settings.role == "relay" else None
-        tracer = _tracer(settings, identity, env)
+        name = identity.seed.public().hex() if identity else None
+        tracer = settings.tracer(name, settings.network.epoch_seconds, env)
         store = SqliteStore(state / DATABASE)
         try:
             transport = await open_transport(settings, nursery, self._announce)
@@ -121,17 +119,3 @@ class _Node:
         status["transport"] = self._settings.transport
         status["tor"] = asdict(self._tor.state) if self._tor is not None else None
         return status
-
-
-def _tracer(settings: NodeSettings, identity: Identity | None, env: Environment) -> Tracer:
-    if settings.testnet is None:
-        return NoTracer()
-    node = identity.seed.public().hex() if identity else settings.testnet.name
-    return FileTracer(
-        Path(settings.testnet.traces),
-        settings.testnet.name,
-        node,
-        settings.testnet.began,
-        settings.network.epoch_seconds,
-        env,
-    )

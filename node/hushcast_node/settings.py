@@ -10,13 +10,10 @@ from typing import Annotated, ClassVar, Literal
 import msgspec
 
 from hushcast_local.settings import CoverageSection, InboxSection
-from hushcast_protocol.base.addresses import Address, is_onion, parse_address
-from hushcast_protocol.base.errors import DecodeError, UsageError
+from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.overlay.profile import MAX_DEPTH, MAX_TREES, PROFILES, Profile
-from hushcast_runtime.config import DaemonSettings, NetworkSection, PathText, Section, check_path
-from hushcast_runtime.tor.endpoints import Endpoint, parse_endpoint
-from hushcast_runtime.transports.streams import LOOPBACK
-from hushcast_runtime.transports.tcp import TcpTransport
+from hushcast_runtime.config import NetworkSection, PathText, Section, check_path, reachable
+from hushcast_runtime.testnet_section import TestnetDaemonSettings
 
 
 class JoinedNetworkSection(NetworkSection, frozen=True, kw_only=True):
@@ -34,24 +31,7 @@ class NetworkFile(Section, frozen=True, kw_only=True):
     network: JoinedNetworkSection
 
 
-class TestnetSection(Section, frozen=True, kw_only=True):
-    """Only for daemons of a testnet: what would be dangerous elsewhere."""
-
-    name: Annotated[PathText, msgspec.Meta(min_length=1, max_length=32)]
-    """The daemon's name in the testnet."""
-    traces: PathText
-    """Directory for traces: everything that this daemon sees and does, in clear."""
-    began: float
-    """Unix time from which traces count."""
-    clock: PathText | None = None
-    """A file with the seconds by which this daemon's clock is wrong, for trials of faults."""
-    host: str = LOOPBACK
-    """With transport tcp: the loopback address that this daemon listens at and connects from."""
-    path: str | None = None
-    """With transport tcp: `127.0.0.1:PORT` of the relay that its connections pass, for trials of faults."""
-
-
-class NodeSettings(DaemonSettings, frozen=True, kw_only=True):
+class NodeSettings(TestnetDaemonSettings, frozen=True, kw_only=True):
     """Settings of `hushcast node run`."""
 
     way_out: ClassVar[Mapping[str, str]] = {
@@ -72,7 +52,6 @@ class NodeSettings(DaemonSettings, frozen=True, kw_only=True):
     """Trees of a subscription, each as much traffic as the first; the profile's unless given."""
     inbox: InboxSection = InboxSection()
     coverage: CoverageSection = CoverageSection()
-    testnet: TestnetSection | None = None
 
     def profile(self) -> Profile:
         """Return the network's profile with this daemon's own depth, origins and trees."""
@@ -84,50 +63,14 @@ class NodeSettings(DaemonSettings, frozen=True, kw_only=True):
             trees=base.trees if self.trees is None else self.trees,
         )
 
-    @property
-    def is_watched(self) -> bool:
-        """Whether this daemon is one of a testnet."""
-        return self.testnet is not None
-
-    def tcp(self) -> TcpTransport:
-        """Return the transport for trials on one machine, with the faults that a testnet tries."""
-        if self.testnet is None:
-            return TcpTransport()
-        path = parse_endpoint(self.testnet.path) if self.testnet.path else None
-        return TcpTransport(self.testnet.host, path)
-
     def check_own(self) -> None:
-        """Raise `UsageError` where the directory is out of reach, or testnet settings do not fit."""
+        """Raise `UsageError` where the directory is out of reach."""
         self.directory_address()
-        self._check_testnet()
         check_path("socket", self.socket_path())
 
     def directory_address(self) -> Address:
         """Return the directory's address if the transport may reach it; raise `UsageError`."""
-        try:
-            address = parse_address(self.network.directory)
-        except DecodeError as error:
-            raise UsageError(f"network.directory: {error}") from None
-        if self.transport == "tor" and not is_onion(address):
-            raise UsageError(
-                "network.directory: with transport tor it must be an onion address; no other is safe"
-            )
-        if self.transport == "tcp" and not address.startswith("127."):
-            raise UsageError("network.directory: with transport tcp it is a loopback address")
-        return address
-
-    def _check_testnet(self) -> None:
-        testnet = self.testnet
-        if testnet is None:
-            return
-        if self.transport != "tcp" and (testnet.path is not None or testnet.host != LOOPBACK):
-            raise UsageError("testnet: host and path belong to transport tcp")
-        try:
-            Endpoint(host=testnet.host, port=1)
-            if testnet.path is not None:
-                parse_endpoint(testnet.path)
-        except UsageError:
-            raise UsageError("testnet: host is a loopback address, and path one with its port") from None
+        return reachable("network.directory", self.network.directory, self.transport)
 
     def socket_path(self) -> Path:
         """Return where the control socket is."""

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hushcast_overlay.spool import Spool
 from hushcast_protocol.base.wire import decoder, encode
 from hushcast_protocol.content.messages import Message
+from hushcast_runtime.spool import Spool
 from hushcast_runtime.store import Change, Store
 
 _KIND = "intake"

@@ -14,15 +14,16 @@ import structlog
 
 from hushcast_overlay.lease_store import LeaseStore
 from hushcast_overlay.rosters import RosterKeeper
-from hushcast_overlay.spool import Move, Spool, Spooled
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.wire import RelayId
+from hushcast_protocol.content.hops import Hop, Send
 from hushcast_protocol.content.messages import MAX_TOKENS, Message
-from hushcast_protocol.overlay.forwarding import Router, Send
-from hushcast_protocol.overlay.hops import Hop, relay_hop
+from hushcast_protocol.overlay.forwarding import Router
+from hushcast_protocol.overlay.hops import relay_hop
 from hushcast_protocol.overlay.trail import BITS_A_LABEL, Trail
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.spool import Move, Spool, Spooled
 
 PRUNE_AFTER = 8  # messages in a row that a next hop did not know; a tree being repaired causes a few at most
 MAX_STRANGERS = 4096  # (day, next hop, trunk) with such messages that are remembered; 0.5 MB

@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 
 import trio
 
-from hushcast_protocol.overlay.hops import Hop
+from hushcast_protocol.content.hops import Hop
 
 MAX_DIALS = 64  # at once; where nobody answers, two or three circuits a second
 MAX_KNOWN = 65_536  # next hops remembered to have answered, or not; 10 MB

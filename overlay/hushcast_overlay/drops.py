@@ -9,7 +9,6 @@ import trio
 
 from hushcast_overlay.accepted import Accepted
 from hushcast_overlay.forwarding import FULL_PAUSE, Forwarding
-from hushcast_overlay.spool import Spool
 from hushcast_protocol.base import observed
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message, check_message
@@ -18,6 +17,7 @@ from hushcast_protocol.overlay.frames import Receipt
 from hushcast_protocol.overlay.late_routes import WAIT, LateRoutes
 from hushcast_protocol.overlay.profile import Profile
 from hushcast_runtime.context import Context
+from hushcast_runtime.spool import Spool
 from hushcast_runtime.store import Change
 
 TRIED_AT_ONCE = 16  # accepted messages for which there is still no room until the others wait, too

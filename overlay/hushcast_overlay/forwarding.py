@@ -9,16 +9,16 @@ import trio
 from hushcast_overlay.peers import Peers
 from hushcast_overlay.placing import Placing
 from hushcast_overlay.rate_limiter import RateLimiter
-from hushcast_overlay.spool import Spool, Spooled
 from hushcast_protocol.base import observed
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import DecodeError
+from hushcast_protocol.content.hops import Hop
 from hushcast_protocol.content.messages import Message, check_message
 from hushcast_protocol.overlay.elements import ORIGIN
 from hushcast_protocol.overlay.forwarding import Decision, Outcome, Router
-from hushcast_protocol.overlay.hops import Hop
 from hushcast_protocol.overlay.trail import LABEL_SIZE
 from hushcast_runtime.context import Context
+from hushcast_runtime.spool import Spool, Spooled
 from hushcast_runtime.store import Change
 from hushcast_runtime.transports.base import TransportError
 

@@ -6,7 +6,7 @@ import trio
 
 from hushcast_overlay.lease_store import LeaseStore
 from hushcast_overlay.peers import Peers
-from hushcast_protocol.overlay.hops import Hop
+from hushcast_protocol.content.hops import Hop
 from hushcast_runtime.context import Context
 
 MAX_KEPT = 512  # links; each costs circuits at both ends

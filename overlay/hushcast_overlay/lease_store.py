@@ -9,7 +9,8 @@ from hushcast_protocol.base import observed
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.overlay.hops import Hop, key_of
+from hushcast_protocol.content.hops import Hop
+from hushcast_protocol.overlay.hops import key_of
 from hushcast_protocol.overlay.leases import Install, Lease, LeaseBook, Withdraw
 from hushcast_runtime.context import Context
 from hushcast_runtime.store import Change, record_reader

@@ -5,7 +5,6 @@ from __future__ import annotations
 import structlog
 import trio
 
-from hushcast_overlay.connection_guard import ConnectionGuard
 from hushcast_overlay.connector import Connector
 from hushcast_overlay.mailbox import MAX_CONNECTIONS, Mailbox
 from hushcast_overlay.route import Route, RouteRecords
@@ -13,6 +12,7 @@ from hushcast_protocol.base.backoff import Backoff
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.content.messages import Message, check_message
+from hushcast_runtime.connection_guard import ConnectionGuard
 from hushcast_runtime.context import Context
 from hushcast_runtime.transports.base import Listener, Transport, TransportError
 

@@ -11,9 +11,10 @@ from hushcast_overlay.rosters import RosterKeeper
 from hushcast_protocol.base.errors import HushcastError, Refusal
 from hushcast_protocol.base.roster import MAX_RELAYS
 from hushcast_protocol.base.wire import RelayId
+from hushcast_protocol.content.hops import Hop
 from hushcast_protocol.overlay.elements import ORIGIN
 from hushcast_protocol.overlay.frames import ParcelAnswer
-from hushcast_protocol.overlay.hops import Hop, relay_hop
+from hushcast_protocol.overlay.hops import relay_hop
 from hushcast_protocol.overlay.parcels import Onward, Parcel
 
 MAX_UNDER_WAY = 2048  # parcels passed on and not answered yet, in all; some 20 MB of tasks

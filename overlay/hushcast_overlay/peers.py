@@ -13,17 +13,18 @@ from hushcast_overlay.connector import Connector, OverlayChannel
 from hushcast_overlay.detours import Detours
 from hushcast_overlay.dials import Dials
 from hushcast_overlay.session import Session
-from hushcast_overlay.spool import Spool, Spooled
 from hushcast_protocol.base import observed
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.errors import DecodeError, PeerError
 from hushcast_protocol.base.hop import DETOUR_AFTER, NextHop
 from hushcast_protocol.base.hop_values import Actions, Close, Do, Reroute, Rules, Send, Settle
 from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.content.hops import Hop
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.frames import Ack, Forward, OverlayFrame, ParcelAnswer, ParcelFrame, Ping
-from hushcast_protocol.overlay.hops import Hop, is_mailbox, key_of, relay_hop
+from hushcast_protocol.overlay.hops import is_mailbox, key_of, relay_hop
 from hushcast_runtime.context import Context
+from hushcast_runtime.spool import Spool, Spooled
 from hushcast_runtime.transports.base import TransportError
 
 log = structlog.get_logger("peers")

@@ -13,11 +13,12 @@ from collections.abc import Container
 import structlog
 
 from hushcast_overlay.detours import Detours
-from hushcast_overlay.spool import Spool
-from hushcast_protocol.overlay.forwarding import Router, Send
-from hushcast_protocol.overlay.hops import Hop, is_mailbox
+from hushcast_protocol.content.hops import Hop, Send
+from hushcast_protocol.overlay.forwarding import Router
+from hushcast_protocol.overlay.hops import is_mailbox
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.spool import Spool
 
 TOLD_EVERY = 3600.0  # seconds between two lines of the log that messages for mailboxes are lost
 

@@ -10,7 +10,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterable
 
 from hushcast_protocol.base.buckets import TokenBucket
-from hushcast_protocol.overlay.hops import Hop
+from hushcast_protocol.content.hops import Hop
 from hushcast_runtime.environment import Environment
 
 FORWARDS_A_SECOND = 5000.0  # several times what a circuit of Tor carries

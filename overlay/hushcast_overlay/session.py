@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable
 import trio
 
 from hushcast_overlay.connector import OverlayChannel
-from hushcast_overlay.spool import Spooled
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.hop_link import LinkState
 from hushcast_protocol.base.wire import Wire
 from hushcast_protocol.overlay.frames import Ack, Forward, ParcelAnswer, ParcelFrame
+from hushcast_runtime.spool import Spooled
 from hushcast_runtime.transports.base import TransportError
 
 MAX_REQUESTS = 1024  # parcels whose answers are awaited on one link

@@ -9,7 +9,6 @@ from contextlib import suppress
 import trio
 
 from hushcast_overlay.admission_control import AdmissionControl, Declined
-from hushcast_overlay.connection_guard import strangers_room
 from hushcast_overlay.connector import OverlayChannel
 from hushcast_overlay.drops import Drops
 from hushcast_overlay.parcels import Parcels
@@ -17,6 +16,7 @@ from hushcast_protocol.base.errors import DecodeError, PeerError
 from hushcast_protocol.base.wire import Wire
 from hushcast_protocol.overlay.elements import ORIGIN
 from hushcast_protocol.overlay.frames import Drop, OverlayFrame, ParcelAnswer, ParcelFrame, Receipt
+from hushcast_runtime.connection_guard import strangers_room
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.transports.base import TransportError

@@ -9,8 +9,9 @@ from typing import Annotated, ClassVar, Literal, TypeVar
 
 import msgspec
 
+from hushcast_protocol.base.addresses import Address, is_onion, parse_address
 from hushcast_protocol.base.epochs import MAX_EPOCH, MIN_EPOCH
-from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.base.errors import DecodeError, UsageError
 from hushcast_protocol.base.roster import Network
 from hushcast_runtime.config_errors import in_words
 from hushcast_runtime.local_sockets import MAX_PATH
@@ -198,3 +199,16 @@ def check_path(key: str, path: Path) -> None:
     """Raise `UsageError` if no Unix socket can have this path."""
     if len(bytes(path)) > MAX_PATH:
         raise UsageError(f"{key}: the path has over {MAX_PATH} bytes, which Unix sockets cannot have")
+
+
+def reachable(key: str, text: str, transport: str) -> Address:
+    """Return an address of a configuration if the transport may reach it; raise `UsageError`."""
+    try:
+        address = parse_address(text)
+    except DecodeError as error:
+        raise UsageError(f"{key}: {error}") from None
+    if transport == "tor" and not is_onion(address):
+        raise UsageError(f"{key}: with transport tor it must be an onion address; no other is safe")
+    if transport == "tcp" and not address.startswith("127."):
+        raise UsageError(f"{key}: with transport tcp it is a loopback address")
+    return address

@@ -14,6 +14,7 @@ from typing import Any
 
 from pyspark.sql.types import (
     ArrayType,
+    BooleanType,
     DataType,
     DoubleType,
     LongType,
@@ -34,7 +35,12 @@ PARTITIONS = ("run", "epoch")
 """How both tables lie in Parquet."""
 
 
-_SCALARS: dict[Any, DataType] = {str: StringType(), int: LongType(), float: DoubleType()}
+_SCALARS: dict[Any, DataType] = {
+    str: StringType(),
+    int: LongType(),
+    float: DoubleType(),
+    bool: BooleanType(),
+}
 
 
 def schema_of(record: type[Observation] | type[Truth]) -> StructType:

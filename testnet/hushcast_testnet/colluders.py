@@ -10,9 +10,9 @@ from __future__ import annotations
 import trio
 
 from hushcast_node.relay import Relay
+from hushcast_protocol.content.hops import Hop
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.forwarding import Decision, Outcome, Router
-from hushcast_protocol.overlay.hops import Hop
 
 HOLD = 5.0  # virtual seconds: both copies of a publication are dropped at once
 

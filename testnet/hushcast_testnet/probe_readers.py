@@ -16,11 +16,11 @@ from hushcast_node.relay import Relay
 from hushcast_protocol.base.errors import AuthenticationError
 from hushcast_protocol.content.attributes import Label, Number, Value, Values
 from hushcast_protocol.content.bodies import open_body
+from hushcast_protocol.content.hops import Hop
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.predicates import Between, Condition, Equals, Predicate
 from hushcast_protocol.content.topics import Interest, Topic, make_topic
 from hushcast_protocol.overlay.forwarding import Decision, Router
-from hushcast_protocol.overlay.hops import Hop
 from hushcast_runtime.environment import Environment
 from hushcast_testnet.members import Member, SimulatedNetwork
 

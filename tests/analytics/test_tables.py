@@ -20,5 +20,6 @@ def test_types_of_each_shape():
     assert OBSERVATIONS["kind"].dataType.simpleString() == "string"
     assert OBSERVATIONS["tokens"].dataType.simpleString() == "array<string>"
     assert OBSERVATIONS["popcount"].dataType.simpleString() == "bigint"
+    assert OBSERVATIONS["readable"].dataType.simpleString() == "boolean"
     assert TRUTHS["tree"].dataType.simpleString() == "map<string,string>"
     assert TRUTHS["tree"].dataType.valueContainsNull

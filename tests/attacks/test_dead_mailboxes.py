@@ -16,10 +16,11 @@ from hushcast_protocol.base.addresses import Address, memory_address
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.content.hops import Hop
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message, message_id
 from hushcast_protocol.overlay.elements import ORIGIN, element
 from hushcast_protocol.overlay.frames import Drop, Receipt
-from hushcast_protocol.overlay.hops import Hop, is_mailbox, relay_hop
+from hushcast_protocol.overlay.hops import is_mailbox, relay_hop
 from hushcast_protocol.overlay.leases import Install, ToMailbox, give_consent
 
 DEAD = 200

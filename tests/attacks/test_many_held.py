@@ -10,18 +10,19 @@ import time
 import pytest
 
 from hushcast_node.counted import COUNTERS
-from hushcast_overlay import spool as spools
 from hushcast_overlay.placing import Placing
-from hushcast_overlay.spool import Spool
 from hushcast_protocol.base.epochs import Calendar
+from hushcast_protocol.content.hops import Send
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message
 from hushcast_protocol.overlay.elements import ORIGIN
-from hushcast_protocol.overlay.forwarding import RecentIds, Router, Send
+from hushcast_protocol.overlay.forwarding import RecentIds, Router
 from hushcast_protocol.overlay.hops import mailbox_hop
 from hushcast_protocol.overlay.leases import LeaseBook
 from hushcast_protocol.overlay.profile import HARDENED
+from hushcast_runtime import spool as spools
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import simulated_environment
+from hushcast_runtime.spool import Spool
 from hushcast_runtime.store import MemoryStore
 
 ID, TRUNK, BODY = b"i" * 32, b"t" * 16, b"x" * 1167

@@ -8,11 +8,12 @@ import time
 import pytest
 
 from hushcast_protocol.base.epochs import Calendar
+from hushcast_protocol.content.hops import Hop
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message
 from hushcast_protocol.overlay import forwarding
 from hushcast_protocol.overlay.elements import ORIGIN, element
 from hushcast_protocol.overlay.forwarding import CIRCULATION, Outcome, RecentIds, Router
-from hushcast_protocol.overlay.hops import Hop, mailbox_hop
+from hushcast_protocol.overlay.hops import mailbox_hop
 from hushcast_protocol.overlay.leases import Lease, LeaseBook
 from hushcast_protocol.overlay.profile import HARDENED
 

@@ -15,13 +15,14 @@ from small_network import ONE, SmallNetwork, small_network
 
 from hushcast_directory import server
 from hushcast_node import daemon
-from hushcast_overlay import connection_guard, mailbox
+from hushcast_overlay import mailbox
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.hop import MAX_LINKS_A_PEER
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
+from hushcast_runtime import connection_guard
 from hushcast_runtime.channel import Channel, open_channel
 from hushcast_runtime.transports.base import TransportError
 

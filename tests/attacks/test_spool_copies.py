@@ -9,19 +9,19 @@ import pytest
 import trio
 from small_network import Node, SmallNetwork, small_network
 
-from hushcast_overlay import spool as spools
 from hushcast_overlay.lease_store import _StoredLease
-from hushcast_overlay.spool import Spool
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import encode
+from hushcast_protocol.content.hops import Send
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message, message_id
 from hushcast_protocol.overlay.elements import ORIGIN, element
-from hushcast_protocol.overlay.forwarding import Send
 from hushcast_protocol.overlay.frames import Drop, Receipt
 from hushcast_protocol.overlay.hops import mailbox_hop
 from hushcast_protocol.overlay.leases import Lease
+from hushcast_runtime import spool as spools
 from hushcast_runtime import store as stores
+from hushcast_runtime.spool import Spool
 from hushcast_runtime.store import Change, SqliteStore
 
 LARGEST = 262_287  # bytes of the largest body

@@ -33,7 +33,6 @@ from hushcast_overlay.identity import Identity
 from hushcast_overlay.lease_store import LeaseStore
 from hushcast_overlay.parcels import Parcels
 from hushcast_overlay.route import Planned, RouteRecords, mailbox_record
-from hushcast_overlay.spool import Spool
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.errors import HushcastError, PeerError, Refusal
 from hushcast_protocol.base.handovers import Handover, sign_handover
@@ -43,8 +42,8 @@ from hushcast_protocol.base.secrets import FilterKey, LeaseSecret
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.content.hops import Send
 from hushcast_protocol.content.topics import Interest, make_topic
-from hushcast_protocol.overlay.forwarding import Send
 from hushcast_protocol.overlay.frames import (
     MAX_DIRECTORY_ANSWER,
     MAX_OVERLAY_FRAME,
@@ -64,6 +63,7 @@ from hushcast_runtime.channel import accept_channel
 from hushcast_runtime.context import Context
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.spool import Spool
 from hushcast_runtime.store import Change, MemoryStore
 from hushcast_runtime.tracing import NoTracer
 from hushcast_runtime.transports.base import TransportError

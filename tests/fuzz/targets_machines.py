@@ -21,8 +21,9 @@ from mutating import mutate_packed
 from hushcast_protocol.base.addresses import memory_address, onion_address
 from hushcast_protocol.base.errors import DecodeError, PeerError, Refusal
 from hushcast_protocol.base.wire import decoder, encode
+from hushcast_protocol.content import routing
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message
-from hushcast_protocol.overlay import forwarding, leases, parcels, routing
+from hushcast_protocol.overlay import forwarding, leases, parcels
 from hushcast_protocol.overlay.elements import ORIGIN, element
 from hushcast_protocol.overlay.forwarding import Outcome, RecentIds, Router
 from hushcast_protocol.overlay.leases import Instruction, Lease, LeaseBook

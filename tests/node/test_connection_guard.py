@@ -7,8 +7,8 @@ import trio
 import trio.testing
 
 from hushcast_node.counted import COUNTERS
-from hushcast_overlay import connection_guard
-from hushcast_overlay.connection_guard import ConnectionGuard
+from hushcast_runtime import connection_guard
+from hushcast_runtime.connection_guard import ConnectionGuard
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import simulated_environment
 

@@ -15,10 +15,11 @@ import trio
 from small_network import EPOCH_SECONDS, Node, SmallNetwork, small_network
 
 from hushcast.words import Finding
-from hushcast_node.doctor import FILES_NEEDED, LITTLE_ROOM, NO_ROOM, REACHED_WITHIN, Doctor
+from hushcast_node.doctor import FILES_NEEDED, Doctor
 from hushcast_node.settings import JoinedNetworkSection, NodeSettings
 from hushcast_protocol.base.addresses import onion_address
 from hushcast_protocol.base.secrets import Seed
+from hushcast_runtime.examining import LITTLE_ROOM, NO_ROOM, REACHED_WITHIN
 from hushcast_runtime.tor.watch import TorState
 from hushcast_runtime.transports.base import TransportError
 

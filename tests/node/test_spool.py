@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from hushcast_overlay import spool as spools
-from hushcast_overlay.spool import Move, Spool
 from hushcast_protocol.base.wire import encode
+from hushcast_protocol.content.hops import Hop, Send
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message
-from hushcast_protocol.overlay.forwarding import Send
-from hushcast_protocol.overlay.hops import Hop, mailbox_hop, relay_hop
+from hushcast_protocol.overlay.hops import mailbox_hop, relay_hop
+from hushcast_runtime import spool as spools
+from hushcast_runtime.spool import Move, Spool
 from hushcast_runtime.store import Change, MemoryStore
 
 ONE, OTHER = relay_hop(b"1" * 32), mailbox_hop(b"2" * 32)

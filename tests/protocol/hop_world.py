@@ -59,11 +59,11 @@ class Wire:
 class World:
     """Everything that a machine is told, and all that it may rely on."""
 
-    def __init__(self, pick: Callable[[int], int], goes_around: bool = True) -> None:
+    def __init__(self, pick: Callable[[int], int], goes_around: bool = True, dials: bool = True) -> None:
         """`pick(n)` chooses from 0 to n - 1."""
         self.pick = pick
         self.now = 1000.0
-        self.rules = Rules(lambda item: item.number in self.spool, Random(1).randbytes, goes_around)
+        self.rules = Rules(lambda item: item.number in self.spool, Random(1).randbytes, goes_around, dials)
         self.hop: NextHop[Link, Parcel] = NextHop(self.rules)
         self.spool: dict[int, Parcel] = {}
         self.wires: dict[Link, Wire] = {}
@@ -100,6 +100,7 @@ class World:
     def _do_named(self, action: Do) -> None:
         if action is Do.DIAL:
             assert not self.is_dialling
+            assert self.rules.dials
             assert self.hop.needs_dial, "dialled for nobody"
             self.is_dialling = True
         elif action is Do.STOP_DIALLING:
@@ -109,6 +110,7 @@ class World:
         elif action is Do.READ_BACK:
             assert self.reading is None
             assert not self.in_memory()
+            assert self.rules.dials or self.hop.links
             # A read that is slow returns what was there when it began, or what is there when it ends.
             self.reading = list(self.spool.values())[:READ_AT_ONCE]
         elif action is Do.GO_AROUND:
@@ -349,11 +351,14 @@ class World:
         assert (machine.backlog is Backlog.READING) == (self.reading is not None)
         assert (machine.backlog is Backlog.MOVING) == self.is_moving
         assert (machine.dialling is Dialling.PAUSED) == (machine._dial_at < math.inf)
-        if machine.needs_dial:
+        if not self.rules.dials:
+            assert machine.dialling is Dialling.IDLE
+            assert machine.links or not machine._queue
+        elif machine.needs_dial:
             assert machine.dialling is not Dialling.IDLE
         if machine._queue and machine.links:
             assert machine.links[-1].unacknowledged
-        if machine.backlog is Backlog.SPOOLED:
+        if machine.backlog is Backlog.SPOOLED and (self.rules.dials or machine.links):
             assert machine._around_at < math.inf if machine.is_away else self.in_memory()
         if machine.is_unused:
             assert not set(self.spool) - self.stuck
@@ -386,11 +391,15 @@ class World:
             self.far_takes_over()
             self.ack_arrives()
             self.check()
-            if self.hop.is_unused:
+            if not self.rules.dials and not self.hop.links:
+                self.link_up()
+            if self.hop.is_unused or (not self.rules.dials and not self.hop.is_wanted and not self.spool):
                 break
             if not (self.is_dialling or self.is_moving or self.reading is not None or self._is_under_way()):
                 self.now = min(self.deadlines())
                 self.meet_deadlines()
+        if not self.rules.dials:
+            self.far_restarts()
         assert self.hop.is_unused, "it waits for nothing, and is not done"
         assert self.hop.deadline == math.inf
         assert not self.spool, "something was never sent"
@@ -399,10 +408,12 @@ class World:
         return any(wire.there or wire.acks for wire in self.wires.values())
 
 
-def play(pick: Callable[[int], int], more: Callable[[], bool], goes_around: bool = True) -> None:
+def play(
+    pick: Callable[[int], int], more: Callable[[], bool], goes_around: bool = True, dials: bool = True
+) -> None:
     """Let things happen for as long as the script has `more`, and then come to rest."""
     with low_caps():
-        world = World(pick, goes_around)
+        world = World(pick, goes_around, dials)
         while more():
             world.move()
         world.settle_down()

@@ -4,7 +4,7 @@ import pytest
 from core_examples import FILTER_KEY, bytes16, bytes32, properties
 from hypothesis import given
 
-from hushcast_protocol.overlay.bloom import (
+from hushcast_protocol.content.bloom import (
     CAPACITY,
     FILTER_BITS,
     HASHES,

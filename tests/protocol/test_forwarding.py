@@ -25,11 +25,12 @@ from hypothesis import strategies as st
 
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.secrets import LeaseSecret
+from hushcast_protocol.content.hops import Hop
 from hushcast_protocol.content.messages import Message, check_message
 from hushcast_protocol.overlay import forwarding
 from hushcast_protocol.overlay.elements import ORIGIN, element
 from hushcast_protocol.overlay.forwarding import CIRCULATION, Decision, Outcome, RecentIds, Router
-from hushcast_protocol.overlay.hops import Hop, is_mailbox, key_of, relay_hop
+from hushcast_protocol.overlay.hops import is_mailbox, key_of, relay_hop
 from hushcast_protocol.overlay.installations import Installation, ListedRoot, MailboxRoot
 from hushcast_protocol.overlay.leases import Install, ToRelay, lease_mark
 from hushcast_protocol.overlay.profile import HARDENED, PAPER, Profile

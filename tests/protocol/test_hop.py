@@ -47,6 +47,13 @@ def test_nothing_is_lost_sent_twice_or_stuck(script: bytes, goes_around: bool) -
     play(moves.pick, moves.more, goes_around)
 
 
+@settings(max_examples=100, deadline=None)
+@given(st.binary(max_size=2000))
+def test_nor_where_the_other_end_alone_opens_links(script: bytes) -> None:
+    moves = Bytes(script)
+    play(moves.pick, moves.more, goes_around=False, dials=False)
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_nor_in_a_long_life(seed: int) -> None:
     left = iter(range(600))
@@ -517,6 +524,35 @@ def test_a_link_is_quiet_after_a_while_without_a_frame() -> None:
     assert link.is_quiet(NOW + QUIET + 1)
     link.touch(NOW + QUIET + 1)
     assert not link.is_quiet(NOW + 2 * QUIET)
+
+
+def attached(*gone: Parcel, window: int | None = None) -> NextHop[Link, Parcel]:
+    """Return a machine whose links the other end alone opens."""
+    return NextHop(Rules(lambda item: item not in gone, Random(1).randbytes, False, False, window))
+
+
+def test_who_is_never_dialled_is_waited_for_and_memory_holds_nothing_meanwhile() -> None:
+    held, link, later = attached(), Link(NOW), Link(NOW)
+    assert held.enqueue([ONE, TWO], NOW) == []
+    assert held.queued == 0
+    assert held.backlog is Backlog.SPOOLED
+    assert held.link_up(link, False, NOW) == [Do.READ_BACK]
+    assert held.read_back([ONE, TWO], NOW) == [Send(link, [ONE, TWO])]
+    assert held.acknowledged(link, 1, (), NOW) == [Settle([ONE])]
+    assert held.link_ended(link, math.inf, NOW) == []
+    assert held.deadline == math.inf, "nor is there a pause before a dial"
+    assert held.link_up(later, False, NOW) == [Do.READ_BACK]
+    assert held.link_ended(later, math.inf, NOW) == []
+    assert held.read_back([TWO], NOW) == []
+    assert held.queued == 0, "the link went while the spool was read"
+    assert held.backlog is Backlog.SPOOLED
+
+
+def test_a_window_of_its_own_bounds_what_is_under_way() -> None:
+    held, link = attached(window=150), Link(NOW)
+    held.link_up(link, False, NOW)
+    assert held.enqueue([ONE, TWO, THREE], NOW) == [Send(link, [ONE, TWO])]
+    assert held.acknowledged(link, 1, (), NOW) == [Settle([ONE]), Send(link, [THREE])]
 
 
 def test_an_acknowledgement_from_the_future_answers_what_was_sent() -> None:

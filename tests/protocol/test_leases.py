@@ -26,9 +26,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from hushcast_protocol.base.addresses import Address, memory_address
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError, Refusal
 from hushcast_protocol.base.signatures import Purpose, Signed, sign
+from hushcast_protocol.content.bloom import CAPACITY
+from hushcast_protocol.content.hops import Hop
 from hushcast_protocol.overlay import leases
-from hushcast_protocol.overlay.bloom import CAPACITY
-from hushcast_protocol.overlay.hops import Hop, mailbox_hop, relay_hop
+from hushcast_protocol.overlay.hops import mailbox_hop, relay_hop
 from hushcast_protocol.overlay.leases import (
     MAX_ELEMENTS,
     Consent,

@@ -11,10 +11,11 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from pybloom_live import BloomFilter
 
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.overlay import routing
-from hushcast_protocol.overlay.bloom import CAPACITY, false_positive_rate
-from hushcast_protocol.overlay.hops import Hop, key_of, mailbox_hop, relay_hop
-from hushcast_protocol.overlay.routing import RoutingTable
+from hushcast_protocol.content import routing
+from hushcast_protocol.content.bloom import CAPACITY, false_positive_rate
+from hushcast_protocol.content.hops import Hop
+from hushcast_protocol.content.routing import RoutingTable
+from hushcast_protocol.overlay.hops import key_of, mailbox_hop, relay_hop
 
 
 def hop_of(number: int) -> Hop:

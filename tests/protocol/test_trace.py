@@ -51,6 +51,13 @@ def test_the_root_of_a_tree_is_null():
     assert json.loads(line)["tree"] == {"aa": None, "bb": "aa"}
 
 
+def test_lines_of_the_central_system():
+    handed = Observation("n", 1.5, 2, "handed", tokens=("cd",), pseudonym="ab", payload="ef", readable=False)
+    assert json.loads(to_line(handed))["readable"] is False
+    told_of = Truth("n", 1.5, 2, "registered", topic="t", pseudonym="ab", serial=1)
+    assert json.loads(to_line(told_of))["serial"] == 1
+
+
 def test_a_line_does_not_change():
     line = to_line(Observation("n", 1.5, 2, "sent", message="ab", tokens=("cd",), next="ef"))
     assert line == (

@@ -9,6 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from hushcast_central import network_file as central_network_file
+from hushcast_central import settings as central_settings
 from hushcast_directory import settings as directory_settings
 from hushcast_directory.settings import DirectorySettings
 from hushcast_local import settings as local_settings
@@ -19,11 +21,19 @@ from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.roster import Network
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.overlay.profile import HARDENED, PAPER
-from hushcast_runtime import config
+from hushcast_runtime import config, testnet_section
 from hushcast_runtime.config import MAX_CONFIG, load_settings
 
 ONION = onion_address(Seed(bytes(32)).public())
-DECLARING = [config, local_settings, directory_settings, node_settings]
+DECLARING = [
+    config,
+    testnet_section,
+    local_settings,
+    central_network_file,
+    central_settings,
+    directory_settings,
+    node_settings,
+]
 DOCS = Path(__file__).parents[2] / "docs" / "configuration.md"
 
 NODE = f"""

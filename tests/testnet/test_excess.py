@@ -26,11 +26,11 @@ import pytest
 from hushcast_protocol.base.addresses import onion_address
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.secrets import LeaseSecret, Seed, TopicSecret
+from hushcast_protocol.content.bloom import false_positive_rate
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message
 from hushcast_protocol.content.predicates import Predicate, parse_where
 from hushcast_protocol.content.tokens import entry_tokens, published_tokens, token, topic_key
 from hushcast_protocol.content.topics import Topic, make_topic, parse_values
-from hushcast_protocol.overlay.bloom import false_positive_rate
 from hushcast_protocol.overlay.elements import ORIGIN
 from hushcast_protocol.overlay.forwarding import RecentIds, Router
 from hushcast_protocol.overlay.hops import is_mailbox, key_of

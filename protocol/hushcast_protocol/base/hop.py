@@ -47,6 +47,8 @@ Reach
              `away_after` long without acknowledgement    AWAY     WentAway
     AWAY     link up                                      PRESENT  CameBack
 
+Where the other end alone opens links (`Rules.dials`), Dialling stays IDLE; without a link all is backlog.
+
 In every state an acknowledgement answers with `Settle` and `Reroute`, and then `Send` as the window allows;
 a link over `MAX_LINKS_A_PEER` with `Close` of the oldest.
 """
@@ -140,12 +142,11 @@ class NextHop(Generic[LinkT, ItemT]):
 
     def enqueue(self, items: Iterable[ItemT], now: float) -> Actions[LinkT, ItemT]:
         """Send items, which the spool holds, after all that waits already."""
-        actions: Actions[LinkT, ItemT] = []
         if self._waiting_since is None:
             self._waiting_since = now
             if self.dialling is Dialling.PAUSED:
                 self._end_pause(forgive=True)
-        if self.is_away or self.backlog:
+        if self.is_away or self.backlog or not self._is_within_reach():
             self._spool_more()
         else:
             for item in items:
@@ -155,7 +156,7 @@ class NextHop(Generic[LinkT, ItemT]):
                     break
                 self._queue.append(item)
                 self.queued += size
-        return self._advance(now, actions)
+        return self._advance(now, [])
 
     def resume(self, now: float) -> Actions[LinkT, ItemT]:
         """Send what the spool may hold since before a restart."""
@@ -227,7 +228,12 @@ class NextHop(Generic[LinkT, ItemT]):
             return []
         self._remove(link)
         actions = self._note_away(away_after, now)
-        if self._backoff is not None and self.dialling is Dialling.IDLE and not self.links:
+        if (
+            self._backoff is not None
+            and self.dialling is Dialling.IDLE
+            and not self.links
+            and self._rules.dials
+        ):
             self._pause(self._backoff, away_after, now)
         return self._advance(now, actions)
 
@@ -252,7 +258,7 @@ class NextHop(Generic[LinkT, ItemT]):
     def read_back(self, items: Sequence[ItemT], now: float) -> Actions[LinkT, ItemT]:
         """Take what was read from the spool; if that is nothing, there was nothing."""
         self._end_backlog(bool(items))
-        if not self.is_away:
+        if not self.is_away and self._is_within_reach():
             self._queue += items
             self.queued += sum(item.size for item in items)
         self._note_silence()
@@ -286,7 +292,7 @@ class NextHop(Generic[LinkT, ItemT]):
         if self.links:
             if self._queue:
                 self._fill(self.links[-1], now, actions)
-        elif self.dialling is Dialling.IDLE and self.is_wanted:
+        elif self._rules.dials and self.dialling is Dialling.IDLE and self.is_wanted:
             self.dialling = Dialling.DIALLING
             actions.append(Do.DIAL)
         if self.backlog is not Backlog.SPOOLED:
@@ -295,7 +301,7 @@ class NextHop(Generic[LinkT, ItemT]):
             if self._around_at == math.inf:
                 self.backlog, self._is_stale = Backlog.MOVING, False
                 actions.append(Do.GO_AROUND)
-        elif not self._in_memory():
+        elif self._is_within_reach() and not self._in_memory():
             self.backlog, self._is_stale = Backlog.READING, False
             actions.append(Do.READ_BACK)
         return actions
@@ -303,7 +309,7 @@ class NextHop(Generic[LinkT, ItemT]):
     def _fill(self, link: LinkT, now: float, actions: Actions[LinkT, ItemT]) -> None:
         """Send from the queue what the window takes and the spool still holds."""
         holds = self._rules.holds
-        room = MAX_UNACKNOWLEDGED - link.in_flight
+        room = (self._rules.window or MAX_UNACKNOWLEDGED) - link.in_flight
         sent: list[ItemT] = []
         size = passed = freed = 0
         for item in self._queue:
@@ -328,7 +334,7 @@ class NextHop(Generic[LinkT, ItemT]):
             self._backoff = None
         elif self._backoff is None:
             self._backoff = self._new_backoff()
-        if link.unacknowledged:
+        if link.unacknowledged or (self._queue and not self._is_within_reach()):
             link.forget()
             self._leave_to_spool()
 
@@ -360,6 +366,9 @@ class NextHop(Generic[LinkT, ItemT]):
 
     def _new_backoff(self) -> Backoff:
         return Backoff(FIRST_BACKOFF, LONGEST_BACKOFF, self._rules.randomness)
+
+    def _is_within_reach(self) -> bool:
+        return bool(self.links) or self._rules.dials
 
     def _spool_more(self) -> None:
         """Note that the spool holds something that memory does not."""

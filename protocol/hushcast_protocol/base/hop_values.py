@@ -24,6 +24,10 @@ class Rules(Generic[ItemT]):
     randomness: Randomness
     goes_around: bool
     """Whether there are other ways: else what leads nowhere there is settled, and nothing counts as away."""
+    dials: bool = True
+    """Whether links are opened from here: else the other end opens them, and memory holds nothing without."""
+    window: int | None = None
+    """Bytes sent on a link before the next waits, where that is not `hop_link.MAX_UNACKNOWLEDGED`."""
 
 
 class Dialling(IntEnum):

@@ -97,6 +97,62 @@ class Roster(NamedTuple):
     listed: Sequence[bytes] | None
 
 
+class Introduced(NamedTuple):
+    """A pseudonym was made known to a proxy, or to the server, to `publish` or to `subscribe`."""
+
+    pseudonym: bytes
+    use: str
+
+
+class Registered(NamedTuple):
+    """A deliveries proxy passed on, or the server took, a pseudonym's request for tokens.
+
+    Tokens, here and below, are under the server's key, as server and proxy both have them, in their order.
+    """
+
+    pseudonym: bytes
+    serial: int
+    tokens: tuple[bytes, ...]
+
+
+class Handed(NamedTuple):
+    """A publications proxy passed on, or the server took, a publication.
+
+    The server has its key, so it has the message's id, and whether the body is `readable` with that key and
+    what is public. A proxy has neither. `payload` is 16 bytes of the hash of what is sealed, as it passed.
+    """
+
+    message: bytes | None
+    pseudonym: bytes
+    tokens: tuple[bytes, ...]
+    payload: bytes
+    size: int
+    readable: bool | None = None
+
+
+class Dispatched(NamedTuple):
+    """The server sent, or a deliveries proxy passed on, a delivery; `message` and `payload` as above."""
+
+    message: bytes | None
+    pseudonym: bytes
+    payload: bytes
+    size: int
+
+
 Observed = (
-    Drop | Received | Sent | Unreached | Delivered | Parcel | Installed | Passed | Withdrawn | Pruned | Roster
+    Drop
+    | Received
+    | Sent
+    | Unreached
+    | Delivered
+    | Parcel
+    | Installed
+    | Passed
+    | Withdrawn
+    | Pruned
+    | Roster
+    | Introduced
+    | Registered
+    | Handed
+    | Dispatched
 )

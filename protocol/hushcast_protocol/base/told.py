@@ -10,7 +10,11 @@ from typing import NamedTuple
 
 
 class Started(NamedTuple):
-    """A daemon began to serve, as `relay` or `client`."""
+    """A daemon began to serve.
+
+    As `relay` or `client`; in the central system as `client`, `server`, or with a proxy's role,
+    `publications` or `deliveries`.
+    """
 
     role: str
     profile: str
@@ -68,4 +72,40 @@ class Gap(NamedTuple):
     message: bytes
 
 
-Told = Started | Stopped | Subscribed | Installed | Unsubscribed | Published | Delivered | Gap
+class Introduced(NamedTuple):
+    """A pseudonym was drawn, to `publish` or to `subscribe`; for one topic, or for all that come."""
+
+    pseudonym: bytes
+    use: str
+    topic: str | None
+
+
+class Registered(NamedTuple):
+    """The request with this serial asked for a topic's messages, for this pseudonym."""
+
+    topic: str
+    pseudonym: bytes
+    serial: int
+
+
+class Handed(NamedTuple):
+    """A message was handed to a publications proxy, sealed as `payload` (16 bytes of its hash)."""
+
+    message: bytes
+    pseudonym: bytes
+    payload: bytes
+
+
+Told = (
+    Started
+    | Stopped
+    | Subscribed
+    | Installed
+    | Unsubscribed
+    | Published
+    | Delivered
+    | Gap
+    | Introduced
+    | Registered
+    | Handed
+)

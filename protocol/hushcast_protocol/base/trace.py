@@ -18,7 +18,7 @@ SCHEMA = 4
 class Observation:
     """One thing that one daemon saw. Byte strings are hex; what does not apply is absent."""
 
-    node: str  # the relay's identity key, or a client's name in the testnet
+    node: str  # the identity key of a relay, server or proxy, or a client's name in the testnet
     time: float  # seconds since the testnet's beginning
     epoch: int
     kind: Literal[
@@ -33,6 +33,10 @@ class Observation:
         "withdrawn",
         "pruned",  # a next hop knew of no route
         "roster",
+        "introduced",  # the central system, from here on
+        "registered",
+        "handed",
+        "dispatched",
     ]
     message: str | None = None  # id
     tokens: tuple[str, ...] | None = None
@@ -50,6 +54,11 @@ class Observation:
     listed: tuple[str, ...] | None = (
         None  # who they are: a roster is public, so its first relay alone writes it
     )
+    pseudonym: str | None = None
+    use: str | None = None  # of a pseudonym: publish or subscribe
+    serial: int | None = None  # of a pseudonym's request for tokens
+    payload: str | None = None  # hash of what is sealed
+    readable: bool | None = None  # whether the body opens with the server's key and what is public
 
 
 @dataclass(frozen=True)
@@ -60,7 +69,17 @@ class Truth:
     time: float
     epoch: int
     kind: Literal[
-        "started", "stopped", "subscribed", "installed", "unsubscribed", "published", "delivered", "gap"
+        "started",
+        "stopped",
+        "subscribed",
+        "installed",
+        "unsubscribed",
+        "published",
+        "delivered",
+        "gap",
+        "introduced",  # the central system, from here on
+        "registered",
+        "handed",
     ]
     role: str | None = None
     profile: str | None = None  # under which the daemon runs
@@ -68,11 +87,15 @@ class Truth:
     message: str | None = None
     origins: tuple[str, ...] | None = None  # relays that gave a receipt
     took: float | None = None  # seconds from the request to publish to `time`, when the last receipt came
-    mailbox: str | None = None  # the mailbox's key
+    mailbox: str | None = None  # the mailbox's key; in the central system the first pseudonym
     day: int | None = None
     depth: int | None = None
     tree: dict[str, str | None] | None = None  # each relay's next hop, null for the root
     tokens: tuple[str, ...] | None = None
+    pseudonym: str | None = None
+    use: str | None = None  # of a pseudonym: publish or subscribe
+    serial: int | None = None  # of a pseudonym's request for tokens
+    payload: str | None = None  # hash of what is sealed
 
 
 def to_line(record: Observation | Truth) -> str:

@@ -90,7 +90,7 @@ class Publish(Wire, frozen=True, tag="publish"):
 
 
 class Acknowledge(Wire, frozen=True, tag="acknowledge"):
-    """All deliveries of this attachment up to this number (from 1) are durable. Proven with the salt."""
+    """All deliveries of this attachment up to this number (from 1) are durable; proven with their chain."""
 
     number: Counter
     proof: Bytes16
@@ -111,7 +111,7 @@ class Done(Wire, frozen=True, tag="done"):
 
 
 class Attached(Wire, frozen=True, tag="attached"):
-    """The answer to `Attach`: acknowledgements are proven with this salt, and old ones are worth nothing."""
+    """The answer to `Attach`: acknowledgements begin with this salt; those of other attachments fail."""
 
     salt: Bytes16
 

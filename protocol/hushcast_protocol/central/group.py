@@ -36,7 +36,7 @@ _WIDE = 64  # bytes; reduced modulo the order they are uniform but for 2^-259
 class Scalar(Secret):
     """A number from 1 to the group's order less 1, 32 bytes, the least significant first."""
 
-    __slots__ = ()
+    __slots__ = ("_inverse",)
 
     def __init__(self, value: bytes) -> None:
         """Raise `ValueError` where the bytes are no such number."""
@@ -54,8 +54,10 @@ class Scalar(Secret):
         return Scalar(crypto_core_ed25519_scalar_mul(self._value, other._value))
 
     def inverse(self) -> Scalar:
-        """Return the scalar by which this one gives 1."""
-        return Scalar(crypto_core_ed25519_scalar_invert(self._value))
+        """Return the scalar by which this one gives 1, computed once."""
+        if not hasattr(self, "_inverse"):
+            self._inverse = Scalar(crypto_core_ed25519_scalar_invert(self._value))
+        return self._inverse
 
 
 def received_scalar(value: bytes) -> Scalar:

@@ -80,6 +80,11 @@ def introduction(
     return crypto_box_seal(encode(sealed), server)
 
 
+def handed_in(sealed: bytes) -> bytes:
+    """Return the digest (32 bytes) of an introduction, which its stamp is bound to."""
+    return digest(Domain.STAMP, b"introduction", sealed)
+
+
 def opened(key: SealingKey, sealed: bytes) -> Introduced:
     """Open an introduction as the server; raise a `PeerError` where it is none."""
     try:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from hushcast_protocol.base.hashes import Domain, digest
+import hmac
+
+from hushcast_protocol.base.hashes import LABEL, Domain, digest
 from hushcast_protocol.central.frames import Acknowledge, Attach, Done, Publish, Subscribe, Verdict, Withdraw
 from hushcast_protocol.central.introduction import PseudonymSecret, check_proof, proof
 from hushcast_protocol.central.rerouting import Wrapped
@@ -30,9 +32,18 @@ def publish(
     return Publish(pseudonym, tokens, wrapped, proof(secret, *_publishing(wrapped, len(tokens))))
 
 
-def acknowledge(secret: PseudonymSecret, salt: bytes, number: int) -> Acknowledge:
-    """Make an acknowledgement in the attachment with this salt."""
-    return Acknowledge(number, proof(secret, *_acknowledging(salt, number)))
+def followed(chain: bytes, delivery: Wrapped) -> bytes:
+    """Return the chain (16 bytes) of a delivery, from that of the one before; the first is the salt.
+
+    Acknowledgements are proven with it: a proxy that leaves one delivery out and says another twice gets none
+    that the server takes, and so nothing is deleted that the user has not.
+    """
+    return digest(Domain.PROOF, chain, delivery.payload, size=LABEL)
+
+
+def acknowledge(secret: PseudonymSecret, chain: bytes, number: int) -> Acknowledge:
+    """Make an acknowledgement of all deliveries up to this number, which `chain` is of."""
+    return Acknowledge(number, proof(secret, *_acknowledging(chain, number)))
 
 
 def done(secret: PseudonymSecret, request: Subscribe | Withdraw | Publish, verdict: Verdict) -> Done:
@@ -56,14 +67,15 @@ def check_request(secret: PseudonymSecret, request: Subscribe | Withdraw | Attac
     check_proof(secret, request.proof, *parts)
 
 
-def check_acknowledgement(secret: PseudonymSecret, salt: bytes, number: int, given: bytes) -> None:
-    """Raise `AuthenticationError` where an acknowledgement is not by who has the pseudonym."""
-    check_proof(secret, given, *_acknowledging(salt, number))
+def check_acknowledgement(secret: PseudonymSecret, chain: bytes, number: int, given: bytes) -> None:
+    """Raise `AuthenticationError` where an acknowledgement is not by who heard all of that chain."""
+    check_proof(secret, given, *_acknowledging(chain, number))
 
 
 def is_from_server(secret: PseudonymSecret, request: Subscribe | Withdraw | Publish, answer: Done) -> bool:
     """Tell whether the server itself gave this answer to the request as the user made it."""
-    return answer == done(secret, request, answer.verdict)
+    genuine = done(secret, request, answer.verdict)
+    return hmac.compare_digest(genuine.proof or b"", answer.proof or b"")
 
 
 def _subscribing(serial: int, tokens: tuple[bytes, ...]) -> tuple[bytes, ...]:
@@ -78,8 +90,8 @@ def _publishing(wrapped: Wrapped, tokens: int) -> tuple[bytes, ...]:
     return b"publish", digest(Domain.PROOF, wrapped.payload), _number(tokens)
 
 
-def _acknowledging(salt: bytes, number: int) -> tuple[bytes, ...]:
-    return b"acknowledge", salt, _number(number)
+def _acknowledging(chain: bytes, number: int) -> tuple[bytes, ...]:
+    return b"acknowledge", chain, _number(number)
 
 
 def _number(value: int) -> bytes:

@@ -22,7 +22,7 @@ from nacl.bindings import (
 from nacl.exceptions import CryptoError
 
 from hushcast_protocol.base.errors import AuthenticationError
-from hushcast_protocol.base.hashes import Domain, digest
+from hushcast_protocol.base.hashes import LABEL, Domain, digest
 from hushcast_protocol.base.secrets import Randomness
 from hushcast_protocol.base.wire import Wire
 from hushcast_protocol.central.group import (
@@ -90,6 +90,11 @@ def rerandomised(public: bytes, wrapped: Wrapped, randomness: Randomness) -> Wra
     r = Scalar.draw(randomness)
     mask = added(wrapped.mask, multiplied(r, public))
     return Wrapped(mask, added(wrapped.masked, base(r)), wrapped.payload)
+
+
+def mark(wrapped: Wrapped) -> bytes:
+    """Return 16 bytes by which traces tell whether two saw the same payload, which re-routing leaves."""
+    return digest(Domain.PROOF, wrapped.payload, size=LABEL)
 
 
 def _payload_key(hidden: bytes) -> bytes:

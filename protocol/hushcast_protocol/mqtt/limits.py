@@ -8,6 +8,7 @@ MAX_CONNECTIONS = 1_000  # clients at once; each takes some 20 KiB
 MAX_SESSIONS = 1_000  # sessions that outlive their connection; one more is refused with 0x97
 MAX_SESSION_SECONDS = 21 * DAY  # that a session waits for its client; as long as an inbox keeps messages
 MAX_FILTERS = 100  # subscriptions of one client; a dashboard takes a dozen
+MAX_FILTERS_A_USER = 10_000  # of all clients of one user: each that matches takes some 7 µs of a publication
 MAX_QUEUE = 1_000  # messages that wait in one session; then the oldest goes
 MAX_QUEUE_BYTES = (
     8 * 1024 * 1024

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from hushcast_protocol.mqtt.archive import Archive
 from hushcast_protocol.mqtt.delivery import Delivery
 from hushcast_protocol.mqtt.ledger import Ledger
-from hushcast_protocol.mqtt.limits import MAX_FILTERS, MAX_TOPIC
+from hushcast_protocol.mqtt.limits import MAX_FILTERS, MAX_FILTERS_A_USER, MAX_TOPIC
 from hushcast_protocol.mqtt.links import Link
 from hushcast_protocol.mqtt.packets import SubAck, Subscribe, Subscription, UnsubAck, Unsubscribe
 from hushcast_protocol.mqtt.reasons import Reason
@@ -38,6 +40,7 @@ class Subscribing:
         self._ledger = ledger
         self._beyond = beyond
         self._retained, self._own = retained
+        self._by_user: Counter[str] = Counter()
 
     def subscribe(self, link: Link, packet: Subscribe, now: float) -> None:
         """Take a SUBSCRIBE."""
@@ -56,8 +59,9 @@ class Subscribing:
         mark = self._ledger.made if self._ledger.made != before else 0
         link.send_in_order(UnsubAck(packet.packet_id, reasons), mark)
 
-    def add(self, session: Session, wanted: str, granted: Granted) -> None:
+    def add(self, session: Session, wanted: str, granted: Granted, is_new: bool = True) -> None:
         """Let a subscription count; that of a session from disk, too."""
+        self._by_user[session.user] += is_new
         session.filters[wanted] = granted
         if self._subscribers.add(session, granted):
             self._beyond.wanted(granted.wanted)
@@ -74,7 +78,7 @@ class Subscribing:
         known = asked.filter in session.filters
         if wanted.count("/") >= MAX_LEVELS or len(asked.filter) > MAX_TOPIC:
             return Reason.TOPIC_FILTER_INVALID
-        if not known and len(session.filters) >= MAX_FILTERS:
+        if not known and self._has_enough(session):
             return Reason.QUOTA_EXCEEDED
         if not link.permissions.may_subscribe(wanted):
             return FORBIDDEN
@@ -82,7 +86,7 @@ class Subscribing:
         if reason >= Reason.UNSPECIFIED_ERROR:
             return reason
         granted = Granted(wanted, share, asked, reason, identifier)
-        self.add(session, asked.filter, granted)
+        self.add(session, asked.filter, granted, is_new=not known)
         self._archive.subscribed(session, asked.filter, asked, granted)
         if not share and (asked.retain_handling == 0 or (asked.retain_handling == 1 and not known)):
             store = self._own if wanted.startswith("$") else self._retained
@@ -97,6 +101,12 @@ class Subscribing:
         self._archive.unsubscribed(session, wanted)
         return Reason.SUCCESS
 
+    def _has_enough(self, session: Session) -> bool:
+        return len(session.filters) >= MAX_FILTERS or self._by_user[session.user] >= MAX_FILTERS_A_USER
+
     def _remove(self, session: Session, granted: Granted) -> None:
+        self._by_user[session.user] -= 1
+        if not self._by_user[session.user]:
+            del self._by_user[session.user]
         if self._subscribers.remove(session, granted):
             self._beyond.unwanted(granted.wanted)

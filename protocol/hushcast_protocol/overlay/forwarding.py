@@ -10,9 +10,9 @@ import msgspec
 
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.wire import RelayId
+from hushcast_protocol.content.hops import Hop, Send
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.elements import ORIGIN, element
-from hushcast_protocol.overlay.hops import Hop
 from hushcast_protocol.overlay.leases import LeaseBook
 from hushcast_protocol.overlay.profile import Profile
 from hushcast_protocol.overlay.trail import MAX_BITS_SET, Trail
@@ -29,13 +29,6 @@ class Outcome(Enum):
     DUPLICATE = "duplicate"  # all that it asks for was sent before
     UNROUTED = "unrouted"  # no next hop: this relay is no seat of a tree for it, or nobody subscribes
     LOOP = "loop"  # its trail says that it was here, and memory cannot say otherwise
-
-
-class Send(msgspec.Struct, frozen=True, gc=False):
-    """A message for one next hop."""
-
-    hop: Hop
-    message: Message
 
 
 class Decision(msgspec.Struct, frozen=True, gc=False):

@@ -6,12 +6,8 @@ consent.
 
 from __future__ import annotations
 
-from typing import NewType
+from hushcast_protocol.content.hops import Hop
 
-Hop = NewType("Hop", bytes)
-"""33 bytes."""
-
-HOP_SIZE = 33
 _RELAY, _MAILBOX = b"r", b"m"
 
 

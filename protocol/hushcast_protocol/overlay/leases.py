@@ -16,9 +16,10 @@ from hushcast_protocol.base.secrets import LeaseSecret, Seed
 from hushcast_protocol.base.signatures import Purpose, Signed, check, sign
 from hushcast_protocol.base.stamps import NEEDED_FROM
 from hushcast_protocol.base.wire import Bytes16, Counter, PublicKey, RelayId, Wire, decoder
-from hushcast_protocol.overlay.bloom import CAPACITY
-from hushcast_protocol.overlay.hops import Hop, mailbox_hop, relay_hop
-from hushcast_protocol.overlay.routing import RoutingTable
+from hushcast_protocol.content.bloom import CAPACITY
+from hushcast_protocol.content.hops import Hop
+from hushcast_protocol.content.routing import RoutingTable
+from hushcast_protocol.overlay.hops import mailbox_hop, relay_hop
 
 MAX_LEASES = 20_000  # held by one relay: 10,000 subscriptions on two days; some 40 MB
 MAX_ELEMENTS = 1024  # in one lease: a filter (`bloom.CAPACITY`) holds two of the largest

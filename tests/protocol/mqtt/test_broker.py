@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from broker_world import Client, World
 
+from hushcast_protocol.mqtt import subscribing
 from hushcast_protocol.mqtt.broker import Settings
 from hushcast_protocol.mqtt.limits import (
     KEEP_ALIVE,
@@ -356,6 +357,22 @@ def test_no_client_gets_more_filters_than_the_cap() -> None:
     assert client.subscribe("new") == [2]
     old = world.connect("old", V311)
     assert old.subscribe(*[f"t/{n}" for n in range(MAX_FILTERS + 1)])[-1] == 0x80
+
+
+def test_no_user_gets_more_filters_than_the_cap(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subscribing, "MAX_FILTERS_A_USER", 3)
+    world = World()
+    one, two = world.connect("one", expiry=60), world.connect("two")
+    assert one.subscribe("a", "b") == [2, 2]
+    assert two.subscribe("a", "b") == [2, Reason.QUOTA_EXCEEDED]
+    assert one.subscribe("a", qos=1) == [1]
+    other = world.connect("three", permissions=Everything("another"))
+    assert other.subscribe("b", "c") == [2, 2]
+    one.send(Unsubscribe(3, ["b"]))
+    assert two.subscribe("b", "c") == [2, Reason.QUOTA_EXCEEDED]
+    world.kill()
+    two = world.connect("two")
+    assert two.subscribe("b", "c", "d") == [2, 2, Reason.QUOTA_EXCEEDED], "one's is kept, two's went"
 
 
 def test_only_the_very_filter_is_unsubscribed() -> None:

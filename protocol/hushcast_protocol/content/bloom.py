@@ -20,7 +20,7 @@ _PERSON = Domain.FILTER.value
 def positions(element: bytes, key: bytes) -> list[int]:
     """Return the `HASHES` bit positions of an element, each in 0..FILTER_BITS-1.
 
-    Keyed with a secret of the relay's own, so that subscribers cannot aim at chosen bits.
+    Keyed with a secret of the table's owner, so that subscribers cannot aim at chosen bits.
     """
     drawn = int.from_bytes(
         hashlib.blake2b(element, key=key, person=_PERSON, digest_size=16).digest(), "little"

@@ -1,4 +1,4 @@
-"""The spool: messages this relay took over and has not yet seen acknowledged by their next hop.
+"""The spool: messages this daemon took over and has not yet seen acknowledged by their next hop.
 
 A message for one next hop is one record. One for several is a body, stored and held once, and for each next
 hop a small reference to it; the body goes with the last of them.
@@ -15,9 +15,8 @@ import msgspec
 
 from hushcast_protocol.base.wire import Bytes16, Bytes32, Wire, decoder, encode
 from hushcast_protocol.base.wire import Counter as Count
-from hushcast_protocol.content.messages import MAX_BODY, MAX_TOKENS, TRAIL_SIZE, Message
-from hushcast_protocol.overlay.forwarding import Send
-from hushcast_protocol.overlay.hops import HOP_SIZE, Hop
+from hushcast_protocol.content.hops import HOP_SIZE, Hop, Send
+from hushcast_protocol.content.messages import MAX_TOKENS, TRAIL_SIZE, Message
 from hushcast_runtime.store import Change, Store, StoreError
 
 MAX_SPOOL = 256 * 1024 * 1024  # bytes of bodies; a thousand of the largest, 250,000 of the smallest
@@ -26,20 +25,37 @@ REFERENCE = 640  # bytes that a reference counts: record, index and what memory 
 _SCAN = 15  # records read at once: so many of the largest fit into a queue (`hop.MAX_QUEUE`)
 
 _KIND, _BODY = "spool", "spool-body"
+_LARGEST = (
+    512 * 1024
+)  # bytes of a record; a carrier's wrapping may make a body larger than a message's may be
 
 
 class _Reference(Wire, frozen=True, tag="reference"):
     """A message whose body lies elsewhere, under a number; `size` is the body's, in bytes."""
 
     number: Count
-    size: Annotated[int, msgspec.Meta(ge=0, le=MAX_BODY)]
+    size: Annotated[int, msgspec.Meta(ge=0, le=_LARGEST)]
     id: Bytes32
     day: Count
     tokens: Annotated[tuple[Bytes16, ...], msgspec.Meta(min_length=1, max_length=MAX_TOKENS)]
     trail: Annotated[bytes, msgspec.Meta(min_length=TRAIL_SIZE, max_length=TRAIL_SIZE)]
 
 
-_decode: Callable[[bytes], Message | _Reference] = decoder(Message | _Reference, "message", 512 * 1024)
+class _Whole(Wire, frozen=True, tag="message"):
+    """A message with its body, in the layout of `Message`."""
+
+    id: Bytes32
+    day: Count
+    tokens: Annotated[tuple[Bytes16, ...], msgspec.Meta(min_length=1, max_length=MAX_TOKENS)]
+    trail: Annotated[bytes, msgspec.Meta(min_length=TRAIL_SIZE, max_length=TRAIL_SIZE)]
+    body: bytes
+
+    def message(self) -> Message:
+        """Return it as what it was."""
+        return Message(self.id, self.day, self.tokens, self.trail, self.body)
+
+
+_decode: Callable[[bytes], _Whole | _Reference] = decoder(_Whole | _Reference, "message", _LARGEST)
 
 
 class _Shared:
@@ -147,7 +163,7 @@ class Spool:
         bodies: dict[int, _Body] = {}
         async for key, value in self._all(_KIND):
             hop, kept = Hop(key[:HOP_SIZE]), _decode(value)
-            if isinstance(kept, Message):
+            if isinstance(kept, _Whole):
                 body = _Body(len(kept.body), kept.day, None)
             else:
                 body = bodies.setdefault(kept.number, _Body(kept.size, kept.day, kept.number))
@@ -253,7 +269,7 @@ class Spool:
                     message = Message(kept.id, kept.day, kept.tokens, kept.trail, shared.data)
                     found.append(Spooled(key, message, shared))
             elif key in self._held:
-                found.append(Spooled(key, kept))
+                found.append(Spooled(key, kept.message()))
         return found
 
     async def _shared(self, key: bytes, number: int) -> _Shared | None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
 
 import structlog
 import trio
 
-from hushcast_overlay.connector import OverlayChannel
 from hushcast_protocol.base.errors import PeerError
+from hushcast_runtime.channel import Channel
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.rooms import Room
@@ -18,8 +19,10 @@ MAX_STRANGERS = 1024  # connections to one address, before their handshake is do
 
 log = structlog.get_logger("admission")
 
-Accept = Callable[[trio.abc.Stream], Awaitable[OverlayChannel]]
-Serve = Callable[[OverlayChannel], Awaitable[None]]
+FrameT = TypeVar("FrameT")
+
+Accept = Callable[[trio.abc.Stream], Awaitable[Channel[FrameT]]]
+Serve = Callable[[Channel[FrameT]], Awaitable[None]]
 
 
 def strangers_room(env: Environment, counters: Counters) -> Room:
@@ -27,13 +30,15 @@ def strangers_room(env: Environment, counters: Counters) -> Room:
     return Room(MAX_STRANGERS, env.below, lambda: counters.add("strangers_dropped"))
 
 
-class ConnectionGuard:
+class ConnectionGuard(Generic[FrameT]):
     """Handles incoming streams: until the handshake in a room for strangers, then served, or over a cap not.
 
     A cap counts those who have shown a name. Whoever serves the others has to limit them.
     """
 
-    def __init__(self, accept: Accept, serve: Serve, most: int, env: Environment, counters: Counters) -> None:
+    def __init__(
+        self, accept: Accept[FrameT], serve: Serve[FrameT], most: int, env: Environment, counters: Counters
+    ) -> None:
         self._accept = accept
         self._serve = serve
         self._most = most

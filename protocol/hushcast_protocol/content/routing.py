@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.overlay.bloom import CAPACITY, positions
-from hushcast_protocol.overlay.hops import Hop
+from hushcast_protocol.content.bloom import CAPACITY, positions
+from hushcast_protocol.content.hops import Hop
 
 
 class _Column:
@@ -28,7 +28,7 @@ class _Column:
 class RoutingTable:
     """Counting Bloom filters of next hops, bit-sliced; positions set more than once have counters.
 
-    `key` (16 to 64 bytes) is the relay's own secret for `bloom.positions`.
+    `key` (16 to 64 bytes) is the owner's secret for `bloom.positions`.
     """
 
     def __init__(self, key: bytes) -> None:

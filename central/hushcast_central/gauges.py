@@ -1,0 +1,26 @@
+"""Gauges of the server and of proxies: numbers alone, by no pseudonym, proxy or peer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hushcast_runtime.metrics import GAUGES, readings
+
+CENTRAL_GAUGES = {
+    "proxies_listed": "proxies that the server's configuration lists",
+    "proxies_connected": "of these, those whose link to the server is open",
+    "server_connected": "1 while a proxy's link to the server is open, else 0",
+    "pseudonyms": "pseudonyms that are known here",
+    "deliveries_waiting": "deliveries on the server's disk that no subscriber has acknowledged",
+    "deliveries_waiting_bytes": "bytes of these, each body counted once",
+    "connections": "users' connections that are open at a proxy",
+}
+"""Every gauge with its meaning; the server leaves out a proxy's, and a proxy the server's."""
+
+ALL_GAUGES = {**GAUGES, **CENTRAL_GAUGES}
+
+
+def central_readings(status: Mapping[str, Any]) -> dict[str, float]:
+    """Return the gauges that a status has values for."""
+    return readings(status) | {name: float(status[name]) for name in CENTRAL_GAUGES if name in status}

@@ -1,0 +1,97 @@
+"""Settings of the server and of proxies: every one declared once; what could leak an address is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+import msgspec
+
+from hushcast_central.network_file import (
+    CentralNetworkSection,
+    ProxySection,
+    check_proxies,
+    listed_proxies,
+)
+from hushcast_protocol.base.epochs import MAX_EPOCH, MIN_EPOCH
+from hushcast_protocol.central.network import MAX_PROXIES, CentralNetwork, Proxy, ProxyRole
+from hushcast_protocol.central.profile import CENTRAL_PROFILES, CentralProfile
+from hushcast_runtime.config import Section, check_path
+from hushcast_runtime.testnet_section import TestnetDaemonSettings
+
+DOCTORS_SOCKET = "doctor.sock"
+"""In the state directory: where `hushcast central … doctor` asks a daemon that runs."""
+
+
+class ServedNetworkSection(Section, frozen=True, kw_only=True):
+    """The network that a server makes; its keys are drawn at the first start."""
+
+    carrier: Literal["central"]
+    """`central`: so nobody takes this for a directory's configuration."""
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
+    """Any name; it keeps networks apart."""
+    profile: Literal["hardened", "paper"] = "hardened"
+    """`hardened`, or `paper` for experiments with the scheme as published."""
+    epoch_seconds: Annotated[int, msgspec.Meta(ge=MIN_EPOCH, le=MAX_EPOCH)] = 3600
+    """Length of an epoch."""
+
+    def network(self, server: bytes, sealing: bytes) -> CentralNetwork:
+        """Return what the protocol calls the network, which the server's two public keys belong to."""
+        return CentralNetwork(self.name, self.profile, self.epoch_seconds, server, sealing)
+
+    def central_profile(self) -> CentralProfile:
+        """Return what the network's daemons do."""
+        return CENTRAL_PROFILES[self.profile]
+
+
+class CentralDaemonSettings(TestnetDaemonSettings, frozen=True, kw_only=True):
+    """What settings of the server and of proxies share."""
+
+    def doctors_socket(self) -> Path:
+        """Return where a daemon that runs is asked by its doctor."""
+        return self.state_path() / DOCTORS_SOCKET
+
+    def check_own(self) -> None:
+        """Raise `UsageError` where the doctor's socket would have no room."""
+        check_path("state", self.doctors_socket())
+
+
+class ServerSettings(CentralDaemonSettings, frozen=True, kw_only=True):
+    """Settings of `hushcast central server run`."""
+
+    live: ClassVar[frozenset[str]] = frozenset({"log", "listed"})
+    """The keys that a running server applies."""
+
+    network: ServedNetworkSection
+    listed: Annotated[tuple[ProxySection, ...], msgspec.Meta(max_length=MAX_PROXIES)] = msgspec.field(
+        name="proxies", default=()
+    )
+    """The proxies that it serves, no others; `hushcast central server admit` adds one."""
+
+    def proxies(self) -> tuple[Proxy, ...]:
+        """Return the proxies."""
+        return tuple(listed_proxies(self.listed))
+
+    def check_own(self) -> None:
+        """Raise `UsageError` where a proxy is out of reach, or two are one."""
+        super().check_own()
+        check_proxies(self.listed, self.transport, "proxies")
+
+
+class ProxySettings(CentralDaemonSettings, frozen=True, kw_only=True):
+    """Settings of `hushcast central proxy run`."""
+
+    way_out: ClassVar[Mapping[str, str]] = {
+        "network": "`hushcast join network.toml --config` and this file adds it, from what the server wrote"
+    }
+    """What adds a key that is missing."""
+
+    role: ProxyRole
+    """`publications` takes what is published to the server, `deliveries` brings subscribers what it sends."""
+    network: CentralNetworkSection
+
+    def check_own(self) -> None:
+        """Raise `UsageError` where the server is out of reach."""
+        super().check_own()
+        self.network.check_server(self.transport)

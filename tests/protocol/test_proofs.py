@@ -1,0 +1,132 @@
+"""Requests, answers and acknowledgements of a pseudonym are by who has it, each for what it says alone."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import msgspec
+import pytest
+from core_examples import stream
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hushcast_protocol.base.errors import AuthenticationError
+from hushcast_protocol.central import proofs
+from hushcast_protocol.central.frames import Done, Publish, Subscribe, Verdict, Withdraw
+from hushcast_protocol.central.group import Scalar, hashed
+from hushcast_protocol.central.introduction import PseudonymSecret, pseudonym_of
+from hushcast_protocol.central.rerouting import Wrapped, rerouted, wrap
+
+SECRET, OTHER = PseudonymSecret.draw(stream(1)), PseudonymSecret.draw(stream(2))
+NAME = pseudonym_of(SECRET)
+KEY, FACTOR = Scalar.draw(stream(3)), Scalar.draw(stream(4))
+TOKENS = tuple(hashed(bytes([number])) for number in range(3))
+SALT = b"s" * 16
+VERDICTS = msgspec.inspect.type_info(Verdict)
+assert isinstance(VERDICTS, msgspec.inspect.LiteralType)
+verdicts = st.sampled_from(VERDICTS.values)
+
+
+def wrapped(number: int) -> Wrapped:
+    return wrap(KEY, b"inside %d" % number, stream(number))
+
+
+def requests() -> list[Subscribe | Withdraw | Publish]:
+    """Requests that say all but the same."""
+    made: list[Subscribe | Withdraw | Publish] = [
+        proofs.withdraw(NAME, SECRET, 1, ()),
+        proofs.publish(NAME, SECRET, TOKENS, wrapped(1)),
+        proofs.publish(NAME, SECRET, TOKENS[:2], wrapped(1)),
+        proofs.publish(NAME, SECRET, TOKENS, wrapped(2)),
+    ]
+    for serial in (1, 2):
+        for count in (1, 2):
+            made.append(proofs.subscribe(NAME, SECRET, serial, TOKENS[:count]))
+            made.append(proofs.withdraw(NAME, SECRET, serial, TOKENS[:count]))
+    return made
+
+
+def test_requests_hold_and_no_two_share_a_proof() -> None:
+    made = [*requests(), proofs.attach(NAME, SECRET)]
+    for request in made:
+        proofs.check_request(SECRET, request)
+        with pytest.raises(AuthenticationError):
+            proofs.check_request(OTHER, request)
+        moved = msgspec.structs.replace(request, proof=bytes([request.proof[0] ^ 1]) + request.proof[1:])
+        with pytest.raises(AuthenticationError):
+            proofs.check_request(SECRET, moved)
+    assert len({request.proof for request in made}) == len(made)
+
+
+def test_a_proof_is_of_one_kind_serial_number_of_tokens_and_payload() -> None:
+    """One taken from another request does not hold: a subscription repeated as its withdrawal, for one."""
+    for request in requests():
+        for other in requests():
+            if request.proof != other.proof:
+                with pytest.raises(AuthenticationError):
+                    proofs.check_request(SECRET, msgspec.structs.replace(request, proof=other.proof))
+
+
+def test_proofs_hold_after_the_proxy_has_transformed() -> None:
+    before = proofs.publish(NAME, SECRET, TOKENS, wrapped(1))
+    after = msgspec.structs.replace(before, tokens=TOKENS[::-1], wrapped=rerouted(FACTOR, before.wrapped))
+    proofs.check_request(SECRET, after)
+    assert proofs.is_from_server(SECRET, before, proofs.done(SECRET, after, "accepted"))
+
+
+@given(st.sampled_from(requests()), verdicts, verdicts)
+def test_answers_are_of_the_server_for_one_request_and_verdict(
+    request: Subscribe | Withdraw | Publish, verdict: Verdict, said: Verdict
+) -> None:
+    answer = proofs.done(SECRET, request, verdict)
+    assert proofs.is_from_server(SECRET, request, answer)
+    assert proofs.is_from_server(SECRET, request, Done(said, answer.proof)) == (said == verdict)
+    assert not proofs.is_from_server(OTHER, request, answer)
+    assert not proofs.is_from_server(SECRET, request, Done(verdict, None))
+    for other in requests():
+        assert proofs.is_from_server(SECRET, other, answer) == (other.proof == request.proof)
+
+
+def chain_of(payloads: list[Wrapped]) -> bytes:
+    chain = SALT
+    for payload in payloads:
+        chain = proofs.followed(chain, payload)
+    return chain
+
+
+@given(st.lists(st.integers(1, 3), max_size=6), st.lists(st.integers(1, 3), max_size=6))
+def test_an_acknowledgement_is_of_what_was_sent_in_its_order(sent: list[int], heard: list[int]) -> None:
+    """A proxy that drops one delivery and repeats another gets none that deletes anything."""
+    acknowledgement = proofs.acknowledge(SECRET, chain_of([wrapped(one) for one in heard]), len(heard))
+    at_server = chain_of([wrapped(one) for one in sent])
+    if sent == heard:
+        proofs.check_acknowledgement(SECRET, at_server, acknowledgement.number, acknowledgement.proof)
+    else:
+        with pytest.raises(AuthenticationError):
+            proofs.check_acknowledgement(SECRET, at_server, acknowledgement.number, acknowledgement.proof)
+
+
+def test_a_chain_survives_the_proxy_and_not_another_attachment() -> None:
+    sent = [wrapped(1), wrapped(2)]
+    assert chain_of(sent) == chain_of([rerouted(FACTOR, one) for one in sent])
+    assert proofs.followed(b"t" * 16, wrapped(1)) != proofs.followed(SALT, wrapped(1))
+    acknowledgement = proofs.acknowledge(SECRET, SALT, 0)
+    for chain, number, secret in (
+        (b"t" * 16, 0, SECRET),
+        (SALT, 1, SECRET),
+        (SALT, 0, OTHER),
+    ):
+        with pytest.raises(AuthenticationError):
+            proofs.check_acknowledgement(secret, chain, number, acknowledgement.proof)
+
+
+def test_all_proofs_of_a_pseudonym_differ() -> None:
+    """None made for one purpose serves another."""
+    made = [request.proof for request in requests()] + [proofs.attach(NAME, SECRET).proof]
+    chains = [chain_of([wrapped(1)] * count) for count in range(4)]
+    made += [proofs.acknowledge(SECRET, chain, count).proof for count, chain in enumerate(chains)]
+    answers = [proofs.done(SECRET, request, verdict) for request in requests() for verdict in VERDICTS.values]
+    made += [answer.proof for answer in answers if answer.proof]
+    assert len(set(made)) == len(made)
+    assert all(len(proof) == 16 for proof in made)
+    assert all(one != other for one, other in pairwise(chains))
