@@ -239,8 +239,6 @@ def demo(gateway: bool, carrier: Literal["overlay", "central"]) -> None:
             outcome = demos.demo(progress, tell, carrier)
     write(json_line(outcome))
     if outcome.get("extra"):
-        raise Failure(
-            f"{counted(outcome['extra'], 'message')} came twice, or to somebody who did not want it"
-        )
+        raise Failure(f"{counted(outcome['extra'], 'arrival')} too many: twice, or where it was not wanted")
     if outcome["lost"]:
         raise Failure(f"{counted(outcome['lost'], 'delivery was', 'deliveries were')} lost")

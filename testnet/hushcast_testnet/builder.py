@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import msgspec
 import trio
 
+from hushcast_central.settings import DOCTORS_SOCKET
 from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.files import private_directory, write_private
 from hushcast_runtime.local_sockets import MAX_PATH
@@ -101,6 +102,7 @@ class Builder:
         members = self._layout.members(self.directory)
         for member in members:
             self._require_room(member.home / self._backend.longest_socket)
+            self._require_room(Path(member.socket or Path(member.state) / DOCTORS_SOCKET))
         await self._backend.prepare(members, self._keep, self.progress)
         await self._layout.start(self, [self._placed(member) for member in members])
         await self._until_ready()

@@ -155,7 +155,7 @@ def run(course: Course, progress: Progress, tell: Tell = lambda line: None) -> O
             serving = "a directory" if course.carrier == "overlay" else "a server, two proxies"
             tell(f"A private Tor network, {serving} and {len(sockets)} daemons are up, after {ready:.0f} s.")
             outcome = trio.run(_converse, course, sockets, ready, progress, tell)
-            for line in ("", "The way of one of them:", "", *story(directory / "traces"), ""):
+            for line in ("", "The way of one of them:", "", *story(directory / "traces", course.carrier), ""):
                 tell(line)
             return outcome
         finally:

@@ -30,12 +30,12 @@ _ENDING: dict[CarrierName, tuple[str, ...]] = {
 
 
 def overlay_course(
-    nodes: int, clients: int, publishers: tuple[str, ...], count: int, between: float
+    nodes: int, clients: int, publishers: tuple[str, ...], publications: int, between: float
 ) -> Course:
     """Return a course on the overlay, with two topics and three subscriptions."""
     letters = tuple(Letter(topic) for topic in TOPICS)
     topics = {topic: topic for topic in TOPICS}
-    return Course(nodes, clients, publishers, count, between, topics, SUBSCRIBERS, letters)
+    return Course(nodes, clients, publishers, publications, between, topics, SUBSCRIBERS, letters)
 
 
 def central_course(transport: Transport = "tor") -> Course:

@@ -74,7 +74,8 @@ class CentralLayout:
         """Start the server, the proxies, which it has to list, and the nodes once it lists them all."""
         server, proxies = members[0], members[1 : 1 + self.proxies]
         builder.progress("starting the server")
-        network = ["[network]", 'name = "testnet"', f"epoch_seconds = {builder.testnet.epoch}"]
+        network = ["[network]", 'carrier = "central"', 'name = "testnet"']
+        network += [f"epoch_seconds = {builder.testnet.epoch}"]
         await builder.start(server, [], [*network, *builder.traced(server)])
         known = await builder.written(server, NETWORK_FILE)
         builder.progress(f"starting {counted(self.proxies, 'proxy', 'proxies')}")
