@@ -12,7 +12,7 @@ from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.overlay.profile import MAX_TREES, PROFILES, Root
 
 if TYPE_CHECKING:
-    from hushcast_testnet.simulation import Scenario
+    from hushcast_testnet.scenario import Scenario
 
 _positive = click.IntRange(min=1)
 _share = click.FloatRange(0, 0.9)
@@ -120,7 +120,7 @@ def simulate(
     """
     check_nodes(nodes)
     from hushcast_testnet.faults import Faults
-    from hushcast_testnet.simulation import Scenario
+    from hushcast_testnet.scenario import Scenario
 
     faults = Faults(kill, churn, droppers, select)
     scenario = Scenario(
