@@ -1,9 +1,9 @@
-"""The doctors of the server and of proxies: one inside a daemon that runs, and one that looks from outside."""
+"""The doctors of server and proxies: one inside a daemon that runs, and one that looks from outside."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import get_args
 
 from hushcast_central.asked import ask_findings
@@ -29,7 +29,6 @@ from hushcast_runtime.state_directory import check_access
 from hushcast_runtime.store import StoreError
 from hushcast_runtime.tor.transport import TorTransport
 from hushcast_runtime.transports.base import Listener, Transport
-from hushcast_runtime.wording import counted
 
 _LINKS: Mapping[str, tuple[str, str]] = {
     "not listed": (
@@ -80,9 +79,7 @@ def examine_proxies(listed: Sequence[Proxy], connected: frozenset[bytes]) -> lis
             advice = "`hushcast central server admit proxy.toml` lists one; another operator's is best"
             found.append(bad(check, "none listed", advice))
         elif not any(ours):
-            found.append(
-                bad(check, told, "ask their operators; `hushcast central proxy doctor` tells them why")
-            )
+            found.append(bad(check, told, "ask their operators; `central proxy doctor` tells them why"))
         elif not all(ours):
             found.append(
                 warning(check, told, "the others carry on; ask the operators of those that are away")
@@ -137,11 +134,3 @@ def _look_at(state: Path) -> tuple[Finding, int | None]:
     if version > VERSION:
         return bad("state", f"version {version}, this program knows up to {VERSION}", WAY_OUT_OF_NEWER), None
     return good("state", f"{state}, version {version}"), holder(state)
-
-
-def tally(listed: Sequence[Proxy]) -> str:
-    """Return how many proxies of each role there are, in words."""
-    count = Counter(proxy.role for proxy in listed)
-    return " and ".join(
-        f"{counted(count[role], 'proxy', 'proxies')} for {role}" for role in get_args(ProxyRole)
-    )

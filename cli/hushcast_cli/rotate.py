@@ -83,12 +83,12 @@ def _rotate_relay(choices: Choices, state: Path, kind: StateKind, keys: Sequence
 
 
 def _rotate_address(choices: Choices, state: Path, kind: StateKind) -> None:
-    from hushcast_directory.run import ADDRESS_RECORD
     from hushcast_runtime.environment import system_environment
+    from hushcast_runtime.own_address import ADDRESS
     from hushcast_runtime.state_directory import replace_keys, stopped
 
     with stopped(state, kind):
-        aside = replace_keys(state, ["service.key"], [ADDRESS_RECORD], system_environment().now())
+        aside = replace_keys(state, ["service.key"], [ADDRESS], system_environment().now())
     _tell(
         choices,
         {"state": str(state), "keys": ["service"], "aside": str(aside)},

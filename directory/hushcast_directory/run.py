@@ -15,7 +15,7 @@ from hushcast_directory.registry import Registry
 from hushcast_directory.server import DirectoryServer
 from hushcast_directory.settings import DirectorySettings
 from hushcast_directory.upgrade import MIGRATIONS, VERSION
-from hushcast_protocol.base.addresses import Address, parse_address
+from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.secrets import Seed
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import system_environment
@@ -23,20 +23,18 @@ from hushcast_runtime.files import load_seed, write_private
 from hushcast_runtime.layout import DATABASE, check_version, kept_version, migrate
 from hushcast_runtime.metrics import MetricsServer, readings
 from hushcast_runtime.network_file import network_section
+from hushcast_runtime.own_address import open_address
 from hushcast_runtime.process import Load, open_transport, run_until_signal
 from hushcast_runtime.readiness import Health
-from hushcast_runtime.store import Change, SqliteStore, Store
+from hushcast_runtime.store import SqliteStore
 from hushcast_runtime.tor.consensus import compare_clock
 from hushcast_runtime.tor.transport import TorTransport
-from hushcast_runtime.transports.base import Listener, Transport, TransportError
+from hushcast_runtime.transports.base import Listener, TransportError
 
 NETWORK_FILE = "network.toml"
 """In the state directory: the `[network]` section that daemons of the network need."""
 KEY_FILES = ("directory.key", "service.key")
 """In the state directory: the key that signs rosters, and that of the onion service."""
-
-ADDRESS_RECORD = "address"
-"""The kind of record that belongs to the onion service's key."""
 
 log = structlog.get_logger("directory")
 
@@ -79,7 +77,7 @@ class _Directory:
                 await registry.load()
                 self._registry = registry
                 transport = await open_transport(settings, nursery, self._announce)
-                listener = await _open_address(service, transport, store)
+                listener = await open_address(service, transport, store)
                 server = DirectoryServer(env, transport, network.id, seed, registry, self._counters)
                 self._publishing = server.publishing
                 if self._tor is not None:
@@ -116,14 +114,6 @@ class _Directory:
 
     def _announce(self, tor: TorTransport) -> None:
         self._tor = tor
-
-
-async def _open_address(service: Seed, transport: Transport, store: Store) -> Listener:
-    kept = await store.scan(ADDRESS_RECORD)
-    previous = parse_address(kept[0][1].decode()) if kept else None
-    listener = await transport.listen(service, previous)
-    await store.write(Change(ADDRESS_RECORD, b"", listener.address.encode()))
-    return listener
 
 
 async def _until_published(listener: Listener) -> None:

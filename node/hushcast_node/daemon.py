@@ -27,7 +27,7 @@ from hushcast_overlay.incoming import MAX_CONNECTIONS
 from hushcast_overlay.installing import Installer
 from hushcast_overlay.mailboxes import Mailboxes
 from hushcast_overlay.probing import Probes
-from hushcast_overlay.registration import Registration, keep_registered, open_address
+from hushcast_overlay.registration import Registration, keep_registered
 from hushcast_overlay.rosters import RosterKeeper
 from hushcast_overlay.route import RouteRecords
 from hushcast_overlay.routes import Routes
@@ -47,6 +47,7 @@ from hushcast_runtime.context import Context
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.layout import migrate
+from hushcast_runtime.own_address import open_address
 from hushcast_runtime.store import Store
 from hushcast_runtime.tracing import NoTracer, Tracer
 from hushcast_runtime.transports.base import Listener, Transport
@@ -178,7 +179,7 @@ class Daemon:
             identity, parts.profile, self.rosters, connector, self.routes.take_listed, context
         )
         await relay.load()
-        listener = self.listener = await open_address(identity, parts.transport, parts.store)
+        listener = self.listener = await open_address(identity.service, parts.transport, parts.store)
         guard = ConnectionGuard(
             relay.incoming.accept, relay.incoming.serve, MAX_CONNECTIONS, parts.env, self.counters
         )

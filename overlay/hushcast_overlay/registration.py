@@ -1,4 +1,4 @@
-"""Registration: a relay opens its address and keeps a valid descriptor with the directory."""
+"""Registration: a relay keeps a valid descriptor with the directory."""
 
 from __future__ import annotations
 
@@ -9,18 +9,14 @@ import trio
 
 from hushcast_directory.client import DirectoryClient
 from hushcast_overlay.identity import Identity
-from hushcast_protocol.base.addresses import Address, parse_address
 from hushcast_protocol.base.backoff import Backoff
-from hushcast_protocol.base.errors import DecodeError, PeerError, Refusal
+from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.roster import Descriptor, Network, sign_descriptor
 from hushcast_runtime.environment import Environment
-from hushcast_runtime.store import Change, Store
-from hushcast_runtime.transports.base import Listener, Transport, TransportError
+from hushcast_runtime.transports.base import Listener, TransportError
 
 VALIDITY = 3  # epochs that a descriptor holds: a relay away for two is still listed and keeps its seats
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds between attempts
-
-_KIND = "address"
 
 log = structlog.get_logger("registration")
 
@@ -33,19 +29,6 @@ class Registration:
         """Whether the directory has taken a descriptor since this daemon started."""
         self.problem: str | None = None
         """Why it did not take the last one: its own words, or what became of the connection."""
-
-
-async def open_address(identity: Identity, transport: Transport, store: Store) -> Listener:
-    """Open the relay's address, the one it had before a restart where that is possible."""
-    previous: Address | None = None
-    for _, value in await store.scan(_KIND):
-        try:
-            previous = parse_address(value.decode())
-        except (DecodeError, UnicodeDecodeError):
-            log.warning("the address kept from before is not readable: taking a new one")
-    listener = await transport.listen(identity.service, previous)
-    await store.write(Change(_KIND, b"", listener.address.encode()))
-    return listener
 
 
 async def keep_registered(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import targets_broker
+import targets_central
 import targets_daemons
 import targets_decoders
 import targets_links
@@ -22,6 +23,7 @@ TARGETS = {
         targets_local,
         targets_mqtt,
         targets_broker,
+        targets_central,
     )
     for target in module.TARGETS
 }

@@ -5,12 +5,11 @@ from __future__ import annotations
 import trio
 from small_network import ONE, small_network
 
-from hushcast_directory.run import _open_address
 from hushcast_overlay.identity import draw_identity
-from hushcast_overlay.registration import open_address
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.secrets import Seed
 from hushcast_runtime.environment import simulated_environment
+from hushcast_runtime.own_address import open_address
 from hushcast_runtime.store import MemoryStore
 from hushcast_runtime.transports.base import Listener, Transport
 from hushcast_runtime.transports.tcp import TcpTransport
@@ -34,9 +33,9 @@ class Asked:
 
 async def test_a_relay_asks_for_the_address_it_had() -> None:
     transport, store, identity = Asked(), MemoryStore(), draw_identity(draw)
-    first = await open_address(identity, transport, store)
+    first = await open_address(identity.service, transport, store)
     await first.aclose()
-    second = await open_address(identity, transport, store)
+    second = await open_address(identity.service, transport, store)
     await second.aclose()
     assert transport.previous == [None, first.address]
     assert second.address == first.address
@@ -45,9 +44,9 @@ async def test_a_relay_asks_for_the_address_it_had() -> None:
 async def test_the_directory_asks_for_the_address_it_had() -> None:
     transport: Transport = Asked()
     store, seed = MemoryStore(), Seed.draw(draw)
-    first = await _open_address(seed, transport, store)
+    first = await open_address(seed, transport, store)
     await first.aclose()
-    second = await _open_address(seed, transport, store)
+    second = await open_address(seed, transport, store)
     await second.aclose()
     assert transport.previous == [None, first.address]  # type: ignore[attr-defined]
 

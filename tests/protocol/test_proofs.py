@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
 
+import central_vectors as independent
 import msgspec
 import pytest
-from core_examples import stream
+from core_examples import properties, stream
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -74,6 +76,7 @@ def test_proofs_hold_after_the_proxy_has_transformed() -> None:
     assert proofs.is_from_server(SECRET, before, proofs.done(SECRET, after, "accepted"))
 
 
+@properties(50)
 @given(st.sampled_from(requests()), verdicts, verdicts)
 def test_answers_are_of_the_server_for_one_request_and_verdict(
     request: Subscribe | Withdraw | Publish, verdict: Verdict, said: Verdict
@@ -94,6 +97,7 @@ def chain_of(payloads: list[Wrapped]) -> bytes:
     return chain
 
 
+@properties(50)
 @given(st.lists(st.integers(1, 3), max_size=6), st.lists(st.integers(1, 3), max_size=6))
 def test_an_acknowledgement_is_of_what_was_sent_in_its_order(sent: list[int], heard: list[int]) -> None:
     """A proxy that drops one delivery and repeats another gets none that deletes anything."""
@@ -118,6 +122,24 @@ def test_a_chain_survives_the_proxy_and_not_another_attachment() -> None:
     ):
         with pytest.raises(AuthenticationError):
             proofs.check_acknowledgement(secret, chain, number, acknowledgement.proof)
+
+
+def test_proofs_are_those_of_the_fixed_vectors() -> None:
+    vectors = json.loads(independent.VECTORS.read_text())
+    expected = {name: bytes.fromhex(value) for name, value in vectors["proofs"].items()}
+    secret, salt = PseudonymSecret(expected["secret"]), expected["salt"]
+    points = bytes.fromhex(vectors["wrapped"]["user_mask"]), bytes.fromhex(vectors["wrapped"]["masked"])
+    delivery = Wrapped(*points, bytes.fromhex(vectors["wrapped"]["payload"]))
+    name = pseudonym_of(secret)
+    request = proofs.publish(name, secret, TOKENS, delivery)
+    assert name == expected["pseudonym"]
+    assert proofs.attach(name, secret).proof == expected["attach"]
+    assert proofs.subscribe(name, secret, 7, TOKENS).proof == expected["subscribe"]
+    assert proofs.withdraw(name, secret, 7, TOKENS).proof == expected["withdraw"]
+    assert request.proof == expected["publish"]
+    assert proofs.done(secret, request, "accepted").proof == expected["accepted"]
+    chain = proofs.followed(salt, delivery)
+    assert proofs.acknowledge(secret, chain, 1).proof == expected["acknowledge"]
 
 
 def test_all_proofs_of_a_pseudonym_differ() -> None:

@@ -11,9 +11,11 @@ from core_examples import stream
 from nacl.bindings import crypto_scalarmult_base
 
 from hushcast_protocol.base.secrets import LeaseSecret, ParcelKey, Secret, Seed, TopicKey
+from hushcast_protocol.central.group import Scalar
+from hushcast_protocol.central.introduction import PseudonymSecret, SealingKey
 
-KINDS = [Seed, ParcelKey, TopicKey, LeaseSecret]
-VALUE = b"do-not-show-these-32-bytes-ever!"
+KINDS = [Seed, ParcelKey, TopicKey, LeaseSecret, Scalar, PseudonymSecret, SealingKey]
+VALUE = b"do-not-show-these-32-bytes-eve\0\0"  # a scalar, too
 each_kind = pytest.mark.parametrize("kind", KINDS)
 
 
@@ -91,6 +93,10 @@ def test_secrets_are_equal_by_kind_and_value():
 @each_kind
 def test_draws_replay_from_a_seed(kind):
     assert kind.draw(stream(1)) == kind.draw(stream(1)) != kind.draw(stream(2))
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind is not Scalar])
+def test_draws_are_the_bytes_drawn(kind):
     assert kind.draw(stream(1)).reveal() == stream(1)(32)
 
 

@@ -1,0 +1,29 @@
+"""The address of a daemon: opened, and kept in the store so that a restart opens the same one."""
+
+from __future__ import annotations
+
+import structlog
+
+from hushcast_protocol.base.addresses import Address, parse_address
+from hushcast_protocol.base.errors import DecodeError
+from hushcast_protocol.base.secrets import Seed
+from hushcast_runtime.store import Change, Store
+from hushcast_runtime.transports.base import Listener, Transport
+
+ADDRESS = "address"
+"""The kind of the record."""
+
+log = structlog.get_logger("address")
+
+
+async def open_address(service: Seed, transport: Transport, store: Store) -> Listener:
+    """Listen at the address that belongs to a key, the one of before a restart where that is possible."""
+    previous: Address | None = None
+    for _, value in await store.scan(ADDRESS):
+        try:
+            previous = parse_address(value.decode())
+        except (DecodeError, UnicodeDecodeError):
+            log.warning("the address kept from before is not readable: taking a new one")
+    listener = await transport.listen(service, previous)
+    await store.write(Change(ADDRESS, b"", listener.address.encode()))
+    return listener
