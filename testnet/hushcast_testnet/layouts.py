@@ -62,11 +62,9 @@ class CentralLayout:
 
     def members(self, directory: Path) -> list[Member]:
         """Return the server, then proxies, then nodes."""
-        proxies = []
-        for number in range(self.proxies):
-            role, count = _ROLES[number % len(_ROLES)], 1 + number // len(_ROLES)
-            name = f"{role}-{count}"
-            proxies.append(_member(name, "proxy", directory / "proxies" / name))
+        proxies = [
+            _member(name, "proxy", directory / "proxies" / name) for name, _ in proxy_names(self.proxies)
+        ]
         server = _member("server", "server", directory / "server")
         return [server, *proxies, *_numbered(directory, "client", self.nodes)]
 
@@ -79,8 +77,7 @@ class CentralLayout:
         await builder.start(server, [], [*network, *builder.traced(server)])
         known = await builder.written(server, NETWORK_FILE)
         builder.progress(f"starting {counted(self.proxies, 'proxy', 'proxies')}")
-        for member in proxies:
-            role = member.name.rpartition("-")[0]
+        for member, (_, role) in zip(proxies, proxy_names(self.proxies), strict=True):
             await builder.start(member, [f'role = "{role}"'], [known, *builder.traced(member)])
         listed = [await builder.written(member, PROXY_FILE) for member in proxies]
         await builder.change(server, [], [*network, *builder.traced(server), *listed])
@@ -92,6 +89,12 @@ class CentralLayout:
     def is_ready(self, described: dict[str, Any]) -> bool:
         """Tell whether a node is ready."""
         return bool(described.get("ready"))
+
+
+def proxy_names(count: int) -> list[tuple[str, ProxyRole]]:
+    """Return the names of so many proxies with their roles, which take turns."""
+    roles = [(_ROLES[number % len(_ROLES)], 1 + number // len(_ROLES)) for number in range(count)]
+    return [(f"{role}-{number}", role) for role, number in roles]
 
 
 def _key(section: str) -> str:

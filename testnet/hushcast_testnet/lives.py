@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import functools
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import trio
 
-from hushcast_node.counted import COUNTERS
+from hushcast_node.counted import COUNTED
 from hushcast_node.daemon import Daemon
 from hushcast_protocol.content.tokens import topic_key
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment, simulated_environment
 from hushcast_runtime.store import MemoryStore
 from hushcast_runtime.tracing import FileTracer, NoTracer, Tracer
-from hushcast_runtime.transports.memory import CallAt, MemoryNetwork
+from hushcast_runtime.transports.memory import CallAt, MemoryNetwork, MemoryTransport
+from hushcast_testnet.inventory import CarrierName
 
 SHORTEST_WAY, LONGEST_WAY = 0.05, 0.15  # virtual seconds that a stream takes one way; Tor's are of this order
 
@@ -53,7 +56,7 @@ class World:
             tracer.close()
 
 
-class Life:
+class Life(ABC):
     """One daemon; its keys, store and counters outlive its lives."""
 
     def __init__(self, name: str, counters: Counters) -> None:
@@ -77,16 +80,29 @@ class Life:
         self._scope.cancel()
         self._scope = None
 
+    @abstractmethod
     async def _live(self, *, task_status: trio.TaskStatus[None]) -> None:
-        """Live until `_scope` is cancelled, then vanish from the network."""
-        raise NotImplementedError
+        """Make the daemon and `_run` it."""
+
+    async def _run(
+        self,
+        live: Callable[..., Awaitable[None]],
+        transport: MemoryTransport,
+        task_status: trio.TaskStatus[None],
+    ) -> None:
+        """Let it live until it is killed; then it vanishes from the network."""
+        with trio.CancelScope() as self._scope:
+            try:
+                await live(task_status=task_status)
+            finally:
+                transport.vanish()
 
 
 class NodeLife(Life):
     """A daemon that applications use."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(name, Counters(COUNTERS))
+    def __init__(self, name: str, carrier: CarrierName) -> None:
+        super().__init__(name, Counters(COUNTED[carrier]))
         self._daemon: Daemon | None = None
 
     @property

@@ -41,7 +41,7 @@ class Member(NodeLife):
     """One daemon of the overlay; its identity, store and counters outlive its lives."""
 
     def __init__(self, simulated: SimulatedNetwork, name: str, is_relay: bool) -> None:
-        super().__init__(name)
+        super().__init__(name, "overlay")
         self.drops = False
         """Whether it silently loses what it should forward."""
         self._together: Colluders | None = None
@@ -87,11 +87,7 @@ class Member(NodeLife):
             probes_an_epoch=simulated.probes_an_epoch,
         )
         self._daemon = Daemon(parts, self.counters)
-        with trio.CancelScope() as self._scope:
-            try:
-                await self._daemon.run(task_status=task_status)
-            finally:
-                transport.vanish()
+        await self._run(self._daemon.run, transport, task_status)
 
 
 class SimulatedNetwork(World):

@@ -41,6 +41,17 @@ class Sent:
         return self.publication if self.publication is not None and self.publication.origins else None
 
 
+@dataclass
+class Listening:
+    """One application, which listens at a node and remembers how far it came."""
+
+    node: NodeLife
+    interest: Interest
+    number: int
+    """Of the subscriber, among those on its topic."""
+    cursor: int | None = None
+
+
 class SimulatedRun(ABC):
     """What a run is on both carriers."""
 
@@ -65,10 +76,6 @@ class SimulatedRun(ABC):
     @abstractmethod
     def _subscribers(self) -> Sequence[NodeLife]:
         """Return daemons that are to subscribe to one topic."""
-
-    @abstractmethod
-    def _subscribed(self, node: NodeLife, interest: Interest, number: int) -> None:
-        """Hear that a node, the subscriber with this number, has subscribed."""
 
     @abstractmethod
     def _break(self, nursery: trio.Nursery) -> None:
@@ -109,24 +116,27 @@ class SimulatedRun(ABC):
                 await trio.sleep(1)  # virtual seconds
 
     async def _subscribe(self, interests: list[Interest], nursery: trio.Nursery) -> None:
-        async def subscribe(node: NodeLife, interest: Interest, number: int) -> None:
-            feed = await node.daemon.service.subscribe(interest)
-            self._subscribed(node, interest, number)
-            nursery.start_soon(self._listen, feed, number)
-
+        """Have nodes subscribe; they listen in the nursery."""
         async with trio.open_nursery() as subscribing:
             for interest in interests:
                 for number, node in enumerate(self._subscribers()):
-                    subscribing.start_soon(subscribe, node, interest, number)
+                    listening = Listening(node, interest, number)
+                    subscribing.start_soon(self._listen, listening, nursery)
 
-    async def _listen(self, feed: InboxFeed, subscriber: int) -> None:
+    async def _listen(self, listening: Listening, nursery: trio.Nursery) -> None:
+        """Subscribe at a node that runs, and listen in the nursery while it lives."""
+        feed = await listening.node.daemon.service.subscribe(listening.interest, listening.cursor)
+        nursery.start_soon(self._take, feed, listening)
+
+    async def _take(self, feed: InboxFeed, listening: Listening) -> None:
         while (arrival := await feed.next()) is not None:
             if isinstance(arrival, Gap):
                 self._gaps += 1
                 continue
             number, received = arrival
             feed.shown(number)
-            self._shown[received.id, subscriber] += 1
+            listening.cursor = number
+            self._shown[received.id, listening.number] += 1
             self._arrived.unpark_all()
 
     async def _publish(self, interests: list[Interest], nursery: trio.Nursery) -> None:

@@ -22,14 +22,14 @@ from hushcast_protocol.content.topics import Interest, Topic
 from hushcast_protocol.overlay.profile import PROFILES, Root
 from hushcast_runtime.transports.memory import CallAt
 from hushcast_runtime.wording import counted
+from hushcast_testnet.central_simulation import CentralSimulation
 from hushcast_testnet.clock_calls import ClockCalls
 from hushcast_testnet.faults import keep_churning, kill_at_once, make_droppers
-from hushcast_testnet.lives import NodeLife
 from hushcast_testnet.members import Member, SimulatedNetwork
 from hushcast_testnet.probe_readers import ProbeReaders
 from hushcast_testnet.roster_delays import RosterDelays
 from hushcast_testnet.scenario import BEGIN, EPOCH_SECONDS, Result, Scenario
-from hushcast_testnet.simulated_run import Sent, SimulatedRun
+from hushcast_testnet.simulated_run import Listening, Sent, SimulatedRun
 
 PROBES_A_RELAY = 1  # an epoch of each subscription for each relay, two drops each, where some lose messages
 
@@ -43,7 +43,8 @@ def simulate(scenario: Scenario, progress: Callable[[str], None] = lambda text: 
     began = time.perf_counter()
     clock = trio.testing.MockClock(autojump_threshold=0)
     with rare_collections():
-        result = trio.run(_Simulation(scenario, progress, ClockCalls(clock).call_at).run, clock=clock)
+        made = _Simulation if scenario.carrier == "overlay" else CentralSimulation
+        result = trio.run(made(scenario, progress, ClockCalls(clock).call_at).run, clock=clock)
     return replace(result, seconds=round(time.perf_counter() - began, 3))
 
 
@@ -105,8 +106,10 @@ class _Simulation(SimulatedRun):
         """Return the clients; under listed roots random relays."""
         return self._clients or self._env.sample(self._relays, self._scenario.subscribers)
 
-    def _subscribed(self, node: NodeLife, interest: Interest, number: int) -> None:
-        held = next(held for held in node.daemon.routes.held if held.wanted.interest == interest)
+    async def _listen(self, listening: Listening, nursery: trio.Nursery) -> None:
+        await super()._listen(listening, nursery)
+        routes, interest = listening.node.daemon.routes.held, listening.interest
+        held = next(held for held in routes if held.wanted.interest == interest)
         self._routes.append((interest.topic, held))
 
     async def _subscribe(self, interests: list[Interest], nursery: trio.Nursery) -> None:
