@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
+from hushcast_central.run import PROXY_FILE
 from hushcast_directory.run import NETWORK_FILE
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.central.network import MAX_PROXIES, ProxyRole
@@ -15,7 +16,6 @@ from hushcast_runtime.wording import counted
 from hushcast_testnet.builder import Builder, Layout
 from hushcast_testnet.inventory import CONTROL_SOCKET, CarrierName, Member, Role
 
-PROXY_FILE = "proxy.toml"
 _ROLES: tuple[ProxyRole, ...] = get_args(ProxyRole)
 
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import trio
 
+from hushcast_central.run import PROXY_FILE
 from hushcast_directory.run import NETWORK_FILE
 from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.files import private_directory
@@ -17,7 +18,7 @@ from hushcast_runtime.wording import counted
 from hushcast_testnet import gateways, processes
 from hushcast_testnet.builder import Backend, Builder, Progress
 from hushcast_testnet.inventory import CarrierName, Member, Testnet, Transport, away, describe, load, running
-from hushcast_testnet.layouts import PROXY_FILE, layout_of
+from hushcast_testnet.layouts import layout_of
 from hushcast_testnet.process_backend import ProcessBackend
 from hushcast_testnet.signals import until_signalled
 
