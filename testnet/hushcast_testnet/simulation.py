@@ -108,7 +108,7 @@ class _Simulation(SimulatedRun):
 
     async def _listen(self, listening: Listening, nursery: trio.Nursery) -> None:
         await super()._listen(listening, nursery)
-        routes, interest = listening.node.daemon.routes.held, listening.interest
+        routes, interest = listening.node.daemon.overlay.routes.held, listening.interest
         held = next(held for held in routes if held.wanted.interest == interest)
         self._routes.append((interest.topic, held))
 
