@@ -154,7 +154,7 @@ def run(course: Course, progress: Progress, tell: Tell = lambda line: None) -> O
             sockets = {node["name"]: Path(node["socket"]) for node in testnet.status(directory)["nodes"]}
             serving = "a directory" if course.carrier == "overlay" else "a server, two proxies"
             tell(f"A private Tor network, {serving} and {len(sockets)} daemons are up, after {ready:.0f} s.")
-            outcome = trio.run(_converse, course, sockets, ready, progress, tell)
+            outcome = trio.run(converse, course, sockets, ready, progress, tell)
             for line in ("", "The way of one of them:", "", *story(directory / "traces", course.carrier), ""):
                 tell(line)
             return outcome
@@ -163,7 +163,7 @@ def run(course: Course, progress: Progress, tell: Tell = lambda line: None) -> O
                 testnet.down(directory, progress)
 
 
-async def _converse(
+async def converse(
     course: Course, sockets: dict[str, Path], ready: float, progress: Progress, tell: Tell
 ) -> Outcome:
     tally = _Tally(course, tell)
