@@ -17,11 +17,13 @@ from hushcast_protocol.central.group import Scalar, hashed
 from hushcast_protocol.central.introduction import PseudonymSecret, pseudonym_of
 from hushcast_protocol.central.rerouting import encrypted, rerouted, transformed, wrap
 from hushcast_protocol.central.transforming import Transformer
+from hushcast_protocol.content.tokens import TOKEN_COUNTS
 
 TOKENS = 1000  # of a day
 OPERATIONS = 4000  # a run
 INSIDE = 1280  # bytes, of a message with 1 KiB
 
+_FEWEST = TOKEN_COUNTS[0]  # tokens of a publication
 _BARE = "crypto_scalarmult_ed25519_noclamp"
 
 
@@ -41,8 +43,8 @@ def figures(effort: Effort) -> Iterator[Figure]:
         for serial in range(max(1, size // MAX_SUBSCRIBED))
     ]
     publishing = [
-        encode(proofs.publish(name, secret, drawn(1), wrap(key, os.urandom(INSIDE), os.urandom)))
-        for _ in range(max(1, size // 2))
+        encode(proofs.publish(name, secret, drawn(_FEWEST), wrap(key, os.urandom(INSIDE), os.urandom)))
+        for _ in range(max(1, size // _FEWEST))
     ]
     points = [hashed(os.urandom(16)) for _ in range(size)]
     scalar = factor.reveal()
