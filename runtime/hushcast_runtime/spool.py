@@ -124,6 +124,10 @@ class Spool:
         self._shares: dict[Hop, int] = {}  # bytes by next hop
         self._next = 0
 
+    def __len__(self) -> int:
+        """Return how many messages wait, counted for each hop that they wait for."""
+        return len(self._held)
+
     @property
     def size(self) -> int:
         """Bytes held: bodies, references to them, and what is reserved."""

@@ -157,7 +157,7 @@ class ProcessTransport:
                 await listener.aclose()
 
 
-class _Process:
+class Process:
     """Something that lives in the network's nursery until it is stopped, and can be started again."""
 
     def __init__(self, network: SmallNetwork, name: str) -> None:
@@ -240,7 +240,7 @@ class Disk(MemoryStore):
             self._waiting += changes
 
 
-class DirectoryProcess(_Process):
+class DirectoryProcess(Process):
     """The directory; its store and keys outlive it."""
 
     def __init__(self, network: SmallNetwork, first_roster: int) -> None:
@@ -262,7 +262,7 @@ class DirectoryProcess(_Process):
         await server.run(listener)
 
 
-class Node(_Process):
+class Node(Process):
     """A daemon; its store and identity outlive it."""
 
     def __init__(self, network: SmallNetwork, name: str, is_relay: bool, store: Store | None = None) -> None:

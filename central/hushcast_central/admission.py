@@ -1,0 +1,59 @@
+"""Admission: prices and limits the introductions that users make at a proxy, before any other work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import trio
+
+from hushcast_protocol.base.buckets import TokenBucket
+from hushcast_protocol.base.epochs import Calendar
+from hushcast_protocol.base.stamps import LOAD_WINDOW, Load, StampCheck, difficulty_of, next_difficulty
+from hushcast_protocol.base.wire import PublicKey
+from hushcast_protocol.central.frames import Introduce
+from hushcast_protocol.central.introduction import handed_in
+from hushcast_runtime.environment import Environment
+
+# Five times what a daemon serves at ease with its tor (`stamps.CAPACITY`), as at a relay.
+INTRODUCTIONS_A_SECOND, INTRODUCTIONS_AT_ONCE = 100.0, 1000.0
+
+
+class Admission:
+    """Admission at one proxy."""
+
+    def __init__(
+        self, proxy: PublicKey, calendar: Calendar, env: Environment, fullness: Callable[[], float]
+    ) -> None:
+        """`fullness` tells which share (0 to 1) of the room that lasts is taken."""
+        now = env.elapsed()
+        self._calendar = calendar
+        self._env = env
+        self._fullness = fullness
+        self._stamps = StampCheck(proxy)
+        self._load = Load(now)
+        self._bucket = TokenBucket(INTRODUCTIONS_A_SECOND, INTRODUCTIONS_AT_ONCE, now)
+        self._by_load = 0
+        self._before = 0
+        self.difficulty = 0
+        """Bits of the stamps that are asked for; who heard the ones of a minute ago need not mint again."""
+
+    def refusal(self, frame: Introduce) -> Literal["stamp", "quota"] | None:
+        """Tell why an introduction is not taken, `None` if it is."""
+        now = self._env.elapsed()
+        needed = min(self.difficulty, self._before)
+        epoch = self._calendar.epoch(self._env.now())
+        if needed and not self._stamps.spend(frame.stamp, handed_in(frame.sealed), epoch, needed):
+            return "stamp"
+        if not self._bucket.take(now):
+            return "quota"
+        self._load.note(now)
+        return None
+
+    async def run(self) -> None:
+        """Set the difficulty by load and room every minute, until cancelled."""
+        while True:
+            await trio.sleep(LOAD_WINDOW)
+            self._by_load = next_difficulty(self._load.peak(self._env.elapsed()), self._by_load)
+            self._before = self.difficulty
+            self.difficulty = max(self._by_load, difficulty_of(self._fullness()))

@@ -1,0 +1,121 @@
+"""Publications: taken from proxies, matched, and on disk for their subscribers before anybody hears of it."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from hushcast_central.deliveries import Deliveries
+from hushcast_central.sealing import Sealing
+from hushcast_protocol.base import observed
+from hushcast_protocol.base.epochs import Calendar
+from hushcast_protocol.base.errors import AuthenticationError, PeerError, Refusal
+from hushcast_protocol.base.wire import PublicKey
+from hushcast_protocol.central.frames import Done, Publish
+from hushcast_protocol.central.introduction import Introduced
+from hushcast_protocol.central.proofs import check_request, done
+from hushcast_protocol.central.publishers import Publishers
+from hushcast_protocol.central.register import Register, hop_of
+from hushcast_protocol.central.rerouting import mark
+from hushcast_protocol.content.hops import Send
+from hushcast_protocol.content.messages import Message
+from hushcast_runtime.context import Context
+from hushcast_runtime.spool import Spool
+from hushcast_runtime.store import Change
+from hushcast_runtime.tracing import NoTracer
+
+MAX_KNOWN = 262_144  # ids of publications, some 40 MB: three a second for a day; the oldest are forgotten
+
+_KIND = "publication"
+
+
+class Publications:
+    """What one server takes from publishers. Methods raise `Refusal` with a verdict."""
+
+    def __init__(
+        self,
+        sealing: Sealing,
+        register: Register,
+        spool: Spool,
+        deliveries: Deliveries,
+        calendar: Calendar,
+        context: Context,
+    ) -> None:
+        self._sealing = sealing
+        self._register = register
+        self._spool = spool
+        self._deliveries = deliveries
+        self._calendar = calendar
+        self._context = context
+        self._counters = context.counters
+        self.publishers = Publishers(calendar)
+        self._known: OrderedDict[bytes, int] = OrderedDict()  # days, by id
+
+    async def load(self) -> None:
+        """Know what was taken before a restart."""
+        kept = await self._context.store.scan(_KIND)
+        self._known.update((key, int.from_bytes(value, "big")) for key, value in kept)
+
+    def introduce(self, proxy: PublicKey, introduced: Introduced) -> None:
+        """Know a pseudonym that publishes, for a while."""
+        self.publishers.introduce(proxy, introduced, self._context.env.now())
+
+    async def take(self, proxy: PublicKey, request: Publish) -> Done:
+        """Take a publication: it is on disk once this returns, whether anybody asked for it or not."""
+        now = self._context.env.now()
+        publisher = self.publishers.find(proxy, request.pseudonym, now)
+        try:
+            check_request(publisher.secret, request)
+        except AuthenticationError:
+            raise Refusal("proof") from None
+        try:
+            message = self._sealing.opened(request.wrapped, publisher.day)
+        except PeerError:
+            raise Refusal("form") from None
+        if message.day not in self._calendar.open_days(now):
+            raise Refusal("day")
+        if message.id in self._known:
+            self._counters.add("publications_repeated")
+        else:
+            self._put(request, message)
+        await self._context.store.write()
+        return done(publisher.secret, request, "accepted")
+
+    def expire(self, now: float) -> None:
+        """Forget the publications of days that have lapsed."""
+        lapsed = [key for key, day in self._known.items() if self._calendar.lapse(day) <= now]
+        for key in lapsed:
+            del self._known[key]
+            self._context.store.write_soon(Change(_KIND, key, None))
+
+    def _put(self, request: Publish, message: Message) -> None:
+        size = len(message.body)
+        if self._spool.is_full(size):
+            raise Refusal("quota")  # before it is matched: the verdict must not tell who is interested
+        sends = self._sends(request, message)
+        if sends and self._spool.takes(size, len(sends)) < len(sends):
+            raise Refusal("quota")
+        changes = [Change(_KIND, message.id, message.day.to_bytes(8, "big"))]
+        self._known[message.id] = message.day
+        if len(self._known) > MAX_KNOWN:
+            changes.append(Change(_KIND, self._known.popitem(last=False)[0], None))
+        self._deliveries.enqueue(self._spool.put(sends, *changes))
+        self._counters.add("publications_accepted")
+        self._observe(request)
+
+    def _sends(self, request: Publish, message: Message) -> list[Send]:
+        found = self._register.match(request.tokens)
+        size = len(message.body)
+        hops = [hop for hop in map(hop_of, found) if self._spool.has_share(hop, size)]
+        if not found:
+            self._counters.add("publications_unmatched")
+        self._counters.add("deliveries_over_share", len(found) - len(hops))
+        return [Send(hop, message) for hop in hops]
+
+    def _observe(self, request: Publish) -> None:
+        if isinstance(self._context.tracer, NoTracer):
+            return
+        name, readable = self._sealing.id_inside(request.wrapped), not self._sealing.profile.seals_bodies
+        size = len(request.wrapped.payload)
+        self._context.tracer.observe(
+            observed.Handed(name, request.pseudonym, request.tokens, mark(request.wrapped), size, readable)
+        )

@@ -1,0 +1,61 @@
+"""Sealing: what the server does to the outer layer of messages, as the profile says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hushcast_protocol.base.errors import DecodeError, PeerError
+from hushcast_protocol.base.hashes import Domain, digest
+from hushcast_protocol.base.secrets import Randomness
+from hushcast_protocol.base.wire import decoder, encode
+from hushcast_protocol.central.group import Scalar, base, check_point
+from hushcast_protocol.central.profile import CentralProfile
+from hushcast_protocol.central.rerouting import MAX_INSIDE, Wrapped, rerandomised, unwrap, wrap
+from hushcast_protocol.content.messages import TRAIL_SIZE, Message, check_message
+
+_NO_TOKENS = (bytes(16),)  # a message has one at least
+_decode: Callable[[bytes], Message] = decoder(Message, "message", MAX_INSIDE)
+_decode_wrapped: Callable[[bytes], Wrapped] = decoder(Wrapped, "wrapped message", 2 * MAX_INSIDE)
+
+
+class Sealing:
+    """The outer layer under one server's key.
+
+    Hardened, publications are opened, and each delivery is sealed anew. As published they are kept as they
+    came, with the hash of the payload for an id, and only re-randomised.
+    """
+
+    def __init__(self, key: Scalar, profile: CentralProfile, randomness: Randomness) -> None:
+        self._key = key
+        self._public = base(key)
+        self.profile = profile
+        self._randomness = randomness
+
+    def opened(self, wrapped: Wrapped, day: int) -> Message:
+        """Return a publication as it is kept; `day` is the publisher's. Raises a `PeerError`."""
+        if self.profile.wraps_anew:
+            return self._inside(wrapped)
+        check_point(wrapped.mask)
+        check_point(wrapped.masked)
+        name = digest(Domain.MESSAGE, wrapped.payload)
+        return Message(name, day, _NO_TOKENS, bytes(TRAIL_SIZE), encode(wrapped))
+
+    def delivery(self, message: Message) -> Wrapped:
+        """Seal what is kept for one subscriber; no two deliveries are alike."""
+        if self.profile.wraps_anew:
+            return wrap(self._key, encode(message), self._randomness)
+        return rerandomised(self._public, _decode_wrapped(message.body), self._randomness)
+
+    def id_inside(self, wrapped: Wrapped) -> bytes | None:
+        """Return the id of the message inside, for traces: the server can have it where it need not open."""
+        try:
+            return self._inside(wrapped).id
+        except PeerError:
+            return None
+
+    def _inside(self, wrapped: Wrapped) -> Message:
+        message = _decode(unwrap(self._key, wrapped))
+        check_message(message)
+        if message.trail != bytes(TRAIL_SIZE):
+            raise DecodeError("a message is published with a trail that is not empty")
+        return message

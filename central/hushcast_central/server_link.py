@@ -1,0 +1,230 @@
+"""The server link: a proxy's one link to the server, kept open; many users' requests go over it at once."""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol
+
+import structlog
+import trio
+
+from hushcast_central.writing import Writer
+from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.backoff import Backoff
+from hushcast_protocol.base.errors import PeerError, Refusal
+from hushcast_protocol.base.hop_link import QUIET
+from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.central.frames import (
+    MAX_CENTRAL_FRAME,
+    Acknowledge,
+    Acknowledged,
+    Answer,
+    AskFactor,
+    Attach,
+    Attached,
+    Deliver,
+    Detach,
+    Done,
+    Factor,
+    FromServer,
+    Ping,
+    Publish,
+    Request,
+    Subscribe,
+    Withdraw,
+    decode_from_server,
+)
+from hushcast_protocol.central.network import CentralNetwork
+from hushcast_protocol.central.rerouting import Wrapped
+from hushcast_runtime.channel import Channel, open_channel
+from hushcast_runtime.context import Context
+from hushcast_runtime.transports.base import Transport, TransportError
+
+MAX_REQUESTS = 1024  # of users, whose answers are awaited at once
+ANSWER_WITHIN = 60.0  # seconds; the server's disk may be busy, and Tor slow
+SILENT = 3 * QUIET  # seconds without a frame, signs of life included, after which the link is dead
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds between attempts to reach the server
+
+Asked = AskFactor | Subscribe | Withdraw | Attach | Publish
+
+LinkState = Literal["open", "not listed", "not reached"]
+"""`not listed`: the server closed the link before it said anything."""
+
+log = structlog.get_logger("server link")
+
+
+class Receiver(Protocol):
+    """Who is attached through this proxy."""
+
+    def deliver(self, wrapped: Wrapped) -> None:
+        """Take a delivery, under the server's key."""
+
+    def close(self) -> None:
+        """Hear that the attachment is over."""
+
+
+class _Awaited:
+    """An answer, once it is there; none if the link ended."""
+
+    __slots__ = ("answer", "over")
+
+    def __init__(self) -> None:
+        self.over = trio.Event()
+        self.answer: Factor | Done | Attached | None = None
+
+
+class ServerLink:
+    """One proxy's link to the server."""
+
+    def __init__(
+        self, network: CentralNetwork, seed: Seed, address: Address, transport: Transport, context: Context
+    ) -> None:
+        self._network = network
+        self._seed = seed
+        self._address = address
+        self._transport = transport
+        self._env = context.env
+        self._counters = context.counters
+        self._spawn = context.spawn
+        self._writer: Writer | None = None
+        self._numbers = 0
+        self._awaited: dict[int, _Awaited] = {}
+        self._receivers: dict[int, Receiver] = {}
+        self.state: LinkState = "not reached"
+
+    @property
+    def is_open(self) -> bool:
+        """Tell whether the server is there."""
+        return self._writer is not None
+
+    async def request(self, what: AskFactor | Subscribe | Withdraw | Publish) -> Factor | Done:
+        """Ask the server; raise `TransportError` where no answer comes, `Refusal` where too many wait."""
+        answer = await self._ask(self._number(), what)
+        if isinstance(answer, Attached):
+            raise self._fault("the server attached whom nobody asked it to")
+        return answer
+
+    async def attach(self, what: Attach, receiver: Receiver) -> tuple[int, Attached | Done]:
+        """Attach a receiver; return its number (`acknowledge`, `detach`) and the answer. Raises as above."""
+        number = self._number()
+        self._receivers[number] = receiver
+        try:
+            answer = await self._ask(number, what)
+            if isinstance(answer, Factor):
+                raise self._fault("the server answered another question")
+        except BaseException:
+            self.detach(number)
+            raise
+        if isinstance(answer, Done):
+            self._receivers.pop(number, None)
+        return number, answer
+
+    def acknowledge(self, number: int, acknowledged: Acknowledge) -> None:
+        """Pass on what a receiver has; one too many is left out, for the next says the same."""
+        if self._writer is not None and number in self._receivers and not self._writer.is_full:
+            self._writer.post(Acknowledged(number, acknowledged.number, acknowledged.proof))
+
+    def detach(self, number: int) -> None:
+        """Tell the server that a receiver is gone."""
+        if self._receivers.pop(number, None) is not None and self._writer is not None:
+            self._writer.post(Detach(number))
+
+    async def run(self) -> None:
+        """Keep the link open until cancelled."""
+        backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE, self._env.randomness)
+        while True:
+            try:
+                if await self._live():
+                    backoff.reset()
+            except (PeerError, TransportError) as error:
+                self._counters.add("server_faults" if isinstance(error, PeerError) else "links_failed")
+                log.debug("the server was not reached, or its link broke", reason=str(error))
+            await trio.sleep(backoff.next())
+
+    async def _live(self) -> bool:
+        """Open the link and take what comes until it ends; return whether the server said anything."""
+        link = Link.initiate(
+            self._network.id, self._network.server, self._env.randomness, MAX_CENTRAL_FRAME, self._seed
+        )
+        try:
+            channel, _ = await open_channel(
+                self._transport, self._address, self._env.isolation(), link, decode_from_server
+            )
+        except (PeerError, TransportError):
+            self.state = "not reached"
+            raise
+        has_answered = False
+        try:
+            has_answered = await self._talk(channel)
+        finally:
+            self.state = "not reached" if has_answered or self.is_open else "not listed"
+            self._end()
+            await channel.aclose()
+        return has_answered
+
+    async def _talk(self, channel: Channel[FromServer]) -> bool:
+        writer = Writer(channel, self._spawn)
+        writer.post(Ping())
+        has_answered = False
+        with writer.scope as scope:
+            scope.deadline = trio.current_time() + SILENT
+            while batch := await channel.receive():
+                scope.deadline = trio.current_time() + SILENT
+                if not has_answered:
+                    has_answered = True
+                    self._counters.add("links_opened")
+                    self.state, self._writer = "open", writer
+                    self._spawn(self._show_life, writer)
+                for frame in batch:
+                    self._take(frame)
+        return has_answered
+
+    async def _show_life(self, writer: Writer) -> None:
+        while self._writer is writer:
+            await trio.sleep(QUIET)
+            if self._writer is writer:
+                writer.post(Ping())
+
+    def _take(self, frame: FromServer) -> None:
+        if isinstance(frame, Answer):
+            if (awaited := self._awaited.get(frame.number)) is not None:
+                awaited.answer = frame.what
+                awaited.over.set()
+        elif isinstance(frame, Deliver):
+            if (receiver := self._receivers.get(frame.attachment)) is not None:
+                receiver.deliver(frame.wrapped)
+        elif isinstance(frame, Detach) and (gone := self._receivers.pop(frame.attachment, None)) is not None:
+            gone.close()
+
+    def _end(self) -> None:
+        self._writer = None
+        for awaited in self._awaited.values():
+            awaited.over.set()
+        receivers, self._receivers = self._receivers, {}
+        for receiver in receivers.values():
+            receiver.close()
+
+    def _number(self) -> int:
+        self._numbers += 1
+        return self._numbers
+
+    async def _ask(self, number: int, what: Asked) -> Factor | Done | Attached:
+        writer = self._writer
+        if writer is None:
+            raise TransportError("the server is not there")
+        if len(self._awaited) >= MAX_REQUESTS:
+            raise Refusal("quota")
+        awaited = self._awaited[number] = _Awaited()
+        try:
+            writer.post(Request(number, what))
+            with trio.move_on_after(ANSWER_WITHIN):
+                await awaited.over.wait()
+        finally:
+            del self._awaited[number]
+        if awaited.answer is None:
+            raise TransportError("the server did not answer")
+        return awaited.answer
+
+    def _fault(self, text: str) -> PeerError:
+        self._counters.add("server_faults")
+        return PeerError(text)

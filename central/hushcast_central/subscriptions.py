@@ -1,0 +1,81 @@
+"""Subscriptions: the register on disk, and what a change of it means for what waits."""
+
+from __future__ import annotations
+
+import msgspec
+
+from hushcast_central.deliveries import Deliveries, ProxyLink
+from hushcast_protocol.base import observed
+from hushcast_protocol.base.wire import PublicKey
+from hushcast_protocol.central.frames import Attach, Done, Subscribe, Withdraw
+from hushcast_protocol.central.introduction import Introduced
+from hushcast_protocol.central.register import Kept, Register, waits_for
+from hushcast_protocol.content.hops import Hop
+from hushcast_runtime.context import Context
+from hushcast_runtime.store import Change, record_reader
+
+_KIND = "pseudonym"
+_read = record_reader(Kept, "pseudonym")
+_pack = msgspec.msgpack.Encoder().encode
+
+
+class Subscriptions:
+    """What one server takes from subscribers. Methods raise `Refusal` with a verdict."""
+
+    def __init__(self, register: Register, deliveries: Deliveries, context: Context) -> None:
+        self._register = register
+        self._deliveries = deliveries
+        self._context = context
+
+    async def load(self) -> None:
+        """Know who subscribed before a restart."""
+        for pseudonym, value in await self._context.store.scan(_KIND):
+            self._register.load(pseudonym, _read(value))
+
+    def clear(self, hops: list[Hop]) -> None:
+        """Forget what waits for pseudonyms that were forgotten before the restart."""
+        for hop in hops:
+            if waits_for(hop) not in self._register:
+                self._deliveries.forget(waits_for(hop))
+
+    async def introduce(self, proxy: PublicKey, introduced: Introduced) -> None:
+        """Know a pseudonym; it is stored once it has asked for anything."""
+        self._register.introduce(proxy, introduced, self._context.env.now())
+        await self._store()
+
+    async def subscribe(self, proxy: PublicKey, request: Subscribe) -> Done:
+        """Route tokens, durably."""
+        answer = self._register.subscribe(proxy, request, self._context.env.now())
+        self._context.tracer.observe(observed.Registered(request.pseudonym, request.serial, request.tokens))
+        await self._store()
+        return answer
+
+    async def withdraw(self, proxy: PublicKey, request: Withdraw) -> Done:
+        """Route tokens no more, durably."""
+        answer = self._register.withdraw(proxy, request)
+        if request.pseudonym not in self._register:
+            self._deliveries.forget(request.pseudonym)
+        await self._store()
+        return answer
+
+    def attach(self, link: ProxyLink, proxy: PublicKey, number: int, request: Attach) -> None:
+        """Answer with the attachment and what waits."""
+        secret = self._register.attach(proxy, request, self._context.env.now())
+        self._deliveries.attach(link, number, request.pseudonym, secret)
+
+    def expire(self, now: float) -> None:
+        """Forget pseudonyms whose day has lapsed; what waits for them goes with the day's messages."""
+        for pseudonym in self._register.expire(now):
+            self._deliveries.forget(pseudonym)
+        self._context.store.write_soon(*self._changes())
+
+    async def _store(self) -> None:
+        await self._context.store.write(*self._changes())
+
+    def _changes(self) -> list[Change]:
+        changes = []
+        for pseudonym, kept in self._register.changes():
+            if kept is None:
+                self._deliveries.forget(pseudonym)
+            changes.append(Change(_KIND, pseudonym, _pack(kept) if kept is not None else None))
+        return changes
