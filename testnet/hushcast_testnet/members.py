@@ -11,6 +11,7 @@ from hushcast_directory.registry import Registry
 from hushcast_directory.server import DirectoryServer
 from hushcast_node.counted import COUNTERS
 from hushcast_node.daemon import Daemon, Parts
+from hushcast_node.overlay_side import OverlayParts
 from hushcast_overlay.identity import draw_identity
 from hushcast_protocol.base.roster import Network, check_roster
 from hushcast_protocol.base.secrets import Seed
@@ -90,7 +91,7 @@ class Member:
     def lose_messages(self, together: Colluders | None = None) -> None:
         """Confirm and lose all messages from now on, or those that it chooses `together` with others."""
         self.drops, self._together = True, together
-        relay = self.daemon.relay
+        relay = self.daemon.overlay.relay
         assert relay is not None
         relay.forwarding._router = Selecting(relay, together) if together is not None else _Loss()
 
@@ -98,17 +99,19 @@ class Member:
         simulated = self._simulated
         transport = simulated.wires.transport()
         parts = Parts(
-            simulated.network,
-            simulated.profile,
-            simulated.directory_address,
-            simulated.directory_seed.public(),
-            self._identity,
+            OverlayParts(
+                simulated.network,
+                simulated.profile,
+                simulated.directory_address,
+                simulated.directory_seed.public(),
+                self._identity,
+                simulated.check_roster,
+            ),
             self._env,
             transport,
             self._store,
             self._tracer,
             simulated.derive,
-            simulated.check_roster,
             probes_an_epoch=simulated.probes_an_epoch,
         )
         self._daemon = Daemon(parts, self.counters)

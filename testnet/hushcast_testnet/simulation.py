@@ -231,7 +231,9 @@ class _Simulation:
 
         async def subscribe(member: Member, interest: Interest, number: int) -> None:
             feed = await member.daemon.service.subscribe(interest)
-            route = next(held for held in member.daemon.routes.held if held.wanted.interest == interest)
+            route = next(
+                held for held in member.daemon.overlay.routes.held if held.wanted.interest == interest
+            )
             routes[interest.topic].append(route)
             nursery.start_soon(self._listen, feed, number)
 
