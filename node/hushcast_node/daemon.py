@@ -101,6 +101,7 @@ class Daemon:
             self._service = service
             tracer.tell(told.Started(self.side.role, self.side.profile_name))
             task_status.started()
+            await trio.sleep_forever()  # also where nothing is to be done until an application asks
 
     def _local(self, carrier: Carrier, context: Context) -> Service:
         parts = self._parts

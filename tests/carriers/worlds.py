@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 from typing import Any, NamedTuple, Protocol
 
 import trio
+from daemons import CentralNetworkOfDaemons
+from daemons import Node as CentralNode
 from fake_carrier import FakeCarrier, FakeNetwork
 from readers import Reader
 from small_network import BEGIN, EPOCH_SECONDS, ONE, Node, SmallNetwork, derive
@@ -226,6 +228,59 @@ class OverlayMember(Node):
         return _BareDaemon(parts, self.counters[-1], self._applications)
 
 
+class CentralWorld(World):
+    """The central system: a server, two proxies, and clients, all of them real daemons."""
+
+    def __init__(self, network: CentralNetworkOfDaemons) -> None:
+        super().__init__(network.environment("suite"), network.calendar, network.net.id)
+        self.network = network
+        self.here, self.there = CentralMember(network, "here"), CentralMember(network, "there")
+
+    async def stranger(self) -> Member:
+        await self.go_dark()
+        self.network.waits = False
+        member = CentralMember(self.network, "stranger")
+        await member.start()
+        return member
+
+    async def go_dark(self) -> None:
+        for member in self.network.members:
+            await member.stop()
+
+    async def come_back(self) -> None:
+        for member in self.network.members:
+            await member.start()
+
+    async def held(self) -> Held:
+        server, nodes = self.network.server.store, [node.store for node in self.network.nodes]
+        routes = [len(await store.scan("pseudonym")) for store in (server, *nodes)]
+        return Held(sum(routes), len(await server.scan("spool")))
+
+
+class CentralMember(CentralNode):
+    """A client whose applications are the suite."""
+
+    def __init__(self, network: CentralNetworkOfDaemons, name: str) -> None:
+        super().__init__(network, name)
+        network.nodes.append(self)
+        self._applications = _Applications()
+
+    @property
+    def carrier(self) -> Carrier:
+        return self._applications.carrier
+
+    @property
+    def routes(self) -> Mapping[bytes, Route]:  # type: ignore[override]
+        return self._applications.routes
+
+    async def start(self, wanted: Collection[Wanted] = ()) -> None:
+        self._applications = _Applications(wanted)
+        await super().start()
+
+    def wired(self, parts: Parts) -> Daemon:
+        return _BareDaemon(parts, self.counters[-1], self._applications)
+
+
 class _Applications:
     """Stands where a daemon has its `Service`: resumes routes and does nothing of its own."""
 
@@ -287,5 +342,25 @@ async def overlay(over_tcp: bool) -> AsyncIterator[World]:
         nursery.cancel_scope.cancel()
 
 
+@asynccontextmanager
+async def central(profile: str, over_tcp: bool = False) -> AsyncIterator[World]:
+    """The central system over `memory`, or over real sockets."""
+    async with trio.open_nursery() as nursery:
+        network = CentralNetworkOfDaemons(nursery, profile, 1, probes_an_epoch=0.0)
+        if over_tcp:
+            network.wires = Loopback()
+        await network.up()
+        world = CentralWorld(network)
+        await world.here.start()
+        await world.there.start()
+        yield world
+        # A batch that a reader's disk did not take counts as one.
+        assert network.count("internal_errors") == sum(reader.failed for reader in world.readers)
+        nursery.cancel_scope.cancel()
+
+
 overlay_over_memory = functools.partial(overlay, over_tcp=False)
 overlay_over_tcp = functools.partial(overlay, over_tcp=True)
+central_over_memory = functools.partial(central, "hardened")
+central_over_tcp = functools.partial(central, "hardened", over_tcp=True)
+central_as_published = functools.partial(central, "paper")
