@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hushcast_central.network_file import central_section
 from hushcast_cli.first_config import Network, first_config, first_gateway_config
 from hushcast_cli.places import service_places
 from hushcast_protocol.base.addresses import onion_address
 from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.central.introduction import SealingKey
+from hushcast_protocol.central.network import CentralNetwork
 from hushcast_runtime.config import NetworkSection
 from hushcast_runtime.network_file import network_section
 
@@ -19,9 +22,16 @@ def examples() -> dict[str, str]:
     nobody = Seed(bytes(32)).public()
     network = network_section(NetworkSection(name="example"), onion_address(nobody), nobody.hex())
     directory = first_config("directory", service_places("directory"), None, Network("example", 3600))
+    proxy = first_config("publications-proxy", service_places("publications-proxy"), None, None)
+    served = CentralNetwork("example", "hardened", 3600, nobody, SealingKey(bytes(32)).public())
+    central = central_section(served, onion_address(nobody), ())
     node = service_places("node")
     return {
         "directory.toml": directory,
+        "central-server.toml": first_config(
+            "central-server", service_places("central-server"), None, Network("example", 3600)
+        ),
+        "central-proxy.toml": proxy + "\n" + central,
         "gateway.toml": first_gateway_config(service_places("gateway"), 0),
         "network.toml": network,
         "relay.toml": first_config("relay", node, None, None) + "\n" + network,

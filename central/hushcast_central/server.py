@@ -193,6 +193,7 @@ class CentralServer:
         if (former := self._links.get(proxy.key)) is not None:
             former.writer.scope.cancel()  # the proxy is back before its old link is known to be dead
         self._links[proxy.key] = link
+        log.info("a proxy connected", role=proxy.role)
         try:
             with link.writer.scope as scope:
                 scope.deadline = trio.current_time() + IDLE
@@ -208,6 +209,7 @@ class CentralServer:
             self._deliveries.left(link)
             if self._links.get(proxy.key) is link:
                 del self._links[proxy.key]
+                log.info("the link of a proxy ended", role=proxy.role)
 
     async def _take(self, link: _Proxy, frame: FromProxy) -> None:
         if isinstance(frame, Acknowledged):

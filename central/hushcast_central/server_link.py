@@ -91,6 +91,7 @@ class ServerLink:
         self._awaited: dict[int, _Awaited] = {}
         self._receivers: dict[int, Receiver] = {}
         self.state: LinkState = "not reached"
+        self._is_told = False
 
     @property
     def is_open(self) -> bool:
@@ -151,13 +152,13 @@ class ServerLink:
                 self._transport, self._address, self._env.isolation(), link, decode_from_server
             )
         except (PeerError, TransportError):
-            self.state = "not reached"
+            self._note("not reached")
             raise
         has_answered = False
         try:
             has_answered = await self._talk(channel)
         finally:
-            self.state = "not reached" if has_answered or self.is_open else "not listed"
+            self._note("not reached" if has_answered or self.is_open else "not listed")
             self._end()
             await channel.aclose()
         return has_answered
@@ -173,11 +174,23 @@ class ServerLink:
                 if not has_answered:
                     has_answered = True
                     self._counters.add("links_opened")
-                    self.state, self._writer = "open", writer
+                    self._writer = writer
+                    self._note("open")
                     self._spawn(self._show_life, writer)
                 for frame in batch:
                     self._take(frame)
         return has_answered
+
+    def _note(self, state: LinkState) -> None:
+        if state == self.state and self._is_told:
+            return
+        self.state, self._is_told = state, True
+        if state == "open":
+            log.info("connected to the server")
+        elif state == "not listed":
+            log.info("waiting for the server to list this proxy")
+        else:
+            log.warning("the server is not reached")
 
     async def _show_life(self, writer: Writer) -> None:
         while self._writer is writer:

@@ -4,14 +4,26 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from hushcast_cli.options import Choices, json_option, pass_choices
 from hushcast_cli.state import config_option
 
+if TYPE_CHECKING:
+    from hushcast_runtime.backup_format import Header
+
 _file = click.argument("file", type=click.Path(path_type=Path))
+_PROXY_FOLLOWS = (
+    "It is as it was then: users whose pseudonyms were made since introduce them again by themselves."
+)
 _WHAT_FOLLOWS = {
+    "central-server": "It is as it was then: subscriptions made since are missing until users' daemons make "
+    "them again by themselves; deliveries acknowledged since come again and are shown once; what was taken "
+    "since and waited for somebody is lost.",
+    "publications-proxy": _PROXY_FOLLOWS,
+    "deliveries-proxy": _PROXY_FOLLOWS,
     "client": "It is as it was then: messages received since are not in it, those acknowledged since come "
     "again, cursors told since are given to other messages, subscriptions made since are gone, those ended "
     "since are back.",
@@ -50,7 +62,7 @@ def backup(choices: Choices, file: Path, config: Path, force: bool) -> None:
         told = {"file": str(file), "role": header.role, "version": header.version, "made": header.made}
         write(json_line({**told, "bytes": file.stat().st_size}))
         return
-    write(text_line(f"{file}: the state of this {header.role}, version {header.version}, {_at(header.made)}"))
+    write(text_line(f"{file}: the state of this {_what(header)}"))
     write(text_line("It holds keys and messages in clear: keep it as safe as the state itself."))
 
 
@@ -84,12 +96,15 @@ def restore(choices: Choices, file: Path, config: Path, force: bool) -> None:
         told = {"state": str(state), "role": header.role, "version": header.version, "made": header.made}
         write(json_line({**told, "aside": str(aside) if aside is not None else None}))
         return
-    write(text_line(f"{state}: the state of a {header.role}, version {header.version}, {_at(header.made)}"))
+    write(text_line(f"{state}: the state of a {_what(header)}"))
     if aside is not None:
         write(text_line(f"What was there is in {aside}: it holds keys, remove it when you are sure."))
     write(text_line(_WHAT_FOLLOWS[header.role]))
     write(text_line("Never start two daemons with this state: each would get a part of the messages."))
 
 
-def _at(made: int) -> str:
-    return f"made {datetime.fromtimestamp(made, UTC):%Y-%m-%d %H:%M:%S} UTC"
+def _what(header: Header) -> str:
+    from hushcast_cli.state import noun_of
+
+    at = f"{datetime.fromtimestamp(header.made, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return f"{noun_of(header.role)}, version {header.version}, made {at}"

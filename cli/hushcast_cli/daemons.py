@@ -74,17 +74,16 @@ def run_directory_command(config: Path | None) -> None:
 def check_config(choices: Choices, file: Path) -> None:
     """Check a configuration without starting anything.
 
-    Says which key is wrong and why, with exit code 2; `node run`, `directory run` and `gateway run` refuse to
-    start with the same words.
+    Says which key is wrong and why, with exit code 2; what would run it refuses to start with the same words.
 
     \b
     Example:
       hushcast check-config relay.toml
     """
     from hushcast_cli.output import json_line, text_line, write
-    from hushcast_cli.state import is_for_gateway, load_daemon
+    from hushcast_cli.state import load_daemon, noun_of, program_of
 
-    if is_for_gateway(file):
+    if program_of(file) == "gateway":
         from hushcast_gateway.settings import GatewaySettings
         from hushcast_runtime.config import load_settings
 
@@ -95,4 +94,4 @@ def check_config(choices: Choices, file: Path) -> None:
     if choices.json:
         write(json_line({"file": str(file), "kind": kind}))
     else:
-        write(text_line(f"{file}: a good configuration of a {kind}"))
+        write(text_line(f"{file}: a good configuration of a {noun_of(kind)}"))

@@ -40,9 +40,13 @@ def doctor(choices: Choices, timeout: float | None, config: Path | None) -> None
     from hushcast_cli.asking import ask
 
     if config is not None:
-        from hushcast_cli.state import load_daemon
+        from hushcast_cli.state import load_daemon, program_of
         from hushcast_node.settings import NodeSettings
+        from hushcast_protocol.base.errors import UsageError
 
+        if (program := program_of(config)) in ("gateway", "server", "proxy"):
+            command = program if program == "gateway" else f"central {program}"
+            raise UsageError(f"{config} is a {program}'s, which `hushcast {command} doctor` looks at")
         settings, kind = load_daemon(config)
         # Before the daemon is asked: one that refuses its state does not run.
         tell_findings(choices, [_look_at_state(Path(settings.state), kind)])

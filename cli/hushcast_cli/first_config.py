@@ -9,12 +9,15 @@ from typing import Literal
 from hushcast_cli.places import Places
 from hushcast_runtime.network_file import toml_text
 
-Role = Literal["relay", "client", "directory"]
+Role = Literal["relay", "client", "directory", "central-server", "publications-proxy", "deliveries-proxy"]
 
 _WHAT = {
     "relay": "A relay: it passes on what others publish, and the network lists it.",
     "client": "A client: it publishes and subscribes for the programs of this machine, and is in no list.",
     "directory": "A directory: it signs the list of the network's relays, once an epoch.",
+    "central-server": "The server of a central network: it keeps subscriptions, and matches messages.",
+    "publications-proxy": "A proxy: it takes what is published to the server of a central network.",
+    "deliveries-proxy": "A proxy: it brings subscribers what the server of a central network sends them.",
 }
 _SYSTEM_TOR = """
 [tor]
@@ -31,35 +34,38 @@ mode = "own"
 _JOIN = """
 # What follows is the network, which `hushcast join network.toml` writes here.
 """
+_ADMIT = """
+# What follows are the proxies that it serves, which `hushcast central server admit proxy.toml` writes here.
+"""
 
 
 @dataclass(frozen=True)
 class Network:
-    """What a directory decides for its network, and can never change."""
+    """What a directory or a central server decides for its network, and can never change."""
 
     name: str
     epoch_seconds: int
 
 
 def first_config(role: Role, places: Places, tor: Path | None, network: Network | None) -> str:
-    """Return the file; `tor` is the directory of sockets of a tor beside, `network` that of a directory."""
-    kind = "directory" if role == "directory" else "node"
+    """Return the file; `tor` is the directory of sockets of a tor beside, `network` that of who makes one."""
+    is_node, is_proxy = role in ("relay", "client"), role.endswith("-proxy")
     text = (
         f"# {_WHAT[role]}\n"
         f"# Made by `hushcast init {role}`. All settings: docs/configuration.md. After a change:\n"
         f"#   hushcast check-config {places.config}\n\n"
     )
-    if role != "directory":
-        text += f'role = "{role}"\n'
+    if is_node or is_proxy:
+        text += f'role = "{role.removesuffix("-proxy")}"\n'
     text += (
         "# Keys and everything else that is kept. Private; one daemon alone uses it.\n"
         f"state = {toml_text(str(places.state))}\n"
     )
     if places.socket is not None:
         text += f"# Where `hushcast` finds the daemon.\nsocket = {toml_text(str(places.socket))}\n"
-    if kind == "node" and places.unit is not None:
+    if is_node and places.unit is not None:
         text += '# Members of this group may use it, and read all that it reads.\nsocket_group = "hushcast"\n'
-    if network is not None:
+    if role == "directory":
         text += (
             "# Relays that must have registered before the first list: the number that you start with.\n"
             "first_roster = 1\n"
@@ -68,12 +74,15 @@ def first_config(role: Role, places: Places, tor: Path | None, network: Network 
     text += '\n[log]\n# debug, info, warning or error; `systemctl reload` applies it.\nlevel = "info"\n'
     if network is None:
         return text + _JOIN
-    return text + (
-        "\n[network]\n"
+    text += "\n[network]\n"
+    if role == "central-server":
+        text += 'carrier = "central"\n'
+    text += (
         "# Name and epoch keep networks apart: neither can be changed later.\n"
         f"name = {toml_text(network.name)}\n"
         f"epoch_seconds = {network.epoch_seconds}\n"
     )
+    return text + (_ADMIT if role == "central-server" else "")
 
 
 def _tor(places: Places, sockets: Path | None) -> str:

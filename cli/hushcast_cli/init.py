@@ -5,27 +5,37 @@ from __future__ import annotations
 import os
 import secrets
 from pathlib import Path
+from typing import cast
 
 import click
 
 from hushcast_cli.options import Choices, json_option, pass_choices
-from hushcast_cli.places import Places, name_option, places
+from hushcast_cli.places import PROXIES, Kind, Places, name_option, places
 from hushcast_protocol.base.epochs import MAX_EPOCH, MIN_EPOCH
 
 DEFAULT_EPOCH = 3600  # seconds
+ROLES = [
+    *("relay", "client", "directory"),
+    *("central-server", "publications-proxy", "deliveries-proxy"),
+    "gateway",
+]
+_NODES = ("relay", "client")
+_FOUNDERS = ("directory", "central-server")  # who makes a network, which the others join
 _SHARED = 0o640  # a service reads its configuration through its group
 _PRIVATE = 0o600
 
 
 @click.command("init")
-@click.argument("role", type=click.Choice(["relay", "client", "directory", "gateway"]), metavar="ROLE")
+@click.argument("role", type=click.Choice(ROLES), metavar="ROLE")
 @name_option
-@click.option("--network", metavar="N", help="A directory's network: any name; a random one unless given.")
+@click.option(
+    "--network", metavar="N", help="A directory's or server's network: any name; a random one unless given."
+)
 @click.option(
     "--epoch",
     type=click.IntRange(MIN_EPOCH, MAX_EPOCH),
     metavar="S",
-    help=f"A directory's epochs, in seconds; {DEFAULT_EPOCH} unless given.",
+    help=f"A directory's or server's epochs, in seconds; {DEFAULT_EPOCH} unless given.",
 )
 @click.option(
     "--output",
@@ -53,10 +63,12 @@ def init(
     tor_sockets: Path | None,
     force: bool,
 ) -> None:
-    """Write the configuration of a ROLE: a relay, a client, a directory or an MQTT gateway.
+    """Write the configuration of a ROLE.
 
-    For root on a machine with the package it is that of the service, otherwise one for yourself. Nothing is
-    started, and nothing that is there is replaced. A relay or client then needs a network: `hushcast join`.
+    ROLE is relay, client or directory; central-server, publications-proxy or deliveries-proxy of a central
+    network; or gateway, for MQTT. For root on a machine with the package it is that of the service, otherwise
+    one for yourself. Nothing is started, and nothing that is there is replaced. A relay, client or proxy then
+    needs a network: `hushcast join`.
 
     \b
     Examples:
@@ -64,15 +76,18 @@ def init(
       hushcast init relay
     """
     from hushcast_cli.output import json_line, text_line, write
+    from hushcast_cli.state import noun_of
     from hushcast_protocol.base.errors import UsageError
 
-    if role != "directory" and (network, epoch) != (None, None):
-        raise UsageError("--network and --epoch are a directory's: a relay or client gets them by `join`")
-    if role in ("directory", "gateway") and name is not None:
+    if role not in _FOUNDERS and (network, epoch) != (None, None):
+        raise UsageError(
+            "--network and --epoch are a directory's or a central server's: others get them by `join`"
+        )
+    if role not in _NODES and name is not None:
         raise UsageError(f"--name is a node's: a machine has one {role}")
     if role == "gateway" and tor_sockets is not None and not _is_from_environment("tor_sockets"):
         raise UsageError("--tor-sockets is for daemons: a gateway speaks with clients, and never with tor")
-    found = places("directory" if role == "directory" else "gateway" if role == "gateway" else "node", name)
+    found = places(cast("Kind", "node" if role in _NODES else role), name)
     text = _first(role, found, network, epoch, tor_sockets)
     _check(role, text, str(output or found.config))
     if output == Path("-"):
@@ -80,11 +95,11 @@ def init(
         return
     file = output or found.config
     _write_new(file, text, _SHARED if found.unit is not None else _PRIVATE, force)
-    after = _next(role, found.unit, output, name)
+    after = _next(role, found, output, name)
     if choices.json:
         write(json_line({"file": str(file), "kind": role, "next": after}))
         return
-    write(text_line(f"{file}: the configuration of a {role}"))
+    write(text_line(f"{file}: the configuration of a {noun_of(role)}"))
     for command in after:
         write(text_line(f"next: {command}"))
 
@@ -100,32 +115,41 @@ def _first(role: str, found: Places, network: str | None, epoch: int | None, tor
 
     if role == "gateway":
         return first_gateway_config(found, os.getuid())
-    meant: Role = "relay" if role == "relay" else "client" if role == "client" else "directory"
     own = None
-    if meant == "directory":
+    if role in _FOUNDERS:
         own = Network(network or f"network-{secrets.token_hex(3)}", epoch or DEFAULT_EPOCH)
-    return first_config(meant, found, tor_sockets and tor_sockets.absolute(), own)
+    return first_config(cast("Role", role), found, tor_sockets and tor_sockets.absolute(), own)
 
 
 def _check(role: str, text: str, where: str) -> None:
-    """Raise `UsageError` if the daemon could not use this; a node's is complete when it has a network."""
+    """Raise `UsageError` if the daemon could not use this; one that joins is complete with a network."""
+    from hushcast_central.network_file import central_section
+    from hushcast_central.settings import ProxySettings, ServerSettings
     from hushcast_directory.settings import DirectorySettings
     from hushcast_gateway.settings import GatewaySettings
     from hushcast_node.settings import NodeSettings
     from hushcast_protocol.base.addresses import onion_address
     from hushcast_protocol.base.secrets import Seed
+    from hushcast_protocol.central.introduction import SealingKey
+    from hushcast_protocol.central.network import CentralNetwork
     from hushcast_runtime.config import NetworkSection, parse_settings
     from hushcast_runtime.network_file import network_section
 
+    somebody = Seed(bytes(32)).public()
+    address = onion_address(somebody)
     if role == "directory":
         parse_settings(text.encode(), where, DirectorySettings)
-        return
-    if role == "gateway":
+    elif role == "central-server":
+        parse_settings(text.encode(), where, ServerSettings)
+    elif role == "gateway":
         parse_settings(text.encode(), where, GatewaySettings)
-        return
-    somebody = Seed(bytes(32)).public()
-    any_network = network_section(NetworkSection(name="any"), onion_address(somebody), somebody.hex())
-    parse_settings((text + any_network).encode(), where, NodeSettings)
+    elif role in PROXIES:
+        sealing = SealingKey(bytes(32)).public()
+        any_central = CentralNetwork("any", "hardened", DEFAULT_EPOCH, somebody, sealing)
+        parse_settings((text + central_section(any_central, address, ())).encode(), where, ProxySettings)
+    else:
+        any_network = network_section(NetworkSection(name="any"), address, somebody.hex())
+        parse_settings((text + any_network).encode(), where, NodeSettings)
 
 
 def _write_new(file: Path, text: str, mode: int, force: bool) -> None:
@@ -138,9 +162,12 @@ def _write_new(file: Path, text: str, mode: int, force: bool) -> None:
     write_whole(file, text, mode)
 
 
-def _next(role: str, unit: str | None, output: Path | None, name: str | None) -> list[str]:
-    if role in ("directory", "gateway"):
-        config = f" --config {output}" if output else ""
-        return [f"systemctl enable --now {unit}" if unit and not output else f"hushcast {role} run{config}"]
-    more = f" --config {output}" if output else f" --name {name}" if name else ""
-    return [f"hushcast join network.toml{more}"]
+def _next(role: str, found: Places, output: Path | None, name: str | None) -> list[str]:
+    config = f" --config {output}" if output else ""
+    if role in ("directory", "gateway", "central-server"):
+        run = "central server" if role == "central-server" else role
+        start = f"systemctl enable --now {found.unit}" if found.unit and not output else ""
+        return [start or f"hushcast {run} run{config}"]
+    if role in PROXIES:  # `join` looks for a node's unless told
+        return [f"hushcast join network.toml --config {output or found.config}"]
+    return [f"hushcast join network.toml{config or (f' --name {name}' if name else '')}"]

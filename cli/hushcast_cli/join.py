@@ -1,4 +1,4 @@
-"""`hushcast join`: puts the network that a directory gave out into a node's configuration."""
+"""`hushcast join`: puts the network that a directory or a server gave out into a daemon's configuration."""
 
 from __future__ import annotations
 
@@ -7,35 +7,37 @@ import stat
 import sys
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hushcast_cli.options import Choices, json_option, pass_choices
-from hushcast_cli.places import name_option, places
+from hushcast_cli.places import PROXIES, Places, name_option, places
 
 if TYPE_CHECKING:
-    from hushcast_node.settings import JoinedNetworkSection
+    from hushcast_central.network_file import CentralNetworkSection
+    from hushcast_central.settings import ProxySettings
+    from hushcast_node.settings import JoinedNetworkSection, NodeSettings
+
+    Joined = JoinedNetworkSection | CentralNetworkSection
 
 _HEADER = re.compile(r"\s*\[\s*network\s*\]\s*(#.*)?\Z")
-_OTHER_DIRECTORY = (
-    "has another address or key of this network's directory: ask its operator; --force takes it"
-)
 _ANY_HEADER = re.compile(r"\s*\[")
+_OURS = re.compile(r"\s*\[\[\s*network\s*\.\s*proxies\s*\]\]")
 
 
 @click.command("join")
 @click.argument("file", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE")
-@click.option("--config", type=click.Path(path_type=Path), metavar="F", help="The node's configuration.")
+@click.option("--config", type=click.Path(path_type=Path), metavar="F", help="The daemon's configuration.")
 @name_option
 @click.option("--force", is_flag=True, help="Leave the network that the configuration names now.")
 @json_option
 @pass_choices
 def join(choices: Choices, file: Path, config: Path | None, name: str | None, force: bool) -> None:
-    """Join the network of FILE, which its directory wrote as `network.toml`; `-` is standard input.
+    """Join the network of FILE, which its directory or server wrote as `network.toml`; `-` is standard input.
 
-    It is checked, and becomes the section `network` of the configuration that `hushcast init` made.
-    Nothing is started.
+    It is checked, and becomes the section `network` of the configuration that `hushcast init` made for a
+    relay or a client; a proxy's is named with --config. Nothing is started.
 
     \b
     Examples:
@@ -44,41 +46,37 @@ def join(choices: Choices, file: Path, config: Path | None, name: str | None, fo
     """
     from hushcast_cli.config_files import write_whole
     from hushcast_cli.output import json_line, note, text_line, write
-    from hushcast_node.settings import NodeSettings
+    from hushcast_cli.state import noun_of
     from hushcast_protocol.base.errors import UsageError
-    from hushcast_runtime.config import parse_settings
-    from hushcast_runtime.network_file import network_section
 
     if config is not None and name is not None:
         raise UsageError("give --config or --name, not both")
     usual = places("node", name)
     target = config or usual.config
-    network = read_network(file)
+    network = _needed(read_network(file), target)
     text, before = _read_config(target)
-    section = network_section(network, network.directory, network.directory_key)
-    fresh = with_network(text, section, str(target))
-    settings = parse_settings(fresh.encode(), str(target), NodeSettings)
-    changes = before is not None and before != network
+    fresh = with_network(text, _section(network), str(target))
+    settings, kind = _settings(fresh, target)
     leaves = before is not None and before.network() != network.network()
-    if changes and not force:
-        what = "is in another network: --force leaves it" if leaves else _OTHER_DIRECTORY
-        raise UsageError(f"{target} {what}")
+    refused = _refusal(before, network, leaves)
+    if refused and not force:
+        raise UsageError(f"{target} {refused}")
     if before != network:
         write_whole(target, fresh, stat.S_IMODE(target.stat().st_mode))
     if leaves:
         note(f"what is in {settings.state} is the other network's: empty it, or name another as state")
-    after = _next(usual.unit if config is None else None, config or usual.config, changes)
+    changes = before is not None and before != network
+    after = _next(usual if config is None else None, target, kind, changes)
     if choices.json:
-        write(
-            json_line({"file": str(target), "kind": settings.role, "network": network.name, "next": [after]})
-        )
+        write(json_line({"file": str(target), "kind": kind, "network": network.name, "next": [after]}))
     else:
-        write(text_line(f"{target}: a {settings.role} of the network {network.name}"))
+        write(text_line(f"{target}: a {noun_of(kind)} of the network {network.name}"))
         write(text_line(f"next: {after}"))
 
 
-def read_network(file: Path) -> JoinedNetworkSection:
-    """Return what a directory gave out; raise `UsageError` that names the key and the reason."""
+def read_network(file: Path) -> Joined:
+    """Return what a directory or a server gave out; raise `UsageError` that names the key and the reason."""
+    from hushcast_central.network_file import CentralNetworkFile
     from hushcast_node.settings import NetworkFile
     from hushcast_protocol.base.errors import UsageError
     from hushcast_runtime.config import MAX_CONFIG, parse_toml
@@ -93,16 +91,82 @@ def read_network(file: Path) -> JoinedNetworkSection:
     except OSError as error:
         raise UsageError(f"{where} cannot be read: {error.strerror}") from None
     try:
+        if _is_central(data):
+            return parse_toml(data, where, CentralNetworkFile).network
         return parse_toml(data, where, NetworkFile).network
     except UsageError as error:
-        raise UsageError(f"{error} (it takes network.toml, as the directory wrote it)") from None
+        writer = "server" if _is_central(data) else "directory"
+        raise UsageError(f"{error} (it takes network.toml, as the {writer} wrote it)") from None
 
 
-def _read_config(target: Path) -> tuple[str, JoinedNetworkSection | None]:
+def _is_central(data: bytes) -> bool:
+    """Tell which carrier a network file names; where that cannot be told, parsing will say why."""
+    try:
+        network = tomllib.loads(data.decode()).get("network")
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(network, dict) and network.get("carrier") == "central"
+
+
+def _needed(network: Joined, target: Path) -> Joined:
+    """Return what this daemon needs of a network: a proxy knows no others, so that these may change."""
+    from msgspec import structs
+
+    from hushcast_central.network_file import CentralNetworkSection
+    from hushcast_cli.state import program_of
+
+    if isinstance(network, CentralNetworkSection) and program_of(target) == "proxy":
+        return structs.replace(network, listed=())
+    return network
+
+
+def _section(network: Joined) -> str:
+    from hushcast_central.network_file import CentralNetworkSection, central_section
+    from hushcast_protocol.base.addresses import Address
+    from hushcast_runtime.network_file import network_section
+
+    if isinstance(network, CentralNetworkSection):
+        return central_section(network.network(), Address(network.server), network.proxies())
+    return network_section(network, network.directory, network.directory_key)
+
+
+def _settings(text: str, target: Path) -> tuple[NodeSettings | ProxySettings, str]:
+    """Return the settings that a configuration has now, and which daemon's; raise `UsageError`."""
+    from hushcast_central.settings import ProxySettings
+    from hushcast_cli.state import program_of
+    from hushcast_node.settings import NodeSettings
+    from hushcast_runtime.config import parse_settings
+
+    if program_of(target) == "proxy":
+        proxy = parse_settings(text.encode(), str(target), ProxySettings)
+        return proxy, f"{proxy.role}-proxy"
+    node = parse_settings(text.encode(), str(target), NodeSettings)
+    return node, node.role
+
+
+def _refusal(before: Joined | None, network: Joined, leaves: bool) -> str | None:
+    """Return why another network is not taken unasked; `None` for the same, whatever proxies it lists now."""
+    if before is None:
+        return None
+    if leaves:
+        return "is in another network: --force leaves it"
+    here, there = (_where(section) for section in (before, network))
+    who = "server" if len(here) == 1 else "directory"
+    if here == there:
+        return None
+    return f"has another address or key of this network's {who}: ask its operator; --force takes it"
+
+
+def _where(section: Joined) -> tuple[str, ...]:
+    from hushcast_central.network_file import CentralNetworkSection
+
+    if isinstance(section, CentralNetworkSection):
+        return (section.server,)  # its keys are the network
+    return section.directory, section.directory_key
+
+
+def _read_config(target: Path) -> tuple[str, Joined | None]:
     """Return a configuration's text, and its network if it has one that can be used."""
-    import msgspec
-
-    from hushcast_node.settings import JoinedNetworkSection
     from hushcast_protocol.base.errors import UsageError
 
     try:
@@ -119,11 +183,24 @@ def _read_config(target: Path) -> tuple[str, JoinedNetworkSection | None]:
     if "network" not in found:
         return text, None
     if "role" not in found:
-        raise UsageError(f"{target} is a directory's: only relays and clients join a network")
+        whose = "server" if found["network"].get("carrier") == "central" else "directory"
+        raise UsageError(f"{target} is a {whose}'s: only relays and clients, and proxies, join a network")
+    return text, _known(found["network"])
+
+
+def _known(network: Any) -> Joined | None:
+    """Return a section of a configuration; `None` for nothing that a daemon could have used."""
+    import msgspec
+
+    from hushcast_central.network_file import CentralNetworkSection
+    from hushcast_node.settings import JoinedNetworkSection
+
     try:
-        return text, msgspec.convert(found["network"], JoinedNetworkSection)
+        if isinstance(network, dict) and network.get("carrier") == "central":
+            return msgspec.convert(network, CentralNetworkSection)
+        return msgspec.convert(network, JoinedNetworkSection)
     except msgspec.ValidationError:
-        return text, None  # nothing that a daemon could have used
+        return None
 
 
 def with_network(text: str, section: str, where: str) -> str:
@@ -140,7 +217,7 @@ def with_network(text: str, section: str, where: str) -> str:
         before, after = text.rstrip("\n") + "\n", ""
         before += "\n" if before.strip() else ""
     else:
-        end = next((at for at in range(start + 1, len(lines)) if _ANY_HEADER.match(lines[at])), len(lines))
+        end = next((at for at in range(start + 1, len(lines)) if _ends(lines[at])), len(lines))
         before, after = "".join(lines[:start]), "".join(lines[end:])
     fresh = before + section + ("\n" + after if after else "")
     expected = tomllib.loads(text) | tomllib.loads(section)
@@ -152,8 +229,17 @@ def with_network(text: str, section: str, where: str) -> str:
     raise UsageError(f"{where}: its network is written in a way that cannot be edited: put it in by hand")
 
 
-def _next(unit: str | None, config: Path, running: bool) -> str:
-    if unit is not None:
-        return f"systemctl {'restart' if running else 'enable --now'} {unit}"
-    usual = places("node").config
-    return "hushcast node run" if config == usual else f"hushcast node run --config {config}"
+def _ends(line: str) -> bool:
+    """Tell whether another section than the network and its proxies begins."""
+    return _ANY_HEADER.match(line) is not None and _OURS.match(line) is None
+
+
+def _next(usual: Places | None, config: Path, kind: str, running: bool) -> str:
+    start = "hushcast node run"
+    for proxy in PROXIES:
+        if kind == proxy:
+            start = "hushcast central proxy run"
+            usual = places(proxy) if places(proxy).config == config else None
+    if usual is not None and usual.unit is not None:
+        return f"systemctl {'restart' if running else 'enable --now'} {usual.unit}"
+    return start if config == places("node").config else f"{start} --config {config}"

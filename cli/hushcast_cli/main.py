@@ -9,6 +9,7 @@ import click
 
 from hushcast_cli.analyze import analyze
 from hushcast_cli.backup import backup, restore
+from hushcast_cli.central import central
 from hushcast_cli.completion import PROGRAM, VARIABLE, completion
 from hushcast_cli.coverage import coverage
 from hushcast_cli.daemons import check_config, directory, node
@@ -68,6 +69,7 @@ for command in (
     join,
     node,
     directory,
+    central,
     gateway,
     check_config,
     backup,

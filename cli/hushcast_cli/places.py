@@ -13,7 +13,10 @@ import click
 
 from hushcast_protocol.base.errors import UsageError
 
-Kind = Literal["node", "directory", "gateway"]
+Kind = Literal["node", "directory", "gateway", "central-server", "publications-proxy", "deliveries-proxy"]
+
+PROXIES: tuple[Kind, Kind] = ("publications-proxy", "deliveries-proxy")
+"""A proxy is of one role; a machine runs one of them as a service."""
 
 _ETC = Path("/etc")
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}\Z")  # of an instance: in paths, and in the name of a unit
@@ -33,9 +36,10 @@ class Places:
 
 def service_places(kind: Kind, name: str | None = None, etc: Path = _ETC) -> Places:
     """Return the places that the units of the package have; `name` is the instance of `hushcast-node@`."""
-    if kind == "directory":
-        home = "hushcast-directory"
-        return Places(etc / home / "directory.toml", Path("/var/lib", home), None, home)
+    if kind in ("directory", "central-server", *PROXIES):
+        what = "central-proxy" if kind in PROXIES else kind
+        home = f"hushcast-{what}"
+        return Places(etc / home / f"{what}.toml", Path("/var/lib", home), None, home)
     if kind == "gateway":
         home = "hushcast-gateway"
         return Places(
@@ -53,8 +57,8 @@ def user_places(kind: Kind, name: str | None, environment: Mapping[str, str]) ->
     configs = Path(environment.get("XDG_CONFIG_HOME") or home / ".config", "hushcast")
     states = Path(environment.get("XDG_STATE_HOME") or home / ".local" / "state")
     runtime = environment.get("XDG_RUNTIME_DIR")
-    if kind == "directory":
-        return Places(configs / "directory.toml", states / "hushcast-directory", None, None)
+    if kind in ("directory", "central-server", *PROXIES):
+        return Places(configs / f"{kind}.toml", states / f"hushcast-{kind}", None, None)
     if kind == "gateway":
         socket = Path(runtime, "hushcast-gateway", "mqtt.sock") if runtime else None
         return Places(configs / "gateway.toml", states / "hushcast-gateway", socket, None)
@@ -96,3 +100,13 @@ def config_of(kind: Kind, given: Path | None) -> Path:
         made = f"hushcast init {'relay' if kind == 'node' else kind}"
         raise UsageError(f"no configuration at {usual}: `{made}` makes one, or name it with --config")
     return usual
+
+
+def config_of_proxy(given: Path | None) -> Path:
+    """Return the configuration of the proxy to run: as `config_of`, of whichever role there is one."""
+    if given is not None:
+        return given
+    there = {places(kind).config for kind in PROXIES if places(kind).config.exists()}
+    if len(there) > 1:
+        raise UsageError("there are proxies of both roles here: say which with --config")
+    return next(iter(there), None) or config_of(PROXIES[0], None)

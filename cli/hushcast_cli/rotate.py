@@ -44,12 +44,16 @@ def rotate(choices: Choices, config: Path, keys: tuple[str, ...], no_hand_over: 
       sudo hushcast key rotate --config /etc/hushcast/node.toml parcel
       sudo hushcast key rotate --config /etc/hushcast-directory/directory.toml
     """
-    from hushcast_cli.state import load_daemon
+    from hushcast_cli.state import load_daemon, program_of
     from hushcast_protocol.base.errors import UsageError
 
     settings, kind = load_daemon(config)
     if kind.role == "client":
         raise UsageError("a client has no keys but its subscriptions': unsubscribe, and subscribe again")
+    if (program := program_of(config)) == "server":
+        raise UsageError("a central server's keys are its network: start another one, and have it joined")
+    if program == "proxy":
+        raise UsageError("a proxy with other keys is another one: empty its state, and have it admitted")
     of_role = _RELAY_KEYS if kind.role == "relay" else _DIRECTORY_KEYS
     if wrong := [key for key in keys if key not in of_role]:
         raise UsageError(f"a {kind.role} has no {wrong[0]} key: its keys are {', '.join(of_role)}")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 if TYPE_CHECKING:
+    from hushcast_protocol.base.roster import Network
     from hushcast_runtime.config import DaemonSettings
     from hushcast_runtime.state_directory import StateKind
 
@@ -21,45 +22,87 @@ config_option: Callable[[Any], Any] = click.option(
     help="The daemon's configuration, TOML.",
 )
 
+Program = Literal["node", "directory", "gateway", "server", "proxy"]
+
 
 def load_daemon(file: Path) -> tuple[DaemonSettings, StateKind]:
-    """Read the configuration of a node or a directory; raise `UsageError` if it cannot be used."""
-    from hushcast_directory import upgrade as directory_upgrade
-    from hushcast_directory.run import KEY_FILES as DIRECTORY_KEYS
-    from hushcast_directory.settings import DirectorySettings
-    from hushcast_node import upgrade
-    from hushcast_node.settings import NodeSettings
-    from hushcast_overlay.identity import KEY_FILES
+    """Read the configuration of a daemon of a network; raise `UsageError` if it cannot be used."""
     from hushcast_protocol.base.errors import UsageError
+
+    program = program_of(file)
+    if program == "gateway":
+        raise UsageError(f"{file} is a gateway's: this command is for nodes and directories")
+    if program in ("server", "proxy"):
+        return _load_central(file, program)
+    return _load_directory(file) if program == "directory" else _load_node(file)
+
+
+def _load_directory(file: Path) -> tuple[DaemonSettings, StateKind]:
+    from hushcast_directory import upgrade
+    from hushcast_directory.run import KEY_FILES
+    from hushcast_directory.settings import DirectorySettings
     from hushcast_runtime.config import load_settings
     from hushcast_runtime.state_directory import StateKind
 
-    if is_for_gateway(file):
-        raise UsageError(f"{file} is a gateway's: this command is for nodes and directories")
-    if is_for_directory(file):
-        directory = load_settings(file, DirectorySettings)
-        kind = StateKind("directory", directory.network.network(), DIRECTORY_KEYS, directory_upgrade.VERSION)
-        return directory, kind
+    directory = load_settings(file, DirectorySettings)
+    return directory, StateKind("directory", directory.network.network(), KEY_FILES, upgrade.VERSION)
+
+
+def _load_node(file: Path) -> tuple[DaemonSettings, StateKind]:
+    from hushcast_node import upgrade
+    from hushcast_node.settings import NodeSettings
+    from hushcast_overlay.identity import KEY_FILES
+    from hushcast_runtime.config import load_settings
+    from hushcast_runtime.state_directory import StateKind
+
     node = load_settings(file, NodeSettings)
     keys = KEY_FILES if node.role == "relay" else ()
-    return node, StateKind(node.role, node.network.network(), keys, upgrade.VERSION)
+    return node, StateKind(node.role, _network(node.network), keys, upgrade.VERSION)
 
 
-def is_for_directory(file: Path) -> bool:
-    """Tell for which daemon a file is; where that cannot be told, `load_settings` will say why."""
+def _load_central(file: Path, program: Program) -> tuple[DaemonSettings, StateKind]:
+    from hushcast_central import keys
+    from hushcast_central.settings import ProxySettings, ServerSettings
+    from hushcast_central.upgrade import VERSION
+    from hushcast_runtime.config import load_settings
+    from hushcast_runtime.state_directory import StateKind
+
+    if program == "server":
+        server = load_settings(file, ServerSettings)
+        return server, StateKind("central-server", _network(server.network), keys.SERVER_KEYS, VERSION)
+    proxy = load_settings(file, ProxySettings)
+    return proxy, StateKind(f"{proxy.role}-proxy", _network(proxy.network), keys.PROXY_KEYS, VERSION)
+
+
+def _network(section: Any) -> Network:
+    """Return what tells networks apart in a backup, whatever the carrier."""
+    from hushcast_protocol.base.roster import Network
+
+    return Network(section.name, section.profile, section.epoch_seconds)
+
+
+def noun_of(role: str) -> str:
+    """Return what a person calls a daemon of this role."""
+    return role.replace("-", " ")
+
+
+def program_of(file: Path) -> Program:
+    """Tell which program a file configures; where that cannot be told, `load_settings` will say why."""
     keys = _keys(file)
     network = keys.get("network")
-    joins = isinstance(network, dict) and ("directory" in network or "directory_key" in network)
-    return bool(keys) and "role" not in keys and not joins
-
-
-def is_for_gateway(file: Path) -> bool:
-    """Tell whether a file is a gateway's: it names who connects, or where, and no network."""
-    keys = _keys(file)
-    return "network" not in keys and "role" not in keys and not keys.keys().isdisjoint(_OF_GATEWAY)
+    network = network if isinstance(network, dict) else {}
+    if "role" in keys:
+        return "proxy" if keys["role"] in ("publications", "deliveries") else "node"
+    if not keys or not network.keys().isdisjoint(_OF_JOINED):
+        return "node"
+    if "proxies" in keys or network.get("carrier") == "central":
+        return "server"
+    is_gateway = "network" not in keys and not keys.keys().isdisjoint(_OF_GATEWAY)
+    return "gateway" if is_gateway else "directory"
 
 
 _OF_GATEWAY = {"listen", "users", "anonymous"}
+_OF_JOINED = {"directory", "directory_key", "server", "server_key"}
 
 
 def _keys(file: Path) -> dict[str, Any]:

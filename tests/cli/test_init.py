@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from running import environment, hushcast
 
+from hushcast_central.settings import ProxySettings, ServerSettings
 from hushcast_cli.first_config import Network, first_config
 from hushcast_cli.join import with_network
-from hushcast_cli.places import places, service_places, user_places
+from hushcast_cli.places import Kind, places, service_places, user_places
 from hushcast_directory.settings import DirectorySettings
 from hushcast_gateway.settings import GatewaySettings
 from hushcast_node.settings import NodeSettings
@@ -186,6 +187,8 @@ def test_services_have_the_places_of_their_units() -> None:
         "hushcast-node.service": service_places("node"),
         "hushcast-node@.service": service_places("node", "%i"),
         "hushcast-directory.service": service_places("directory"),
+        "hushcast-central-server.service": service_places("central-server"),
+        "hushcast-central-proxy.service": service_places("deliveries-proxy"),
     }.items():
         text = (ROOT / "systemd" / unit).read_text()
         assert f"--config {found.config}\n" in text
@@ -212,6 +215,9 @@ def test_root_has_the_services_places_where_the_package_made_them(
 def test_two_daemons_share_no_place() -> None:
     found = [user_places("node", None, {}), user_places("node", "b", {}), user_places("directory", None, {})]
     found += [service_places("node"), service_places("node", "b"), service_places("directory")]
+    found += [service_places("central-server"), service_places("deliveries-proxy")]
+    kinds: list[Kind] = ["central-server", "publications-proxy", "deliveries-proxy"]
+    found += [user_places(kind, None, {}) for kind in kinds]
     assert len({each.state for each in found}) == len({each.config for each in found}) == len(found)
 
 
@@ -255,7 +261,12 @@ def test_the_examples_are_what_init_makes() -> None:
     assert {file.name: file.read_text() for file in FOLDER.iterdir()} == examples(), (
         "run tools/example_files.py"
     )
-    others = {"directory.toml": DirectorySettings, "gateway.toml": GatewaySettings}
+    others = {
+        "directory.toml": DirectorySettings,
+        "gateway.toml": GatewaySettings,
+        "central-server.toml": ServerSettings,
+        "central-proxy.toml": ProxySettings,
+    }
     for name, text in examples().items():
         if name != "network.toml":
             kind = others.get(name, NodeSettings)

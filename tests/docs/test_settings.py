@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from pages import ROOT, blocks, part, rows
 
+from hushcast_central.settings import ProxySettings, ServerSettings
 from hushcast_directory.settings import DirectorySettings
 from hushcast_gateway.settings import GatewaySettings
 from hushcast_node.settings import NodeSettings
@@ -21,6 +22,8 @@ KINDS: dict[str, type[msgspec.Struct]] = {
     "node": NodeSettings,
     "directory": DirectorySettings,
     "gateway": GatewaySettings,
+    "central-server": ServerSettings,
+    "central-proxy": ProxySettings,
 }
 EXAMPLES = [block for block in blocks(PAGE) if block.language == "toml"]
 

@@ -21,7 +21,7 @@ from hushcast_testnet.private_tor import TorNetwork
 FOLDER = ROOT / "systemd" / "containers"
 IMAGE = "localhost/hushcast-image-test"
 USER = 7411
-DAEMONS = ("node", "directory")
+DAEMONS = ("node", "directory", "central-server", "publications-proxy", "deliveries-proxy")
 
 
 def services() -> dict[str, Any]:

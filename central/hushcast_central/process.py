@@ -1,0 +1,149 @@
+"""What the processes of servers and proxies share: from settings to a daemon that runs and is examined."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+import structlog
+import trio
+
+from hushcast_central.asked import tell_findings
+from hushcast_central.doctor import Doctor
+from hushcast_central.gauges import ALL_GAUGES, central_readings
+from hushcast_central.settings import CentralDaemonSettings
+from hushcast_central.upgrade import VERSION
+from hushcast_protocol.base.findings import Finding
+from hushcast_runtime.clock import DaemonClock
+from hushcast_runtime.counters import Counters
+from hushcast_runtime.environment import Environment
+from hushcast_runtime.layout import DATABASE, check_version, kept_version
+from hushcast_runtime.metrics import MetricsServer
+from hushcast_runtime.process import open_transport
+from hushcast_runtime.readiness import Health
+from hushcast_runtime.store import SqliteStore, Store
+from hushcast_runtime.tor.consensus import compare_clock
+from hushcast_runtime.tor.transport import TorTransport
+from hushcast_runtime.tracing import NoTracer, Tracer
+from hushcast_runtime.transports.base import Listener, Transport, TransportError
+
+log = structlog.get_logger("central")
+
+
+class Daemon(Protocol):
+    """What a server and a proxy have in common."""
+
+    @property
+    def clock(self) -> DaemonClock:
+        """The trusted clock."""
+
+    @property
+    def listener(self) -> Listener | None:
+        """Where it is reached, once it has started."""
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Live until cancelled; started when it listens."""
+
+    def status(self) -> Mapping[str, Any]:
+        """Tell how it is."""
+
+
+@dataclass(frozen=True)
+class Around:
+    """What a daemon is given by its process."""
+
+    env: Environment
+    counters: Counters
+    store: Store
+    transport: Transport
+
+
+class Process(ABC):
+    """One process of a server or of a proxy."""
+
+    def __init__(self, settings: CentralDaemonSettings, counters: Counters, doctor: Doctor) -> None:
+        self._settings = settings
+        self._env = doctor.env
+        self._counters = counters
+        self._doctor = doctor
+        self._tor: TorTransport | None = None
+        self._daemon: Daemon | None = None
+        self._is_published = False
+        self._tracer: Tracer = NoTracer()
+
+    @abstractmethod
+    def _make(self, around: Around) -> Daemon:
+        """Return the daemon; its keys are drawn if there are none yet."""
+
+    @abstractmethod
+    def _give_out(self) -> None:
+        """Write what others need to reach the daemon, whose address is published."""
+
+    @abstractmethod
+    def _own_findings(self) -> list[Finding]:
+        """Return what this kind of daemon alone is examined for."""
+
+    @abstractmethod
+    def _doing(self) -> str:
+        """Say in one line what the daemon does, now that it is published."""
+
+    async def live(self, nursery: trio.Nursery) -> None:
+        """Start everything; others can reach the daemon when `running` is logged."""
+        settings, state = self._settings, self._settings.state_path()
+        check_version(kept_version(state), VERSION)  # before anything is written
+        await nursery.start(tell_findings, settings.doctors_socket(), self._examine)
+        if (endpoint := settings.metrics_endpoint()) is not None:
+            metrics = MetricsServer(self._counters, lambda: central_readings(self._status()), ALL_GAUGES)
+            await nursery.start(metrics.run, endpoint, settings.socket_group)
+        store = SqliteStore(state / DATABASE)
+        try:
+            transport = await open_transport(settings, nursery, self._announce)
+            daemon = self._daemon = self._make(Around(self._env, self._counters, store, transport))
+            async with trio.open_nursery() as living:
+                if self._tor is not None:
+                    await living.start(compare_clock, daemon.clock, self._tor)
+                await living.start(daemon.run)
+                assert daemon.listener is not None
+                self._doctor.transport, self._doctor.listener = transport, daemon.listener
+                await _until_published(daemon.listener)
+                self._is_published = True
+                self._give_out()
+                log.info("running")
+        finally:
+            store.close()
+            self._tracer.close()
+
+    def health(self) -> Health:
+        """Tell how far the daemon is: Tor, then the onion service."""
+        tor, daemon = self._tor, self._daemon
+        if daemon is None or not self._is_published:
+            if tor is not None and tor.state.percent < 100:
+                return Health(False, f"waiting for tor: {tor.state.doing}")
+            return Health(False, "opening the onion service")
+        if tor is not None and not tor.state.connected:
+            return Health(True, "the control connection to tor is lost, trying again")
+        if (problem := daemon.clock.problem()) is not None:
+            return Health(True, problem)
+        return Health(True, self._doing())
+
+    async def _examine(self) -> list[Finding]:
+        return await self._doctor.examine(self._own_findings())
+
+    def _status(self) -> dict[str, Any]:
+        status: dict[str, Any] = {"ready": self._is_published}
+        if self._tor is not None:
+            status["tor"] = asdict(self._tor.state)
+        return status | dict(self._daemon.status() if self._daemon is not None else {})
+
+    def _announce(self, tor: TorTransport) -> None:
+        self._tor = self._doctor.tor = tor
+
+
+async def _until_published(listener: Listener) -> None:
+    while True:
+        try:
+            return await listener.published()
+        except TransportError as error:
+            log.warning("the address is not published yet", reason=str(error))

@@ -1,0 +1,87 @@
+"""Lists a proxy in a server's configuration: appended as text, so that comments and order stay."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import sys
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+
+from hushcast_central.network_file import ProxySection, listed_proxies, proxy_section
+from hushcast_central.settings import ServerSettings
+from hushcast_cli.config_files import write_whole
+from hushcast_protocol.base.errors import UsageError
+from hushcast_runtime.config import MAX_CONFIG, Section, load_settings, parse_settings, parse_toml
+from hushcast_runtime.process import holder
+
+
+class ProxyFile(Section, frozen=True, kw_only=True):
+    """What a proxy writes as `proxy.toml`: its own lines and nothing else."""
+
+    proxies: Annotated[tuple[ProxySection, ...], msgspec.Meta(min_length=1, max_length=1)]
+
+
+def read_proxy(file: Path) -> ProxySection:
+    """Return what a proxy gave out; raise `UsageError` that names the key and the reason."""
+    where = "standard input" if file == Path("-") else str(file)
+    try:
+        if file == Path("-"):
+            data = sys.stdin.buffer.read(MAX_CONFIG + 1)
+        else:
+            with file.open("rb") as opened:
+                data = opened.read(MAX_CONFIG + 1)
+    except OSError as error:
+        raise UsageError(f"{where} cannot be read: {error.strerror}") from None
+    try:
+        return parse_toml(data, where, ProxyFile).proxies[0]
+    except UsageError as error:
+        raise UsageError(f"{error} (it takes proxy.toml, as the proxy wrote it)") from None
+
+
+def admit_proxy(config: Path, proxy: ProxySection) -> tuple[ServerSettings, bool]:
+    """List a proxy in a server's configuration; return what that says then, and whether the proxy is new.
+
+    Raises `UsageError`, and then changes nothing.
+    """
+    before = load_settings(config, ServerSettings)
+    if proxy in before.listed:
+        return before, False
+    if any(proxy.key == other.key for other in before.listed):
+        raise UsageError(
+            f"{config} lists this proxy with another role or address: take those lines out first"
+        )
+    text = config.read_text()
+    fresh = f"{text.rstrip()}\n\n{proxy_section(listed_proxies([proxy])[0])}"
+    if _parsed(fresh) != _expected(tomllib.loads(text), proxy):
+        raise UsageError(f"{config}: its proxies cannot be edited as they are written: put it in by hand")
+    settings = parse_settings(fresh.encode(), str(config), ServerSettings)
+    write_whole(config, fresh, stat.S_IMODE(config.stat().st_mode))
+    return settings, True
+
+
+def tell_server(state: Path) -> bool | None:
+    """Have the server with this state read its configuration; `None` if none runs, false if we may not."""
+    try:
+        pid = holder(state)
+        if pid is None:
+            return None
+        os.kill(pid, signal.SIGHUP)
+    except (PermissionError, ProcessLookupError):
+        return False
+    return True
+
+
+def _expected(before: dict[str, Any], proxy: ProxySection) -> dict[str, Any]:
+    return before | {"proxies": [*before.get("proxies", []), msgspec.to_builtins(proxy)]}
+
+
+def _parsed(text: str) -> dict[str, Any] | None:
+    try:
+        return tomllib.loads(text)
+    except ValueError:
+        return None

@@ -1,0 +1,249 @@
+"""`hushcast central`: runs the server and the proxies of a central network, and looks for what is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from hushcast_cli.options import Choices, json_option, pass_choices
+from hushcast_cli.places import config_of, config_of_proxy, places
+
+if TYPE_CHECKING:
+    from hushcast_central.settings import ServerSettings
+
+_file = click.Path(path_type=Path)
+_server_option = click.option(
+    "--config",
+    type=_file,
+    metavar="F",
+    help="The configuration, TOML; the one that `hushcast init central-server` wrote unless given.",
+)
+_proxy_option = click.option(
+    "--config",
+    type=_file,
+    metavar="F",
+    help="The configuration, TOML; the one that `hushcast init` wrote for a proxy unless given.",
+)
+
+
+@click.group()
+@json_option
+def central() -> None:
+    """Run the server or a proxy of a central network."""
+
+
+@central.group()
+@json_option
+def server() -> None:
+    """Run the server of a central network."""
+
+
+@central.group()
+@json_option
+def proxy() -> None:
+    """Run a proxy between a central network's users and its server."""
+
+
+@server.command("run")
+@_server_option
+def run_server_command(config: Path | None) -> None:
+    """Run the server in the foreground until SIGTERM or Ctrl-C.
+
+    It writes `network.toml`, the section that the network's proxies and daemons need, into its state
+    directory. SIGHUP makes it serve the proxies that the configuration lists then, and write that file anew.
+
+    \b
+    Example:
+      hushcast central server run
+    """
+    from hushcast_central.run import run_server
+    from hushcast_central.settings import ServerSettings
+    from hushcast_runtime.config import load_settings
+
+    file = config_of("central-server", config)
+    run_server(lambda: load_settings(file, ServerSettings))
+
+
+@proxy.command("run")
+@_proxy_option
+def run_proxy_command(config: Path | None) -> None:
+    """Run a proxy in the foreground until SIGTERM or Ctrl-C.
+
+    It writes `proxy.toml`, the lines that the server's operator needs, into its state directory, and waits
+    until the server lists it.
+
+    \b
+    Example:
+      hushcast central proxy run
+    """
+    from hushcast_central.run import run_proxy
+    from hushcast_central.settings import ProxySettings
+    from hushcast_runtime.config import load_settings
+
+    file = config_of_proxy(config)
+    run_proxy(lambda: load_settings(file, ProxySettings))
+
+
+@server.command("check-config")
+@click.argument("file", type=_file, metavar="F")
+@json_option
+@pass_choices
+def check_server_config(choices: Choices, file: Path) -> None:
+    """Show what a server's configuration says.
+
+    Nothing is started. A configuration that cannot be used ends with exit code 2, the key that is wrong and
+    why; `central server run` refuses to start with the same words.
+
+    \b
+    Example:
+      hushcast central server check-config central-server.toml
+    """
+    from hushcast_central.settings import ServerSettings
+    from hushcast_central.summary import server_summary
+    from hushcast_runtime.config import load_settings
+
+    _tell_summary(choices, file, "central-server", server_summary(load_settings(file, ServerSettings)))
+
+
+@proxy.command("check-config")
+@click.argument("file", type=_file, metavar="F")
+@json_option
+@pass_choices
+def check_proxy_config(choices: Choices, file: Path) -> None:
+    """Show what a proxy's configuration says.
+
+    Nothing is started. A configuration that cannot be used ends with exit code 2, the key that is wrong and
+    why; `central proxy run` refuses to start with the same words.
+
+    \b
+    Example:
+      hushcast central proxy check-config publications-proxy.toml
+    """
+    from hushcast_central.settings import ProxySettings
+    from hushcast_central.summary import proxy_summary
+    from hushcast_runtime.config import load_settings
+
+    settings = load_settings(file, ProxySettings)
+    _tell_summary(choices, file, f"{settings.role}-proxy", proxy_summary(settings))
+
+
+@server.command("doctor")
+@_server_option
+@json_option
+@pass_choices
+def server_doctor(choices: Choices, config: Path | None) -> None:
+    """Look for what keeps a central server from working.
+
+    Says what to do about it. Looks at the state, and asks a server that runs for its Tor, clock, disk and
+    limits, whether its onion service is published and reached from here, and which proxies are connected.
+    Takes two minutes at most. Run it as the server's user or as root. Ends with exit code 1 if anything is
+    bad.
+
+    \b
+    Example:
+      sudo hushcast central server doctor
+    """
+    import trio
+
+    from hushcast_central.doctor import examine_from_outside
+    from hushcast_central.settings import ServerSettings
+    from hushcast_cli.doctor import tell_findings
+    from hushcast_runtime.config import load_settings
+
+    settings = load_settings(config_of("central-server", config), ServerSettings)
+    tell_findings(choices, trio.run(examine_from_outside, settings, "hushcast central server run"))
+
+
+@proxy.command("doctor")
+@_proxy_option
+@json_option
+@pass_choices
+def proxy_doctor(choices: Choices, config: Path | None) -> None:
+    """Look for what keeps a proxy from working.
+
+    Says what to do about it. Looks at the state, and asks a proxy that runs for its Tor, clock, disk and
+    limits, whether its onion service is published and reached from here, and whether the server is reached
+    and lists it. Takes two minutes at most. Run it as the proxy's user or as root. Ends with exit code 1 if
+    anything is bad.
+
+    \b
+    Example:
+      sudo hushcast central proxy doctor
+    """
+    import trio
+
+    from hushcast_central.doctor import examine_from_outside
+    from hushcast_central.settings import ProxySettings
+    from hushcast_cli.doctor import tell_findings
+    from hushcast_runtime.config import load_settings
+
+    settings = load_settings(config_of_proxy(config), ProxySettings)
+    tell_findings(choices, trio.run(examine_from_outside, settings, "hushcast central proxy run"))
+
+
+@server.command("admit")
+@click.argument("file", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE")
+@_server_option
+@json_option
+@pass_choices
+def admit(choices: Choices, file: Path, config: Path | None) -> None:
+    """Have the server serve a proxy.
+
+    FILE is what the proxy wrote as `proxy.toml`; `-` is standard input. It is checked, and becomes a section
+    `proxies` of the server's configuration, where all else stays as it is. A server that runs serves the
+    proxy at once. To serve one no more, take its lines out and reload.
+
+    \b
+    Examples:
+      hushcast central server admit proxy.toml
+      ssh proxy.example cat proxy.toml | hushcast central server admit -
+    """
+    from hushcast_central.summary import missing_roles
+    from hushcast_cli.admit import admit_proxy, read_proxy, tell_server
+    from hushcast_cli.output import json_line, note, text_line, write
+
+    target = config_of("central-server", config)
+    admitted = read_proxy(file)
+    settings, is_new = admit_proxy(target, admitted)
+    told = tell_server(settings.state_path())
+    missing = missing_roles(settings.proxies())
+    after = [] if told else [_how_to_apply(config, told)]
+    if choices.json:
+        line = {"file": str(target), "role": admitted.role, "new": is_new, "missing": missing, "next": after}
+        write(json_line(line))
+        return
+    write(text_line(f"{target}: {'lists' if is_new else 'listed already'} a proxy for {admitted.role}"))
+    for command in after:
+        write(text_line(f"next: {command}"))
+    for role in missing:
+        note(f"nobody can use the network yet: a proxy for {role} is missing")
+    if not missing:
+        note(_give_out(settings))
+
+
+def _how_to_apply(config: Path | None, told: bool | None) -> str:
+    unit = places("central-server").unit if config is None else None
+    if unit is not None:
+        return f"systemctl {'enable --now' if told is None else 'reload'} {unit}"
+    if told is None:
+        return "hushcast central server run" + (f" --config {config}" if config is not None else "")
+    return "have the server's user, or root, send it SIGHUP"
+
+
+def _give_out(settings: ServerSettings) -> str:
+    from hushcast_central.run import NETWORK_FILE
+
+    return f"whoever is to join needs {settings.state_path() / NETWORK_FILE}, as the server writes it now"
+
+
+def _tell_summary(choices: Choices, file: Path, kind: str, summary: dict[str, list[str]]) -> None:
+    from hushcast_cli.output import json_line, table, text_line, write
+    from hushcast_cli.state import noun_of
+
+    if choices.json:
+        write(json_line({"file": str(file), "kind": kind, **summary}))
+        return
+    write(text_line(f"{file}: a good configuration of a {noun_of(kind)}"))
+    write(table([(name, what) for name, found in summary.items() for what in found]))
