@@ -372,6 +372,30 @@ async def test_a_server_that_sends_more_than_the_window_loses_the_attachment() -
         assert (await network.pong(network.deliveries)).is_open
 
 
+async def test_deliveries_before_an_attachment_that_is_refused_hold_no_room() -> None:
+    async with small_central() as network:
+        person = network.person("subscribe")
+        connection = await person.introduced(network.deliveries)
+        await network.accepted(person, connection, person.subscribe(TOPIC))
+        server = await faked(network)
+        large = wrap(person.key, bytes(250_000), network.env.randomness)
+        server.answer = lambda request: [
+            Deliver(request.number, large),
+            Answer(request.number, Done("quota", None)),
+        ]
+        connection = await network.connect(network.deliveries)
+        attach = proofs.attach(person.pseudonym, person.secret)
+        assert await connection.ask(attach) == Done("quota", None)
+        assert network.deliveries.daemon._users.held == 0
+        server.answer = lambda request: [Deliver(request.number, large)]
+        await connection.say(attach)
+        await trio.sleep(1)
+        assert network.deliveries.daemon._users.held > 0
+        await connection.close()
+        await until(lambda: network.deliveries.daemon.status()["connections"] == 0, 300.0)
+        assert network.deliveries.daemon._users.held == 0
+
+
 async def test_a_server_that_says_nothing_any_more_is_left() -> None:
     async with small_central() as network:
         server = await faked(network)
