@@ -19,11 +19,19 @@ TROUBLES = (
     "publications_given_up",
     "gaps_found",
     "roster_mismatches",
+    "answers_forged",
+    "deliveries_refused",
     "rosters_held",
     "rosters_late",
     "refused_quota",
 )
 """The counters that say that something is wrong, worst first."""
+
+_SERVER = {
+    None: "not asked for since the start",
+    True: "there, as its proxies said last",
+    False: "away, as its proxies said last: what is published waits",
+}
 
 
 def summary(status: Status) -> Iterator[tuple[str, str]]:
@@ -38,7 +46,11 @@ def summary(status: Status) -> Iterator[tuple[str, str]]:
         yield "tor", _tor(status["tor"])
     if "clock" in status:
         yield "clock", _clock(status["clock"])
-    yield "roster", _roster(status)
+    if "proxies" in status:
+        yield "proxies", _proxies(status["proxies"])
+        yield "server", _SERVER[status["server"]]
+    else:
+        yield "roster", _roster(status)
     if status.get("role") == "relay":
         yield "relay", _relay(status)
     if "subscriptions" in status:
@@ -55,6 +67,9 @@ def _waits_for(status: Status) -> str:
         return f"waiting for tor, {tor['percent']} % ({tor['summary']})"
     if "epoch" not in status:
         return "starting"
+    if "proxies" in status:
+        silent = status["proxies"]["silent"]
+        return f"waiting for a proxy for {silent[0]} to answer" if silent else "starting"
     if status.get("roster") is None:
         return "waiting for a roster from the directory"
     if status.get("registration"):
@@ -110,6 +125,11 @@ def _roster(status: Status) -> str:
     if roster.get("held"):
         parts.append("not acted on: it lacks too many relays")
     return ", ".join(parts)
+
+
+def _proxies(proxies: Mapping[str, Any]) -> str:
+    told = f"{proxies['publications']} for publications, {proxies['deliveries']} for deliveries"
+    return f"{told}; none for {proxies['silent'][0]} has ever answered" if proxies["silent"] else told
 
 
 def _relay(status: Status) -> str:

@@ -83,6 +83,27 @@ def test_what_a_daemon_waits_for(status: dict[str, Any], waits: str) -> None:
     assert ready.endswith(waits)
 
 
+CLIENT_OF_A_SERVER = {name: value for name, value in RELAY.items() if name != "roster"} | {
+    "role": "client",
+    "address": None,
+    "proxies": {"publications": 2, "deliveries": 1, "silent": []},
+    "server": True,
+}
+
+
+def test_a_client_of_a_central_network() -> None:
+    lines = dict(summary(CLIENT_OF_A_SERVER))
+    assert lines["proxies"] == "2 for publications, 1 for deliveries"
+    assert lines["server"] == "there, as its proxies said last"
+    assert not {"roster", "relay", "address"} & set(lines)
+    silent = {"publications": 2, "deliveries": 1, "silent": ["deliveries"]}
+    waiting = dict(summary(CLIENT_OF_A_SERVER | {"ready": False, "proxies": silent, "server": None}))
+    assert waiting["ready"] == "no: waiting for a proxy for deliveries to answer"
+    assert waiting["proxies"].endswith("none for deliveries has ever answered")
+    assert waiting["server"] == "not asked for since the start"
+    assert dict(summary(CLIENT_OF_A_SERVER | {"server": False}))["server"].startswith("away")
+
+
 def test_what_is_not_as_it_should_be_is_said_in_words() -> None:
     assert told(roster={"epoch": 699, "relays": 1, "held": 0})["roster"] == "1 relay, 1 epoch old"
     assert told(roster={"epoch": 697, "relays": 9, "held": 1})["roster"] == (
