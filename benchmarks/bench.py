@@ -28,6 +28,7 @@ MODULES = (
     "delivery",
     "gateway",
     "library",
+    "rerouting",
 )
 FIGURES = dict(enumerate(MODULES, 1))
 FULL, SHORT = Effort(5, 1.0), Effort(5, 0.1)

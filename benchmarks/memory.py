@@ -18,6 +18,7 @@ import trio.testing
 from benchmarks.figures import Effort, Figure, alternate, at_most
 from benchmarks.peers.installed import ROOT
 from hushcast_node.daemon import Daemon, Parts
+from hushcast_node.overlay_side import OverlayParts
 from hushcast_overlay.identity import Identity, draw_identity
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.links import Link
@@ -88,15 +89,17 @@ class Daemons:
         for number, identity in enumerate(self._identities):
             daemon = Daemon(
                 Parts(
-                    NETWORK,
-                    HARDENED,
-                    listener.address,
-                    self._seed.public(),
-                    identity,
+                    OverlayParts(
+                        NETWORK,
+                        HARDENED,
+                        listener.address,
+                        self._seed.public(),
+                        identity,
+                        lambda *_: self._roster,
+                    ),
                     simulated_environment(f"daemon {number}", BEGIN),
                     self._wires.transport(),
                     MemoryStore(),
-                    check_roster=lambda *_: self._roster,
                 )
             )
             self.held.append(daemon)

@@ -19,6 +19,7 @@ import trio
 
 from benchmarks.tor import over_tor
 from hushcast_node.daemon import Daemon, Parts
+from hushcast_node.overlay_side import OverlayParts
 from hushcast_overlay.identity import draw_identity
 from hushcast_protocol.base.addresses import parse_address
 from hushcast_protocol.base.roster import Network
@@ -44,11 +45,13 @@ async def _live(settings: dict[str, Any], transport: Transport) -> None:
     store = SqliteStore(Path(settings["store"])) if settings["store"] else MemoryStore()
     env = system_environment()
     parts = Parts(
-        Network(settings["network"], HARDENED.name, int(settings["epoch_seconds"])),
-        HARDENED,
-        parse_address(settings["directory"]),
-        bytes.fromhex(settings["directory_key"]),
-        draw_identity(os.urandom),
+        OverlayParts(
+            Network(settings["network"], HARDENED.name, int(settings["epoch_seconds"])),
+            HARDENED,
+            parse_address(settings["directory"]),
+            bytes.fromhex(settings["directory_key"]),
+            draw_identity(os.urandom),
+        ),
         env,
         transport,
         store,

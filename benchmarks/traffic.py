@@ -18,6 +18,7 @@ from hushcast_directory.registry import Registry
 from hushcast_directory.server import DirectoryServer
 from hushcast_local.service import InboxFeed
 from hushcast_node.daemon import Daemon, Parts
+from hushcast_node.overlay_side import OverlayParts
 from hushcast_overlay.identity import draw_identity
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.roster import Network, check_roster
@@ -162,16 +163,18 @@ class _Stream:
         env = simulated_environment(f"daemon {number}", BEGIN)
         return Daemon(
             Parts(
-                NETWORK,
-                self._profile,
-                directory,
-                self._seed.public(),
-                draw_identity(env.randomness),
+                OverlayParts(
+                    NETWORK,
+                    self._profile,
+                    directory,
+                    self._seed.public(),
+                    draw_identity(env.randomness),
+                    self._check_roster,
+                ),
                 env,
                 _MeteredTransport(self._wires.transport(), self._meter),
                 MemoryStore(),
                 derive=self._derive,
-                check_roster=self._check_roster,
             )
         )
 
@@ -191,7 +194,7 @@ class _Stream:
     def _way(daemons: list[Daemon]) -> float:
         steps = []
         for daemon in daemons[:SUBSCRIBERS]:
-            for route in daemon.routes.held:
+            for route in daemon.overlay.routes.held:
                 tree = next(iter(route.planned.values())).installation.tree
                 steps += [tree.path_length(relay) for relay in tree.parents]
         return sum(steps) / len(steps)

@@ -1,4 +1,4 @@
-"""What is counted at the server, and at proxies."""
+"""What is counted of the central system: at the server, at proxies, and at their users."""
 
 from __future__ import annotations
 
@@ -43,3 +43,12 @@ PROXY_COUNTERS = {
     **_BOTH,
 }
 """Of a proxy, by name, with its meaning."""
+
+USER_COUNTERS = {
+    "links_opened": "links whose handshake succeeded",
+    "links_failed": "links that could not be opened or broke",
+    "pseudonyms_introduced": "pseudonyms that a proxy and the server took",
+    "deliveries_refused": "deliveries that did not open, or were not a message of their day",
+    "answers_forged": "answers in the server's name that it did not give",
+}
+"""Of a daemon that publishes and subscribes; by name, with its meaning."""

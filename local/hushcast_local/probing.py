@@ -64,7 +64,8 @@ class Prober:
         report = write_report(self._env.sample(subscription.recent.heard(now, SETTLED), MAX_HEARD))
         values = self._values(subscription.interest)
         tokens = published_tokens(key, topic, values, self._env.randomness)
-        return compose(key, day, tokens, Content(report, values, probe=True), self._env.randomness)
+        body_key = await self._keys.of_bodies(topic, day)
+        return compose(body_key, day, tokens, Content(report, values, probe=True), self._env.randomness)
 
     def _values(self, interest: Interest) -> dict[str, Value]:
         """Draw all attributes of the topic, that of the entry condition so that it lets the probe in.

@@ -83,7 +83,8 @@ class Publisher:
         day = self._calendar.day(self._env.now())
         key = await self._keys.get(topic, day)
         tokens = published_tokens(key, topic, content.values, self._env.randomness)
-        message = compose(key, day, tokens, content, self._env.randomness, author)
+        body_key = await self._keys.of_bodies(topic, day)
+        message = compose(body_key, day, tokens, content, self._env.randomness, author)
         publication = self._outbox.put(topic.name, message, token)
         # Before anything is waited for: the application may leave, and must not leave it half published.
         self._spawn(self._keep, publication)

@@ -75,7 +75,7 @@ class Subscription:
 
     async def _take(self, message: Message) -> None:
         topic = self.interest.topic
-        key = await self._keys.get(topic, message.day)
+        key = await self._keys.of_bodies(topic, message.day)
         try:
             content = open_body(key, message)
             check_values(topic, content.values)

@@ -19,17 +19,29 @@ Derive = Callable[[Topic, bytes, int], TopicKey]
 class TopicKeys:
     """The keys that this daemon used lately."""
 
-    def __init__(self, network: bytes, env: Environment, derive: Derive = topic_key) -> None:
+    def __init__(
+        self,
+        network: bytes,
+        env: Environment,
+        derive: Derive = topic_key,
+        body_key: TopicKey | None = None,
+    ) -> None:
+        """`body_key` is the one key of all bodies, where these are not sealed under their topics'."""
         self._network = network
         self._env = env
         self._derive = derive
+        self._body_key = body_key
         self._keys: dict[tuple[Topic, int], TopicKey] = {}
         # One derivation at a time, because each takes 32 MiB, and one for all tasks that wait for the same
         # key.
         self._deriving = trio.Lock()
 
+    async def of_bodies(self, topic: Topic, day: int) -> TopicKey:
+        """Return the key that bodies of a topic are sealed under on a day."""
+        return self._body_key if self._body_key is not None else await self.get(topic, day)
+
     async def get(self, topic: Topic, day: int) -> TopicKey:
-        """Return the key of a topic for a day."""
+        """Return the key of a topic for a day, which its tokens come from."""
         place = (topic, day)
         if (known := self._keys.get(place)) is not None:
             return known

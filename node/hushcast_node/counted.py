@@ -1,10 +1,15 @@
-"""What a node counts."""
+"""What a node counts, by the carrier of its network."""
 
 from __future__ import annotations
 
+from hushcast_central.counted import USER_COUNTERS
 from hushcast_local.counted import LOCAL_COUNTERS
 from hushcast_overlay.counted import OVERLAY_COUNTERS
 from hushcast_runtime.counters import COMMON_COUNTERS
 
-COUNTERS = {**OVERLAY_COUNTERS, **LOCAL_COUNTERS, **COMMON_COUNTERS}
-"""By name, with its meaning."""
+OVERLAY_NODE = {**OVERLAY_COUNTERS, **LOCAL_COUNTERS, **COMMON_COUNTERS}
+CENTRAL_NODE = {**USER_COUNTERS, **LOCAL_COUNTERS, **COMMON_COUNTERS}
+COUNTED = {"overlay": OVERLAY_NODE, "central": CENTRAL_NODE}
+"""By carrier, what a daemon counts, by name, with its meaning."""
+COUNTERS = {**CENTRAL_NODE, **OVERLAY_NODE}
+"""What any of them counts."""

@@ -9,13 +9,16 @@ from typing import Any
 import structlog
 import trio
 
+from hushcast_central.network_file import CentralNetworkSection
 from hushcast_local.control import ControlServer
-from hushcast_node.counted import COUNTERS
+from hushcast_node.central_side import CentralParts
+from hushcast_node.counted import COUNTED
 from hushcast_node.daemon import Daemon, Parts
 from hushcast_node.doctor import Doctor
+from hushcast_node.overlay_side import OverlayParts
 from hushcast_node.settings import NodeSettings
 from hushcast_node.upgrade import VERSION
-from hushcast_overlay.identity import load_identity
+from hushcast_overlay.identity import Identity, load_identity
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.layout import DATABASE, check_version, kept_version
 from hushcast_runtime.metrics import MetricsServer, readings
@@ -24,7 +27,6 @@ from hushcast_runtime.readiness import Health
 from hushcast_runtime.store import SqliteStore
 from hushcast_runtime.tor.consensus import compare_clock
 from hushcast_runtime.tor.transport import TorTransport
-from hushcast_runtime.wording import counted
 
 log = structlog.get_logger("node")
 
@@ -42,7 +44,7 @@ class _Node:
     def __init__(self, settings: NodeSettings) -> None:
         self._settings = settings
         self._env = settings.environment()
-        self._counters = Counters(COUNTERS)
+        self._counters = Counters(COUNTED[settings.carrier])
         self._doctor = Doctor(settings, self._env)
         self._tor: TorTransport | None = None
         self._daemon: Daemon | None = None
@@ -67,11 +69,7 @@ class _Node:
             transport = await open_transport(settings, nursery, self._announce)
             self._daemon = self._doctor.daemon = Daemon(
                 Parts(
-                    settings.network.network(),
-                    settings.profile(),
-                    settings.directory_address(),
-                    bytes.fromhex(settings.network.directory_key),
-                    identity,
+                    _carrier(settings, identity),
                     env,
                     transport,
                     store,
@@ -92,22 +90,19 @@ class _Node:
             tracer.close()
 
     def health(self) -> Health:
-        """Tell how far the node is: Tor, the onion service, the roster."""
+        """Tell how far the node is: Tor, then its network."""
         settings, tor, daemon = self._settings, self._tor, self._daemon
         if daemon is None or not daemon.serves:
             if tor is not None and tor.state.percent < 100:
                 return Health(False, f"waiting for tor: {tor.state.doing}")
             return Health(False, "starting")
-        if daemon.rosters.newest is None:
-            return Health(False, "waiting for a roster from the directory")
         if not daemon.ready:
-            return Health(False, "waiting for the directory to reach the onion service")
+            return Health(False, daemon.side.waits_for())
         if tor is not None and not tor.state.connected:
             return Health(True, f"{settings.role}: the control connection to tor is lost, trying again")
         if (problem := daemon.clock.problem()) is not None:
             return Health(True, f"{settings.role}: {problem}")
-        relays = counted(len(daemon.rosters.newest.relays), "relay")
-        return Health(True, f"{settings.role}: working, {relays} in the roster")
+        return Health(True, f"{settings.role}: working, {daemon.side.describe()}")
 
     def _announce(self, tor: TorTransport) -> None:
         self._tor = self._doctor.tor = tor
@@ -119,3 +114,17 @@ class _Node:
         status["transport"] = self._settings.transport
         status["tor"] = asdict(self._tor.state) if self._tor is not None else None
         return status
+
+
+def _carrier(settings: NodeSettings, identity: Identity | None) -> OverlayParts | CentralParts:
+    """Return what the network of these settings wants of a daemon."""
+    network = settings.network
+    if isinstance(network, CentralNetworkSection):
+        return CentralParts(network.network(), network.central_profile(), network.proxies())
+    return OverlayParts(
+        network.network(),
+        settings.profile(),
+        settings.directory_address(),
+        bytes.fromhex(network.directory_key),
+        identity,
+    )

@@ -5,19 +5,25 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
+from hushcast_central.network_file import CentralNetworkSection
 from hushcast_local.settings import CoverageSection, InboxSection
+from hushcast_node.central_side import CentralParts
+from hushcast_node.overlay_side import OverlayParts
 from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.overlay.profile import MAX_DEPTH, MAX_TREES, PROFILES, Profile
 from hushcast_runtime.config import NetworkSection, PathText, Section, check_path, reachable
 from hushcast_runtime.testnet_section import TestnetDaemonSettings
 
 
-class JoinedNetworkSection(NetworkSection, frozen=True, kw_only=True):
-    """A network and where its directory is."""
+class JoinedNetworkSection(
+    NetworkSection, frozen=True, kw_only=True, tag_field="carrier", tag=OverlayParts.NAME
+):
+    """An overlay and where its directory is."""
 
     directory: str
     """The directory's address, `….onion:7411`."""
@@ -35,13 +41,13 @@ class NodeSettings(TestnetDaemonSettings, frozen=True, kw_only=True):
     """Settings of `hushcast node run`."""
 
     way_out: ClassVar[Mapping[str, str]] = {
-        "network": "`hushcast join network.toml` adds it, from the file that the directory wrote"
+        "network": "`hushcast join network.toml` adds it, from the file that the network's operator gives out"
     }
     """What adds a key that is missing."""
 
     role: Literal["relay", "client"]
     """`relay` forwards for others and is listed; `client` only publishes and subscribes."""
-    network: JoinedNetworkSection
+    network: JoinedNetworkSection | CentralNetworkSection
     socket: PathText | None = None
     """The control socket; `control.sock` in the state directory unless given."""
     depth: Annotated[int, msgspec.Meta(ge=1, le=MAX_DEPTH)] | None = None
@@ -53,8 +59,21 @@ class NodeSettings(TestnetDaemonSettings, frozen=True, kw_only=True):
     inbox: InboxSection = InboxSection()
     coverage: CoverageSection = CoverageSection()
 
+    @classmethod
+    def completed(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Return what a file holds with the carrier that networks had when there was one alone."""
+        network = values.get("network")
+        if not isinstance(network, dict):
+            return values
+        return values | {"network": {"carrier": OverlayParts.NAME} | network}
+
+    @property
+    def carrier(self) -> str:
+        """Which carrier the network has."""
+        return CentralParts.NAME if isinstance(self.network, CentralNetworkSection) else OverlayParts.NAME
+
     def profile(self) -> Profile:
-        """Return the network's profile with this daemon's own depth, origins and trees."""
+        """Return an overlay's profile with this daemon's own depth, origins and trees."""
         base = PROFILES[self.network.profile]
         return dataclasses.replace(
             base,
@@ -64,12 +83,29 @@ class NodeSettings(TestnetDaemonSettings, frozen=True, kw_only=True):
         )
 
     def check_own(self) -> None:
-        """Raise `UsageError` where the directory is out of reach."""
-        self.directory_address()
+        """Raise `UsageError` where nobody of the network is in reach, or settings are another carrier's."""
+        if isinstance(self.network, CentralNetworkSection):
+            self._check_central(self.network)
+        else:
+            self.directory_address()
         check_path("socket", self.socket_path())
+
+    def _check_central(self, network: CentralNetworkSection) -> None:
+        network.check(self.transport)
+        if self.role == "relay":
+            raise UsageError(
+                'role: a central network has no relays: write role = "client"; its proxies are'
+                " programs of their own (`hushcast central proxy --help`)"
+            )
+        for key in ("depth", "origins", "trees"):
+            if getattr(self, key) is not None:
+                raise UsageError(
+                    f"{key}: it belongs to the overlay, and this network is central: take it out"
+                )
 
     def directory_address(self) -> Address:
         """Return the directory's address if the transport may reach it; raise `UsageError`."""
+        assert isinstance(self.network, JoinedNetworkSection)
         return reachable("network.directory", self.network.directory, self.transport)
 
     def socket_path(self) -> Path:

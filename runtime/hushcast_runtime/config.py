@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import msgspec
 
@@ -29,6 +29,11 @@ class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
     way_out: ClassVar[Mapping[str, str]] = {}
     """Where a key is missing: which command adds it."""
+
+    @classmethod
+    def completed(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Return what a file holds with what older files left out."""
+        return values
 
 
 class NetworkSection(Section, frozen=True, kw_only=True):
@@ -184,7 +189,7 @@ def parse_toml(data: bytes, where: str, kind: type[SectionT]) -> SectionT:
     try:
         if len(data) > MAX_CONFIG:
             raise UsageError(f"{where}: a configuration has at most {MAX_CONFIG} bytes")
-        values = tomllib.loads(data.decode())
+        values = kind.completed(tomllib.loads(data.decode()))
     except ValueError as error:  # not UTF-8, not TOML, or a number of thousands of digits
         raise UsageError(f"{where} is not TOML: {error}") from None
     except RecursionError:

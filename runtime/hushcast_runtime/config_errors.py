@@ -14,7 +14,7 @@ from hushcast_protocol.base.suggestions import did_you_mean
 # msgspec: "Expected `int`, got `str` - at `$.network.epoch_seconds`", "… - at `$.listen[1]`"
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(.*)`")
-_CHOICE = re.compile(r"Invalid enum value '(.*)'", re.DOTALL)
+_CHOICE = re.compile(r"Invalid (?:enum )?value '(.*)'", re.DOTALL)
 _STEP = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
 
 
@@ -39,9 +39,8 @@ def _follow(where: str, hint: object, values: object) -> tuple[list[str], object
     """Return the names on the way that msgspec wrote, and what is expected at its end."""
     names: list[str] = []
     for field, entry in _STEP.findall(where):
-        section = _struct(hint)
         if field:
-            hint = typing.get_type_hints(section).get(field) if section is not None else None
+            hint = _hint(hint, field, values)
             names.append(field)
             values = values.get(field) if isinstance(values, Mapping) else None
             continue
@@ -54,6 +53,16 @@ def _follow(where: str, hint: object, values: object) -> tuple[list[str], object
             names.append(f"#{int(entry) + 1}")  # as people count
             values = values[int(entry)] if isinstance(values, list) else None
     return names, hint
+
+
+def _hint(hint: object, field: str, values: object) -> object:
+    """Return what is expected at a key of a section, or of one of several that a key tells apart."""
+    kinds = _structs(hint)
+    tags = tuple(str(kind.__struct_config__.tag) for kind in kinds)
+    if len(kinds) > 1 and field == kinds[0].__struct_config__.tag_field:
+        return typing.Literal[tags]
+    section = _struct(hint, values)
+    return typing.get_type_hints(section).get(field) if section is not None else None
 
 
 def _fits(value: object, hint: object) -> bool:
@@ -86,6 +95,16 @@ def _sections(kind: type[msgspec.Struct]) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _struct(hint: object) -> type[msgspec.Struct] | None:
+def _struct(hint: object, values: object = None) -> type[msgspec.Struct] | None:
+    """Return the kind of section that is expected: of several, the one that a file's values are of."""
+    kinds = _structs(hint)
+    for kind in kinds:
+        config = kind.__struct_config__
+        if config.tag_field and isinstance(values, Mapping) and values.get(config.tag_field) == config.tag:
+            return kind
+    return kinds[0] if kinds else None
+
+
+def _structs(hint: object) -> list[type[msgspec.Struct]]:
     kinds = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
-    return next((one for one in kinds if isinstance(one, type) and issubclass(one, msgspec.Struct)), None)
+    return [one for one in kinds if isinstance(one, type) and issubclass(one, msgspec.Struct)]

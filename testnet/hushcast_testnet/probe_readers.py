@@ -68,7 +68,7 @@ class ProbeReaders:
     def bribe(self, relays: list[Member]) -> None:
         """Have relays read from now on."""
         for member in relays:
-            relay = member.daemon.relay
+            relay = member.daemon.overlay.relay
             assert relay is not None
             relay.forwarding._router = _Reading(relay, self)
 

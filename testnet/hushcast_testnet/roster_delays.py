@@ -86,7 +86,7 @@ class RosterDelays:
         registry.after = after  # type: ignore[method-assign]
 
     def _listen_in(self) -> None:
-        relay = self._relay.daemon.relay
+        relay = self._relay.daemon.overlay.relay
         assert relay is not None
         book = relay.leases.book
         honest = book.install
@@ -129,7 +129,9 @@ def companions_named(seated: Seated, owners: Collection[Owner], rounds: Collecti
 
 def _owners(clients: list[Member]) -> list[Owner]:
     return [
-        (number, held.topic) for number, client in enumerate(clients) for held in client.daemon.routes.held
+        (number, held.topic)
+        for number, client in enumerate(clients)
+        for held in client.daemon.overlay.routes.held
     ]
 
 
@@ -138,6 +140,6 @@ def _owners_of_leases(clients: list[Member], relay: Member) -> dict[bytes, Owner
     return {
         lease_id(lease_word(planned.installation.secret, relay.key)): (number, held.topic)
         for number, client in enumerate(clients)
-        for held in client.daemon.routes.held
+        for held in client.daemon.overlay.routes.held
         for planned in held.planned.values()
     }

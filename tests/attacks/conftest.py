@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent / "node"))
+sys.path[:0] = [str(HERE), str(HERE.parent / "node"), str(HERE.parent / "central")]
 
 from virtual_time import give_virtual_time  # noqa: E402
 

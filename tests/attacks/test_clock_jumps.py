@@ -93,8 +93,8 @@ async def test_a_relay_that_lost_its_leases_is_told_again() -> None:
         subscription = net.clients[0].route()
         tree = next(iter(subscription.planned.values())).installation.tree
         leaf = next(net.relay(relay) for relay in tree.parents if not tree.children.get(relay))
-        assert leaf.daemon.relay is not None
-        book = leaf.daemon.relay.leases.book
+        assert leaf.daemon.overlay.relay is not None
+        book = leaf.daemon.overlay.relay.leases.book
         book.lapse(net.now + 10 * 24 * 3600)
         await net.drop_at(leaf, ONE, Content(b"lost"))
         assert len(book) == 0
@@ -120,9 +120,9 @@ async def test_a_relay_that_starts_with_a_wrong_clock_keeps_what_it_accepted(ahe
     async with small_network(relays=3, clients=1, epoch=600, origins=1) as net:
         ear = await net.clients[0].listen()
         relay = net.relays[0]
-        assert relay.daemon.relay is not None
+        assert relay.daemon.overlay.relay is not None
         tried = trio.Event()
-        relay.daemon.relay.forwarding._placing.place = lambda *_: (tried.set(), ([], True))[1]  # type: ignore
+        relay.daemon.overlay.relay.forwarding._placing.place = lambda *_: (tried.set(), ([], True))[1]  # type: ignore
         await net.drop_at(relay, ONE, Content(b"x"))
         await tried.wait()
         await start_wrong(relay, ahead * net.calendar.day_seconds)

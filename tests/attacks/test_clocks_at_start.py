@@ -31,12 +31,12 @@ async def test_a_relay_keeps_what_it_accepted() -> None:
     async with small_network(relays=3, origins=1) as net:
         ear = await net.clients[0].listen()
         relay = net.relays[0]
-        assert relay.daemon.relay is not None
+        assert relay.daemon.overlay.relay is not None
 
         async def keep_all(*_: object) -> bool:
             return False
 
-        relay.daemon.relay.drops._route = keep_all  # type: ignore[method-assign]
+        relay.daemon.overlay.relay.drops._route = keep_all  # type: ignore[method-assign]
         await net.drop_at(relay, ONE, Content(b"accepted"))
         await trio.sleep(1)
         await relay.stop()
@@ -97,9 +97,9 @@ async def test_subscriptions_that_waited_for_a_roster_do_not_go_on_together() ->
             False,
         )  # its rosters are for a time to come
         await client.start()
-        assert client.daemon.rosters.newest is None
+        assert client.daemon.overlay.rosters.newest is None
         moments: dict[bytes, float] = {}
-        upkeep = client.daemon.routes._upkeep
+        upkeep = client.daemon.overlay.routes._upkeep
         complete = upkeep._complete
 
         async def note(route: Route, *others: Any) -> None:

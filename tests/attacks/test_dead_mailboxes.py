@@ -29,24 +29,24 @@ ATTEMPT = 20.0  # seconds that tor takes to say that an onion service is not the
 
 def point_at_the_dead(net: SmallNetwork, relay: Node, token: bytes, count: int) -> None:
     """Install leases whose mailboxes signed their consent, and were never opened."""
-    assert relay.daemon.relay is not None
+    assert relay.daemon.overlay.relay is not None
     day = net.calendar.day(net.now)
     for _ in range(count):
         mailbox, lease = Seed(os.urandom(32)), os.urandom(16)
         consent = give_consent(mailbox, memory_address(mailbox.public()), relay.id, lease, day)
         elements = (element(net.profile, token, relay.id, ORIGIN),)
         install = Install(lease, day, ToMailbox(consent), elements, os.urandom(16), os.urandom(16))
-        relay.daemon.relay.leases.book.install(install, net.now)
+        relay.daemon.overlay.relay.leases.book.install(install, net.now)
 
 
 class Dialled:
     """Counts a relay's attempts to open links, each of which takes as long as over Tor."""
 
     def __init__(self, relay: Node, alive: set[bytes]) -> None:
-        assert relay.daemon.relay is not None
+        assert relay.daemon.overlay.relay is not None
         self.count = self.at_once = self.most = 0
         self._alive = alive
-        self._connector = relay.daemon.relay.peers._connector
+        self._connector = relay.daemon.overlay.relay.peers._connector
         self._named = self._connector.named
         self._connector.named = self._dial  # type: ignore[method-assign]
 
@@ -68,11 +68,11 @@ async def test_dead_mailboxes_are_dialled_a_few_at_once(
     monkeypatch.setattr(dials, "MAX_DIALS", 8)
     async with small_network(relays=3, clients=1, epoch=3600, origins=1) as net:
         victim = net.relays[0]
-        assert victim.daemon.relay is not None
+        assert victim.daemon.overlay.relay is not None
         token = os.urandom(16)
         point_at_the_dead(net, victim, token, DEAD)
         dialled = Dialled(victim, {node.id for node in net.relays})
-        victim.daemon.relay.kept_links.prepare()
+        victim.daemon.overlay.relay.kept_links.prepare()
         if with_a_message:
             day = net.calendar.day(net.now)
             body = os.urandom(1167)
@@ -185,9 +185,9 @@ async def test_links_that_are_there_are_kept_whatever_was_installed(monkeypatch:
         top = next(
             net.relay(key) for key, above in planned.installation.tree.parents.items() if above is None
         )
-        assert top.daemon.relay is not None
-        peers = top.daemon.relay.peers
-        mailbox = next(hop for hop in top.daemon.relay.leases.book.next_hops() if is_mailbox(hop))
+        assert top.daemon.overlay.relay is not None
+        peers = top.daemon.overlay.relay.peers
+        mailbox = next(hop for hop in top.daemon.overlay.relay.leases.book.next_hops() if is_mailbox(hop))
         await until(lambda: peers.is_linked(mailbox), 60)
         point_at_the_dead(net, top, os.urandom(16), DEAD)
         for _ in range(60):

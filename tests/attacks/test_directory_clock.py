@@ -17,7 +17,7 @@ async def works(net: SmallNetwork) -> None:
     """Everybody holds a roster of now, the trees hold all relays, messages arrive, newcomers find in."""
     epoch = net.calendar.epoch(net.now)
     for node in net.nodes:
-        newest = node.daemon.rosters.newest
+        newest = node.daemon.overlay.rosters.newest
         assert newest is not None
         assert epoch <= newest.epoch <= epoch + 1, node.name
         assert len(newest.relays) == len(newest.origins) == len(net.relays), node.name
@@ -34,8 +34,8 @@ async def works(net: SmallNetwork) -> None:
 
 
 def leases_of(relay: Node) -> list[Lease]:
-    assert relay.daemon.relay is not None
-    return list(relay.daemon.relay.leases.book._leases.values())
+    assert relay.daemon.overlay.relay is not None
+    return list(relay.daemon.overlay.relay.leases.book._leases.values())
 
 
 @pytest.mark.parametrize("ahead", LATER)
@@ -44,7 +44,7 @@ async def test_a_roster_signed_for_a_time_to_come_is_taken_by_nobody_and_taken_b
         ear = await net.clients[0].listen()
         registry = net.directory.registry
         assert registry is not None
-        held = net.clients[0].daemon.rosters.newest
+        held = net.clients[0].daemon.overlay.rosters.newest
         wrong = await registry.publish(net.now + ahead * EPOCH_SECONDS)
         assert wrong.epoch >= net.calendar.epoch(net.now) + ahead
         joining = net.add("late", False)  # whoever joins at this moment knows no other roster
@@ -54,7 +54,7 @@ async def test_a_roster_signed_for_a_time_to_come_is_taken_by_nobody_and_taken_b
             await trio.sleep(EPOCH_SECONDS / 2)
         assert await ear.hears(12) == [b"%d" % number for number in range(12)]
         assert held is not None
-        newest = net.clients[0].daemon.rosters.newest
+        newest = net.clients[0].daemon.overlay.rosters.newest
         assert newest is not None
         assert newest.epoch == held.epoch + 6
         await works(net)
@@ -72,12 +72,12 @@ async def test_daemons_live_on_while_only_rosters_for_a_time_to_come_are_there()
 
         registry.take_back = nothing  # type: ignore[method-assign]
         await registry.publish(net.now + 30 * EPOCH_SECONDS)
-        held = net.clients[0].daemon.rosters.newest
+        held = net.clients[0].daemon.overlay.rosters.newest
         for number in range(20):
             await net.clients[1].daemon.service.publish(ONE, Content(b"%d" % number))
             await trio.sleep(EPOCH_SECONDS / 2)
         assert await ear.hears(20) == [b"%d" % number for number in range(20)]
-        assert net.clients[0].daemon.rosters.newest is held
+        assert net.clients[0].daemon.overlay.rosters.newest is held
         today = net.calendar.day(net.now)  # the next day's may be installed by now, too
         for relay in net.relays:
             assert [lease.day for lease in leases_of(relay)].count(today) == 1

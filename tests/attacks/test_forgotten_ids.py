@@ -59,8 +59,8 @@ async def test_what_is_never_shown_pushes_no_shown_id_out(
             await reader.restart()
             ear = await reader.listen(FIRES, "kind = forest, lat in [10, 11]")
         for relay in net.relays:  # a flood makes them forget, too
-            assert relay.daemon.relay is not None
-            relay.daemon.relay.forwarding._router._memory = RecentIds(net.now)
+            assert relay.daemon.overlay.relay is not None
+            relay.daemon.overlay.relay.forwarding._router._memory = RecentIds(net.now)
         await hand_in(net, net.relays[1], message)
         await trio.sleep(60)
         assert ear.payloads == ([] if restarted else [b"evacuate now"])

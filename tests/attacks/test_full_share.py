@@ -52,8 +52,8 @@ async def fill(net: SmallNetwork, relay: Node, slow: Node) -> None:
     key = relay.identity.parcel_key.public()
     answer = await hand_in(net, relay, ParcelFrame(0, seal_parcel(parcel, key, os.urandom), None))
     assert answer.refused is None  # type: ignore[attr-defined]
-    assert relay.daemon.relay is not None
-    spool, hop = relay.daemon.relay.forwarding._spool, install.next_hop
+    assert relay.daemon.overlay.relay is not None
+    spool, hop = relay.daemon.overlay.relay.forwarding._spool, install.next_hop
     assert isinstance(hop, ToRelay)
     for size in SIZES:
         while spool.has_share(b"r" + hop.relay, size):  # type: ignore[arg-type]
@@ -121,10 +121,10 @@ async def test_what_is_tried_again_is_traced_once(monkeypatch: pytest.MonkeyPatc
         slow.gate.shut()
         await fill(net, relay, slow)
         traced: list[str] = []
-        assert relay.daemon.relay is not None
+        assert relay.daemon.overlay.relay is not None
         tracer = NoTracer()
         monkeypatch.setattr(tracer, "observe", lambda observed: traced.append(kind_of(observed)))
-        relay.daemon.relay.forwarding._tracer = tracer
+        relay.daemon.overlay.relay.forwarding._tracer = tracer
         sent = await drop_honest(net, relay)
         await trio.sleep(25)
         assert len(await relay.store.scan("intake")) == 3
@@ -162,8 +162,8 @@ async def test_what_no_top_can_keep_for_a_mailbox_is_lost_and_counted_and_stops_
             await other.hears(number + 1)
         await until(lambda: net.count("messages_over_share") > 0, what="what is lost is counted")
         for relay in net.relays:
-            assert relay.daemon.relay is not None
-            held = relay.daemon.relay.forwarding._spool.size
+            assert relay.daemon.overlay.relay is not None
+            held = relay.daemon.overlay.relay.forwarding._spool.size
             assert held <= 3 * SHARE, "for the mailbox and the other relays"
             assert await relay.store.scan("intake") == []
         assert net.count("messages_sent") < 24 * 20, "nothing walks for ever"

@@ -30,8 +30,8 @@ def installed(directory: Path) -> list[dict[str, Any]]:
 
 
 def book(relay: Node) -> LeaseBook:
-    assert relay.daemon.relay is not None
-    return relay.daemon.relay.leases.book
+    assert relay.daemon.overlay.relay is not None
+    return relay.daemon.overlay.relay.leases.book
 
 
 def planned(owner: Node) -> list[Any]:

@@ -29,14 +29,14 @@ def count_drops(net: SmallNetwork) -> Counter[bytes]:
     """Count how often each message is dropped, at any relay."""
     seen: Counter[bytes] = Counter()
     for node in net.relays:
-        assert node.daemon.relay is not None
-        take = node.daemon.relay.drops.take
+        assert node.daemon.overlay.relay is not None
+        take = node.daemon.overlay.relay.drops.take
 
         async def tap(message: Message, take=take):  # type: ignore[no-untyped-def]
             seen[message.id] += 1
             return await take(message)
 
-        node.daemon.relay.drops.take = tap  # type: ignore[method-assign]
+        node.daemon.overlay.relay.drops.take = tap  # type: ignore[method-assign]
     return seen
 
 
@@ -62,7 +62,7 @@ async def test_colluders_that_lose_only_what_they_hold_twice_are_found() -> None
         together = Colluders()
         bad = set(tops[:2])
         for name in bad:
-            relay = net.relay(name).daemon.relay
+            relay = net.relay(name).daemon.overlay.relay
             assert relay is not None
             relay.forwarding._router = Selecting(relay, together)
         await until(lambda: set(subscription.coverage.suspects()) == bad, 2 * EPOCH, "they are found")

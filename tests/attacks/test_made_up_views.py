@@ -12,7 +12,7 @@ from hushcast_protocol.base.secrets import Seed
 async def test_strangers_views_prove_nothing() -> None:
     async with small_network(relays=3, clients=1) as net:
         relay = net.relays[0]
-        view = relay.daemon.rosters.view()
+        view = relay.daemon.overlay.rosters.view()
         assert view is not None
         unlisted = Seed.draw(net.env.randomness)
         for us in (None, unlisted, None, unlisted):
@@ -26,7 +26,7 @@ async def test_strangers_views_prove_nothing() -> None:
 async def test_a_listed_relays_view_still_does() -> None:
     async with small_network(relays=3, clients=1) as net:
         relay, other = net.relays[:2]
-        view = relay.daemon.rosters.view()
+        view = relay.daemon.overlay.rosters.view()
         assert view is not None
         assert other.identity is not None
         channel = await net.knock(relay, other.identity.seed, View(view.epoch, bytes(32)))

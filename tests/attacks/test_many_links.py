@@ -13,9 +13,9 @@ async def test_one_relay_holds_a_few_links_and_messages_go_on() -> None:
     async with small_network(relays=4, clients=2, epoch=3600) as net:
         ear = await net.clients[0].listen()
         victim, mole = net.relays[:2]
-        assert victim.daemon.relay is not None
+        assert victim.daemon.overlay.relay is not None
         assert mole.identity is not None
-        before = victim.daemon.relay.peers.open_links()
+        before = victim.daemon.overlay.relay.peers.open_links()
 
         async def open_one() -> None:
             await net.knock(victim, mole.identity.seed)  # type: ignore[union-attr]
@@ -24,7 +24,7 @@ async def test_one_relay_holds_a_few_links_and_messages_go_on() -> None:
             for _ in range(10 * MAX_LINKS_A_PEER):
                 nursery.start_soon(open_one)
         await trio.sleep(1)
-        assert victim.daemon.relay.peers.open_links() - before <= MAX_LINKS_A_PEER
+        assert victim.daemon.overlay.relay.peers.open_links() - before <= MAX_LINKS_A_PEER
         for number, relay in enumerate(net.relays):
             await net.drop_at(relay, ONE, Content(b"%d" % number))
         await ear.hears(4)

@@ -42,13 +42,13 @@ async def hand_in(net: SmallNetwork, relay: Node, sealed: bytes) -> ParcelAnswer
 
 
 def peers_of(relay: Node) -> int:
-    assert relay.daemon.relay is not None
-    return len(relay.daemon.relay.peers._peers)
+    assert relay.daemon.overlay.relay is not None
+    return len(relay.daemon.overlay.relay.peers._peers)
 
 
 def under_way(relay: Node) -> int:
-    assert relay.daemon.relay is not None
-    return len(relay.daemon.relay.parcels._passing)
+    assert relay.daemon.overlay.relay is not None
+    return len(relay.daemon.overlay.relay.parcels._passing)
 
 
 def tasks() -> int:
@@ -143,8 +143,8 @@ async def test_over_the_cap_parcels_are_refused_before_their_instruction(
 async def test_shares_leave_room_for_all_others() -> None:
     async with small_network(relays=3, clients=0) as net:
         relay, one, other = net.relays
-        assert relay.daemon.relay is not None
-        rooms = relay.daemon.relay.parcels._passing
+        assert relay.daemon.overlay.relay is not None
+        rooms = relay.daemon.overlay.relay.parcels._passing
         epoch = net.calendar.epoch(net.now)
         onward = (Onward(one.id, b""), Onward(other.id, b""))
         parcel = Parcel(net.net.id, relay.id, epoch, Withdraw(bytes(16)), 0, onward)

@@ -28,8 +28,8 @@ EPOCH = 1200
 
 def read_probes(net: SmallNetwork, relay: Node) -> list[Content]:
     """Open what is dropped at a relay, as whoever runs it and knows the topic can."""
-    assert relay.daemon.relay is not None
-    take = relay.daemon.relay.drops.take
+    assert relay.daemon.overlay.relay is not None
+    take = relay.daemon.overlay.relay.drops.take
     seen: list[Content] = []
 
     async def tap(message: Message) -> Any:
@@ -41,7 +41,7 @@ def read_probes(net: SmallNetwork, relay: Node) -> list[Content]:
             seen.append(content)
         return await take(message)
 
-    relay.daemon.relay.drops.take = tap  # type: ignore[method-assign]
+    relay.daemon.overlay.relay.drops.take = tap  # type: ignore[method-assign]
     return seen
 
 

@@ -56,8 +56,8 @@ def bribed(net: SmallNetwork, relay: Node) -> Iterator[None]:
 async def watch(net: SmallNetwork, relay: Node, rounds: int) -> Seated:
     """Let a relay note its leases; the truth is used to name them only."""
     noted: list[tuple[float, bytes, int]] = []
-    assert relay.daemon.relay is not None
-    book = relay.daemon.relay.leases.book
+    assert relay.daemon.overlay.relay is not None
+    book = relay.daemon.overlay.relay.leases.book
     install = book.install
 
     def note(*args, **options):  # type: ignore[no-untyped-def]
@@ -76,7 +76,7 @@ async def watch(net: SmallNetwork, relay: Node, rounds: int) -> Seated:
         noted.clear()
         await trio.sleep(1.2 * EPOCH)
         for daemon, client in enumerate(net.clients):
-            for held in client.daemon.routes.held:
+            for held in client.daemon.overlay.routes.held:
                 for planned in held.planned.values():
                     word = lease_word(planned.installation.secret, relay.id)
                     owners[lease_id(word)] = daemon, held.topic

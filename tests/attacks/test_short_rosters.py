@@ -51,8 +51,8 @@ def trees(net: SmallNetwork) -> list[Tree]:
 
 
 def mailboxes(mole: Node) -> int:
-    assert mole.daemon.relay is not None
-    return sum(map(is_mailbox, mole.daemon.relay.leases.book.next_hops()))
+    assert mole.daemon.overlay.relay is not None
+    return sum(map(is_mailbox, mole.daemon.overlay.relay.leases.book.next_hops()))
 
 
 async def subscribed(net: SmallNetwork) -> list[Tree]:
@@ -68,7 +68,7 @@ async def test_one_short_roster_changes_no_tree() -> None:
         before = await subscribed(net)
         known = mailboxes(mole)
         directory.short = 1
-        rosters = net.clients[0].daemon.rosters
+        rosters = net.clients[0].daemon.overlay.rosters
         await until(lambda: rosters.newest and len(rosters.newest.relays) == 1, 2 * EPOCH_SECONDS)
         assert len(rosters.seating().listed) == RELAYS
         assert rosters.held == 1
@@ -91,7 +91,7 @@ async def test_a_restart_forgets_no_roster_that_is_held() -> None:
         await trio.sleep(2 * EPOCH_SECONDS)
         for client in net.clients:
             await client.restart()
-        rosters = net.clients[0].daemon.rosters
+        rosters = net.clients[0].daemon.overlay.rosters
         assert rosters.held > 0 or len(rosters.current().relays) == RELAYS
         assert rosters.seating().kept == {relay.id for relay in net.relays}
         await trio.sleep(3 * EPOCH_SECONDS)

@@ -65,7 +65,7 @@ async def test_honest_relays_stay_in_the_roster(monkeypatch: pytest.MonkeyPatch)
             # None is only carried on: each could renew what it handed in before the flood.
             held = registry._descriptors
             assert all(held[relay][0].expires > net.calendar.epoch_start(epoch) for relay in ours)
-        followed = [node for node in net.nodes if node.daemon.rosters.newest == registry.newest]
+        followed = [node for node in net.nodes if node.daemon.overlay.rosters.newest == registry.newest]
         assert len(followed) >= len(net.nodes) - 1  # one may be about to ask again
 
 

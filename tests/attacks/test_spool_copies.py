@@ -52,8 +52,8 @@ async def drop(net: SmallNetwork, relay: Node, size: int) -> str:
 
 
 def spool_of(relay: Node) -> Spool:
-    assert relay.daemon.relay is not None
-    return relay.daemon.relay.forwarding._spool
+    assert relay.daemon.overlay.relay is not None
+    return relay.daemon.overlay.relay.forwarding._spool
 
 
 @pytest.mark.parametrize("leases", [50, 100])
@@ -97,8 +97,8 @@ async def test_the_spool_never_holds_more_than_its_cap_and_what_was_accepted_wai
 
 
 def leases_of(relay: Node) -> list[Lease]:
-    assert relay.daemon.relay is not None
-    return relay.daemon.relay.leases.book.leases()
+    assert relay.daemon.overlay.relay is not None
+    return relay.daemon.overlay.relay.leases.book.leases()
 
 
 async def test_a_disk_takes_one_body_and_gives_it_back(tmp_path: Path) -> None:

@@ -42,13 +42,13 @@ def sealed_to(
 
 async def passed_on(relay: Node, sealed: bytes, previous: Node) -> ParcelAnswer:
     """Have a relay hand in what it was given; it looks at it as little as an honest one can."""
-    assert relay.daemon.relay is not None
-    return await relay.daemon.relay.parcels.take(sealed, previous.id)
+    assert relay.daemon.overlay.relay is not None
+    return await relay.daemon.overlay.relay.parcels.take(sealed, previous.id)
 
 
 def held(relay: Node) -> int:
-    assert relay.daemon.relay is not None
-    return len(relay.daemon.relay.leases.book)
+    assert relay.daemon.overlay.relay is not None
+    return len(relay.daemon.overlay.relay.leases.book)
 
 
 async def fill(net: SmallNetwork, relay: Node, previous: Node, hop: Node) -> int:
@@ -61,7 +61,7 @@ async def fill(net: SmallNetwork, relay: Node, previous: Node, hop: Node) -> int
 
 def asked(net: SmallNetwork, relay: Node) -> int:
     """What subscribers pay at a relay now, by the roster of the epoch that runs: bits."""
-    listed = net.clients[0].daemon.rosters.relay(relay.id)
+    listed = net.clients[0].daemon.overlay.rosters.relay(relay.id)
     assert listed is not None
     return listed.difficulty
 
@@ -83,7 +83,7 @@ async def test_whoever_pays_nothing_leaves_half_and_honest_subscriptions_pay_for
         relay, through, hop = net.relays
         early = await net.clients[0].listen()
         assert await fill(net, relay, through, hop) == ROOM // 2 - 1
-        listed = net.clients[1].daemon.rosters
+        listed = net.clients[1].daemon.overlay.rosters
         await until(lambda: listed.least_price(relay.id) == BITS, 4 * net.epoch, "the price is known")
         await until(lambda: held(relay) < ROOM, 1.0)
         assert await fill(net, relay, through, hop) == 0
@@ -104,7 +104,7 @@ async def test_a_stamp_inside_serves_once_for_one_instruction_at_one_relay(
     async with small_network(relays=3, clients=0) as net:
         relay, through, hop = net.relays
         await fill(net, relay, through, hop)
-        await until(lambda: relay.daemon.rosters.least_price(relay.id) == BITS, 4 * net.epoch)
+        await until(lambda: relay.daemon.overlay.rosters.least_price(relay.id) == BITS, 4 * net.epoch)
         install, other = an_install(net, hop), an_install(net, hop)
         epoch, draw = net.calendar.epoch(net.now), net.env.randomness
         bits = price(install, BITS)
@@ -116,9 +116,9 @@ async def test_a_stamp_inside_serves_once_for_one_instruction_at_one_relay(
         before = held(relay)
         assert (await passed_on(relay, sealed_to(net, relay, install, bought), through)).refused is None
         assert held(relay) == before + 1
-        assert relay.daemon.relay is not None
-        relay.daemon.relay.leases.book.prune(
-            next(one for one in relay.daemon.relay.leases.book.leases() if one.id == install.lease)
+        assert relay.daemon.overlay.relay is not None
+        relay.daemon.overlay.relay.leases.book.prune(
+            next(one for one in relay.daemon.overlay.relay.leases.book.leases() if one.id == install.lease)
         )
         assert (await passed_on(relay, sealed_to(net, relay, install, bought), through)).refused == "quota"
 

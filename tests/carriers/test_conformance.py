@@ -13,7 +13,17 @@ import pytest
 import trio
 from readers import SILENCE, UNWANTED_WITHIN, Reader, Receipts, hand_over, shows, shows_no_more
 from small_network import EPOCH_SECONDS, ONE, READY_WITHIN, TWO, until
-from worlds import Member, World, fake, overlay_over_memory, overlay_over_tcp, poor_fake
+from worlds import (
+    Member,
+    World,
+    central_as_published,
+    central_over_memory,
+    central_over_tcp,
+    fake,
+    overlay_over_memory,
+    overlay_over_tcp,
+    poor_fake,
+)
 
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.secrets import TopicSecret
@@ -27,6 +37,9 @@ CARRIERS = [
     pytest.param(poor_fake, id="poor fake"),
     pytest.param(overlay_over_memory, id="overlay over memory"),
     pytest.param(overlay_over_tcp, id="overlay over tcp", marks=pytest.mark.network),
+    pytest.param(central_over_memory, id="central over memory"),
+    pytest.param(central_as_published, id="central as published"),
+    pytest.param(central_over_tcp, id="central over tcp", marks=pytest.mark.network),
 ]
 KINDS = make_topic("kinds of news", ["kind"], TopicSecret(bytes(range(32))))
 

@@ -8,13 +8,17 @@ from contextlib import asynccontextmanager
 from typing import Any, NamedTuple, Protocol
 
 import trio
+from daemons import CentralNetworkOfDaemons
+from daemons import Node as CentralNode
 from fake_carrier import FakeCarrier, FakeNetwork
+from msgspec.msgpack import decode
 from readers import Reader
 from small_network import BEGIN, EPOCH_SECONDS, ONE, Node, SmallNetwork, derive
 
 from hushcast_node.daemon import Daemon, Parts
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.secrets import TopicKey
+from hushcast_protocol.central.register import Kept
 from hushcast_protocol.content.bodies import Content, compose
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.tokens import published_tokens
@@ -226,6 +230,62 @@ class OverlayMember(Node):
         return _BareDaemon(parts, self.counters[-1], self._applications)
 
 
+class CentralWorld(World):
+    """The central system: a server, two proxies, and clients, all of them real daemons."""
+
+    def __init__(self, network: CentralNetworkOfDaemons) -> None:
+        super().__init__(network.environment("suite"), network.calendar, network.net.id)
+        self.network = network
+        self.here, self.there = CentralMember(network, "here"), CentralMember(network, "there")
+
+    async def stranger(self) -> Member:
+        await self.go_dark()
+        self.network.waits = False
+        member = CentralMember(self.network, "stranger")
+        await member.start()
+        return member
+
+    async def go_dark(self) -> None:
+        for member in self.network.members:
+            await member.stop()
+
+    async def come_back(self) -> None:
+        for member in self.network.members:
+            await member.start()
+
+    async def held(self) -> Held:
+        network, server = self.network, self.network.server.store
+        known = [decode(value, type=Kept) for _, value in await server.scan("pseudonym")]
+        # That a pseudonym is over is known until its day lapses, so that nobody brings it back.
+        routes = sum(not kept.is_over for kept in known)
+        routes += sum([len(await node.store.scan("pseudonym")) for node in network.nodes])
+        return Held(routes, len(await server.scan("spool")))
+
+
+class CentralMember(CentralNode):
+    """A client whose applications are the suite."""
+
+    def __init__(self, network: CentralNetworkOfDaemons, name: str) -> None:
+        super().__init__(network, name)
+        network.nodes.append(self)
+        self._applications = _Applications()
+
+    @property
+    def carrier(self) -> Carrier:
+        return self._applications.carrier
+
+    @property
+    def routes(self) -> Mapping[bytes, Route]:  # type: ignore[override]
+        return self._applications.routes
+
+    async def start(self, wanted: Collection[Wanted] = ()) -> None:
+        self._applications = _Applications(wanted)
+        await super().start()
+
+    def wired(self, parts: Parts) -> Daemon:
+        return _BareDaemon(parts, self.counters[-1], self._applications)
+
+
 class _Applications:
     """Stands where a daemon has its `Service`: resumes routes and does nothing of its own."""
 
@@ -287,5 +347,25 @@ async def overlay(over_tcp: bool) -> AsyncIterator[World]:
         nursery.cancel_scope.cancel()
 
 
+@asynccontextmanager
+async def central(profile: str, over_tcp: bool = False) -> AsyncIterator[World]:
+    """The central system over `memory`, or over real sockets."""
+    async with trio.open_nursery() as nursery:
+        network = CentralNetworkOfDaemons(nursery, profile, 1, probes_an_epoch=0.0)
+        if over_tcp:
+            network.wires = Loopback()
+        await network.up()
+        world = CentralWorld(network)
+        await world.here.start()
+        await world.there.start()
+        yield world
+        # A batch that a reader's disk did not take counts as one.
+        assert network.count("internal_errors") == sum(reader.failed for reader in world.readers)
+        nursery.cancel_scope.cancel()
+
+
 overlay_over_memory = functools.partial(overlay, over_tcp=False)
 overlay_over_tcp = functools.partial(overlay, over_tcp=True)
+central_over_memory = functools.partial(central, "hardened")
+central_over_tcp = functools.partial(central, "hardened", over_tcp=True)
+central_as_published = functools.partial(central, "paper")

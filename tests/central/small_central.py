@@ -9,12 +9,12 @@ from itertools import count
 from typing import Any
 
 import trio
-from small_network import BEGIN, EPOCH_SECONDS, LONGEST_WAY, SHORTEST_WAY, Process, _call_at, until
+from small_network import BEGIN, EPOCH_SECONDS, LONGEST_WAY, SHORTEST_WAY, Process, Wires, _call_at, until
 
 from hushcast_central.counted import PROXY_COUNTERS, SERVER_COUNTERS
 from hushcast_central.proxy import CentralProxy, ProxyParts
 from hushcast_central.server import CentralServer, ServerKeys, ServerParts
-from hushcast_protocol.base.addresses import memory_address
+from hushcast_protocol.base.addresses import Address, memory_address
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import decoder, encode
@@ -44,7 +44,7 @@ from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment, simulated_environment
 from hushcast_runtime.store import MemoryStore
 from hushcast_runtime.tracing import NoTracer, Tracer
-from hushcast_runtime.transports.base import Transport
+from hushcast_runtime.transports.base import Transport, TransportError
 from hushcast_runtime.transports.memory import MemoryNetwork
 
 TOPIC = b"topic one's token"
@@ -66,6 +66,12 @@ class Member(Process):
         self.counters: list[Counters] = []
         self.daemon: Any = None
 
+    @property
+    def address(self) -> Address:
+        """Where it is reached; over sockets that is known once it was started."""
+        listens = self.daemon is not None and self.daemon.listener is not None
+        return self.daemon.address if listens else memory_address(self.service.public())
+
     def count(self, name: str) -> int:
         """What a counter says over all lives."""
         return sum(counters[name] for counters in self.counters)
@@ -76,6 +82,8 @@ class Member(Process):
 
     async def _run(self, transport: Transport, env: Environment, task_status: trio.TaskStatus[None]) -> None:
         self.daemon = self.made(transport, env)
+        # As Tor's consensus vouches for the time; there is no roster that would.
+        self.daemon.clock.witness((env.now() - 3600, env.now() + 3600))
         await self.daemon.run(task_status=task_status)
 
     def made(self, transport: Transport, env: Environment) -> Any:
@@ -114,7 +122,7 @@ class ProxyMember(Member):
 
     @property
     def listed(self) -> Proxy:
-        return Proxy(self.seed.public(), memory_address(self.service.public()), self.role)
+        return Proxy(self.seed.public(), self.address, self.role)
 
     def made(self, transport: Transport, env: Environment) -> CentralProxy:
         network = self.network
@@ -124,7 +132,7 @@ class ProxyMember(Member):
                 self.seed,
                 self.service,
                 self.role,
-                memory_address(network.server.service.public()),
+                network.server_address,
                 env,
                 transport,
                 self.store,
@@ -148,7 +156,10 @@ class Connection:
         """Return the next frame; `None` where the connection is closed."""
         with trio.fail_after(within):
             if not self._frames:
-                self._frames = await self.channel.receive()
+                try:
+                    self._frames = await self.channel.receive()
+                except TransportError:
+                    return None
         return self._frames.pop(0) if self._frames else None
 
     async def ask(self, frame: Any) -> Any:
@@ -253,7 +264,7 @@ class SmallCentral:
         self.seed = seed
         self.tracer = tracer or NoTracer()
         self.env = self.environment("network")
-        self.wires = MemoryNetwork(lambda: self.env.uniform(SHORTEST_WAY, LONGEST_WAY), _call_at())
+        self.wires: Wires = MemoryNetwork(lambda: self.env.uniform(SHORTEST_WAY, LONGEST_WAY), _call_at())
         self.server = ServerMember(self)
         self.publications = ProxyMember(self, "publications", "publications")
         self.deliveries = ProxyMember(self, "deliveries", "deliveries")
@@ -287,6 +298,7 @@ class SmallCentral:
     async def up(self) -> None:
         for member in self.members:
             await member.start()
+            self.server_address = self.server.address
         await self.linked()
 
     async def linked(self) -> None:

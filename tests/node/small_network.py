@@ -19,6 +19,7 @@ from hushcast_local.inbox import Gap, Received
 from hushcast_local.service import InboxFeed
 from hushcast_node.counted import COUNTERS
 from hushcast_node.daemon import Daemon, Parts
+from hushcast_node.overlay_side import OverlayParts
 from hushcast_overlay.identity import draw_identity
 from hushcast_overlay.route import Route
 from hushcast_protocol.base.addresses import Address
@@ -296,17 +297,19 @@ class Node(Process):
     async def _run(self, transport: Transport, env: Environment, task_status: trio.TaskStatus[None]) -> None:
         network = self.network
         parts = Parts(
-            network.net,
-            network.profile,
-            network.directory.address,
-            network.directory.seed.public(),
-            self.identity,
+            OverlayParts(
+                network.net,
+                network.profile,
+                network.directory.address,
+                network.directory.seed.public(),
+                self.identity,
+                check_roster_once,
+            ),
             env,
             transport,
             self.store,
             network.tracer(self, env),
             derive=derive,
-            check_roster=check_roster_once,
             probes_an_epoch=network.probes_an_epoch,
         )
         self._daemon = self.made(parts)
@@ -317,7 +320,7 @@ class Node(Process):
         return Daemon(parts, self.counters[-1])
 
     def route(self, topic: Any = ONE) -> Route:
-        return next(held for held in self.daemon.routes.held if held.wanted.interest.topic == topic)
+        return next(held for held in self.daemon.overlay.routes.held if held.wanted.interest.topic == topic)
 
     async def listen(self, topic: Any = ONE, where: str = "") -> Ear:
         """Subscribe, and collect what comes."""
@@ -438,9 +441,9 @@ class SmallNetwork:
     def leases(self) -> dict[str, int]:
         """How many leases each relay that is up holds."""
         return {
-            node.name: len(node.daemon.relay.leases.book)
+            node.name: len(node.daemon.overlay.relay.leases.book)
             for node in self.relays
-            if node.is_up and node.daemon.relay is not None
+            if node.is_up and node.daemon.overlay.relay is not None
         }
 
     def count(self, name: str) -> int:
@@ -451,7 +454,7 @@ class SmallNetwork:
         self, node: Node, us: Seed | None = None, view: View | None = None, expected: bytes | None = None
     ) -> Channel[OverlayFrame]:
         """Open a link to a relay as a stranger would, or under a name."""
-        assert node.daemon.relay is not None
+        assert node.daemon.overlay.relay is not None
         address = self.directory_entry(node)
         link = Link.initiate(
             self.net.id, expected or node.id, self.env.randomness, MAX_OVERLAY_FRAME, us, view
@@ -476,7 +479,7 @@ class SmallNetwork:
 
     def directory_entry(self, node: Node) -> Address:
         """Where the roster says a relay is."""
-        roster = node.daemon.rosters.newest
+        roster = node.daemon.overlay.rosters.newest
         assert roster is not None
         return roster.relays[node.id].address
 

@@ -153,7 +153,7 @@ async def test_a_victim_is_left_alone_after_a_few_messages() -> None:
         victim, publisher = net.relays[-1], net.clients[1]
         ear = await net.clients[0].listen()
         assert await Hostile(net).point_at(victim) == 5
-        honest = {relay.id: len(relay.daemon.relay.leases.book) - 1 for relay in net.relays[:-1]}  # type: ignore[union-attr]
+        honest = {relay.id: len(relay.daemon.overlay.relay.leases.book) - 1 for relay in net.relays[:-1]}  # type: ignore[union-attr]
         assert set(honest.values()) == {1}
         for number in range(80):
             await publisher.daemon.service.publish(ONE, Content(b"%d" % number))

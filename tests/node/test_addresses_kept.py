@@ -55,9 +55,9 @@ async def test_a_relay_that_restarts_knows_what_passed_it_before() -> None:
     """Its trail label is kept, and recognised beside the fresh one."""
     async with small_network(relays=2) as net:
         node = net.relays[0]
-        assert node.daemon.relay is not None
-        before = node.daemon.relay.forwarding._router._labels[0]
+        assert node.daemon.overlay.relay is not None
+        before = node.daemon.overlay.relay.forwarding._router._labels[0]
         await node.restart()
-        assert node.daemon.relay is not None
-        assert before in node.daemon.relay.forwarding._router._labels
+        assert node.daemon.overlay.relay is not None
+        assert before in node.daemon.overlay.relay.forwarding._router._labels
         await net.clients[0].listen(ONE)

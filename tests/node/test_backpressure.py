@@ -22,8 +22,8 @@ COUNT = 60  # messages of the largest size, 15 MB: three times what the queue an
 
 
 def peers_of(relay: Node) -> Peers:
-    assert relay.daemon.relay is not None
-    return relay.daemon.relay.peers
+    assert relay.daemon.overlay.relay is not None
+    return relay.daemon.overlay.relay.peers
 
 
 class Watch:
@@ -74,7 +74,7 @@ async def test_memory_stays_bounded_while_a_neighbour_does_not_read() -> None:
         slow.gate.shut()
         watch = Watch(net, relay)
         sent = await publish_many(publisher)
-        spool = relay.daemon.relay.forwarding._spool  # type: ignore[union-attr]
+        spool = relay.daemon.overlay.relay.forwarding._spool  # type: ignore[union-attr]
         assert spool.size >= (COUNT - 1) * MAX_PAYLOAD
         assert watch.most <= MAX_QUEUE
         (peer,) = peers_of(relay)._peers.values()
@@ -102,7 +102,7 @@ async def test_what_waits_in_the_spool_goes_out_in_order_and_once() -> None:
         assert (await ear.hears(50))[45:] == late
         await trio.sleep(EPOCH_SECONDS)
         assert len(ear.heard) == 50
-        await until(lambda: not relay.daemon.relay.forwarding._spool.size)  # type: ignore[union-attr]
+        await until(lambda: not relay.daemon.overlay.relay.forwarding._spool.size)  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("opens_after", [5.0, 100.0, 400.0])
@@ -126,7 +126,7 @@ async def test_new_messages_wait_behind_old_ones(opens_after: float) -> None:
         await trio.sleep(EPOCH_SECONDS)
         assert len(ear.heard) == 50
         assert slow.count("messages_delivered") == 50
-        await until(lambda: not relay.daemon.relay.forwarding._spool.size)  # type: ignore[union-attr]
+        await until(lambda: not relay.daemon.overlay.relay.forwarding._spool.size)  # type: ignore[union-attr]
 
 
 async def test_a_relay_that_does_not_read_costs_only_what_goes_through_it() -> None:

@@ -26,8 +26,8 @@ class Loses:
 
 
 def make_it_lose(relay: Node) -> None:
-    assert relay.daemon.relay is not None
-    relay.daemon.relay.forwarding._router = Loses()  # type: ignore[assignment]
+    assert relay.daemon.overlay.relay is not None
+    relay.daemon.overlay.relay.forwarding._router = Loses()  # type: ignore[assignment]
 
 
 async def test_all_probes_of_a_sound_network_arrive() -> None:
@@ -64,14 +64,14 @@ async def test_probes_are_not_shown_and_show_nothing_outside() -> None:
         ear = await net.clients[0].listen(topic)
         seen = []
         for relay in net.relays:
-            assert relay.daemon.relay is not None
-            inner = relay.daemon.relay.drops.take
+            assert relay.daemon.overlay.relay is not None
+            inner = relay.daemon.overlay.relay.drops.take
 
             async def spy(message, inner=inner):  # type: ignore[no-untyped-def]
                 seen.append(message)
                 return await inner(message)
 
-            relay.daemon.relay.drops.take = spy  # type: ignore[method-assign]
+            relay.daemon.overlay.relay.drops.take = spy  # type: ignore[method-assign]
         await net.clients[1].daemon.service.publish(topic, Content(b"true"))
         await trio.sleep(EPOCH / 2)
         assert ear.payloads == [b"true"]

@@ -174,7 +174,7 @@ async def test_a_newcomer_gets_a_seat_and_becomes_an_origin() -> None:
         newcomer = net.add("newcomer", True)
         net.relays.append(newcomer)
         await newcomer.start()
-        rosters = publisher.daemon.rosters
+        rosters = publisher.daemon.overlay.rosters
         await until(lambda: rosters.newest and newcomer.id in rosters.newest.relays, 2 * EPOCH_SECONDS)
         listed = rosters.newest
         assert listed is not None
@@ -217,7 +217,7 @@ async def test_a_relay_that_leaves_for_good_is_lived_without() -> None:
         await subscriber.listen(TWO)
         gone = net.relays[0]
         await gone.stop()
-        rosters = publisher.daemon.rosters
+        rosters = publisher.daemon.overlay.rosters
         await until(
             lambda: rosters.newest and gone.id not in rosters.newest.relays, 5 * EPOCH_SECONDS, "unlisted"
         )

@@ -26,8 +26,8 @@ def node_of(net: SmallNetwork, key: bytes | None) -> Node:
 
 
 def book_of(relay: Node) -> LeaseBook:
-    assert relay.daemon.relay is not None
-    return relay.daemon.relay.leases.book
+    assert relay.daemon.overlay.relay is not None
+    return relay.daemon.overlay.relay.leases.book
 
 
 def a_top_with_children(net: SmallNetwork, subscriber: Node) -> tuple[Node, Node]:
@@ -83,7 +83,9 @@ async def test_a_relay_that_comes_back_is_used_again() -> None:
         await net.drop_at(below, ONE, Content(b"1"))
         await ear.hears(1, within=4 * DETOUR_AFTER)
         await top.start()
-        await until(lambda: below.daemon.relay.peers.is_linked(relay_hop(top.id)), 600, "the link is back")
+        await until(
+            lambda: below.daemon.overlay.relay.peers.is_linked(relay_hop(top.id)), 600, "the link is back"
+        )
         detoured = below.count("messages_detoured")
         await net.drop_at(below, ONE, Content(b"2"))
         assert await ear.hears(2) == [b"1", b"2"]
@@ -175,11 +177,13 @@ async def test_links_to_next_hops_are_open_before_the_first_message_and_stay() -
         mailbox = mailbox_hop(net.clients[0].route().seed.public())
         tops = [node_of(net, key) for key in tree_of(net.clients[0]).children[None]]
         await until(
-            lambda: all(top.daemon.relay.peers.is_linked(mailbox) for top in tops), 20, "dialled ahead"
+            lambda: all(top.daemon.overlay.relay.peers.is_linked(mailbox) for top in tops),
+            20,
+            "dialled ahead",
         )
         opened = sum(node.count("links_opened") for node in net.relays)
         await trio.sleep(3 * IDLE)
-        assert all(top.daemon.relay.peers.is_linked(mailbox) for top in tops)
+        assert all(top.daemon.overlay.relay.peers.is_linked(mailbox) for top in tops)
         assert sum(node.count("links_opened") for node in net.relays) == opened
 
 
@@ -189,5 +193,5 @@ async def test_a_link_that_no_lease_needs_is_closed() -> None:
         await trio.sleep(10)
         await net.clients[0].daemon.service.unsubscribe(ONE)
         await trio.sleep(2 * IDLE)
-        assert all(node.daemon.relay.peers.open_links() == 0 for node in net.relays)
-        assert all(not node.daemon.relay.peers._peers for node in net.relays)
+        assert all(node.daemon.overlay.relay.peers.open_links() == 0 for node in net.relays)
+        assert all(not node.daemon.overlay.relay.peers._peers for node in net.relays)

@@ -15,7 +15,8 @@ import trio
 from small_network import EPOCH_SECONDS, Node, SmallNetwork, small_network
 
 from hushcast.words import Finding
-from hushcast_node.doctor import FILES_NEEDED, Doctor
+from hushcast_node.doctor import Doctor
+from hushcast_node.overlay_doctor import FILES_NEEDED
 from hushcast_node.settings import JoinedNetworkSection, NodeSettings
 from hushcast_protocol.base.addresses import onion_address
 from hushcast_protocol.base.secrets import Seed

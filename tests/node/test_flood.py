@@ -27,8 +27,8 @@ def a_message(net: SmallNetwork, payload: bytes = b"x") -> Message:
 
 
 def admission_of(node: Node) -> AdmissionControl:
-    assert node.daemon.relay is not None
-    return node.daemon.relay.admission
+    assert node.daemon.overlay.relay is not None
+    return node.daemon.overlay.relay.admission
 
 
 async def flood(net: SmallNetwork, relay: Node, seconds: float, rate: float) -> None:
@@ -42,7 +42,7 @@ async def flood(net: SmallNetwork, relay: Node, seconds: float, rate: float) -> 
 
 
 def listed_difficulty(net: SmallNetwork, relay: Node) -> int:
-    newest = net.clients[0].daemon.rosters.newest
+    newest = net.clients[0].daemon.overlay.rosters.newest
     assert newest is not None
     return newest.relays[relay.id].difficulty
 
@@ -77,7 +77,7 @@ async def test_a_flooded_relay_asks_a_price_and_honest_publications_pass() -> No
         assert relay.count("refused_stamp") == 1
         assert relay.count("messages_dropped_here") == before
         connector = net.clients[1].daemon.service._publisher._carrier._dropper._connector
-        entry = relay.daemon.rosters.relay(relay.id)
+        entry = relay.daemon.overlay.rosters.relay(relay.id)
         assert entry is not None
         message = a_message(net, b"paid")
         assert await connector.drop(entry, Drop(message, None), 30) == Receipt("accepted")

@@ -346,7 +346,7 @@ async def test_a_named_peer_that_no_roster_lists_is_shut_out() -> None:
 async def test_another_roster_for_the_same_epoch_ends_a_link_and_is_counted() -> None:
     """One that a listed relay shows; what strangers show proves nothing (`tests/attacks`)."""
     async with network_that_stays_healthy() as (net, relay):
-        view = relay.daemon.rosters.view()
+        view = relay.daemon.overlay.rosters.view()
         assert view is not None
         us = net.relays[1].identity.seed  # type: ignore[union-attr]
         channel = await net.knock(relay, us, View(view.epoch, bytes(32)))

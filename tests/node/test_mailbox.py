@@ -133,7 +133,7 @@ async def test_it_shows_no_roster_and_does_not_react_to_any(shown: str) -> None:
     async with small_network(relays=3) as net:
         subscriber = net.clients[0]
         ear = await subscriber.listen()
-        ours = net.relays[0].daemon.rosters.view()
+        ours = net.relays[0].daemon.overlay.rosters.view()
         assert ours is not None
         views = {
             "none": None,

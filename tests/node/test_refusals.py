@@ -46,8 +46,11 @@ async def test_an_empty_roster_is_no_network() -> None:
         for relay in net.relays:
             await relay.stop()
         daemon = net.clients[0].daemon
-        await until(lambda: daemon.rosters.newest and not daemon.rosters.newest.relays, 30 * EPOCH_SECONDS)
-        await net.sleep_until(net.calendar.epoch_start(daemon.rosters.newest.epoch) + 1)
+        await until(
+            lambda: daemon.overlay.rosters.newest and not daemon.overlay.rosters.newest.relays,
+            30 * EPOCH_SECONDS,
+        )
+        await net.sleep_until(net.calendar.epoch_start(daemon.overlay.rosters.newest.epoch) + 1)
         assert "lists no relay" in await refusal_of(daemon.service.publish(ONE, Content(b"x")))
         assert "lists no relay" in await refusal_of(daemon.service.subscribe(Interest(ONE)))
 
@@ -56,14 +59,14 @@ async def test_relays_in_their_first_epoch_are_no_origins() -> None:
     async with small_network(relays=1, clients=1) as net:
         await net.relays[0].stop()
         daemon = net.clients[0].daemon
-        await until(lambda: not daemon.rosters.newest.relays, 30 * EPOCH_SECONDS)
+        await until(lambda: not daemon.overlay.rosters.newest.relays, 30 * EPOCH_SECONDS)
         newcomer = net.add("newcomer", True)
         net.waits = False
         await newcomer.start()
-        await until(lambda: daemon.rosters.newest.relays, 3 * EPOCH_SECONDS)
-        await net.sleep_until(net.calendar.epoch_start(daemon.rosters.newest.epoch) + 1)
+        await until(lambda: daemon.overlay.rosters.newest.relays, 3 * EPOCH_SECONDS)
+        await net.sleep_until(net.calendar.epoch_start(daemon.overlay.rosters.newest.epoch) + 1)
         assert "second epoch" in await refusal_of(daemon.service.publish(ONE, Content(b"x")))
-        await net.sleep_until(net.calendar.epoch_start(daemon.rosters.newest.epoch + 1) + 1)
+        await net.sleep_until(net.calendar.epoch_start(daemon.overlay.rosters.newest.epoch + 1) + 1)
         await daemon.service.publish(ONE, Content(b"x"))
 
 
@@ -166,8 +169,8 @@ async def test_a_full_spool_refuses_and_says_so(monkeypatch: pytest.MonkeyPatch)
         assert reason.startswith("relays refuse the message: quota: the message stays in the outbox")
         assert accepted
         for relay in net.relays:
-            assert relay.daemon.relay is not None
-            assert relay.daemon.relay.forwarding._spool.size <= 20_000
+            assert relay.daemon.overlay.relay is not None
+            assert relay.daemon.overlay.relay.forwarding._spool.size <= 20_000
         assert net.count("refused_quota") > 0
         await client.start()
         ear = await client.listen()

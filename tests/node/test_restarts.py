@@ -112,7 +112,7 @@ async def test_a_subscriber_that_restarts_keeps_its_subscriptions() -> None:
 
 
 def routes(node: Node) -> list:
-    return node.daemon.routes.held
+    return node.daemon.overlay.routes.held
 
 
 async def test_messages_published_while_the_subscriber_is_away_arrive_once() -> None:
@@ -177,7 +177,7 @@ async def test_a_directory_that_was_away_for_epochs_takes_nothing_from_the_netwo
                 await trio.sleep(EPOCH_SECONDS / 4)
         await ear.hears(len(sent))
         assert sorted(ear.payloads) == sorted(sent)
-        newest = publisher.daemon.rosters.newest
+        newest = publisher.daemon.overlay.rosters.newest
         assert newest is not None
         assert len(newest.relays) == len(newest.origins) == 5
 
@@ -190,7 +190,7 @@ async def test_a_directory_that_restarts_goes_on() -> None:
             await trio.sleep(EPOCH_SECONDS / 2)
             await net.clients[1].daemon.service.publish(ONE, Content(b"%d" % number))
         assert await ear.hears(6) == [b"%d" % number for number in range(6)]
-        newest = [node.daemon.rosters.newest for node in net.nodes]
+        newest = [node.daemon.overlay.rosters.newest for node in net.nodes]
         assert len({roster.digest for roster in newest if roster}) <= 2  # some may be about to fetch it
         assert all(roster and len(roster.relays) == 5 for roster in newest)
         assert net.count("roster_mismatches") == 0
@@ -248,8 +248,8 @@ async def test_the_next_hop_does_not_wait_for_a_relays_disk_and_an_acknowledgeme
         (planned,) = net.clients[0].route().planned.values()
         below, top = next((key, above) for key, above in planned.installation.tree.parents.items() if above)
         relay, origin = net.relay(top), net.relay(below)
-        assert origin.daemon.relay is not None
-        spool = origin.daemon.relay.forwarding._spool
+        assert origin.daemon.overlay.relay is not None
+        spool = origin.daemon.overlay.relay.forwarding._spool
         disk = relay.store = Disk(relay.store)
         await relay.restart()
         disk.hang()

@@ -25,7 +25,7 @@ async def test_a_key_is_replaced(name: str, kind: type[ParcelKey | Seed | Filter
         await relay.stop()
         relay.identity = replace(relay.identity, **{name: kind.draw(net.env.randomness)})
         await relay.start()
-        rosters = [node.daemon.rosters for node in net.nodes]
+        rosters = [node.daemon.overlay.rosters for node in net.nodes]
         await until(
             lambda: all(held.newest and relay.id in held.newest.relays for held in rosters),
             4 * EPOCH_SECONDS,

@@ -22,7 +22,9 @@ async def test_a_daemon_that_has_a_roster_is_not_ready_until_applications_are_se
         client.store.scan = slow  # type: ignore[method-assign]
         async with trio.open_nursery() as nursery:
             nursery.start_soon(client.start)
-            await until(lambda: client._daemon is not None and client.daemon.rosters.newest is not None)
+            await until(
+                lambda: client._daemon is not None and client.daemon.overlay.rosters.newest is not None
+            )
             await trio.sleep(10)
             assert not client.daemon.ready
             assert not client.daemon.status()["ready"]

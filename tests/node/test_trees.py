@@ -128,7 +128,7 @@ async def test_what_waits_for_a_mailbox_is_forgotten_when_the_subscription_ends(
         ear = await other.listen()
         (await subscriber.daemon.service.subscribe(Interest(ONE))).close()
         top = a_busy_relay(net, subscriber)
-        relay = top.daemon.relay
+        relay = top.daemon.overlay.relay
         assert relay is not None
         subscriber.gate.shut()
         await net.drop_at(top, ONE, Content(b"x"))

@@ -13,9 +13,9 @@ from hushcast_protocol.content.topics import Interest, make_topic
 
 def tombstones(net: SmallNetwork) -> dict[str, int]:
     return {
-        node.name: len(node.daemon.relay.leases.book.tombstones())
+        node.name: len(node.daemon.overlay.relay.leases.book.tombstones())
         for node in net.relays
-        if node.is_up and node.daemon.relay is not None
+        if node.is_up and node.daemon.overlay.relay is not None
     }
 
 
@@ -104,7 +104,7 @@ async def test_unsubscribing_does_not_wait_for_a_relay_that_is_away() -> None:
         assert await subscriber.daemon.service.unsubscribe(ONE)
         assert trio.current_time() - before <= WITHDRAW_WITHIN + 1
         await away.start()
-        relay = away.daemon.relay
+        relay = away.daemon.overlay.relay
         assert relay is not None
         await until(lambda: len(relay.leases.book) == 0, EPOCH_SECONDS, "the relay forgot")
         await until(lambda: set(tombstones(net).values()) == {1}, EPOCH_SECONDS)

@@ -173,6 +173,6 @@ async def test_trees_go_on_and_withdrawals_are_finished(kept: Path) -> None:
 
 
 def roster_of(node: Node) -> dict:
-    newest = node.daemon.rosters.newest
+    newest = node.daemon.overlay.rosters.newest
     assert newest is not None
     return dict(newest.relays)

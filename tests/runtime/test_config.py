@@ -113,7 +113,7 @@ def names(kind: type, prefix: str = "") -> list[str]:
     found = []
     for field in msgspec.structs.fields(kind):
         inner = next((part for part in sections() if part is field.type or part in args(field.type)), None)
-        found += names(inner, f"{prefix}{field.name}.") if inner else [f"{prefix}{field.name}"]
+        found += names(inner, f"{prefix}{field.encode_name}.") if inner else [f"{prefix}{field.encode_name}"]
     return found
 
 

@@ -29,6 +29,7 @@ class Domain(bytes, Enum):
     PARCEL = b"hc.parcel"
     LINK = b"hc.link"
     PRIVATE = b"hc.private"
+    HASHED_TOPIC = b"hc.hashed-topic"
     AUTHOR = b"hc.author"
     FINGERPRINT = b"hc.fingerprint"
     ROSTER = b"hc.roster"

@@ -37,11 +37,13 @@ class PseudonymSecret(Secret):
 class SealingKey(Secret):
     """The server's X25519 key, which introductions are sealed to."""
 
-    __slots__ = ()
+    __slots__ = ("_public",)
 
     def public(self) -> bytes:
-        """Return the public key (32 bytes)."""
-        return crypto_scalarmult_base(self._value)
+        """Return the public key (32 bytes), computed once."""
+        if not hasattr(self, "_public"):
+            self._public = crypto_scalarmult_base(self._value)
+        return self._public
 
 
 class Sealed(Wire, frozen=True, tag="introduction/1"):

@@ -27,6 +27,9 @@ TOKEN_COUNTS = (
 MAX_COVER = 32  # entry tokens of a subscription, each an element at every relay; a 16-bit range takes 30
 LABEL_SHARE = 1 / 32  # share of messages assumed to have a certain label: what a label is worth as a filter
 
+OPEN_KEY = TopicKey(bytes(TopicKey.LENGTH))
+"""The key of bodies that are sealed from nobody, in experiments with schemes as published."""
+
 
 def topic_key(topic: Topic, network: bytes, day: int) -> TopicKey:
     """Derive the key of a topic for one day, salted with network and day.
@@ -42,6 +45,16 @@ def topic_key(topic: Topic, network: bytes, day: int) -> TopicKey:
         TopicKey.LENGTH, topic.schema, salt, opslimit=STRETCH_OPERATIONS, memlimit=STRETCH_MEMORY
     )
     return TopicKey(key)
+
+
+def hashed_topic_key(topic: Topic, network: bytes, day: int) -> TopicKey:
+    """Derive a key as `topic_key` does, but an open topic's by one hash: whoever has a dictionary has all.
+
+    For experiments with schemes as published, which know no other protection of subjects.
+    """
+    if topic.secret is not None:
+        return topic_key(topic, network, day)
+    return TopicKey(digest(Domain.HASHED_TOPIC, network, day.to_bytes(8, "big"), topic.schema))
 
 
 def token(key: TopicKey, part: bytes = b"") -> bytes:

@@ -1,0 +1,98 @@
+"""The central system as a carrier: hands what is published to the server, and receives by pseudonyms."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import trio
+
+from hushcast_central.coverage import Watched
+from hushcast_central.heard import Heard
+from hushcast_central.publishing import Publications
+from hushcast_central.receiver import Route
+from hushcast_central.routes import Routes
+from hushcast_protocol.base.epochs import Calendar
+from hushcast_protocol.content.messages import Message
+from hushcast_runtime.carrier import Handover, Wanted
+from hushcast_runtime.environment import Environment
+
+
+class CentralCarrier:
+    """One daemon's part in the central system, as applications use it."""
+
+    def __init__(
+        self, calendar: Calendar, heard: Heard, publications: Publications, routes: Routes, env: Environment
+    ) -> None:
+        self._calendar = calendar
+        self._heard = heard
+        self._publications = publications
+        self._routes = routes
+        self._env = env
+
+    @property
+    def calendar(self) -> Calendar:
+        """The network's epochs and days."""
+        return self._calendar
+
+    def check_open(self) -> None:
+        """Raise `Refusal` where no proxy of some role has ever answered."""
+        self._heard.check()
+
+    async def hand_over(self, message: Message, handover: Handover, taken: Collection[bytes] = ()) -> None:
+        """Hand a message to the server unless it has `taken` it; raise `Refusal` as `check_open`."""
+        await self._publications.hand_over(message, handover, taken)
+
+    async def resume(self, wanted: Collection[Wanted]) -> dict[bytes, KeptRoute]:
+        """Take up, after a restart, the routes of what is still wanted; have all others forgotten."""
+        return {name: self._kept(route) for name, route in (await self._routes.resume(wanted)).items()}
+
+    def keep(self, wanted: Wanted) -> KeptRoute:
+        """Begin to keep an interest routed; raise `Refusal` as `check_open`."""
+        self._heard.check()
+        return self._kept(self._routes.keep(wanted))
+
+    def _kept(self, route: Route) -> KeptRoute:
+        return KeptRoute(route, self._routes, self._publications, self._env)
+
+
+class KeptRoute:
+    """A route, as whoever wanted it sees it."""
+
+    def __init__(self, route: Route, routes: Routes, publications: Publications, env: Environment) -> None:
+        self._route = route
+        self._routes = routes
+        self._publications = publications
+        self._env = env
+
+    @property
+    def ready(self) -> trio.Event:
+        """Set when messages of the running day wait for it at the server."""
+        return self._route.ready
+
+    def describe(self) -> dict[str, Any]:
+        """Return how many servers route to it today (`nodes`): 1, or 0."""
+        return {"nodes": self._routes.servers(self._route)}
+
+    def coverage(self) -> dict[str, Any]:
+        """Return the share of its probes that came back."""
+        return self._route.coverage.describe()
+
+    async def probe(self, message: Message) -> bool:
+        """Hand over a probe; return whether the server took it. Raises `Refusal` as `Carrier.hand_over`."""
+        watched = Watched()
+        self._route.coverage.begin(message.id, self._env.now())
+        try:
+            await self._publications.hand_over(message, watched)
+        finally:
+            if not watched.is_taken:
+                self._route.coverage.withdraw(message.id)
+        return watched.is_taken
+
+    async def end(self) -> None:
+        """Hand in nothing more; durable on return."""
+        await self._routes.end(self._route)
+
+    async def forgotten(self) -> None:
+        """Have the server forget it, and return when it has or did not answer."""
+        await self._routes.forgotten(self._route)

@@ -1,0 +1,45 @@
+"""Whether proxies have ever answered, which is on disk, and what was last heard of the server."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.central.network import ProxyRole
+from hushcast_runtime.store import Change, Store
+
+_HEARD = "heard"
+_ROLES: tuple[ProxyRole, ...] = get_args(ProxyRole)
+
+
+class Heard:
+    """What one daemon has heard of its network's proxies and server."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._roles: set[str] = set()
+        self.is_server_there: bool | None = None
+        """What the last proxy said that was asked; `None` before."""
+
+    async def load(self) -> None:
+        """Read what earlier lives heard."""
+        self._roles = {key.decode() for key, _ in await self._store.scan(_HEARD)}
+
+    @property
+    def missing(self) -> list[ProxyRole]:
+        """The roles of which no proxy has ever answered."""
+        return [role for role in _ROLES if role not in self._roles]
+
+    def note(self, role: ProxyRole, is_server_there: bool) -> None:
+        """Note that a proxy of this role answered, and what it said of the server."""
+        self.is_server_there = is_server_there
+        if role not in self._roles:
+            self._roles.add(role)
+            self._store.write_soon(Change(_HEARD, role.encode(), b""))
+
+    def check(self) -> None:
+        """Raise `Refusal` where no proxy of some role has ever answered."""
+        if self.missing:
+            raise Refusal(
+                f"no proxy for {self.missing[0]} has answered yet: `hushcast doctor` says what is not reached"
+            )

@@ -1,0 +1,111 @@
+"""Tending one pseudonym: registers it, attaches, and does so again whenever its link ends."""
+
+from __future__ import annotations
+
+import structlog
+import trio
+
+from hushcast_central.attachments import Attachments
+from hushcast_central.links import Conversation, Links
+from hushcast_central.pseudonym import Pseudonym
+from hushcast_central.receiver import Receiver
+from hushcast_central.registering import Registering
+from hushcast_protocol.base.epochs import Calendar
+from hushcast_protocol.base.errors import HushcastError, PeerError, Refusal
+from hushcast_protocol.central.frames import Attached
+from hushcast_runtime.context import Context
+from hushcast_runtime.transports.base import TransportError
+
+ATTACH_WITHIN = 30.0  # seconds after a restart, or a proxy's, in which pseudonyms attach, each at its moment
+
+log = structlog.get_logger("attachment")
+
+
+class Tending:
+    """Tends the pseudonyms of one daemon."""
+
+    def __init__(
+        self,
+        links: Links,
+        registering: Registering,
+        attachments: Attachments,
+        calendar: Calendar,
+        context: Context,
+    ) -> None:
+        self._links = links
+        self._registering = registering
+        self._attachments = attachments
+        self._calendar = calendar
+        self._env = context.env
+        self._counters = context.counters
+
+    def own_moment(self) -> float:
+        """Draw the seconds until a pseudonym attaches, where others of this daemon have to, too."""
+        return self._env.uniform(0.0, min(ATTACH_WITHIN, self._calendar.epoch_seconds / 2))
+
+    async def run(self, receiver: Receiver, pseudonym: Pseudonym, pause: float) -> None:
+        """Receive by a pseudonym, from `pause` seconds on, until its day is over or it is ending.
+
+        Returns, too, where it came to nothing and another proxy may do better.
+        """
+        with pseudonym.scope:
+            while True:
+                await trio.sleep(pause)
+                if pseudonym.is_ending or self._calendar.lapse(pseudonym.day) <= self._env.now():
+                    return
+                pause = await self._receive(receiver, pseudonym)
+                if not pseudonym.held and len(self._links.of("deliveries")) > 1:
+                    await trio.sleep(pause)
+                    return
+
+    async def update(self, receiver: Receiver, pseudonym: Pseudonym) -> bool:
+        """Tell the server what changed, over a link of its own; return whether it confirmed that."""
+        if (proxy := self._links.find(pseudonym.proxy)) is None:
+            return False
+        try:
+            async with self._links.open(proxy) as talk:
+                await self._registering.settle(talk, receiver, pseudonym)
+        except (TransportError, PeerError, Refusal) as error:
+            log.info("a subscription was not changed yet", reason=str(error))
+            return False
+        return True
+
+    async def _receive(self, receiver: Receiver, pseudonym: Pseudonym) -> float:
+        """Receive over one link until it ends; return the seconds until the next."""
+        proxy = self._links.find(pseudonym.proxy)
+        if proxy is None:
+            log.warning("the proxy of a subscription is not in the network any more")
+            return receiver.backoff.next()
+        try:
+            async with self._links.open(proxy) as talk:
+                await self._registering.settle(talk, receiver, pseudonym)
+                receiver.look()
+                attached = await self._attach(talk, receiver, pseudonym)
+                try:
+                    await self._attachments.serve(talk, attached, receiver, pseudonym)
+                except TransportError as error:
+                    log.info("an attachment ended", reason=str(error))
+        except (TransportError, PeerError, Refusal) as error:
+            log.info("nothing is received by a pseudonym at the moment", reason=str(error))
+            return receiver.backoff.next()
+        except HushcastError as error:  # the disk, perhaps: the messages come again
+            log.warning("messages were not taken", reason=str(error))
+            self._counters.add("internal_errors")
+            return receiver.backoff.next()
+        except Exception:
+            log.exception("messages met an error of this program")
+            self._counters.add("internal_errors")
+            return receiver.backoff.next()
+        receiver.backoff.reset()
+        return self.own_moment()  # others' links may have ended with this one
+
+    async def _attach(self, talk: Conversation, receiver: Receiver, pseudonym: Pseudonym) -> Attached:
+        for _ in range(2):
+            answer = (await talk.ask(pseudonym.credentials.attach()))[0]
+            if isinstance(answer, Attached):
+                return answer
+            if answer.verdict != "unknown":
+                raise Refusal(f"an attachment was refused: {answer.verdict}")
+            pseudonym.held.clear()  # a proxy or the server has lost its disk
+            await self._registering.settle(talk, receiver, pseudonym)
+        raise Refusal("a pseudonym was forgotten as soon as it was registered")

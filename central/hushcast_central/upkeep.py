@@ -1,0 +1,114 @@
+"""Upkeep: makes a receiver's pseudonyms as days come, each receiver at moments of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import trio
+
+from hushcast_central.credentials import CredentialsMaker
+from hushcast_central.links import Links
+from hushcast_central.pseudonym import Pseudonym, PseudonymRecords
+from hushcast_central.receiver import Receiver
+from hushcast_central.registering import Registering
+from hushcast_central.tending import Tending
+from hushcast_central.withdrawals import Withdrawals
+from hushcast_protocol.base import told
+from hushcast_runtime.context import Context
+
+LOOK_EVERY = 60.0  # seconds between looks at the clock, which may be set
+
+
+class Upkeep:
+    """Keeps the receivers of one daemon."""
+
+    def __init__(
+        self,
+        links: Links,
+        credentials: CredentialsMaker,
+        registering: Registering,
+        tending: Tending,
+        withdrawals: Withdrawals,
+        records: PseudonymRecords,
+        context: Context,
+    ) -> None:
+        self._links = links
+        self._credentials = credentials
+        self._registering = registering
+        self._calendar = registering.calendar
+        self._tending = tending
+        self._withdrawals = withdrawals
+        self._records = records
+        self._env = context.env
+        self._tracer = context.tracer
+        self._spawn = context.spawn
+
+    async def run(self, receiver: Receiver, resumed: bool) -> None:
+        """Take up the pseudonyms of before, make others, forget those of days gone by; until cancelled."""
+        with receiver.scope:
+            for pseudonym in list(receiver.pseudonyms.values()):
+                await self._registering.is_settled(receiver, pseudonym)
+                self._spawn(self._tend, receiver, pseudonym, self._tending.own_moment())
+            if resumed:
+                await trio.sleep(self._tending.own_moment())
+            while True:
+                receiver.looks = trio.Event()
+                self._forget_lapsed(receiver)
+                for day in self._days_wanted(receiver):
+                    if day not in receiver.pseudonyms:
+                        pseudonym = receiver.pseudonyms[day] = await self._draw(receiver, day)
+                        self._spawn(self._tend, receiver, pseudonym, 0.0)
+                with trio.move_on_after(await self._updated(receiver)):
+                    await receiver.looks.wait()
+
+    async def _tend(self, receiver: Receiver, pseudonym: Pseudonym, pause: float) -> None:
+        await self._tending.run(receiver, pseudonym, pause)
+        if pseudonym.held or pseudonym.is_ending or receiver.pseudonyms.get(pseudonym.day) is not pseudonym:
+            return
+        # Nobody answered when it was new: another one, at another proxy.
+        receiver.avoided = pseudonym.proxy
+        del receiver.pseudonyms[pseudonym.day]
+        await self._withdrawals.end([pseudonym])
+        receiver.look()
+
+    async def _draw(self, receiver: Receiver, day: int) -> Pseudonym:
+        """Draw a pseudonym at a random proxy; durable before anybody hears of it, so that it can be ended."""
+        proxies = self._links.of("deliveries")
+        others = [proxy for proxy in proxies if proxy.key != receiver.avoided]
+        proxy = self._env.sample(others or proxies, 1)[0]
+        pseudonym = Pseudonym(receiver.name, proxy.key, await self._credentials.draw("subscribe", day))
+        await self._records.keep(pseudonym)
+        topics = {route.topic for route in receiver.routes.values()}
+        topic = topics.pop() if len(topics) == 1 else None
+        self._tracer.tell(told.Introduced(pseudonym.id, "subscribe", topic))
+        return pseudonym
+
+    async def _updated(self, receiver: Receiver) -> float:
+        """Tell the server what changed of the routes; return the seconds until the next look."""
+        waits = [self._until_next_look(receiver)]
+        for pseudonym in list(receiver.pseudonyms.values()):
+            settled = not pseudonym.held or await self._registering.is_settled(receiver, pseudonym)
+            if not settled and not await self._tending.update(receiver, pseudonym):
+                waits.append(receiver.backoff.next())
+        return min(waits)
+
+    def _until_next_look(self, receiver: Receiver) -> float:
+        now = self._env.now()
+        today = self._calendar.day(now)
+        moments = [self._renews_at(receiver, today), self._calendar.day_start(today + 1)]
+        moments += [self._calendar.lapse(day) for day in receiver.pseudonyms]
+        return min([LOOK_EVERY, *(moment - now for moment in moments if moment > now)])
+
+    def _days_wanted(self, receiver: Receiver) -> Iterable[int]:
+        today = self._calendar.day(self._env.now())
+        return (today, today + 1) if self._renews_at(receiver, today) <= self._env.now() else (today,)
+
+    def _renews_at(self, receiver: Receiver, day: int) -> float:
+        return self._calendar.day_start(day + 1) - receiver.renewal * self._calendar.day_seconds
+
+    def _forget_lapsed(self, receiver: Receiver) -> None:
+        for day in list(receiver.pseudonyms) if self._env.is_certain() else ():
+            if self._calendar.lapse(day) <= self._env.now():
+                pseudonym = receiver.pseudonyms.pop(day)
+                pseudonym.scope.cancel()
+                self._records.forget(pseudonym)

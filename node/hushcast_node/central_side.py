@@ -1,0 +1,129 @@
+"""The central system's side of a daemon: the proxies that its network.toml lists, and the carrier."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from hushcast_central.attachments import Attachments
+from hushcast_central.carrier import CentralCarrier
+from hushcast_central.credentials import CredentialsMaker
+from hushcast_central.greeting import greet, greet_until_heard
+from hushcast_central.heard import Heard
+from hushcast_central.introducing import Introducer
+from hushcast_central.links import Links
+from hushcast_central.pseudonym import PseudonymRecords
+from hushcast_central.publishing import Publications
+from hushcast_central.registering import Registering
+from hushcast_central.routes import Routes
+from hushcast_central.tending import Tending
+from hushcast_central.upkeep import Upkeep
+from hushcast_central.withdrawals import Withdrawals
+from hushcast_local.topic_keys import Derive, TopicKeys
+from hushcast_node.sides import Surroundings
+from hushcast_protocol.central.frames import Pong
+from hushcast_protocol.central.network import CentralNetwork, Proxy, ProxyRole
+from hushcast_protocol.central.profile import CentralProfile
+from hushcast_protocol.content.tokens import OPEN_KEY, hashed_topic_key
+from hushcast_runtime.context import Context
+from hushcast_runtime.environment import Environment
+from hushcast_runtime.wording import counted
+
+
+@dataclass(frozen=True)
+class CentralParts:
+    """What the central system's side is made of."""
+
+    NAME: ClassVar = "central"
+    """What settings call this carrier."""
+    network: CentralNetwork
+    profile: CentralProfile
+    proxies: Sequence[Proxy]
+
+
+class CentralSide:
+    """One daemon's place in the central system; implements `Side`."""
+
+    def __init__(self, parts: CentralParts, around: Surroundings) -> None:
+        self._parts = parts
+        self._env = around.env
+        self._heard = Heard(around.store)
+        self._links = Links(
+            parts.network, parts.proxies, around.transport, self._heard, around.env, around.counters
+        )
+        self._routes: Routes | None = None
+
+    @property
+    def routes(self) -> Routes:
+        """What the server keeps routed for this daemon; there are some once `start` has returned."""
+        assert self._routes is not None
+        return self._routes
+
+    @property
+    def role(self) -> str:
+        """`client`: servers and proxies are programs of their own."""
+        return "client"
+
+    @property
+    def profile_name(self) -> str:
+        """Which profile is in use."""
+        return self._parts.profile.name
+
+    @property
+    def ready(self) -> bool:
+        """Tell whether a proxy of each role has ever answered."""
+        return not self._heard.missing
+
+    def topic_keys(self, env: Environment, derive: Derive) -> TopicKeys:
+        """Return what derives the keys of topics: as published, nobody's work and nobody's secret."""
+        profile = self._parts.profile
+        return TopicKeys(
+            self._parts.network.id,
+            env,
+            derive if profile.stretches_topics else hashed_topic_key,
+            None if profile.seals_bodies else OPEN_KEY,
+        )
+
+    async def start(self, context: Context) -> CentralCarrier:
+        """Make the carrier, and greet proxies that never answered."""
+        parts, heard, links = self._parts, self._heard, self._links
+        calendar, profile = parts.network.calendar, parts.profile
+        await heard.load()
+        records = PseudonymRecords(context.store)
+        credentials = CredentialsMaker(profile, calendar, records, context.env)
+        await credentials.load()
+        introducer = Introducer(parts.network, context.env, context.counters)
+        registering = Registering(introducer, records, calendar, context)
+        withdrawals = Withdrawals(links, registering, records, calendar, context)
+        tending = Tending(links, registering, Attachments(profile, context.counters), calendar, context)
+        upkeep = Upkeep(links, credentials, registering, tending, withdrawals, records, context)
+        self._routes = Routes(profile, calendar, upkeep, withdrawals, records, context)
+        publications = Publications(parts.network, profile, links, introducer, credentials, heard, context)
+        context.spawn(greet_until_heard, links, heard, context.env)
+        return CentralCarrier(calendar, heard, publications, self._routes, context.env)
+
+    async def greet(self) -> list[tuple[ProxyRole, Pong | None]]:
+        """Ask all proxies for a sign of life; return what each said."""
+        return [(proxy.role, await greet(self._links, proxy)) for proxy in self._parts.proxies]
+
+    def waits_for(self) -> str:
+        """Say what is missing until it is ready."""
+        missing = self._heard.missing
+        return f"waiting for a proxy for {missing[0]} to answer" if missing else "starting"
+
+    def describe(self) -> str:
+        """Say how many proxies there are, and whether the server is known to be away."""
+        away = ", the server is away" if self._heard.is_server_there is False else ""
+        return f"{counted(len(self._parts.proxies), 'proxy', 'proxies')}{away}"
+
+    def status(self) -> dict[str, Any]:
+        """Describe the proxies, and what was last heard of the server."""
+        return {
+            "proxies": {
+                "publications": len(self._links.of("publications")),
+                "deliveries": len(self._links.of("deliveries")),
+                "silent": self._heard.missing,
+            },
+            "server": self._heard.is_server_there,
+        }

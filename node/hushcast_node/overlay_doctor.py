@@ -1,0 +1,53 @@
+"""What the doctor looks at in a daemon of an overlay: the roster, and a relay's onion service."""
+
+from __future__ import annotations
+
+from hushcast_node.overlay_side import OverlaySide
+from hushcast_protocol.base.findings import Finding, bad, good, warning
+from hushcast_runtime.environment import Environment
+from hushcast_runtime.examining import examine_descriptor, examine_files, examine_reach
+from hushcast_runtime.transports.base import Transport
+from hushcast_runtime.wording import counted
+
+FILES_NEEDED = 768  # open files beside the links: applications, mailboxes, drops
+FILES_A_RELAY = 3  # a link in each direction, and one that replaces another
+
+
+async def examine_overlay(
+    side: OverlaySide | None, transport: Transport | None, is_relay: bool, env: Environment
+) -> list[Finding]:
+    """Return the findings; there is no side before the daemon is up."""
+    newest = side.rosters.newest if side is not None else None
+    relays = len(newest.relays) if newest is not None and is_relay else 0
+    found = [_roster(side, env), examine_files(FILES_NEEDED + FILES_A_RELAY * relays)]
+    if not is_relay:
+        return found
+    listener = side.listener if side is not None else None
+    return [*found, await examine_descriptor(listener), await examine_reach(listener, transport, env)]
+
+
+def _roster(side: OverlaySide | None, env: Environment) -> Finding:
+    newest = side.rosters.newest if side is not None else None
+    if side is None or newest is None:
+        return bad(
+            "roster",
+            "none",
+            "wait for tor and the directory; then compare the configuration with network.toml",
+        )
+    relays = counted(len(newest.relays), "relay")
+    age = side.rosters.calendar.epoch(env.now()) - newest.epoch
+    if age > 0:
+        return bad(
+            "roster",
+            f"{counted(age, 'epoch')} old, {relays}",
+            "the directory is away or not reached: the daemon works on; ask its operator",
+        )
+    if side.rosters.held:
+        return bad(
+            "roster",
+            f"lists {relays}, too few of those before: not acted on",
+            "ask other operators whether so many relays are gone; else the directory lies, or is cut off",
+        )
+    if side.relay_id is not None and side.relay_id not in newest.relays:
+        return warning("roster", "fresh, this relay not in it yet", "wait an epoch; the clock may be off")
+    return good("roster", f"fresh, {relays}")

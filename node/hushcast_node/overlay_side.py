@@ -1,0 +1,217 @@
+"""The overlay's side of a daemon: rosters, the carrier and, in a relay, all that serves others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from hushcast_directory.client import DirectoryClient
+from hushcast_directory.trust import Trust
+from hushcast_local.topic_keys import Derive, TopicKeys
+from hushcast_node.relay import Relay, make_relay
+from hushcast_node.sides import Surroundings
+from hushcast_overlay.carrier import OverlayCarrier
+from hushcast_overlay.connector import Connector
+from hushcast_overlay.dropping import Dropper
+from hushcast_overlay.identity import Identity
+from hushcast_overlay.incoming import MAX_CONNECTIONS
+from hushcast_overlay.installing import Installer
+from hushcast_overlay.mailboxes import Mailboxes
+from hushcast_overlay.probing import Probes
+from hushcast_overlay.registration import Registration, keep_registered
+from hushcast_overlay.rosters import RosterKeeper
+from hushcast_overlay.route import RouteRecords
+from hushcast_overlay.routes import Routes
+from hushcast_overlay.trees import Trees
+from hushcast_overlay.upkeep import Upkeep
+from hushcast_overlay.withdrawals import Withdrawals
+from hushcast_protocol.base import observed
+from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.handovers import CheckRoster
+from hushcast_protocol.base.roster import Network, Roster, check_roster
+from hushcast_protocol.base.wire import PublicKey, RelayId
+from hushcast_protocol.overlay.profile import Profile, Root
+from hushcast_runtime.connection_guard import ConnectionGuard
+from hushcast_runtime.context import Context
+from hushcast_runtime.environment import Environment
+from hushcast_runtime.own_address import open_address
+from hushcast_runtime.tracing import NoTracer
+from hushcast_runtime.transports.base import Listener
+from hushcast_runtime.wording import counted
+
+
+@dataclass(frozen=True)
+class OverlayParts:
+    """What the overlay's side is made of."""
+
+    NAME: ClassVar = "overlay"
+    """What settings call this carrier."""
+    network: Network
+    profile: Profile
+    directory_address: Address
+    directory_key: PublicKey
+    identity: Identity | None
+    """A relay's keys; a client has none."""
+    check_roster: CheckRoster = check_roster
+
+
+class OverlaySide:
+    """One daemon's place in the overlay; implements `Side`."""
+
+    def __init__(self, parts: OverlayParts, around: Surroundings) -> None:
+        self._parts = parts
+        self._around = around
+        self._env = around.env
+        self._trust = Trust(parts.network, parts.directory_key)
+        self.rosters = RosterKeeper(
+            parts.network,
+            self._trust,
+            self._env,
+            around.store,
+            around.counters,
+            parts.check_roster,
+            around.clock,
+        )
+        self._registration = Registration()
+        self._routes: Routes | None = None
+        self.relay: Relay | None = None
+        self.listener: Listener | None = None
+        """A relay's address."""
+
+    @property
+    def routes(self) -> Routes:
+        """What the overlay keeps routed for this daemon; there are some once `start` has returned."""
+        assert self._routes is not None
+        return self._routes
+
+    @property
+    def relay_id(self) -> RelayId | None:
+        """The name that the roster lists a relay by; a client has none."""
+        return self._parts.identity.seed.public() if self._parts.identity else None
+
+    @property
+    def role(self) -> str:
+        """`relay` or `client`."""
+        return "relay" if self._parts.identity else "client"
+
+    @property
+    def profile_name(self) -> str:
+        """Which profile is in use."""
+        return self._parts.profile.name
+
+    @property
+    def ready(self) -> bool:
+        """Tell whether it holds a roster and, as a relay, is registered."""
+        registered = self.relay is None or self._registration.done
+        return self.rosters.newest is not None and registered
+
+    def topic_keys(self, env: Environment, derive: Derive) -> TopicKeys:
+        """Return what derives the keys of topics."""
+        return TopicKeys(self._parts.network.id, env, derive)
+
+    async def start(self, context: Context) -> OverlayCarrier:
+        """Make the carrier; start a relay, and what keeps rosters fresh."""
+        parts, around = self._parts, self._around
+        await self.rosters.load()
+        connector = Connector(around.transport, self._env, self.rosters, around.counters)
+        directory = DirectoryClient(
+            self._env, around.transport, parts.network.id, parts.directory_address, self._trust
+        )
+        carrier = self._carrier(connector, context)
+        if parts.identity is not None:
+            await self._start_relay(parts.identity, connector, directory, context)
+        context.spawn(self.rosters.run, directory)
+        if not isinstance(context.tracer, NoTracer):  # it looks through each roster
+            context.spawn(self._trace_rosters, context)
+        return carrier
+
+    def _carrier(self, connector: Connector, context: Context) -> OverlayCarrier:
+        profile, rosters, env = self._parts.profile, self.rosters, context.env
+        records = RouteRecords(context.store)
+        installer = Installer(rosters, connector, env)
+        dropper = Dropper(profile, rosters, connector, env)
+        trees = Trees(self.relay_id, profile, rosters, env)
+        self._routes = Routes(
+            self.relay_id,
+            profile,
+            Mailboxes(self._around.transport, connector, rosters.calendar, records, context),
+            Upkeep(profile, rosters, trees, installer, records, context),
+            Withdrawals(installer, records, rosters.calendar, context),
+            records,
+            context,
+        )
+        can_subscribe = profile.root is Root.MAILBOX or self.relay_id is not None
+        probes = Probes(rosters, dropper, env)
+        return OverlayCarrier(rosters, dropper, self._routes, probes, env, can_subscribe)
+
+    async def _start_relay(
+        self, identity: Identity, connector: Connector, directory: DirectoryClient, context: Context
+    ) -> None:
+        parts, around = self._parts, self._around
+        relay = self.relay = make_relay(
+            identity, parts.profile, self.rosters, connector, self.routes.take_listed, context
+        )
+        await relay.load()
+        listener = self.listener = await open_address(identity.service, around.transport, around.store)
+        guard = ConnectionGuard(
+            relay.incoming.accept, relay.incoming.serve, MAX_CONNECTIONS, self._env, around.counters
+        )
+        context.spawn(listener.serve, guard.admit)
+        context.spawn(self._keep_time, relay)
+        context.spawn(relay.kept_links.run)
+        context.spawn(
+            keep_registered,
+            identity,
+            listener,
+            parts.network,
+            directory,
+            self._env,
+            self._registration,
+            relay.admission.difficulty,
+        )
+
+    async def _keep_time(self, relay: Relay) -> None:
+        calendar = self.rosters.calendar
+        while True:
+            await self._env.sleep_until(calendar.epoch_start(calendar.epoch(self._env.now()) + 1))
+            relay.begin_epoch(self._env.is_certain())
+
+    async def _trace_rosters(self, context: Context) -> None:
+        while True:
+            await self.rosters.changed()
+            if self.rosters.newest is not None:
+                context.tracer.observe(self._observed(self.rosters.newest))
+
+    def _observed(self, roster: Roster) -> observed.Roster:
+        """Return how many a roster lists; the first of them notes whom, too."""
+        first = self.relay is not None and self.relay.id == min(roster.relays, default=None)
+        return observed.Roster(len(roster.relays), sorted(roster.relays) if first else None)
+
+    def waits_for(self) -> str:
+        """Say what is missing until it is ready."""
+        if self.rosters.newest is None:
+            return "waiting for a roster from the directory"
+        return "waiting for the directory to reach the onion service"
+
+    def describe(self) -> str:
+        """Say how many relays the roster lists."""
+        newest = self.rosters.newest
+        return f"{counted(len(newest.relays) if newest is not None else 0, 'relay')} in the roster"
+
+    def status(self) -> dict[str, Any]:
+        """Describe roster and relay."""
+        relay = self.relay
+        return {
+            "address": self.listener.address if self.listener else None,
+            "roster": self._describe_roster(),
+            "registration": self._registration.problem,
+            "links": relay.peers.open_links() if relay else 0,
+            "difficulty": self.rosters.least_difficulty(relay.id) if relay else 0,
+            "leases": len(relay.leases.book) if relay else 0,
+        }
+
+    def _describe_roster(self) -> dict[str, int] | None:
+        newest = self.rosters.newest
+        if newest is None:
+            return None
+        return {"epoch": newest.epoch, "relays": len(newest.relays), "held": self.rosters.held}
