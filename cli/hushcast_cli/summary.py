@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hushcast_node.counted import COUNTERS
-from hushcast_runtime.wording import counted
+from hushcast_runtime.wording import counted, listed
 
 Status = Mapping[str, Any]
 
@@ -27,12 +27,6 @@ TROUBLES = (
 )
 """The counters that say that something is wrong, worst first."""
 
-_SERVER = {
-    None: "not asked for since the start",
-    True: "there, as its proxies said last",
-    False: "away, as its proxies said last: what is published waits",
-}
-
 
 def summary(status: Status) -> Iterator[tuple[str, str]]:
     """Yield the label and the text of each line."""
@@ -47,8 +41,7 @@ def summary(status: Status) -> Iterator[tuple[str, str]]:
     if "clock" in status:
         yield "clock", _clock(status["clock"])
     if "proxies" in status:
-        yield "proxies", _proxies(status["proxies"])
-        yield "server", _SERVER[status["server"]]
+        yield "proxies", _proxies(status)
     else:
         yield "roster", _roster(status)
     if status.get("role") == "relay":
@@ -67,9 +60,10 @@ def _waits_for(status: Status) -> str:
         return f"waiting for tor, {tor['percent']} % ({tor['summary']})"
     if "epoch" not in status:
         return "starting"
-    if "proxies" in status:
-        silent = status["proxies"]["silent"]
-        return f"waiting for a proxy for {silent[0]} to answer" if silent else "starting"
+    if proxies := status.get("proxies"):
+        return (
+            f"waiting for a proxy for {proxies['silent'][0]} to answer" if proxies["silent"] else "starting"
+        )
     if status.get("roster") is None:
         return "waiting for a roster from the directory"
     if status.get("registration"):
@@ -114,6 +108,17 @@ def _clock(clock: Mapping[str, Any]) -> str:
     )
 
 
+def _proxies(status: Status) -> str:
+    """Return what a client of a central network knows of its proxies, and what they said of the server."""
+    server = {
+        True: "the server is there",
+        False: "the server is away",
+        None: "nothing heard of the server yet",
+    }
+    roles = (f"{status['proxies'][role]} for {role}" for role in ("publications", "deliveries"))
+    return f"{listed(roles)}; {server[status['server']]}"
+
+
 def _roster(status: Status) -> str:
     roster = status.get("roster")
     if roster is None:
@@ -125,11 +130,6 @@ def _roster(status: Status) -> str:
     if roster.get("held"):
         parts.append("not acted on: it lacks too many relays")
     return ", ".join(parts)
-
-
-def _proxies(proxies: Mapping[str, Any]) -> str:
-    told = f"{proxies['publications']} for publications, {proxies['deliveries']} for deliveries"
-    return f"{told}; none for {proxies['silent'][0]} has ever answered" if proxies["silent"] else told
 
 
 def _relay(status: Status) -> str:

@@ -46,7 +46,10 @@ async def test_what_is_published_is_heard_once(profile: str) -> None:
 async def test_ranges_and_private_topics(profile: str) -> None:
     async with daemons(profile=profile) as network:
         here, there = network.nodes
-        strong, near = await here.listen(QUAKES, "magnitude in [5, 10]"), await here.listen(QUAKES, "place = here")
+        strong, near = (
+            await here.listen(QUAKES, "magnitude in [5, 10]"),
+            await here.listen(QUAKES, "place = here"),
+        )
         other = await here.listen(TWO)
         for place, magnitude in (("here", 4.5), ("there", 5.5), ("here", 9.0)):
             content = Content(

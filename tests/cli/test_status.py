@@ -83,27 +83,6 @@ def test_what_a_daemon_waits_for(status: dict[str, Any], waits: str) -> None:
     assert ready.endswith(waits)
 
 
-CLIENT_OF_A_SERVER = {name: value for name, value in RELAY.items() if name != "roster"} | {
-    "role": "client",
-    "address": None,
-    "proxies": {"publications": 2, "deliveries": 1, "silent": []},
-    "server": True,
-}
-
-
-def test_a_client_of_a_central_network() -> None:
-    lines = dict(summary(CLIENT_OF_A_SERVER))
-    assert lines["proxies"] == "2 for publications, 1 for deliveries"
-    assert lines["server"] == "there, as its proxies said last"
-    assert not {"roster", "relay", "address"} & set(lines)
-    silent = {"publications": 2, "deliveries": 1, "silent": ["deliveries"]}
-    waiting = dict(summary(CLIENT_OF_A_SERVER | {"ready": False, "proxies": silent, "server": None}))
-    assert waiting["ready"] == "no: waiting for a proxy for deliveries to answer"
-    assert waiting["proxies"].endswith("none for deliveries has ever answered")
-    assert waiting["server"] == "not asked for since the start"
-    assert dict(summary(CLIENT_OF_A_SERVER | {"server": False}))["server"].startswith("away")
-
-
 def test_what_is_not_as_it_should_be_is_said_in_words() -> None:
     assert told(roster={"epoch": 699, "relays": 1, "held": 0})["roster"] == "1 relay, 1 epoch old"
     assert told(roster={"epoch": 697, "relays": 9, "held": 1})["roster"] == (
@@ -167,3 +146,27 @@ async def test_json_is_all_that_the_daemon_says(daemon: FakeDaemon) -> None:
     for more in ((), ("--counters",)):
         outcome = await hushcast("status", "--json", *more, "--socket", daemon.socket)
         assert outcome.objects == [daemon.status()]
+
+
+CENTRAL = {
+    name: value for name, value in RELAY.items() if name not in ("roster", "registration", "address")
+} | {
+    "role": "client",
+    "proxies": {"publications": 2, "deliveries": 1, "silent": []},
+    "server": True,
+}
+
+
+def test_a_client_of_a_central_network_knows_proxies_and_no_roster() -> None:
+    found = dict(summary(CENTRAL))
+    assert found["proxies"] == "2 for publications and 1 for deliveries; the server is there"
+    assert "roster" not in found
+    away = dict(summary(CENTRAL | {"server": False}))
+    assert away["proxies"].endswith("; the server is away")
+
+
+def test_a_client_whom_no_proxy_answered_says_of_which_role() -> None:
+    silent = {"publications": 2, "deliveries": 1, "silent": ["deliveries"]}
+    found = dict(summary(CENTRAL | {"ready": False, "server": None, "proxies": silent}))
+    assert found["ready"] == "no: waiting for a proxy for deliveries to answer"
+    assert found["proxies"].endswith("nothing heard of the server yet")
