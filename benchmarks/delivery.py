@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 from benchmarks.figures import Effort, Figure, at_most, missing
 from hushcast_protocol.base.errors import HushcastError
-from hushcast_testnet.demo import Course, run
+from hushcast_testnet.course import run
+from hushcast_testnet.demo import overlay_course
 
 RELAYS, CLIENTS = 8, 2
 RATE = 10  # messages a second
@@ -27,7 +28,7 @@ def figures(effort: Effort) -> Iterator[Figure]:
     publishers += tuple(f"client-{number}" for number in range(1, CLIENTS + 1))
     publications = effort.amount(RATE * SECONDS)
     try:
-        outcome = run(Course(RELAYS, CLIENTS, publishers, publications, 1 / RATE), _tell)
+        outcome = run(overlay_course(RELAYS, CLIENTS, publishers, publications, 1 / RATE), _tell)
     except HushcastError as why:
         yield missing(median, None, "the bound", why, 1)
         return

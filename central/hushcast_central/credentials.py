@@ -36,11 +36,11 @@ class CredentialsMaker:
             return Credentials(use, day, Scalar.draw(self._env.randomness), secret)
         async with self._reading:
             if day not in self._keys:
-                self._keys[day] = Scalar.draw(self._env.randomness)
                 lapsed = self._lapsed()
-                await self._records.keep_day_keys({day: self._keys[day]}, lapsed)
                 for one in lapsed:
                     del self._keys[one]
+                self._keys[day] = Scalar.draw(self._env.randomness)
+                await self._records.keep_day_keys({day: self._keys[day]}, lapsed)
         return Credentials(use, day, self._keys[day], secret)
 
     def _lapsed(self) -> list[int]:

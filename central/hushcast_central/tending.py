@@ -11,7 +11,7 @@ from hushcast_central.pseudonym import Pseudonym
 from hushcast_central.receiver import Receiver
 from hushcast_central.registering import Registering
 from hushcast_protocol.base.epochs import Calendar
-from hushcast_protocol.base.errors import PeerError, Refusal
+from hushcast_protocol.base.errors import HushcastError, PeerError, Refusal
 from hushcast_protocol.central.frames import Attached
 from hushcast_runtime.context import Context
 from hushcast_runtime.transports.base import TransportError
@@ -88,8 +88,12 @@ class Tending:
         except (TransportError, PeerError, Refusal) as error:
             log.info("nothing is received by a pseudonym at the moment", reason=str(error))
             return receiver.backoff.next()
-        except Exception:  # what takes messages failed: they come again
-            log.exception("messages were not taken")
+        except HushcastError as error:  # the disk, perhaps: the messages come again
+            log.warning("messages were not taken", reason=str(error))
+            self._counters.add("internal_errors")
+            return receiver.backoff.next()
+        except Exception:
+            log.exception("messages met an error of this program")
             self._counters.add("internal_errors")
             return receiver.backoff.next()
         receiver.backoff.reset()

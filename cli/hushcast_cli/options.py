@@ -143,3 +143,12 @@ profile_option = click.option(
     show_default=True,
     help="Behaviour.",
 )
+
+
+carrier_option = click.option(
+    "--carrier",
+    type=click.Choice(["overlay", "central"]),
+    default="overlay",
+    show_default=True,
+    help="A network of relays, or one server with proxies.",
+)

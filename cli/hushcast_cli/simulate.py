@@ -3,23 +3,40 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
-from hushcast_cli.options import Choices, depth_option, json_option, pass_choices, profile_option
+from hushcast_cli.options import (
+    Choices,
+    carrier_option,
+    depth_option,
+    json_option,
+    pass_choices,
+    profile_option,
+)
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.overlay.profile import MAX_TREES, PROFILES, Root
 
 if TYPE_CHECKING:
-    from hushcast_testnet.simulation import Scenario
+    from hushcast_testnet.scenario import Scenario
 
 _positive = click.IntRange(min=1)
 _share = click.FloatRange(0, 0.9)
 
 
 @click.command()
-@click.option("--nodes", type=_positive, required=True, metavar="N", help="Relays.")
+@carrier_option
+@click.option(
+    "--nodes",
+    type=_positive,
+    required=True,
+    metavar="N",
+    help="Relays; with --carrier central daemons that publish, some of which subscribe.",
+)
+@click.option(
+    "--proxies", type=click.IntRange(min=2), metavar="N", help="With --carrier central.  [default: 2]"
+)
 @click.option("--subscribers", type=_positive, required=True, metavar="K", help="Subscribers on each topic.")
 @click.option("--publications", type=_positive, required=True, metavar="P", help="Messages published.")
 @click.option("--topics", type=_positive, default=1, show_default=True, metavar="T", help="Topics.")
@@ -90,7 +107,9 @@ _share = click.FloatRange(0, 0.9)
 @pass_choices
 def simulate(
     choices: Choices,
+    carrier: Literal["overlay", "central"],
     nodes: int,
+    proxies: int | None,
     subscribers: int,
     publications: int,
     topics: int,
@@ -117,10 +136,12 @@ def simulate(
     \b
     Example:
       hushcast testnet simulate --nodes 100 --subscribers 10 --publications 50
+      hushcast testnet simulate --carrier central --nodes 40 --subscribers 10 --publications 50 --kill 0.2
     """
-    check_nodes(nodes)
+    if carrier == "overlay":
+        check_nodes(nodes)
     from hushcast_testnet.faults import Faults
-    from hushcast_testnet.simulation import Scenario
+    from hushcast_testnet.scenario import Scenario
 
     faults = Faults(kill, churn, droppers, select)
     scenario = Scenario(
@@ -138,8 +159,15 @@ def simulate(
         minutes,
         delay_rosters,
         read_probes,
+        carrier,
+        2 if proxies is None else proxies,
     )
-    check_scenario(scenario)
+    if carrier == "central":
+        check_central(scenario)
+    elif proxies is not None:
+        raise UsageError("the overlay has no proxies: --proxies goes with --carrier central")
+    else:
+        check_scenario(scenario)
     _run(choices, scenario)
 
 
@@ -151,7 +179,8 @@ def _run(choices: Choices, scenario: Scenario) -> None:
 
     with reporting() as progress:
         result = simulate(scenario, progress).as_dict()
-    write(json_line(result) if choices.json else table(rows(result)))
+    nodes = "relays" if scenario.carrier == "overlay" else "nodes"
+    write(json_line(result) if choices.json else table(rows(result, nodes)))
 
 
 def check_scenario(scenario: Scenario) -> None:
@@ -167,6 +196,28 @@ def check_scenario(scenario: Scenario) -> None:
         raise UsageError("--select says how --droppers choose: give their share, too")
     if scenario.delay_rosters or scenario.read_probes:
         check_learning(scenario)
+
+
+def check_central(scenario: Scenario) -> None:
+    """Raise `UsageError` if options are the overlay's, or a central system cannot have these numbers."""
+    from hushcast_protocol.central.network import MAX_PROXIES
+
+    overlays = {
+        "--depth": scenario.depth is not None,
+        "--origins": scenario.origins != 1,
+        "--trees": scenario.trees != 1,
+        "--droppers": scenario.faults.droppers,
+        "--select": scenario.faults.select,
+        "--delay-rosters": scenario.delay_rosters,
+        "--read-probes": scenario.read_probes,
+    }
+    for name, is_given in overlays.items():
+        if is_given:
+            raise UsageError(f"{name} is about relays: the central system has none")
+    if scenario.subscribers > scenario.nodes:
+        raise UsageError(f"--subscribers {scenario.subscribers}: there are only --nodes {scenario.nodes}")
+    if scenario.proxies > MAX_PROXIES:
+        raise UsageError(f"--proxies {scenario.proxies}: a server has {MAX_PROXIES} at most")
 
 
 def check_learning(scenario: Scenario) -> None:

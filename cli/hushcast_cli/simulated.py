@@ -10,12 +10,15 @@ from hushcast_runtime.wording import counted
 _FOUND = {"told": "coverage", "companions": "companions", "conditions": "conditions"}
 
 
-def rows(result: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the label and the text of each line; what the scenario did not ask for is left out."""
+def rows(result: Mapping[str, Any], nodes: str = "relays") -> Iterator[tuple[str, str]]:
+    """Yield the label and the text of each line; what the scenario did not ask for is left out.
+
+    `nodes` is what the network's nodes are called.
+    """
     sent, ideal, repaired = result["transmissions"], result["ideal"], result["repaired"]
     lost = counted(result["lost_with_receipt"], "delivery", "deliveries")
     ratio = f" ({sent / ideal:.2f} times that)" if ideal else ""
-    yield "relays", f"{result['nodes']:,}"
+    yield nodes, f"{result['nodes']:,}"
     yield "deliveries", f"{result['delivered']:,} of {result['pairs']:,}"
     yield "shown twice", f"{result['duplicates']:,}"
     yield "receipts", f"{result['receipts']:,}; {lost} lost in spite of one"

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import click
 
 from hushcast_cli.chaos import chaos
-from hushcast_cli.options import Choices, json_option, new_testnet_option, pass_choices, testnet_option
+from hushcast_cli.options import (
+    Choices,
+    carrier_option,
+    json_option,
+    new_testnet_option,
+    pass_choices,
+    testnet_option,
+)
 from hushcast_cli.simulate import simulate
 from hushcast_cli.watch import watch
 from hushcast_protocol.base.epochs import MAX_EPOCH, MIN_EPOCH
+from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.wording import counted
 
 
@@ -34,8 +43,18 @@ testnet.add_command(watch)
 
 @testnet.command()
 @new_testnet_option
-@click.option("--nodes", type=click.IntRange(min=1), default=10, show_default=True, help="Relays.")
-@click.option("--clients", type=click.IntRange(min=0), default=2, show_default=True, help="Clients.")
+@carrier_option
+@click.option(
+    "--nodes",
+    type=click.IntRange(min=1),
+    help="Relays; with --carrier central daemons that publish and subscribe.  [default: 10; 6]",
+)
+@click.option("--clients", type=click.IntRange(min=0), help="Clients beside the relays.  [default: 2]")
+@click.option(
+    "--proxies",
+    type=click.IntRange(min=2),
+    help="With --carrier central: proxies, of both roles in turn.  [default: 2]",
+)
 @click.option(
     "--transport",
     type=click.Choice(["tor", "tcp"]),
@@ -73,8 +92,10 @@ testnet.add_command(watch)
 def up(
     choices: Choices,
     directory: Path,
-    nodes: int,
-    clients: int,
+    carrier: Literal["overlay", "central"],
+    nodes: int | None,
+    clients: int | None,
+    proxies: int | None,
     transport: Literal["tor", "tcp"],
     epoch: int,
     breakable: bool,
@@ -83,12 +104,16 @@ def up(
 ) -> None:
     """Start a testnet and leave it running.
 
+    On the overlay it is a directory, relays and clients. On the central system it is one server, proxies
+    between it and its users, and the users' daemons: --nodes.
+
     Returns when all is ready; if that fails, nothing is left running. With --json, prints what `testnet
     status` prints.
 
     \b
     Example:
       hushcast testnet up --dir /tmp/testnet --nodes 10 --clients 2
+      hushcast testnet up --dir /tmp/testnet --carrier central --nodes 6
       hushcast testnet up --dir /tmp/testnet --gateway
     """
     from hushcast_cli.output import json_line, note, write
@@ -97,9 +122,22 @@ def up(
     from hushcast_cli.simulate import check_nodes
     from hushcast_testnet import testnet as networks
 
-    check_nodes(nodes)
+    if nodes is not None and carrier == "overlay":
+        check_nodes(nodes)
     with reporting() as progress:
-        networks.up(directory, nodes, clients, transport, epoch, progress, breakable, backend, gateway)
+        networks.up(
+            directory,
+            nodes,
+            clients,
+            transport,
+            epoch,
+            progress,
+            breakable,
+            backend,
+            gateway,
+            carrier,
+            proxies,
+        )
     remember_testnet(directory)
     if choices.json:
         write(json_line(networks.status(directory)))
@@ -112,7 +150,7 @@ def up(
 @json_option
 @pass_choices
 def status(choices: Choices, directory: Path) -> None:
-    """Show a testnet's daemons: relays first, then clients.
+    """Show a testnet's daemons: relays first, then clients; before all, what serves a central system.
 
     Of MQTT gateways it shows the ports that clients connect to.
 
@@ -130,14 +168,20 @@ def status(choices: Choices, directory: Path) -> None:
     write(text_line(f"ready      {'yes' if found['ready'] else 'no'}"))
     write(text_line(f"transport  {found['transport']}"))
     write(text_line(f"epoch      {found['epoch']} s"))
-    for daemon in [{"name": "directory", "role": "", "socket": ""} | found["directory"], *found["nodes"]]:
-        running = f"pid {daemon['pid']}" if daemon["pid"] else "not running"
-        write(text_line(f"{daemon['name']:<11}{daemon['role']:<8}{running:<13}{daemon['socket']}".rstrip()))
-    for one in found["gateways"]:
+    rows = [
+        *((name, "", found[name], "") for name in ("directory", "server") if found.get(name)),
+        *((one["name"], "proxy", one, "") for one in found.get("proxies", ())),
+        *((one["name"], one["role"], one, one["socket"]) for one in found["nodes"]),
+        *((one["name"], "mqtt", one, _port_of(one)) for one in found["gateways"]),
+    ]
+    width = 2 + max(9, *(len(name) for name, *_ in rows))
+    for name, role, one, place in rows:
         running = f"pid {one['pid']}" if one["pid"] else "not running"
-        write(
-            text_line(f"{one['name']:<11}{'mqtt':<8}{running:<13}127.0.0.1:{one['port']}, by {one['daemon']}")
-        )
+        write(text_line(f"{name:<{width}}{role:<8}{running:<13}{place}".rstrip()))
+
+
+def _port_of(gateway: Mapping[str, Any]) -> str:
+    return f"127.0.0.1:{gateway['port']}, by {gateway['daemon']}"
 
 
 @testnet.command()
@@ -163,29 +207,38 @@ def down(directory: Path) -> None:
     is_flag=True,
     help="Show two houses instead: a sensor in one, a dashboard in the other, by MQTT.",
 )
+@carrier_option
 @json_option
-def demo(gateway: bool) -> None:
+def demo(gateway: bool, carrier: Literal["overlay", "central"]) -> None:
     """Show a private network at work and count what arrived.
 
-    A private Tor network comes up, relays and clients join, some subscribe and others publish.
+    A private Tor network comes up, relays and clients join, some subscribe and others publish. With --carrier
+    central it is a server, two proxies and six daemons; a range and a private topic are among what they want.
 
     The last line on standard output is a JSON object with the outcome. Fails if anything was lost.
 
     \b
     Example:
       hushcast testnet demo
+      hushcast testnet demo --carrier central
     """
     from hushcast_cli.exits import Failure
     from hushcast_cli.output import json_line, write
     from hushcast_cli.progress import telling
 
-    if gateway:
-        from hushcast_testnet.gateway_demo import demo as show
-    else:
-        from hushcast_testnet.demo import demo as show
-
+    if gateway and carrier != "overlay":
+        raise UsageError("--gateway shows two houses on the overlay: leave --carrier away")
     with telling() as (progress, tell):
-        outcome = show(progress, tell)
+        if gateway:
+            from hushcast_testnet import gateway_demo
+
+            outcome = gateway_demo.demo(progress, tell)
+        else:
+            from hushcast_testnet import demo as demos
+
+            outcome = demos.demo(progress, tell, carrier)
     write(json_line(outcome))
+    if outcome.get("extra"):
+        raise Failure(f"{counted(outcome['extra'], 'arrival')} too many: twice, or where it was not wanted")
     if outcome["lost"]:
         raise Failure(f"{counted(outcome['lost'], 'delivery was', 'deliveries were')} lost")

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import msgspec
 import trio
 
-from hushcast_directory.run import NETWORK_FILE
+from hushcast_central.settings import DOCTORS_SOCKET
 from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.files import private_directory, write_private
 from hushcast_runtime.local_sockets import MAX_PATH
 from hushcast_runtime.wording import counted
 from hushcast_testnet import gateways
-from hushcast_testnet.inventory import FILE, Member, Testnet, Transport, deadline, describe
+from hushcast_testnet.inventory import FILE, CarrierName, Member, Testnet, Transport, deadline, describe
 
 READY_WITHIN = 300.0  # seconds for all daemons; measured below 60 for twelve over Tor
 LOOK_EVERY = 0.2  # seconds between looks at daemons
 
 Progress = Callable[[str], None]
-CONTROL_SOCKET = "control.sock"
 
 Keep = Callable[..., None]
 """Changes fields of the testnet's description, on disk, too."""
@@ -34,10 +33,10 @@ class Backend(Protocol):
 
     transport: Transport
     longest_socket: str
-    """The longest path of a Unix socket in a daemon's home."""
+    """The longest path of a Unix socket in a daemon's own directory."""
 
-    async def prepare(self, names: Sequence[str], keep: Keep, progress: Progress) -> None:
-        """Start what daemons of these names need; whatever must be stopped later is kept at once."""
+    async def prepare(self, members: Sequence[Member], keep: Keep, progress: Progress) -> None:
+        """Start what these daemons need; whatever must be stopped later is kept at once."""
 
     def place(self, member: Member) -> Member:
         """Return the daemon with what this backend gives it."""
@@ -51,8 +50,28 @@ class Backend(Protocol):
     async def launch(self, member: Member) -> None:
         """Start a daemon whose configuration is written."""
 
+    async def reload(self, member: Member) -> None:
+        """Have a daemon that runs read its configuration again."""
+
     async def check(self, members: Sequence[Member]) -> None:
         """Raise `TransportError` if any of these daemons has ended."""
+
+
+class Layout(Protocol):
+    """Which daemons a testnet of one carrier consists of, and how they are started."""
+
+    @property
+    def carrier(self) -> CarrierName:
+        """The carrier whose network it is."""
+
+    def members(self, directory: Path) -> list[Member]:
+        """Return all daemons, the nodes last, without what a backend gives them."""
+
+    async def start(self, builder: Builder, members: list[Member]) -> None:
+        """Start these daemons, now with what the backend gives them, in order."""
+
+    def is_ready(self, described: dict[str, Any]) -> bool:
+        """Tell whether a node that describes itself like this can be used."""
 
 
 class Builder:
@@ -62,6 +81,7 @@ class Builder:
         self,
         directory: Path,
         backend: Backend,
+        layout: Layout,
         epoch: int,
         breakable: bool,
         progress: Progress,
@@ -71,27 +91,24 @@ class Builder:
         self.directory = directory
         self.progress = progress
         self._backend = backend
+        self._layout = layout
         self._with_gateways = with_gateways
-        self._network = ""
-        self.testnet = Testnet(backend.transport, epoch, time.time(), [], None, breakable=breakable)
+        self.testnet = Testnet(
+            backend.transport, epoch, time.time(), [], None, breakable=breakable, carrier=layout.carrier
+        )
 
-    async def build(self, nodes: int, clients: int) -> None:
+    async def build(self) -> None:
         """Start everything in order, and wait until it is ready; raises a `HushcastError`."""
-        relays = [f"relay-{number}" for number in range(1, nodes + 1)]
-        others = [f"client-{number}" for number in range(1, clients + 1)]
-        for name in (*relays, *others):
-            self._require_room(self.directory / "nodes" / name / self._backend.longest_socket)
-        await self._backend.prepare(["directory", *relays, *others], self._keep, self.progress)
-        await self._start_directory(nodes)
-        self.progress(f"starting {counted(nodes, 'relay')} and {counted(clients, 'client')}")
-        for name in relays:
-            await self._start_node(name, "relay")
-        for name in others:
-            await self._start_node(name, "client")
-        await self._until_ready(nodes)
+        members = self._layout.members(self.directory)
+        for member in members:
+            self._require_room(member.home / self._backend.longest_socket)
+            self._require_room(Path(member.socket or Path(member.state) / DOCTORS_SOCKET))
+        await self._backend.prepare(members, self._keep, self.progress)
+        await self._layout.start(self, [self._placed(member) for member in members])
+        await self._until_ready()
         if self._with_gateways:
-            self.progress(f"starting {counted(clients, 'gateway')}")
             daemons = [member for member in self.testnet.members if member.role == "client"]
+            self.progress(f"starting {counted(len(daemons), 'gateway')}")
             self._keep(gateways=gateways.prepare(self.directory, daemons))
             await gateways.start(self.testnet.gateways)
 
@@ -102,55 +119,59 @@ class Builder:
                 " name a shorter one"
             )
 
-    async def _start_directory(self, relays: int) -> None:
-        self.progress("starting the directory")
-        home = private_directory(self.directory / "directory")
-        state = home / "state"
-        member = self._backend.place(
-            Member("directory", "directory", str(home / "config.toml"), str(state), None)
-        )
-        network = ["[network]", 'name = "testnet"', f"epoch_seconds = {self.testnet.epoch}"]
-        await self._launch(member, [f"first_roster = {relays}", *self._common(member), *network])
-        with deadline(READY_WITHIN, f"the directory is not ready in time: see {home / 'log'}"):
-            while not (state / NETWORK_FILE).exists():
-                await self._backend.check(self.testnet.members)
-                await trio.sleep(LOOK_EVERY)
-        self._network = (state / NETWORK_FILE).read_text()
+    def _placed(self, member: Member) -> Member:
+        private_directory(member.home)
+        if self.testnet.breakable and member.role != "directory":
+            member = msgspec.structs.replace(member, clock=str(member.home / "clock"))
+        return self._backend.place(member)
 
-    async def _start_node(self, name: str, role: Literal["relay", "client"]) -> None:
-        home = private_directory(self.directory / "nodes" / name)
-        member = Member(
-            name, role, str(home / "config.toml"), str(home / "state"), str(home / CONTROL_SOCKET)
-        )
-        if self.testnet.breakable:
-            member = msgspec.structs.replace(member, clock=str(home / "clock"))
-        member = self._backend.place(member)
-        testnet = ["[testnet]", f'name = "{name}"', f"traces = {quoted(self.directory / 'traces')}"]
-        testnet += [f"began = {self.testnet.began}", *self._backend.testnet_settings(member)]
-        if member.clock is not None:
-            testnet.append(f"clock = {quoted(member.clock)}")
-        head = [f'role = "{role}"', f"socket = {quoted(member.socket)}"]
-        await self._launch(member, [*head, *self._common(member), self._network, *testnet])
-
-    def _common(self, member: Member) -> list[str]:
-        lines = [f"state = {quoted(member.state)}", f'transport = "{self.testnet.transport}"']
-        return [*lines, *self._backend.settings(member), "[log]", 'level = "debug"']
-
-    async def _launch(self, member: Member, config: list[str]) -> None:
-        write_private(Path(member.config), "\n".join([*config, ""]).encode())
+    async def start(self, member: Member, keys: Sequence[str], sections: Sequence[str]) -> None:
+        """Write a daemon's configuration, with these keys and sections besides the usual, and start it."""
+        self._configure(member, keys, sections)
         self._keep(members=[*self.testnet.members, member])
         await self._backend.launch(member)
 
-    async def _until_ready(self, relays: int) -> None:
-        waiting = [member for member in self.testnet.members if member.role != "directory"]
+    async def change(self, member: Member, keys: Sequence[str], sections: Sequence[str]) -> None:
+        """Give a daemon that runs another configuration."""
+        self._configure(member, keys, sections)
+        await self._backend.reload(member)
+
+    def _configure(self, member: Member, keys: Sequence[str], sections: Sequence[str]) -> None:
+        usual = [f"state = {quoted(member.state)}", f'transport = "{self.testnet.transport}"']
+        ways = [*self._backend.settings(member), "[log]", 'level = "debug"']
+        write_private(Path(member.config), "\n".join([*keys, *usual, *ways, *sections, ""]).encode())
+
+    async def start_node(self, member: Member, network: str) -> None:
+        """Start a daemon for applications; `network` is the section that joins it to the network."""
+        keys = [f'role = "{member.role}"', f"socket = {quoted(member.socket)}"]
+        await self.start(member, keys, [network, *self.traced(member)])
+
+    def traced(self, member: Member) -> list[str]:
+        """Return a daemon's section `[testnet]`."""
+        lines = ["[testnet]", f'name = "{member.name}"', f"traces = {quoted(self.directory / 'traces')}"]
+        lines += [f"began = {self.testnet.began}", *self._backend.testnet_settings(member)]
+        return lines if member.clock is None else [*lines, f"clock = {quoted(member.clock)}"]
+
+    async def written(self, member: Member, name: str, holding: Collection[str] = ()) -> str:
+        """Return what a daemon writes into a file of its state, once it has and all of `holding` is in it."""
+        file = Path(member.state) / name
+        with deadline(READY_WITHIN, f"{member.name} is not ready in time: see {member.home / 'log'}"):
+            while True:
+                text = file.read_text() if file.exists() else ""
+                if text and all(part in text for part in holding):
+                    return text
+                await self._backend.check(self.testnet.members)
+                await trio.sleep(LOOK_EVERY)
+
+    async def _until_ready(self) -> None:
+        waiting = self.testnet.nodes
         total = len(waiting)
         with deadline(READY_WITHIN, f"not all daemons are ready in time: see logs in {self.directory}"):
             while waiting:
                 still = []
                 for member in waiting:
                     described = await describe(member)
-                    roster = described.get("roster") or {}
-                    if not described.get("ready") or roster.get("relays") != relays:
+                    if not self._layout.is_ready(described):
                         still.append(member)
                         continue
                     self._keep_address(member, described.get("address"))

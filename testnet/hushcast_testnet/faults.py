@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import trio
 
 from hushcast_runtime.environment import Environment
 from hushcast_testnet.colluders import Colluders
+from hushcast_testnet.lives import Life
 from hushcast_testnet.members import Member
 
 SHORTEST_ABSENCE, LONGEST_ABSENCE = 120.0, 900.0  # virtual seconds that a relay of the churn is gone
@@ -16,7 +18,7 @@ _MINUTE = 60.0
 
 @dataclass(frozen=True)
 class Faults:
-    """Shares of the relays, from 0 to 1."""
+    """Shares of the relays, from 0 to 1; on the central system of all daemons."""
 
     kill: float = 0.0  # killed at once, for good
     churn: float = 0.0  # a minute, killed and back with their disk some minutes later
@@ -44,20 +46,21 @@ def kill_at_once(faults: Faults, relays: list[Member], env: Environment) -> None
 
 
 async def keep_churning(
-    faults: Faults, relays: list[Member], env: Environment, nursery: trio.Nursery
+    faults: Faults, lives: Sequence[Life], env: Environment, nursery: trio.Nursery
 ) -> None:
-    """Kill relays at random moments, a share of them a minute, and bring each back later; until cancelled."""
+    """Kill daemons at random moments, a share of them a minute; each comes back later. Until cancelled."""
     if not faults.churn:
         return
-    between = _MINUTE / (faults.churn * len(relays))
-
-    async def come_back(relay: Member) -> None:
-        await trio.sleep(env.uniform(SHORTEST_ABSENCE, LONGEST_ABSENCE))
-        await relay.start(nursery)
-
+    between = _MINUTE / (faults.churn * len(lives))
     while True:
         await trio.sleep(2 * between * env.uniform(0.0, 1.0))
-        up = [relay for relay in relays if relay.is_up]
-        relay = up[env.below(len(up))]
-        relay.kill()
-        nursery.start_soon(come_back, relay)
+        up = [life for life in lives if life.is_up]
+        life = up[env.below(len(up))]
+        life.kill()
+        nursery.start_soon(come_back, life, env, nursery)
+
+
+async def come_back(life: Life, env: Environment, nursery: trio.Nursery) -> None:
+    """Start a daemon that was killed, some minutes later."""
+    await trio.sleep(env.uniform(SHORTEST_ABSENCE, LONGEST_ABSENCE))
+    await life.start(nursery)

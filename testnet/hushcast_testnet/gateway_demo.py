@@ -13,7 +13,7 @@ import trio
 import hushcast
 from hushcast_runtime.wording import counted
 from hushcast_testnet import testnet
-from hushcast_testnet.demo import Progress, Tell
+from hushcast_testnet.course import Progress, Tell
 from hushcast_testnet.gateways import ALIAS
 from hushcast_testnet.inventory import FILE, GatewayMember, deadline, load
 from hushcast_testnet.mqtt_client import MqttClient, connect_to

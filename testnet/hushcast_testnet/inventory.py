@@ -22,14 +22,26 @@ from hushcast_testnet.private_tor import TorNetwork
 from hushcast_testnet.processes import Process
 
 Transport = Literal["tor", "tcp"]
+CarrierName = Literal["overlay", "central"]
+Role = Literal["relay", "client", "directory", "server", "proxy"]
 FILE = "testnet.json"
+CONTROL_SOCKET = "control.sock"
+
+# How each is started by hand, too, and so told apart from whatever else runs.
+_MODULES: dict[Role, tuple[str, ...]] = {
+    "relay": ("hushcast_node",),
+    "client": ("hushcast_node",),
+    "directory": ("hushcast_directory",),
+    "server": ("hushcast_central", "server"),
+    "proxy": ("hushcast_central", "proxy"),
+}
 
 
 class Member(msgspec.Struct, frozen=True):
     """One daemon of a testnet; paths are absolute."""
 
     name: str
-    role: Literal["relay", "client", "directory"]
+    role: Role
     config: str
     state: str
     socket: str | None
@@ -39,6 +51,16 @@ class Member(msgspec.Struct, frozen=True):
     clock: str | None = None
     """The file by which its clock can be set wrong."""
     container: str | None = None
+
+    @property
+    def home(self) -> Path:
+        """Its own directory, with its configuration, log and state."""
+        return Path(self.config).parent
+
+    @property
+    def is_node(self) -> bool:
+        """Whether applications publish and subscribe at it; directory, server and proxies serve nodes."""
+        return self.role in ("relay", "client")
 
 
 class GatewayMember(msgspec.Struct, frozen=True):
@@ -69,6 +91,12 @@ class Testnet(msgspec.Struct, frozen=True):
     breakable: bool = False
     containers: Containers | None = None
     gateways: list[GatewayMember] = []
+    carrier: CarrierName = "overlay"
+
+    @property
+    def nodes(self) -> list[Member]:
+        """The daemons that applications publish and subscribe at."""
+        return [member for member in self.members if member.is_node]
 
 
 def load(directory: Path) -> Testnet:
@@ -84,7 +112,7 @@ def load(directory: Path) -> Testnet:
 async def start(member: Member) -> Process:
     """Start a daemon of a testnet with its configuration."""
     command = [sys.executable, *_arguments(member)]
-    return await processes.launch(member.name, command, Path(member.config).parent / "log")
+    return await processes.launch(member.name, command, member.home / "log")
 
 
 def running(testnet: Testnet) -> list[Process]:
@@ -106,8 +134,17 @@ def running_of(members: Sequence[MemberT], arguments: Callable[[MemberT], tuple[
 
 
 def _arguments(member: Member) -> tuple[str, ...]:
-    module = "hushcast_directory" if member.role == "directory" else "hushcast_node"
-    return ("-m", module, member.config)
+    return ("-m", *run_by(member), member.config)
+
+
+def run_by(member: Member) -> tuple[str, ...]:
+    """Return the module that runs a daemon, and the words before its configuration."""
+    return _MODULES[member.role]
+
+
+def away(testnet: Testnet) -> list[str]:
+    """Return the names of the daemons that serve the nodes, and do not run."""
+    return [m.name for m in testnet.members if not m.is_node and holder(Path(m.state)) is None]
 
 
 async def describe(member: Member) -> dict[str, Any]:

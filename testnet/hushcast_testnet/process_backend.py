@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +15,6 @@ from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.streams import LOOPBACK
 from hushcast_testnet import path, private_tor, processes
 from hushcast_testnet.builder import (
-    CONTROL_SOCKET,
     LOOK_EVERY,
     READY_WITHIN,
     Keep,
@@ -22,7 +22,7 @@ from hushcast_testnet.builder import (
     last_line,
     quoted,
 )
-from hushcast_testnet.inventory import Member, Transport, deadline, start
+from hushcast_testnet.inventory import CONTROL_SOCKET, Member, Transport, deadline, start
 from hushcast_testnet.path import PathProcess
 from hushcast_testnet.private_tor import TorNetwork
 from hushcast_testnet.processes import Process
@@ -38,11 +38,12 @@ class ProcessBackend:
         self.longest_socket = CONTROL_SOCKET
         self._directory = directory
         self._breakable = breakable
+        self._placed = 0
         self._started: dict[str, Process] = {}
         self._tor: TorNetwork | None = None
         self._path: PathProcess | None = None
 
-    async def prepare(self, names: Sequence[str], keep: Keep, progress: Progress) -> None:
+    async def prepare(self, members: Sequence[Member], keep: Keep, progress: Progress) -> None:
         """Start the private Tor network, or the proxy on the path, if there is to be one."""
         if self.transport == "tor":
             self._tor = await self._start_tor(keep, progress)
@@ -80,7 +81,7 @@ class ProcessBackend:
         """Give the daemon a loopback address of its own where connections pass a relay."""
         if self._path is None or member.role == "directory":
             return member
-        number = len(self._started)
+        number, self._placed = self._placed, self._placed + 1
         return msgspec.structs.replace(member, host=f"127.77.{number // 250}.{number % 250 + 1}")
 
     def settings(self, member: Member) -> list[str]:
@@ -101,10 +102,12 @@ class ProcessBackend:
         """Start the process."""
         self._started[member.name] = await start(member)
 
+    async def reload(self, member: Member) -> None:
+        """Send the signal for it."""
+        processes.send([self._started[member.name]], signal.SIGHUP)
+
     async def check(self, members: Sequence[Member]) -> None:
         """Raise `TransportError` if one has ended."""
         for member in members:
             if not processes.is_running(self._started[member.name]):
-                raise TransportError(
-                    f"{member.name} ended: {last_line(Path(member.config).with_name('log'))}"
-                )
+                raise TransportError(f"{member.name} ended: {last_line(member.home / 'log')}")

@@ -6,16 +6,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from hushcast_testnet.inventory import CarrierName
+from hushcast_testnet.watch.central_picture import picture_of
 from hushcast_testnet.watch.follower import Follower
-from hushcast_testnet.watch.picture import Picture
 
 _KINDS = ("origin", "relay", "top")
-"""Of relays: one of each is enough to tell how they differ. Small networks have none between these two."""
+"""Of those between publisher and mailboxes: one of each is enough to tell how they differ."""
 
 
-def story(traces: Path) -> Iterator[str]:
-    """Yield the lines of the story; none if no message passed an origin and another relay to an inbox."""
-    picture = Picture()
+def story(traces: Path, carrier: CarrierName = "overlay") -> Iterator[str]:
+    """Yield the lines of the story; none if no message passed from where it came in to an inbox."""
+    picture = picture_of(carrier)
     follower = Follower(traces)
     while records := list(follower.new()):
         for name, record in records:

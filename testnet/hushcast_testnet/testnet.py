@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import trio
 
+from hushcast_central.run import PROXY_FILE
 from hushcast_directory.run import NETWORK_FILE
 from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.files import private_directory
@@ -16,7 +17,8 @@ from hushcast_runtime.process import holder
 from hushcast_runtime.wording import counted
 from hushcast_testnet import gateways, processes
 from hushcast_testnet.builder import Backend, Builder, Progress
-from hushcast_testnet.inventory import Member, Testnet, Transport, describe, load, running
+from hushcast_testnet.inventory import CarrierName, Member, Testnet, Transport, away, describe, load, running
+from hushcast_testnet.layouts import layout_of
 from hushcast_testnet.process_backend import ProcessBackend
 from hushcast_testnet.signals import until_signalled
 
@@ -25,23 +27,27 @@ BackendName = Literal["processes", "containers"]
 
 def up(
     directory: Path,
-    nodes: int = 10,
-    clients: int = 2,
+    nodes: int | None = None,
+    clients: int | None = None,
     transport: Transport = "tor",
     epoch_seconds: int = 30,
     progress: Progress = lambda text: None,
     breakable: bool = False,
     backend: BackendName = "processes",
     with_gateways: bool = False,
+    carrier: CarrierName = "overlay",
+    proxies: int | None = None,
 ) -> None:
     """Bring a testnet up in a new directory and leave it running.
 
-    `with_gateways` starts an MQTT gateway beside each client. In a `breakable` one clocks can be set wrong
-    and, on `tcp`, connections be cut, delayed and made lossy.
-    Returns when every daemon is ready and holds the roster of all relays. Raises a `HushcastError`; whatever
-    ends it early, nothing is left running.
+    On the overlay `nodes` are relays, and `clients` stand beside them. On the central system all `nodes`
+    are clients, of a server and `proxies`. `with_gateways` starts an MQTT gateway beside each client. In a
+    `breakable` one clocks can be set wrong and, on `tcp`, connections be cut, delayed and made lossy.
+    Returns when every daemon is ready and, on the overlay, holds the roster of all relays. Raises a
+    `HushcastError`; whatever ends it early, nothing is left running.
     """
     directory = directory.absolute()
+    layout = layout_of(carrier, nodes, clients, proxies)
     chosen: Backend
     if backend == "containers":
         from hushcast_testnet.containers.backend import ContainerBackend
@@ -53,8 +59,8 @@ def up(
         chosen = ContainerBackend(directory, breakable)
     else:
         chosen = ProcessBackend(directory, transport, breakable)
-    builder = Builder(directory, chosen, epoch_seconds, breakable, progress, with_gateways)
-    trio.run(until_signalled, _up, builder, nodes, clients)
+    builder = Builder(directory, chosen, layout, epoch_seconds, breakable, progress, with_gateways)
+    trio.run(until_signalled, _up, builder)
 
 
 def status(directory: Path) -> dict[str, Any]:
@@ -67,13 +73,13 @@ def down(directory: Path, progress: Progress = lambda text: None) -> None:
     trio.run(until_signalled, _down, directory.absolute(), progress)
 
 
-async def _up(builder: Builder, nodes: int, clients: int) -> None:
+async def _up(builder: Builder) -> None:
     directory = builder.directory
     if directory.exists() and any(directory.iterdir()):
         raise UsageError(f"{directory} is not empty: `testnet down` it and remove it, or name another")
     private_directory(directory)
     try:
-        await builder.build(nodes, clients)
+        await builder.build()
     except BaseException:
         with trio.CancelScope(shield=True):
             await _stop(builder.testnet, builder.progress)
@@ -81,8 +87,7 @@ async def _up(builder: Builder, nodes: int, clients: int) -> None:
 
 
 async def _status(directory: Path) -> dict[str, Any]:
-    members = [member for member in load(directory).members if member.role != "directory"]
-    return status_of(directory, {member.name: await describe(member) for member in members})
+    return status_of(directory, {member.name: await describe(member) for member in load(directory).nodes})
 
 
 def status_of(directory: Path, described: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
@@ -97,18 +102,12 @@ def status_of(directory: Path, described: Mapping[str, dict[str, Any]]) -> dict[
             "address": member.address,
             "config": member.config,
         }
-        for member in testnet.members
-        if member.role != "directory"
+        for member in testnet.nodes
     ]
     ready = all(described.get(str(node["name"]), {}).get("ready") for node in nodes)
-    servers = [member for member in testnet.members if member.role == "directory"]
-    server = {
-        "pid": holder(Path(servers[0].state)) if servers else None,
-        "address": _directory_address(servers[0]) if servers else None,
-        "config": servers[0].config if servers else None,
-    }
+    serving = [member for member in testnet.members if not member.is_node]
     return {
-        "ready": ready and bool(nodes) and server["pid"] is not None,
+        "ready": ready and bool(nodes) and bool(serving) and not away(testnet),
         "transport": testnet.transport,
         "epoch": testnet.epoch,
         "nodes": nodes,
@@ -123,8 +122,25 @@ def status_of(directory: Path, described: Mapping[str, dict[str, Any]]) -> dict[
             }
             for one in testnet.gateways
         ],
-        "directory": server,
+        **(_directory(serving) if testnet.carrier == "overlay" else _central(serving)),
     }
+
+
+def _directory(serving: Sequence[Member]) -> dict[str, Any]:
+    found = _served(serving[0], "directory") if serving else dict.fromkeys(("pid", "address", "config"))
+    return {"directory": found}
+
+
+def _central(serving: Sequence[Member]) -> dict[str, Any]:
+    proxies = [{"name": one.name} | _served(one, "address") for one in serving if one.role == "proxy"]
+    servers = [_served(one, "server") for one in serving if one.role == "server"]
+    return {"carrier": "central", "server": servers[0] if servers else None, "proxies": proxies}
+
+
+def _served(member: Member, key: str) -> dict[str, Any]:
+    """Describe what serves the nodes; it gives out its address under this key."""
+    address = _given_out(member, key)
+    return {"pid": holder(Path(member.state)), "address": address, "config": member.config}
 
 
 async def _down(directory: Path, progress: Progress) -> None:
@@ -150,8 +166,10 @@ async def _stop(testnet: Testnet, progress: Progress) -> None:
         await processes.stop(testnet.tor.processes)
 
 
-def _directory_address(member: Member) -> str | None:
-    file = Path(member.state) / NETWORK_FILE
+def _given_out(member: Member, key: str) -> str | None:
+    """Return what a daemon wrote for others under this key; nothing if it has not yet."""
+    file = Path(member.state) / (PROXY_FILE if member.role == "proxy" else NETWORK_FILE)
     if not file.exists():
         return None
-    return str(tomllib.loads(file.read_text())["network"]["directory"])
+    ((_, found),) = tomllib.loads(file.read_text()).items()
+    return str((found[0] if isinstance(found, list) else found)[key])

@@ -11,12 +11,14 @@ import trio
 from daemons import CentralNetworkOfDaemons
 from daemons import Node as CentralNode
 from fake_carrier import FakeCarrier, FakeNetwork
+from msgspec.msgpack import decode
 from readers import Reader
 from small_network import BEGIN, EPOCH_SECONDS, ONE, Node, SmallNetwork, derive
 
 from hushcast_node.daemon import Daemon, Parts
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.secrets import TopicKey
+from hushcast_protocol.central.register import Kept
 from hushcast_protocol.content.bodies import Content, compose
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.tokens import published_tokens
@@ -252,9 +254,12 @@ class CentralWorld(World):
             await member.start()
 
     async def held(self) -> Held:
-        server, nodes = self.network.server.store, [node.store for node in self.network.nodes]
-        routes = [len(await store.scan("pseudonym")) for store in (server, *nodes)]
-        return Held(sum(routes), len(await server.scan("spool")))
+        network, server = self.network, self.network.server.store
+        known = [decode(value, type=Kept) for _, value in await server.scan("pseudonym")]
+        # That a pseudonym is over is known until its day lapses, so that nobody brings it back.
+        routes = sum(not kept.is_over for kept in known)
+        routes += sum([len(await node.store.scan("pseudonym")) for node in network.nodes])
+        return Held(routes, len(await server.scan("spool")))
 
 
 class CentralMember(CentralNode):

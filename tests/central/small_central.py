@@ -44,7 +44,7 @@ from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment, simulated_environment
 from hushcast_runtime.store import MemoryStore
 from hushcast_runtime.tracing import NoTracer, Tracer
-from hushcast_runtime.transports.base import Transport
+from hushcast_runtime.transports.base import Transport, TransportError
 from hushcast_runtime.transports.memory import MemoryNetwork
 
 TOPIC = b"topic one's token"
@@ -156,7 +156,10 @@ class Connection:
         """Return the next frame; `None` where the connection is closed."""
         with trio.fail_after(within):
             if not self._frames:
-                self._frames = await self.channel.receive()
+                try:
+                    self._frames = await self.channel.receive()
+                except TransportError:
+                    return None
         return self._frames.pop(0) if self._frames else None
 
     async def ask(self, frame: Any) -> Any:

@@ -14,6 +14,7 @@ from unittest import mock
 
 import core_examples as examples
 import hop_world
+import register_world
 from core_examples import CALENDAR, NOW, relay_id, small_message
 from fuzzing import Script, Target, scripts
 from mutating import mutate_packed
@@ -257,9 +258,16 @@ def _hop(data: bytes) -> None:
     hop_world.play(lambda most: script.number() % most, lambda: bool(script), goes_around)
 
 
+def _register(data: bytes) -> None:
+    """The register of the central system's server agrees with a model, whatever it is asked."""
+    script = Script(data)
+    register_world.play(lambda most: script.number() % most, lambda: bool(script))
+
+
 TARGETS = [
     Target("leases", _leases, scripts, weight=2),
     Target("router", _router, lambda: scripts(size=1500), weight=3),
     Target("parcel-memory", _parcel_memory, scripts, weight=5),
     Target("hop", _hop, lambda: scripts(size=1500), weight=3),
+    Target("register", _register, scripts, weight=2),
 ]

@@ -21,6 +21,7 @@ from hushcast_testnet.containers.backend import ContainerBackend
 from hushcast_testnet.containers.compose import Containers, Daemon, Frame, Tor, compose
 from hushcast_testnet.containers.engine import Engine, find_engine
 from hushcast_testnet.inventory import Transport
+from hushcast_testnet.layouts import OverlayLayout
 from hushcast_testnet.testnet import BackendName
 
 WITHIN = 240.0  # seconds for anything between daemons, on a busy machine
@@ -42,7 +43,7 @@ def composed() -> dict:
             seen("/t/r/r-tor") | {Path("/t/r/tor-doors"): Path("/t/r/doors")},
         ),
     ]
-    daemons = [Daemon("r", "hushcast_node", Path("/t/r/config.toml"), seen("/t/r", "/t/traces"))]
+    daemons = [Daemon("r", ("hushcast_node",), Path("/t/r/config.toml"), seen("/t/r", "/t/traces"))]
     return json.loads(compose(Frame(containers, "image", "7:8"), "10.1.2.0/24", tors, daemons))
 
 
@@ -75,9 +76,9 @@ def test_containers_want_tor_and_no_more_daemons_than_their_network_has_room_for
         testnet.up(tmp_path / "net", 1, 0, "tcp", backend="containers")
 
     async def prepare() -> None:
-        names = [f"relay-{number}" for number in range(300)]
+        many = OverlayLayout(300, 0).members(tmp_path)
         await ContainerBackend(tmp_path, breakable=False).prepare(
-            names, lambda **changes: None, lambda text: None
+            many, lambda **changes: None, lambda text: None
         )
 
     with pytest.raises(UsageError, match="200"):

@@ -54,7 +54,7 @@ def test_relays_that_lose_messages_are_found_and_passed_over(monkeypatch: pytest
     seen: list[dict[str, Any]] = []
     count = simulation._Simulation._count
 
-    def look(self: Any, subscriptions: Any) -> Result:
+    def look(self: Any) -> Result:
         bad = {relay.key for relay in self._relays if relay.drops}
         for client in self._clients:
             (held,) = client.daemon.overlay.routes.held
@@ -68,7 +68,7 @@ def test_relays_that_lose_messages_are_found_and_passed_over(monkeypatch: pytest
                 "wrong": len(named - bad),
             }
             seen.append(told | truth)
-        return count(self, subscriptions)
+        return count(self)
 
     monkeypatch.setattr(simulation._Simulation, "_count", look)
     # Origins are drawn at random, so of a leaf there may be one outcome or none: enough that each has some.

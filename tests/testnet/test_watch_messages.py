@@ -350,12 +350,12 @@ def test_a_slow_daemon_is_slow_and_not_gone(
 
 
 def test_the_testnet_is_as_its_worst_daemon() -> None:
-    assert overall(["ready", "ready"], 1) == ("ready", "ready")
-    assert overall(["ready", "slow", "slow"], 1) == ("slow", "2 daemons slow to answer")
-    assert overall(["starting", "slow"], 1) == ("starting", "1 daemon starting")
-    assert overall(["gone", "starting", "slow"], 1) == ("gone", "1 daemon not running")
-    assert overall(["ready"], None) == ("gone", "the directory is not running")
-    assert overall([], 1) == ("starting", "no daemons yet")
+    assert overall(["ready", "ready"], []) == ("ready", "ready")
+    assert overall(["ready", "slow", "slow"], []) == ("slow", "2 daemons slow to answer")
+    assert overall(["starting", "slow"], []) == ("starting", "1 daemon starting")
+    assert overall(["gone", "starting", "slow"], []) == ("gone", "1 daemon not running")
+    assert overall(["ready"], ["directory"]) == ("gone", "the directory is not running")
+    assert overall([], []) == ("starting", "no daemons yet")
 
 
 async def test_a_daemon_that_does_not_answer_keeps_what_it_said(

@@ -21,7 +21,7 @@ from hushcast_testnet.chaos.journal import Journal
 from hushcast_testnet.chaos.plan import EVERY, LONGEST, Fault, Kind, plan
 from hushcast_testnet.chaos.traffic import Traffic
 from hushcast_testnet.chaos.verdict import Verdict, judge, traces
-from hushcast_testnet.inventory import Member, Testnet, deadline, describe, load
+from hushcast_testnet.inventory import Member, Testnet, away, deadline, describe, load
 
 SUBSCRIBE_WITHIN = 120.0  # seconds until all subscriptions are installed, before anything breaks
 SETTLE_WITHIN = 180.0  # seconds after the last fault in which all must be shown; links try again within 60
@@ -74,10 +74,12 @@ class _Run:
         self._breaker = breaker
         self._chaos = chaos
         self._progress = progress
-        self._members = [member for member in testnet.members if member.role != "directory"]
-        clients = [member for member in self._members if member.role == "client"]
-        self._subscribers: list[Member] = clients or self._members[:2]
-        self._breaking = {member.name: trio.Lock() for member in self._members}
+        self._testnet = testnet
+        self._nodes = testnet.nodes
+        clients = [member for member in self._nodes if member.role == "client"]
+        self._subscribers: list[Member] = clients or self._nodes[:2]
+        # The overlay works on without its directory; the central system is its server and proxies, too.
+        self._breaking = {m.name: trio.Lock() for m in testnet.members if m.role != "directory"}
         self._epoch = testnet.epoch
         self._topic = f"chaos {chaos.seed} {time.time_ns()}"
         self._began = 0.0
@@ -88,7 +90,7 @@ class _Run:
         faults = plan(
             chaos.seed,
             seconds,
-            [member.name for member in self._members],
+            list(self._breaking),
             chaos.kinds or self._breaker.kinds,
             chaos.every,
             chaos.longest,
@@ -106,7 +108,7 @@ class _Run:
                     f"{counted(len(faults), 'fault')} in {seconds:g} s, messages a second: {chaos.rate:g}"
                 )
                 async with trio.open_nursery() as working:
-                    working.start_soon(traffic.publish, self._members, chaos.rate, seconds)
+                    working.start_soon(traffic.publish, self._nodes, chaos.rate, seconds)
                     for fault in faults:
                         working.start_soon(self._break, fault, journal)
                 self._progress("all faults are over: waiting for what is on its way")
@@ -156,8 +158,8 @@ class _Run:
 
     async def _unhealthy(self) -> dict[str, str]:
         """Return the daemons that are not ready in time, or met an error of their own, and why."""
-        found: dict[str, str] = {}
-        for member in self._members:
+        found = dict.fromkeys(away(self._testnet), "not running")
+        for member in self._nodes:
             described: dict[str, Any] = {}
             with trio.move_on_after(HEALTHY_WITHIN):
                 while not (described := await describe(member)).get("ready"):  # noqa: ASYNC110
@@ -178,7 +180,7 @@ class _Run:
             "ok": not (verdict.lost or verdict.duplicated or unhealthy),
             "seed": self._chaos.seed,
             "minutes": self._chaos.minutes,
-            "daemons": len(self._members),
+            "daemons": len(self._breaking),
             "faults": dict(sorted(Counter(fault.kind for fault in faults).items())),
             "published": len(queued) + asked["refused"],
             "refused": asked["refused"],

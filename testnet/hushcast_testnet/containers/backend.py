@@ -23,7 +23,7 @@ from hushcast_testnet.containers.compose import Containers, Daemon, Frame, Tor, 
 from hushcast_testnet.containers.engine import find_engine
 from hushcast_testnet.containers.image import require_image
 from hushcast_testnet.containers.socket_relay import PAIRS_FILE, Pair
-from hushcast_testnet.inventory import Member, Transport, deadline
+from hushcast_testnet.inventory import Member, Transport, deadline, run_by
 from hushcast_testnet.path import CONTROL, PathProcess
 from hushcast_testnet.tor_network import PreparedNetwork, TorNode
 
@@ -44,10 +44,12 @@ class ContainerBackend:
         self._breakable = breakable
         self._directory = directory
         self._containers: Containers | None = None
+        self._homes: dict[str, Path] = {}
 
-    async def prepare(self, names: Sequence[str], keep: Keep, progress: Progress) -> None:
+    async def prepare(self, members: Sequence[Member], keep: Keep, progress: Progress) -> None:
         """Make all containers, stopped; start the private Tor network, and each daemon's own tor."""
-        if len(names) > MAX_NAMES:
+        self._homes = {member.name: member.home for member in members}
+        if len(members) > MAX_NAMES:
             raise UsageError(f"a container testnet has at most {MAX_NAMES} daemons")
         engine = await find_engine()
         image = await require_image(engine, progress)
@@ -63,27 +65,27 @@ class ContainerBackend:
         ports = range(_PORT, _PORT + tor_network.ports_needed(0))
         network = await tor_network.prepare(self._directory / "tor", ports, 0, address)
         tors = [Tor(n.name, n.directory / "torrc", {n.directory: n.directory}) for n in network.nodes]
-        sidecars = {name: self._sidecar(name, network) for name in names}
+        sidecars = {name: self._sidecar(name, network) for name in self._homes}
         for name, node in sidecars.items():
             address(node.name)
             tors.append(
                 Tor(
                     node.name,
                     node.directory / "torrc",
-                    {node.directory: node.directory, self._tor_doors(name): _doors(node.directory)},
+                    {node.directory: node.directory, self._tor_doors(name): _doors(self._homes[name])},
                 )
             )
         containers = Containers(engine, project, str(self._directory / FILE), addresses)
         private_directory(self._directory / "traces")
         frame = Frame(containers, image, f"{os.getuid()}:{os.getgid()}")
-        text = compose(frame, f"{subnet}.0/24", tors, [self._daemon(name) for name in names])
+        text = compose(frame, f"{subnet}.0/24", tors, [self._daemon(member) for member in members])
         write_private(Path(containers.file), text.encode())
         keep(containers=containers)
-        progress(f"making {counted(len(tors) + len(names), 'container')}")
+        progress(f"making {counted(len(tors) + len(members), 'container')}")
         await engine.compose(Path(containers.file), project, "up", "--no-start")
         self._containers = containers
         if self._breakable:
-            await self._start_relay(names, keep)
+            await self._start_relay(keep)
 
         def report(percent: int, summary: str) -> None:
             progress(f"private Tor network: {percent} %, {summary}")
@@ -92,11 +94,10 @@ class ContainerBackend:
             whole = replace(network, client_nodes=tuple(sidecars.values()))
             await private_tor.start_in_order(whole, _ContainerStarter(containers), report)
 
-    async def _start_relay(self, names: Sequence[str], keep: Keep) -> None:
+    async def _start_relay(self, keep: Keep) -> None:
         home = private_directory(self._directory / "path")
         pairs = [
-            Pair(name, str(_doors(self._home(name) / "config.toml")), str(self._tor_doors(name)))
-            for name in names
+            Pair(name, str(_doors(home)), str(self._tor_doors(name))) for name, home in self._homes.items()
         ]
         write_private(home / PAIRS_FILE, msgspec.json.encode(pairs))
         command = [sys.executable, "-m", socket_relay.__name__, str(home)]
@@ -106,23 +107,18 @@ class ContainerBackend:
     def _tor_doors(self, name: str) -> Path:
         """Return the directory of doors as tor sees it: another than the daemon's if a relay is between."""
         beside = _TOR_DOORS if self._breakable else "doors"
-        return private_directory(self._home(name) / beside)
+        return private_directory(self._homes[name] / beside)
 
     def _sidecar(self, name: str, network: PreparedNetwork) -> TorNode:
-        node = tor_network.make_node(private_directory(self._home(name)), f"{name}-tor")
-        own = private_directory(_doors(node.directory))
+        node = tor_network.make_node(private_directory(self._homes[name]), f"{name}-tor")
+        own = private_directory(_doors(self._homes[name]))
         snippet = network.snippet.read_text() + f"CookieAuthFile {own / 'cookie'}\n"
         tor_network.write_client(node, snippet, f"unix:{own / 'control'}", f"unix:{own / 'socks'}")
         return node
 
-    def _home(self, name: str) -> Path:
-        return self._directory / name if name == "directory" else self._directory / "nodes" / name
-
-    def _daemon(self, name: str) -> Daemon:
-        home = self._home(name)
-        module = "hushcast_directory" if name == "directory" else "hushcast_node"
-        traces = self._directory / "traces"
-        return Daemon(name, module, home / "config.toml", {home: home, traces: traces})
+    def _daemon(self, member: Member) -> Daemon:
+        home, traces = member.home, self._directory / "traces"
+        return Daemon(member.name, run_by(member), Path(member.config), {home: home, traces: traces})
 
     def place(self, member: Member) -> Member:
         """Name its container."""
@@ -131,7 +127,7 @@ class ContainerBackend:
 
     def settings(self, member: Member) -> list[str]:
         """Return the section `[tor]`: Unix sockets alone."""
-        own = _doors(Path(member.config))
+        own = _doors(member.home)
         ways = [f"control = {quoted(f'unix:{own}/control')}", f"socks = {quoted(f'unix:{own}/socks')}"]
         return ["[tor]", 'mode = "system"', *ways, f"services = {quoted(own)}"]
 
@@ -144,6 +140,12 @@ class ContainerBackend:
         assert self._containers is not None
         await self._containers.start(member.name)
 
+    async def reload(self, member: Member) -> None:
+        """Have the engine send the signal for it."""
+        assert self._containers is not None
+        name = self._containers.name(member.name)
+        await self._containers.engine.run("kill", "--signal", "HUP", name)
+
     async def check(self, members: Sequence[Member]) -> None:
         """Raise `TransportError` if a container of this testnet has ended."""
         assert self._containers is not None
@@ -151,14 +153,14 @@ class ContainerBackend:
         ended = (await self._containers.engine.run("ps", "--all", *mine, "--format", "{{.Names}}")).split()
         for name in ended:
             service = name.removeprefix(self._containers.name(""))
-            home = self._home(service.removesuffix("-tor"))
+            home = self._homes[service.removesuffix("-tor")]
             log = home / service / "log" if service.endswith("-tor") else home / "log"
             raise TransportError(f"{service} ended: {last_line(log)}")
 
 
-def _doors(beside: Path) -> Path:
+def _doors(home: Path) -> Path:
     """Return the directory of Unix sockets that a daemon and its tor share."""
-    return beside.with_name("doors")
+    return home / "doors"
 
 
 class _ContainerStarter:

@@ -71,10 +71,11 @@ class Tor:
 
 @dataclass(frozen=True)
 class Daemon:
-    """A daemon: the module that runs it, its configuration, and the directories that it sees."""
+    """A daemon: what runs it, its configuration, and the directories that it sees."""
 
     name: str
-    module: str
+    run_by: tuple[str, ...]
+    """A module, and the words before the configuration."""
     config: Path
     directories: dict[Path, Path]
 
@@ -90,7 +91,7 @@ def compose(frame: Frame, subnet: str, tors: Iterable[Tor], daemons: Iterable[Da
         service = _service(frame, tor.name, command, tor.directories)
         services[tor.name] = service | {"networks": {_NETWORK: own}}
     for daemon in daemons:
-        run = [_PYTHON, "-m", daemon.module, str(daemon.config)]
+        run = [_PYTHON, "-m", *daemon.run_by, str(daemon.config)]
         # Compose replaces $ by variables unless it is doubled.
         command = ["/bin/sh", "-c", 'exec "$$@" >>"$$0" 2>&1', str(daemon.config.with_name("log")), *run]
         service = _service(frame, daemon.name, command, daemon.directories)

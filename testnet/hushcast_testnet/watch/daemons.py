@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import trio
 
-from hushcast_runtime.wording import counted
+from hushcast_runtime.wording import counted, listed
 from hushcast_testnet.inventory import Member, describe
 
 SLOW_AFTER = 3.0  # seconds without an answer until that is said: a busy machine may take one or two
@@ -57,10 +58,10 @@ def state_of(pid: int | None, said: dict[str, Any] | None, silent: float) -> tup
     return "starting", "starting"
 
 
-def overall(kinds: list[str], directory: int | None) -> tuple[str, str]:
-    """Return (kind, words) for a testnet whose daemons are of these kinds, and its directory's pid."""
-    if directory is None:
-        return "gone", "the directory is not running"
+def overall(kinds: list[str], away: Sequence[str]) -> tuple[str, str]:
+    """Return (kind, words) for a testnet with nodes of these kinds; of what serves them these are `away`."""
+    if away:
+        return "gone", f"the {listed(away)} {'is' if len(away) == 1 else 'are'} not running"
     for kind, words in (("gone", "not running"), ("starting", "starting"), ("slow", "slow to answer")):
         if count := kinds.count(kind):
             return kind, f"{counted(count, 'daemon')} {words}"

@@ -62,13 +62,14 @@ def way(message: Message, names: Names) -> dict[str, Any]:
     met = {relay.name for relay in relays} | {
         names.relays.get(step.other or "") for step in message.of("sent")
     }
-    others = sorted(set(names.relays.values()) - met, key=_natural)
+    others = sorted(set(names.relays.values()) - met, key=natural)
+    publisher = publishers_card(message, [_dropped_at(relays)])
     return {
         **row(message),
         "publisher": message.publisher,
-        "summary": _summary(message, len(relays)),
+        "summary": summary(message, f"{counted(len(relays), 'relay')} saw it"),
         "drawing": _drawing(message, names, relays).as_dict(),
-        "stations": [_publisher(message, relays), *(relay.station() for relay in relays), *mailboxes],
+        "stations": [publisher, *(relay.station() for relay in relays), *mailboxes],
         "others": others,
     }
 
@@ -242,18 +243,15 @@ def _at_mailbox(message: Message, owner: str) -> float | None:
     return min(times, default=None)
 
 
-def _publisher(message: Message, relays: list[_Relay]) -> dict[str, Any]:
-    origins = [relay.name for relay in relays if relay.drops]
+def publishers_card(message: Message, ways: list[str]) -> dict[str, Any]:
+    """Return the publisher's card; `ways` says whom it handed the message to."""
     return {
         "id": PUBLISHER,
         "name": message.publisher or "not yet known",
         "kind": "publisher",
         "role": "publisher: it wrote the message",
         "time": None,
-        "saw": [
-            "The topic and the content: it sealed them.",
-            f"The relays that it dropped the message at, drawn at random: {listed(origins) or 'none noted'}.",
-        ],
+        "saw": ["The topic and the content: it sealed them.", *ways],
         "hidden": [
             "Whether anybody subscribes, and who.",
             "Where the message went from there.",
@@ -262,10 +260,16 @@ def _publisher(message: Message, relays: list[_Relay]) -> dict[str, Any]:
     }
 
 
-def _summary(message: Message, relays: int) -> str:
+def _dropped_at(relays: list[_Relay]) -> str:
+    origins = [relay.name for relay in relays if relay.drops]
+    return f"The relays that it dropped the message at, drawn at random: {listed(origins) or 'none noted'}."
+
+
+def summary(message: Message, passed: str) -> str:
+    """Return a sentence or two on a message; `passed` says who saw it between publisher and subscribers."""
     source = message.publisher or "A daemon that has not said so yet"
-    got = listed(sorted(message.inboxes, key=_natural))
-    text = f"{source} published it on “{message.topic}”. {counted(relays, 'relay')} saw it"
+    got = listed(sorted(message.inboxes, key=natural))
+    text = f"{source} published it on “{message.topic}”. {passed}"
     if not got:
         return f"{text}; it is in no inbox so far."
     return f"{text}; {got} got it, within {_duration(message.took or 0.0)}."
@@ -279,7 +283,7 @@ def _drawing(message: Message, names: Names, relays: list[_Relay]) -> Drawing:
     arrows = _arrows(message, names)
     depth = levels_by_time({relay.name: relay.first for relay in relays}, arrows)
     boxes = {
-        relay.name: Box(relay.name, relay.name, relay.kind, _after(message, relay.first)) for relay in relays
+        relay.name: Box(relay.name, relay.name, relay.kind, after(message, relay.first)) for relay in relays
     }
     for arrow in arrows:  # a relay that was sent it, and has noted nothing
         if arrow.end not in boxes and arrow.end not in names.owners:
@@ -292,13 +296,14 @@ def _drawing(message: Message, names: Names, relays: list[_Relay]) -> Drawing:
     mailboxes = []
     for key in _mailboxes(message, names):
         came = _at_mailbox(message, names.owners[key])
-        note = "on its way" if came is None else _after(message, came)
+        note = "on its way" if came is None else after(message, came)
         mailboxes.append(Box(key, names.owners[key], "mailbox", note))
     origins = [Arrow(PUBLISHER, relay.name, "dropped") for relay in relays if relay.drops]
     return Drawing([*levels, mailboxes] if mailboxes else levels, [*origins, *arrows])
 
 
-def _after(message: Message, time: float) -> str:
+def after(message: Message, time: float) -> str:
+    """Return how long after a message's first sign something was, in words."""
     return f"+{_duration(max(0.0, time - message.time))}"
 
 
@@ -319,7 +324,7 @@ def _arrows(message: Message, names: Names) -> list[Arrow]:
     return list(arrows.values())
 
 
-def _natural(name: str) -> tuple[str, int]:
+def natural(name: str) -> tuple[str, int]:
     """Order names by their number: relay-2 before relay-10."""
     word, _, number = name.rpartition("-")
     return word, int(number) if number.isdigit() else 0

@@ -21,8 +21,8 @@ class Step(NamedTuple):
 
     time: float  # seconds since the testnet began
     daemon: str
-    kind: str  # `drop`, `received`, `sent` or `delivered`
-    other: str | None  # key of the previous hop of what was received, of the next hop of what was sent
+    kind: str  # `drop`, `received`, `sent` or `delivered`; of the central system `handed` or `dispatched`
+    other: str | None  # key of what was received's previous hop, of what was sent's next hop; or a pseudonym
     outcome: str | None
     tokens: int
     trunk: str  # the first token

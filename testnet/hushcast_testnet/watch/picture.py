@@ -11,7 +11,7 @@ from typing import Any
 from hushcast_testnet.watch.drawing import Drawing, tree_drawing
 from hushcast_testnet.watch.history import History
 from hushcast_testnet.watch.lens import Names, row, way
-from hushcast_testnet.watch.messages import Messages, Step
+from hushcast_testnet.watch.messages import Message, Messages, Step
 
 MESSAGES_LISTED = 50  # on the page: what a person may scroll through
 MAILBOXES_KEPT = 1_000  # owners of mailboxes, of ended subscriptions too: messages may still come to them
@@ -144,9 +144,12 @@ class Picture:
 
     def way(self, message: str) -> dict[str, Any] | None:
         """Return all that is shown of one message, the newest for an empty id; nothing if it is not kept."""
-        newest = self._messages.newest_first()
-        chosen = self._messages[message] if message else newest[0] if newest else None
+        chosen = self._chosen(message)
         return None if chosen is None else way(chosen, self._names())
+
+    def _chosen(self, message: str) -> Message | None:
+        newest = self._messages.newest_first()
+        return self._messages[message] if message else newest[0] if newest else None
 
     def moves(self) -> list[dict[str, str]]:
         """Return the hops of messages since the last call; `from` is empty where a message entered."""

@@ -15,14 +15,15 @@ import trio
 
 from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.extras import how_to_get
+from hushcast_runtime.process import holder
 from hushcast_runtime.rooms import Room
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.streams import LOOPBACK, listen_on_loopback, port_of
-from hushcast_testnet.inventory import Testnet, load
+from hushcast_testnet.inventory import Testnet, away, load
 from hushcast_testnet.testnet import status_of
+from hushcast_testnet.watch.central_picture import picture_of
 from hushcast_testnet.watch.daemons import Daemons, overall
 from hushcast_testnet.watch.follower import Follower
-from hushcast_testnet.watch.picture import Picture
 
 try:
     import h11
@@ -78,7 +79,7 @@ class _Watch:
     def __init__(self, directory: Path, port: int) -> None:
         self._directory = directory
         self._hosts = {f"{LOOPBACK}:{port}".encode(), f"localhost:{port}".encode()}
-        self._picture = Picture()
+        self._picture = picture_of(load(directory).carrier)
         self._follower = Follower(directory / "traces")
         self._daemons = Daemons()
         self._common: dict[str, Any] = {}
@@ -97,8 +98,8 @@ class _Watch:
             while True:
                 self._read()
                 testnet = load(self._directory)
-                for member in testnet.members:
-                    if member.role != "directory" and member.name not in self._daemons:
+                for member in testnet.nodes:
+                    if member.name not in self._daemons:
                         nursery.start_soon(self._daemons.ask, member)
                 await trio.lowlevel.checkpoint()  # whoever is asked for the first time is under way then
                 self._common = self._look(testnet)
@@ -117,13 +118,25 @@ class _Watch:
         said = self._daemons.said
         status = status_of(self._directory, said)
         load_of = self._picture.load()
+        missing = away(testnet)
         for node in status["nodes"]:
             node["kind"], node["state"] = self._daemons.state(node["name"], node["pid"])
             node["sent"], node["probes_sent"] = load_of.get(node["name"], (0, 0))
             node |= {name: said.get(node["name"], {}).get(name, 0) for name in ("links", "leases")}
-        kind, words = overall([node["kind"] for node in status["nodes"]], status["directory"]["pid"])
+        kind, words = overall([node["kind"] for node in status["nodes"]], missing)
         return {
             **status,
+            "serving": [
+                {
+                    "name": member.name,
+                    "kind": "gone" if member.name in missing else "ready",
+                    "state": "not running" if member.name in missing else "running",
+                    "pid": holder(Path(member.state)),
+                    "passed": load_of.get(member.name, (0, 0)),
+                }
+                for member in testnet.members
+                if member.role in ("server", "proxy")
+            ],
             "began": testnet.began,
             "kind": kind,
             "state": words,

@@ -25,18 +25,20 @@ function show(state) {
   began = state.began;
   say(state.state, state.kind);
   at("without-tor").hidden = state.transport !== "tcp";
-  facts({ transport: state.transport, epoch: `${state.epoch} s`, "directory's pid": state.directory.pid ?? "not running" });
+  document.body.dataset.carrier = state.carrier ?? "overlay";
+  const serving = state.directory ? { "directory's pid": state.directory.pid ?? "not running" } : { carrier: "central" };
+  facts({ transport: state.transport, epoch: `${state.epoch} s`, ...serving });
   if (follow.checked) chosen = state.way?.id ?? "";
   if (!state.messages.length) hint(state.nodes);
-  messages(state.messages);
-  if (state.way) way(state.way);
+  messages(state.messages, !state.directory);
+  if (state.way) way(state.way, !state.directory);
   history(state);
   choices(state.subscriptions);
   tree(state);
-  daemons(state.nodes);
+  daemons(state.serving, state.nodes);
 }
 
-function messages(all) {
+function messages(all, isCentral) {
   at("none").hidden = all.length > 0;
   const wanted = all.map((message) => {
     const item = items.get(message.id) ?? newItem(message.id);
@@ -44,7 +46,8 @@ function messages(all) {
     set(topic, `“${message.topic}”`);
     set(when, clock(message.time));
     const took = message.seconds === null ? "on its way" : duration(message.seconds);
-    set(rest, `${counted(message.relays, "relay")} · ${counted(message.inboxes, "subscriber")} · ${took}`);
+    const relays = isCentral ? "" : `${counted(message.relays, "relay")} · `;
+    set(rest, `${relays}${counted(message.inboxes, "subscriber")} · ${took}`);
     item.firstChild.setAttribute("aria-pressed", message.id === chosen);
     return item;
   });
@@ -79,7 +82,7 @@ function newItem(id) {
   return item;
 }
 
-function way(one) {
+function way(one, isCentral) {
   const now = JSON.stringify(one);
   if (now !== shown) {
     shown = now;
@@ -87,7 +90,8 @@ function way(one) {
     set(at("way-title"), `The way of “${one.topic}”, ${clock(one.time)}`);
     set(at("summary"), one.summary);
     cards(one);
-    set(at("others"), one.others.length ? `Saw nothing of it at all: ${one.others.join(", ")}.` : "Every relay of this testnet saw it.");
+    set(at("others"), one.others.length ? `Saw nothing of it at all: ${one.others.join(", ")}.`
+      : isCentral ? "" : "Every relay of this testnet saw it.");
   }
   wayDrawing.draw(one.drawing);
 }
@@ -145,6 +149,16 @@ function history({ history: told, figures: all, nodes }) {
 function tree(state) {
   const subscription = state.subscriptions.find((one) => one.id === choice.value);
   at("overlay").toggleAttribute("hidden", !state.tree);
+  if (!state.directory) {
+    set(at("overlay-text"), "Publications go down from users by a proxy to the server, deliveries from there by another " +
+      "proxy to users. Every daemon stands at the top as publisher and at the bottom as subscriber. Messages are drawn " +
+      "as they move, probes are not.");
+    if (state.tree) {
+      treeDrawing.draw(state.tree);
+      treeDrawing.show(state.moves);
+    }
+    return;
+  }
   if (!state.tree || !subscription) {
     set(at("overlay-text"), state.subscriptions.length
       ? "Choose a subscription to see its tree, and messages as they move in it." : "Nobody subscribes yet.");
@@ -191,14 +205,15 @@ function choices(subscriptions) {
   }
 }
 
-function daemons(nodes) {
-  nodes.forEach((node, number) => {
+function daemons(serving, nodes) {
+  const all = [...serving.map((one) => ({ ...one, links: "–", leases: "–", sent: one.passed[0], probes_sent: one.passed[1] })), ...nodes];
+  all.forEach((node, number) => {
     const row = rows.children[number] ?? rows.appendChild(newRow());
     const texts = [node.name, node.state, node.pid ?? "–", node.links, node.leases, node.sent, node.probes_sent];
     texts.forEach((text, column) => set(row.children[column], typeof text === "number" && column > 2 ? text.toLocaleString() : text));
     row.children[1].className = node.kind;
   });
-  while (rows.children.length > nodes.length) rows.lastChild.remove();
+  while (rows.children.length > all.length) rows.lastChild.remove();
 }
 
 function newRow() {

@@ -1,0 +1,132 @@
+"""Layouts: which daemons a testnet of each carrier consists of, in which order they start, and with what."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+from hushcast_central.run import PROXY_FILE
+from hushcast_directory.run import NETWORK_FILE
+from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.central.network import MAX_PROXIES, ProxyRole
+from hushcast_runtime.wording import counted
+from hushcast_testnet.builder import Builder, Layout
+from hushcast_testnet.inventory import CONTROL_SOCKET, CarrierName, Member, Role
+
+_ROLES: tuple[ProxyRole, ...] = get_args(ProxyRole)
+
+
+@dataclass(frozen=True)
+class OverlayLayout:
+    """Implements `Layout`: a directory, relays, and clients."""
+
+    relays: int
+    clients: int
+    carrier: CarrierName = "overlay"
+
+    def members(self, directory: Path) -> list[Member]:
+        """Return the directory, then relays, then clients."""
+        return [
+            _member("directory", "directory", directory / "directory"),
+            *_numbered(directory, "relay", self.relays),
+            *_numbered(directory, "client", self.clients),
+        ]
+
+    async def start(self, builder: Builder, members: list[Member]) -> None:
+        """Start the directory, and all others once its network is known."""
+        head, *nodes = members
+        builder.progress("starting the directory")
+        network = ["[network]", 'name = "testnet"', f"epoch_seconds = {builder.testnet.epoch}"]
+        await builder.start(head, [f"first_roster = {self.relays}"], network)
+        joined = await builder.written(head, NETWORK_FILE)
+        builder.progress(f"starting {counted(self.relays, 'relay')} and {counted(self.clients, 'client')}")
+        for member in nodes:
+            await builder.start_node(member, joined)
+
+    def is_ready(self, described: dict[str, Any]) -> bool:
+        """Tell whether a node is ready, and holds a roster of all relays."""
+        roster = described.get("roster") or {}
+        return bool(described.get("ready")) and roster.get("relays") == self.relays
+
+
+@dataclass(frozen=True)
+class CentralLayout:
+    """Implements `Layout`: a server, proxies of both roles in turn, and nodes, which are all clients."""
+
+    nodes: int
+    proxies: int
+    carrier: CarrierName = "central"
+
+    def members(self, directory: Path) -> list[Member]:
+        """Return the server, then proxies, then nodes."""
+        proxies = [
+            _member(name, "proxy", directory / "proxies" / name) for name, _ in proxy_names(self.proxies)
+        ]
+        server = _member("server", "server", directory / "server")
+        return [server, *proxies, *_numbered(directory, "client", self.nodes)]
+
+    async def start(self, builder: Builder, members: list[Member]) -> None:
+        """Start the server, the proxies, which it has to list, and the nodes once it lists them all."""
+        server, proxies = members[0], members[1 : 1 + self.proxies]
+        builder.progress("starting the server")
+        network = ["[network]", 'carrier = "central"', 'name = "testnet"']
+        network += [f"epoch_seconds = {builder.testnet.epoch}"]
+        await builder.start(server, [], [*network, *builder.traced(server)])
+        known = await builder.written(server, NETWORK_FILE)
+        builder.progress(f"starting {counted(self.proxies, 'proxy', 'proxies')}")
+        for member, (_, role) in zip(proxies, proxy_names(self.proxies), strict=True):
+            await builder.start(member, [f'role = "{role}"'], [known, *builder.traced(member)])
+        listed = [await builder.written(member, PROXY_FILE) for member in proxies]
+        await builder.change(server, [], [*network, *builder.traced(server), *listed])
+        joined = await builder.written(server, NETWORK_FILE, [_key(text) for text in listed])
+        builder.progress(f"starting {counted(self.nodes, 'node')}")
+        for member in members[1 + self.proxies :]:
+            await builder.start_node(member, joined)
+
+    def is_ready(self, described: dict[str, Any]) -> bool:
+        """Tell whether a node is ready."""
+        return bool(described.get("ready"))
+
+
+def proxy_names(count: int) -> list[tuple[str, ProxyRole]]:
+    """Return the names of so many proxies with their roles, which take turns."""
+    roles = [(_ROLES[number % len(_ROLES)], 1 + number // len(_ROLES)) for number in range(count)]
+    return [(f"{role}-{number}", role) for role, number in roles]
+
+
+def _key(section: str) -> str:
+    """Return the key of a proxy out of the lines that it wrote."""
+    (proxy,) = tomllib.loads(section)["proxies"]
+    return str(proxy["key"])
+
+
+def layout_of(carrier: CarrierName, nodes: int | None, clients: int | None, proxies: int | None) -> Layout:
+    """Return the layout with these numbers, the usual ones where none is given; raises `UsageError`."""
+    if carrier == "overlay":
+        if proxies is not None:
+            raise UsageError("the overlay has no proxies: --proxies goes with --carrier central")
+        return OverlayLayout(10 if nodes is None else nodes, 2 if clients is None else clients)
+    if clients is not None:
+        raise UsageError("nodes of the central system are all clients: give their number as --nodes")
+    count = len(_ROLES) if proxies is None else proxies
+    if not len(_ROLES) <= count <= MAX_PROXIES:
+        raise UsageError(
+            f"--proxies {count}: a network has one of each role at least, and {MAX_PROXIES} at most"
+        )
+    return CentralLayout(6 if nodes is None else nodes, count)
+
+
+def _numbered(directory: Path, role: Role, count: int) -> Iterable[Member]:
+    for number in range(1, count + 1):
+        name = f"{role}-{number}"
+        yield _member(name, role, directory / "nodes" / name)
+
+
+def _member(name: str, role: Role, home: Path) -> Member:
+    member = Member(name, role, str(home / "config.toml"), str(home / "state"), None)
+    if not member.is_node:
+        return member
+    return Member(name, role, member.config, member.state, str(home / CONTROL_SOCKET))

@@ -1,0 +1,209 @@
+"""One simulated run, whatever the carrier: nodes subscribe, publish on schedule, and arrivals are counted."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import trio
+
+from hushcast_local.inbox import Gap
+from hushcast_local.outbox import Publication
+from hushcast_local.service import InboxFeed
+from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.content.topics import Interest, Topic, parse_topic
+from hushcast_runtime.environment import Environment
+from hushcast_runtime.wording import counted
+from hushcast_testnet.lives import LONGEST_WAY, NodeLife
+from hushcast_testnet.probe_readers import draw_interest, draw_values
+from hushcast_testnet.scenario import EPOCH_SECONDS, REPAIRED_AFTER, Result, Scenario
+
+BETWEEN_PUBLICATIONS = 0.25  # virtual seconds
+SETTLE_WITHIN = 900.0  # virtual seconds after the last publication in which all must have arrived
+
+
+@dataclass
+class Sent:
+    """One publication of a simulation."""
+
+    topic: Topic
+    time: float  # virtual seconds
+    publication: Publication | None = None  # none where it was refused
+
+    @property
+    def accepted(self) -> Publication | None:
+        """The publication, if somebody gave a receipt."""
+        return self.publication if self.publication is not None and self.publication.origins else None
+
+
+@dataclass
+class Listening:
+    """One application, which listens at a node and remembers how far it came."""
+
+    node: NodeLife
+    interest: Interest
+    number: int
+    """Of the subscriber, among those on its topic."""
+    cursor: int | None = None
+
+
+class SimulatedRun(ABC):
+    """What a run is on both carriers."""
+
+    def __init__(self, scenario: Scenario, progress: Callable[[str], None], env: Environment) -> None:
+        self._scenario = scenario
+        self._progress = progress
+        self._env = env
+        self._sent: list[Sent] = []
+        self._shown: Counter[tuple[bytes, int]] = Counter()
+        self._arrived = trio.lowlevel.ParkingLot()
+        self._fault_at = 0.0
+        self._gaps = 0
+
+    @abstractmethod
+    async def _start(self, nursery: trio.Nursery) -> None:
+        """Bring the network up."""
+
+    @abstractmethod
+    def _nodes(self) -> Sequence[NodeLife]:
+        """Return the daemons that publish."""
+
+    @abstractmethod
+    def _subscribers(self) -> Sequence[NodeLife]:
+        """Return daemons that are to subscribe to one topic."""
+
+    @abstractmethod
+    def _break(self, nursery: trio.Nursery) -> None:
+        """Let faults happen from now on."""
+
+    @abstractmethod
+    def _figures(self) -> dict[str, Any]:
+        """Return the fields of the result that depend on the carrier."""
+
+    async def run(self) -> Result:
+        """Bring the network up, subscribe, publish, let faults happen, wait, count."""
+        scenario = self._scenario
+        async with trio.open_nursery() as nursery:
+            await self._start(nursery)
+            names = [f"topic {number}" for number in range(scenario.topics)]
+            if scenario.read_probes:
+                interests = [draw_interest(name, self._env) for name in names]
+            else:
+                interests = [Interest(parse_topic(name)) for name in names]
+            self._progress(
+                f"subscribing {counted(scenario.subscribers, 'time')} to {counted(len(interests), 'topic')}"
+            )
+            await self._subscribe(interests, nursery)
+            self._progress(f"publishing {counted(scenario.publications, 'message')}")
+            await self._publish(interests, nursery)
+            await self._settle()
+            result = self._count()
+            nursery.cancel_scope.cancel()
+        return result
+
+    async def _start_all(self, lives: Iterable[NodeLife], nursery: trio.Nursery) -> None:
+        """Start nodes, and return when all are ready."""
+        nodes = list(lives)
+        for node in nodes:
+            await node.start(nursery)
+        for node in nodes:
+            while not node.daemon.ready:  # noqa: ASYNC110 - a mock clock makes waiting free
+                await trio.sleep(1)  # virtual seconds
+
+    async def _subscribe(self, interests: list[Interest], nursery: trio.Nursery) -> None:
+        """Have nodes subscribe; they listen in the nursery."""
+        async with trio.open_nursery() as subscribing:
+            for interest in interests:
+                for number, node in enumerate(self._subscribers()):
+                    listening = Listening(node, interest, number)
+                    subscribing.start_soon(self._listen, listening, nursery)
+
+    async def _listen(self, listening: Listening, nursery: trio.Nursery) -> None:
+        """Subscribe at a node that runs, and listen in the nursery while it lives."""
+        feed = await listening.node.daemon.service.subscribe(listening.interest, listening.cursor)
+        nursery.start_soon(self._take, feed, listening)
+
+    async def _take(self, feed: InboxFeed, listening: Listening) -> None:
+        while (arrival := await feed.next()) is not None:
+            if isinstance(arrival, Gap):
+                self._gaps += 1
+                continue
+            number, received = arrival
+            feed.shown(number)
+            listening.cursor = number
+            self._shown[received.id, listening.number] += 1
+            self._arrived.unpark_all()
+
+    async def _publish(self, interests: list[Interest], nursery: trio.Nursery) -> None:
+        """Publish on schedule; faults begin after the first tenth."""
+        scenario = self._scenario
+        began = trio.current_time()
+        async with trio.open_nursery() as publishing:
+            for number in range(scenario.publications):
+                await trio.sleep_until(began + self._due(number))
+                if number == scenario.publications // 10 and scenario.faults:
+                    self._fault_at = trio.current_time()
+                    self._break(nursery)
+                interest = interests[number % len(interests)]
+                sent = Sent(interest.topic, trio.current_time())
+                self._sent.append(sent)
+                up = [node for node in self._nodes() if node.is_up]
+                content = Content(b"simulated", draw_values(interest, self._env))
+                publishing.start_soon(self._publish_one, up[self._env.below(len(up))], sent, content)
+            if scenario.delay_rosters or scenario.read_probes:  # they look on for as long as was said
+                await trio.sleep_until(began + self._due(scenario.publications))
+
+    def _due(self, number: int) -> float:
+        """Return when a publication is due, in virtual seconds after the first."""
+        scenario = self._scenario
+        if scenario.minutes is not None:
+            return 60.0 * scenario.minutes * number / scenario.publications
+        due = number * BETWEEN_PUBLICATIONS
+        if scenario.faults and number >= scenario.publications // 2:
+            due += REPAIRED_AFTER * EPOCH_SECONDS
+        return due
+
+    async def _publish_one(self, node: NodeLife, sent: Sent, content: Content) -> None:
+        with suppress(Refusal):
+            publication = await node.daemon.service.enqueue(sent.topic, content)
+            assert isinstance(publication, Publication)  # only what has a token may be known already
+            sent.publication = publication
+
+    async def _settle(self) -> None:
+        pairs = (
+            len([sent for sent in self._sent if sent.publication is not None]) * self._scenario.subscribers
+        )
+        with trio.move_on_after(SETTLE_WITHIN):
+            while len(self._shown) < pairs:
+                await self._arrived.park()
+        await trio.sleep(LONGEST_WAY * 20)  # late duplicates would come now
+
+    def _accepted(self) -> list[tuple[Sent, Publication]]:
+        return [(sent, sent.accepted) for sent in self._sent if sent.accepted is not None]
+
+    def _count(self) -> Result:
+        subscribers, accepted = self._scenario.subscribers, self._accepted()
+        shown = Counter(message for message, _ in self._shown)
+        later = self._fault_at + REPAIRED_AFTER * EPOCH_SECONDS
+        repaired = [publication for sent, publication in accepted if sent.time >= later]
+        return Result(
+            nodes=self._scenario.nodes,
+            pairs=len(self._sent) * subscribers,
+            delivered=len(self._shown),
+            duplicates=self._shown.total() - len(self._shown),
+            virtual_seconds=round(trio.current_time(), 3),
+            seconds=0.0,
+            receipts=len(accepted),
+            lost_with_receipt=sum(subscribers - shown[publication.message.id] for _, publication in accepted),
+            gaps_reported=self._gaps,
+            repaired={
+                "pairs": len(repaired) * subscribers,
+                "delivered": sum(shown[publication.message.id] for publication in repaired),
+            },
+            **self._figures(),
+        )
