@@ -37,6 +37,7 @@ class Attachments:
         while True:
             deliveries = [frame for frame in await self._heard(talk) if isinstance(frame, Delivery)]
             messages: list[Message] = []
+            before = number
             failure: PeerError | None = None
             for delivery in deliveries:
                 try:
@@ -48,7 +49,7 @@ class Attachments:
                 number += 1
             if messages:
                 await self._hand_in(receiver, messages)
-            if deliveries and number:
+            if number > before:
                 await talk.say(proofs.acknowledge(credentials.secret, chain, number))
             if failure is not None:
                 raise failure

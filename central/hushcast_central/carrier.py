@@ -71,8 +71,8 @@ class KeptRoute:
         return self._route.ready
 
     def describe(self) -> dict[str, Any]:
-        """Return how many servers route to it today (`nodes`): 1, or 0."""
-        return {"nodes": self._routes.servers(self._route)}
+        """Return how many servers route to it today (`nodes`): 1, or 0; and that they are servers (`by`)."""
+        return {"nodes": self._routes.servers(self._route), "by": "server"}
 
     def coverage(self) -> dict[str, Any]:
         """Return the share of its probes that came back."""

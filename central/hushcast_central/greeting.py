@@ -10,7 +10,7 @@ from hushcast_central.links import Links
 from hushcast_protocol.base.backoff import Backoff
 from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.central.frames import Pong
-from hushcast_protocol.central.network import Proxy
+from hushcast_protocol.central.network import MAX_PROXIES, Proxy
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.transports.base import TransportError
 
@@ -24,8 +24,9 @@ async def greet_until_heard(links: Links, heard: Heard, env: Environment) -> Non
     backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE, env.randomness)
     while missing := heard.missing:
         for role in missing:
-            for proxy in env.sample(links.of(role), 1):
-                await greet(links, proxy)
+            for proxy in env.sample(links.of(role), MAX_PROXIES):
+                if await greet(links, proxy) is not None:
+                    break
         if heard.missing:
             await trio.sleep(backoff.next())
 

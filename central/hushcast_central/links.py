@@ -116,6 +116,12 @@ class Links:
         """Return the proxy with this key, if the network has it still."""
         return self._proxies.get(key)
 
+    def proxy(self, key: PublicKey) -> Proxy:
+        """Return the proxy with this key; raise `TransportError` where the network has it no more."""
+        if (found := self._proxies.get(key)) is None:
+            raise TransportError("the proxy is not in the network any more")
+        return found
+
     @asynccontextmanager
     async def open(self, proxy: Proxy) -> AsyncIterator[Conversation]:
         """Open a link, closed at the end. Raises `TransportError`, `PeerError`."""

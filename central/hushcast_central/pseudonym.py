@@ -68,7 +68,7 @@ class Pseudonym:
     credentials: Credentials
     serial: int = 0
     """Of the last request."""
-    held: set[bytes] = field(default_factory=set)
+    held: set[bytes] = field(default_factory=set, repr=False)
     """The tokens that the server routes to it, as far as is known."""
     is_ending: bool = False
     """Nobody wants it any more, and the server is to forget it."""

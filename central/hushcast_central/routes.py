@@ -105,6 +105,8 @@ class Routes:
         Of its pseudonyms that of the running day is withdrawn now, others at moments of their own: at one
         moment they would show as one subscription's.
         """
+        if route.receiver.routes:
+            await self._upkeep.update(route.receiver)
         today = self._calendar.day(self._env.now())
         async with trio.open_nursery() as nursery:
             for pseudonym in route.ended:

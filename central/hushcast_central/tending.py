@@ -60,10 +60,8 @@ class Tending:
 
     async def update(self, receiver: Receiver, pseudonym: Pseudonym) -> bool:
         """Tell the server what changed, over a link of its own; return whether it confirmed that."""
-        if (proxy := self._links.find(pseudonym.proxy)) is None:
-            return False
         try:
-            async with self._links.open(proxy) as talk:
+            async with self._links.open(self._links.proxy(pseudonym.proxy)) as talk:
                 await self._registering.settle(talk, receiver, pseudonym)
         except (TransportError, PeerError, Refusal) as error:
             log.info("a subscription was not changed yet", reason=str(error))
@@ -72,12 +70,8 @@ class Tending:
 
     async def _receive(self, receiver: Receiver, pseudonym: Pseudonym) -> float:
         """Receive over one link until it ends; return the seconds until the next."""
-        proxy = self._links.find(pseudonym.proxy)
-        if proxy is None:
-            log.warning("the proxy of a subscription is not in the network any more")
-            return receiver.backoff.next()
         try:
-            async with self._links.open(proxy) as talk:
+            async with self._links.open(self._links.proxy(pseudonym.proxy)) as talk:
                 await self._registering.settle(talk, receiver, pseudonym)
                 receiver.look()
                 attached = await self._attach(talk, receiver, pseudonym)

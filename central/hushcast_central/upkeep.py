@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import structlog
 import trio
 
 from hushcast_central.credentials import CredentialsMaker
@@ -17,6 +18,8 @@ from hushcast_protocol.base import told
 from hushcast_runtime.context import Context
 
 LOOK_EVERY = 60.0  # seconds between looks at the clock, which may be set
+
+log = structlog.get_logger("upkeep")
 
 
 class Upkeep:
@@ -46,6 +49,7 @@ class Upkeep:
     async def run(self, receiver: Receiver, resumed: bool) -> None:
         """Take up the pseudonyms of before, make others, forget those of days gone by; until cancelled."""
         with receiver.scope:
+            await self._drop_unreachable(receiver)
             for pseudonym in list(receiver.pseudonyms.values()):
                 await self._registering.is_settled(receiver, pseudonym)
                 self._spawn(self._tend, receiver, pseudonym, self._tending.own_moment())
@@ -58,8 +62,28 @@ class Upkeep:
                     if day not in receiver.pseudonyms:
                         pseudonym = receiver.pseudonyms[day] = await self._draw(receiver, day)
                         self._spawn(self._tend, receiver, pseudonym, 0.0)
-                with trio.move_on_after(await self._updated(receiver)):
+                wait = self._until_next_look(receiver)
+                if not await self.update(receiver):
+                    wait = min(wait, receiver.backoff.next())
+                with trio.move_on_after(wait):
                     await receiver.looks.wait()
+
+    async def update(self, receiver: Receiver) -> bool:
+        """Tell the server what changed of the routes; return whether it confirmed all."""
+        confirmed = True
+        for pseudonym in list(receiver.pseudonyms.values()):
+            if pseudonym.held and not await self._registering.is_settled(receiver, pseudonym):
+                confirmed &= await self._tending.update(receiver, pseudonym)
+        return confirmed
+
+    async def _drop_unreachable(self, receiver: Receiver) -> None:
+        """End the pseudonyms at proxies that the network has no more; what waits for them is lost."""
+        gone = [one for one in receiver.pseudonyms.values() if self._links.find(one.proxy) is None]
+        for pseudonym in gone:
+            del receiver.pseudonyms[pseudonym.day]
+        if gone:
+            log.warning("a proxy of a subscription is not in the network any more: using another")
+            await self._withdrawals.end(gone)
 
     async def _tend(self, receiver: Receiver, pseudonym: Pseudonym, pause: float) -> None:
         await self._tending.run(receiver, pseudonym, pause)
@@ -82,15 +106,6 @@ class Upkeep:
         topic = topics.pop() if len(topics) == 1 else None
         self._tracer.tell(told.Introduced(pseudonym.id, "subscribe", topic))
         return pseudonym
-
-    async def _updated(self, receiver: Receiver) -> float:
-        """Tell the server what changed of the routes; return the seconds until the next look."""
-        waits = [self._until_next_look(receiver)]
-        for pseudonym in list(receiver.pseudonyms.values()):
-            settled = not pseudonym.held or await self._registering.is_settled(receiver, pseudonym)
-            if not settled and not await self._tending.update(receiver, pseudonym):
-                waits.append(receiver.backoff.next())
-        return min(waits)
 
     def _until_next_look(self, receiver: Receiver) -> float:
         now = self._env.now()

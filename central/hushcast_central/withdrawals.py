@@ -73,11 +73,8 @@ class Withdrawals:
 
     async def _withdraw(self, pseudonym: Pseudonym) -> bool:
         """Tell whether the server has forgotten it."""
-        proxy = self._links.find(pseudonym.proxy)
-        if proxy is None:
-            return False  # the server forgets it when its day is over
         try:
-            async with self._links.open(proxy) as talk:
+            async with self._links.open(self._links.proxy(pseudonym.proxy)) as talk:
                 await self._registering.withdraw_all(talk, pseudonym)
         except (TransportError, PeerError, Refusal) as error:
             log.info("a pseudonym was not withdrawn yet", reason=str(error))

@@ -35,6 +35,7 @@ def coverage(
     The daemon drops probes on its own topics at random relays, as publishers do. It tells the share of these
     relays whose copy arrived, with a 95 % interval; the share of probes of which any copy did, which is what
     publications meet; and the relays that seem to lose messages. Rates of probes: `coverage.probes_an_epoch`.
+    In a central network all probes go to the one server.
 
     \b
     Example:

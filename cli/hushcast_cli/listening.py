@@ -68,11 +68,11 @@ class _Listening:
             since="shown" if wanted.since is None else wanted.since,
             acknowledge="automatic" if self._ack else "never",
         )
-        async with shown_when_slow("waiting until relays route to this daemon", self._how_far):
+        async with shown_when_slow("waiting until the network routes to this daemon", self._how_far):
             await messages.__aenter__()
         is_over = False
         try:
-            await _print(self._printer.subscribed(messages.topic, messages.nodes))
+            await _print(self._printer.subscribed(messages.topic, messages.nodes, messages.by))
             is_over = await self._print_messages(messages)
         finally:
             await messages.__aexit__(*sys.exc_info())
@@ -96,7 +96,7 @@ class _Listening:
             if isinstance(event, Disconnected):
                 note("the daemon closed the connection: it stopped or was restarted: waiting for it")
             elif isinstance(event, Reconnected):
-                await _print(self._printer.subscribed(messages.topic, messages.nodes))
+                await _print(self._printer.subscribed(messages.topic, messages.nodes, messages.by))
             elif isinstance(event, Gap):
                 await _print(self._printer.gap(event))
             elif isinstance(event, Message | Lost):

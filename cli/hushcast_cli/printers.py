@@ -20,7 +20,7 @@ _BOLD, _PLAIN = b"\x1b[1m", b"\x1b[0m"
 class Printer(Protocol):
     """Turns events into what is printed on standard output."""
 
-    def subscribed(self, topic: str, nodes: int) -> bytes:
+    def subscribed(self, topic: str, nodes: int, by: str) -> bytes:
         """Return what tells that messages reach the daemon from now on."""
 
     def message(self, event: Message) -> bytes:
@@ -36,7 +36,7 @@ class Printer(Protocol):
 class JsonPrinter:
     """Prints for programs: one object a line."""
 
-    def subscribed(self, topic: str, nodes: int) -> bytes:
+    def subscribed(self, topic: str, nodes: int, by: str) -> bytes:
         """Return the contract's `subscribed` object."""
         return json_line({"event": "subscribed", "topic": topic, "nodes": nodes})
 
@@ -70,9 +70,9 @@ class JsonPrinter:
 class TextPrinter:
     """Prints for people: payloads alone, escaped where they would drive a terminal."""
 
-    def subscribed(self, topic: str, nodes: int) -> bytes:
+    def subscribed(self, topic: str, nodes: int, by: str) -> bytes:
         """Tell it on standard error, since it is no payload."""
-        note(f"subscribed: {counted(nodes, 'relay routes', 'relays route')} to this daemon")
+        note(f"subscribed: {counted(nodes, f'{by} routes', f'{by}s route')} to this daemon")
         return b""
 
     def __init__(self, names_topics: bool = False) -> None:

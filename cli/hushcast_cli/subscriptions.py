@@ -39,7 +39,8 @@ def subscriptions(choices: Choices, timeout: float | None) -> None:
         if choices.json:
             write(json_line(held))
         else:
-            state = counted(held.get("nodes", 0), "relay") if held.get("ready", True) else "not yet ready"
+            nodes = counted(held.get("nodes", 0), held.get("by", "relay"))
+            state = nodes if held.get("ready", True) else "not yet ready"
             kind = "private, " if held.get("private") else ""
             where = f"  where {held['where']}" if held.get("where") else ""
             dropped = f", {held['dropped']} dropped unacknowledged" if held.get("dropped") else ""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hushcast_node.counted import COUNTERS
-from hushcast_runtime.wording import counted
+from hushcast_runtime.wording import counted, listed
 
 Status = Mapping[str, Any]
 
@@ -19,6 +19,8 @@ TROUBLES = (
     "publications_given_up",
     "gaps_found",
     "roster_mismatches",
+    "answers_forged",
+    "deliveries_refused",
     "rosters_held",
     "rosters_late",
     "refused_quota",
@@ -38,7 +40,10 @@ def summary(status: Status) -> Iterator[tuple[str, str]]:
         yield "tor", _tor(status["tor"])
     if "clock" in status:
         yield "clock", _clock(status["clock"])
-    yield "roster", _roster(status)
+    if "proxies" in status:
+        yield "proxies", _proxies(status)
+    else:
+        yield "roster", _roster(status)
     if status.get("role") == "relay":
         yield "relay", _relay(status)
     if "subscriptions" in status:
@@ -55,6 +60,10 @@ def _waits_for(status: Status) -> str:
         return f"waiting for tor, {tor['percent']} % ({tor['summary']})"
     if "epoch" not in status:
         return "starting"
+    if proxies := status.get("proxies"):
+        return (
+            f"waiting for a proxy for {proxies['silent'][0]} to answer" if proxies["silent"] else "starting"
+        )
     if status.get("roster") is None:
         return "waiting for a roster from the directory"
     if status.get("registration"):
@@ -97,6 +106,17 @@ def _clock(clock: Mapping[str, Any]) -> str:
     return (
         "wrong: it does not agree with the rosters or with Tor" if clock["disputed"] else "not confirmed yet"
     )
+
+
+def _proxies(status: Status) -> str:
+    """Return what a client of a central network knows of its proxies, and what they said of the server."""
+    server = {
+        True: "the server is there",
+        False: "the server is away",
+        None: "nothing heard of the server yet",
+    }
+    roles = (f"{status['proxies'][role]} for {role}" for role in ("publications", "deliveries"))
+    return f"{listed(roles)}; {server[status['server']]}"
 
 
 def _roster(status: Status) -> str:

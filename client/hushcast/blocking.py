@@ -137,8 +137,13 @@ class BlockingMessages:
 
     @property
     def nodes(self) -> int:
-        """Relays that route to the subscription; 0 where the carrier has none."""
+        """Relays or servers that route to the subscription; 0 where the carrier has none."""
         return self._messages.nodes
+
+    @property
+    def by(self) -> str:
+        """What those are: `relay` or `server`."""
+        return self._messages.by
 
     def __enter__(self) -> BlockingMessages:
         """Subscribe; return once messages reach the daemon."""

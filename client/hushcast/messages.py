@@ -88,8 +88,13 @@ class Messages:
 
     @property
     def nodes(self) -> int:
-        """Relays that route to the subscription; 0 where the carrier has none."""
+        """Relays or servers that route to the subscription; 0 where the carrier has none."""
         return self._told.nodes
+
+    @property
+    def by(self) -> str:
+        """What those are: `relay` or `server`."""
+        return self._told.by
 
     async def __aenter__(self) -> Messages:
         """Subscribe; return once messages reach the daemon. Raises `UsageError`, `Refusal`, `NoDaemon`."""

@@ -186,11 +186,12 @@ class Cancelled(_Numbered, frozen=True, tag_field="event", tag="cancelled"):
     topic: str
 
 
-class Subscribed(_Numbered, frozen=True, tag_field="event", tag="subscribed"):
-    """Messages on the topic reach the daemon; so many relays route to it."""
+class Subscribed(_Numbered, frozen=True, tag_field="event", tag="subscribed", omit_defaults=True):
+    """Messages on the topic reach the daemon; so many relays, or what `by` names, route to it."""
 
     topic: str
     nodes: int
+    by: str = "relay"
 
 
 class Delivered(_Numbered, frozen=True, tag_field="event", tag="message", omit_defaults=True):

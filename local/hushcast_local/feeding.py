@@ -53,7 +53,7 @@ class Feeding:
         """Subscribe, and tell messages until the subscription ends; raise `Refusal` or `UsageError`."""
         feed = self._feed = await service.subscribe(self._interest, self._request.since)
         try:
-            await self._tell(Subscribed(self._topic.name, feed.nodes, request=self._request.request))
+            await self._tell(Subscribed(self._topic.name, feed.nodes, feed.by, request=self._request.request))
             async with trio.open_nursery() as nursery:
                 if self._request.coverage:
                     nursery.start_soon(self._tell_coverage, service)

@@ -129,7 +129,9 @@ class InboxFeed:
     """One application's view of a subscription of this daemon."""
 
     def __init__(self, subscription: Subscription, since: int | None = None) -> None:
-        self.nodes: int = subscription.route.describe().get("nodes", 0)
+        described = subscription.route.describe()
+        self.nodes: int = described.get("nodes", 0)
+        self.by: str = described.get("by", "relay")
         self._listener: InboxListener = subscription.inbox.listen(since)
 
     @property

@@ -73,7 +73,7 @@ class Route(Protocol):
         """Set when messages of the running day arrive; and when the route has ended."""
 
     def describe(self) -> dict[str, Any]:
-        """Describe how it is routed; `nodes` is how many relays or servers route to it."""
+        """Describe how it is routed: `nodes` is how many route to it, `by` what they are if not relays."""
 
     def coverage(self) -> dict[str, Any]:
         """Describe how much of the network reaches it, by its probes."""

@@ -146,3 +146,27 @@ async def test_json_is_all_that_the_daemon_says(daemon: FakeDaemon) -> None:
     for more in ((), ("--counters",)):
         outcome = await hushcast("status", "--json", *more, "--socket", daemon.socket)
         assert outcome.objects == [daemon.status()]
+
+
+CENTRAL = {
+    name: value for name, value in RELAY.items() if name not in ("roster", "registration", "address")
+} | {
+    "role": "client",
+    "proxies": {"publications": 2, "deliveries": 1, "silent": []},
+    "server": True,
+}
+
+
+def test_a_client_of_a_central_network_knows_proxies_and_no_roster() -> None:
+    found = dict(summary(CENTRAL))
+    assert found["proxies"] == "2 for publications and 1 for deliveries; the server is there"
+    assert "roster" not in found
+    away = dict(summary(CENTRAL | {"server": False}))
+    assert away["proxies"].endswith("; the server is away")
+
+
+def test_a_client_whom_no_proxy_answered_says_of_which_role() -> None:
+    silent = {"publications": 2, "deliveries": 1, "silent": ["deliveries"]}
+    found = dict(summary(CENTRAL | {"ready": False, "server": None, "proxies": silent}))
+    assert found["ready"] == "no: waiting for a proxy for deliveries to answer"
+    assert found["proxies"].endswith("nothing heard of the server yet")

@@ -14,6 +14,7 @@ PACKAGES = (
     "client",
     "local",
     "overlay",
+    "central",
     "node",
     "gateway",
     "testnet",
