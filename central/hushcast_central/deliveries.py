@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Iterable
 from functools import partial
 
-import structlog
 import trio
 
 from hushcast_central.sealing import Sealing
@@ -34,8 +33,6 @@ from hushcast_runtime.tracing import NoTracer
 
 WINDOW = 512 * 1024  # bytes sent in one attachment before the next waits: the proxy holds them in memory
 LOOK_EVERY = 5.0  # seconds between looks at who acknowledges too late
-
-log = structlog.get_logger("deliveries")
 
 
 class ProxyLink:
