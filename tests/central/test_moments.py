@@ -1,4 +1,4 @@
-"""Who watches the proxies cannot tie one pseudonym to another by the moments at which they show, or by circuits."""
+"""Who watches the proxies cannot tie pseudonyms to each other by the moments when they show, or circuits."""
 
 from __future__ import annotations
 
