@@ -29,6 +29,7 @@ MODULES = (
     "gateway",
     "library",
     "rerouting",
+    "central",
 )
 FIGURES = dict(enumerate(MODULES, 1))
 FULL, SHORT = Effort(5, 1.0), Effort(5, 0.1)

@@ -85,6 +85,11 @@ class Progress:
         self._received = [0] * receivers
         self._changed = trio.Event()
 
+    @property
+    def received(self) -> list[int]:
+        """How many each receiver has."""
+        return self._received
+
     def note(self, receiver: int, count: int) -> None:
         """Count deliveries."""
         self._received[receiver] += count

@@ -122,6 +122,8 @@ class Deliveries:
 
     def attach(self, link: ProxyLink, number: int, pseudonym: bytes, secret: PseudonymSecret) -> None:
         """Answer a request to attach, and send what waits; an earlier attachment of the pseudonym ends."""
+        if link.writer.scope.cancel_called:
+            return  # the link has ended, and with it all that was attached
         if (former := self._machines.get(pseudonym)) is not None:
             self._end(former.links[-1], tell=True)
         now, salt = self._now(), self._randomness(16)

@@ -169,9 +169,14 @@ class Users:
                 await visit.channel.send(await self._passing.answer(frame))
                 continue
             attachment = _Attachment(self, self._passing, frame.pseudonym)
-            attachment.number, answer = await self._passing.attach(frame, attachment)
+            try:
+                attachment.number, answer = await self._passing.attach(frame, attachment)
+            except BaseException:
+                attachment.drop()  # what came with an answer that nobody waits for any more
+                raise
             if isinstance(answer, Attached):
                 return attachment, answer
+            attachment.drop()
             await visit.channel.send(answer)
         return None
 

@@ -13,9 +13,10 @@ from pyspark.sql import functions as F
 
 from hushcast_analytics import network
 from hushcast_analytics.attacks.catalogue import ATTACKS
+from hushcast_analytics.central.examine import Central
 from hushcast_analytics.errors import TracesError
 from hushcast_analytics.keeping import kept
-from hushcast_analytics.profile_runs import ProfileRuns, Wanted, profiles_of
+from hushcast_analytics.profile_runs import ProfileRuns, Wanted, profiles_of, runs_of, traces_of
 from hushcast_analytics.reading import Traces, open_traces
 from hushcast_analytics.report.findings import Findings
 from hushcast_analytics.report.page import more, page, verdict
@@ -79,7 +80,13 @@ def summary_of(findings: Findings) -> dict[str, Any]:
         {"profile": each.profile, "goal": each.goal, "standing": each.standing.value, "text": each.text}
         for each in verdict(findings)
     ]
-    return {"network": findings.network, "attacks": attacks, "verdict": said, "more": more(findings)}
+    return {
+        "network": findings.network,
+        "attacks": attacks,
+        "central": findings.central,
+        "verdict": said,
+        "more": more(findings),
+    }
 
 
 def _read(spark: SparkSession, source: str, out: Path, progress: Callable[[str], None], live: bool) -> Traces:
@@ -97,8 +104,8 @@ def _analysed(
     progress: Callable[[str], None],
     live: bool,
 ) -> Findings:
-    findings = Findings({}, [], [])
-    profiles = profiles_of(traces, wanted)
+    findings, runs = Findings({}, [], []), runs_of(traces)
+    profiles = profiles_of(traces, runs.overlay, wanted)
     findings.unwatched = tuple(sorted({share for each in profiles for share in each.unwatched}))
     if profiles and not any(each.shares for each in profiles):
         raise TracesError(
@@ -109,12 +116,17 @@ def _analysed(
         progress(f"{each.name}: what colluding relays saw")
         each.look()
     lanes = [lane for each in watched for lane in each.lanes()]
-    lanes.append([Step("the network's own figures", _FIGURES_COST, lambda: _network(traces, findings))])
+    # Both systems have figures of their own: means over both would be of neither.
+    ours = traces_of(traces, runs.overlay) if runs.central and runs.overlay else traces
+    lanes.append([Step("the network's own figures", _FIGURES_COST, lambda: _network(ours, findings))])
+    central = Central(traces_of(traces, runs.central), runs.central, wanted) if runs.central else None
+    lanes += [central.steps()] if central else []
     # The longest first, or it would go on alone in the end.
     lanes.sort(key=lambda lane: -sum(step.cost for step in lane))
     go_through(lanes, progress, at_once=AT_ONCE, live=live, interrupt=spark.stop)
     for each in watched:
         each.add_to(findings)
+    findings.central = central.rows if central else []
     out.mkdir(parents=True, exist_ok=True)
     if findings.attacks:
         _keep(spark, out, profiles, findings)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any
@@ -38,20 +39,44 @@ class Wanted:
     topics_known: float = 1.0
 
 
-def profiles_of(traces: Traces, wanted: Wanted) -> list[ProfileRuns]:
-    """Return the profiles that daemons started under, in the order of their first runs."""
-    started = traces.truths.where("kind = 'started'").groupBy("run").agg(F.first("profile").alias("profile"))
+@dataclass(frozen=True)
+class Runs:
+    """The profiles of runs by their names, of the overlay's and of the central system's."""
+
+    overlay: dict[str, str]
+    central: dict[str, str]
+
+
+def runs_of(traces: Traces) -> Runs:
+    """Return all runs; one of the central system has a server."""
+    started = traces.truths.where("kind = 'started'").groupBy("run")
+    found = started.agg(
+        F.first("profile").alias("profile"), F.max(F.col("role") == "server").alias("central")
+    )
+    rows = found.orderBy("run").collect()
+    overlay, central = (
+        {row["run"]: row["profile"] for row in rows if bool(row["central"]) is which}
+        for which in (False, True)
+    )
+    return Runs(overlay, central)
+
+
+def traces_of(traces: Traces, runs: Iterable[str]) -> Traces:
+    """Return the traces of some runs, with all lines that are no records."""
+    of = F.col("run").isin(*runs)
+    return Traces(traces.observations.where(of), traces.truths.where(of), traces.rejected)
+
+
+def profiles_of(traces: Traces, profiles: dict[str, str], wanted: Wanted) -> list[ProfileRuns]:
+    """Return the profiles of the overlay's runs, in the order of their first runs."""
     found: dict[str, list[str]] = {}
-    for row in started.orderBy("run").collect():
-        found.setdefault(row["profile"], []).append(row["run"])
+    for run, profile in profiles.items():
+        found.setdefault(profile, []).append(run)
     return [
-        ProfileRuns(name, case_of(_of(traces.observations, runs), _of(traces.truths, runs)), wanted)
+        ProfileRuns(name, case_of(each.observations, each.truths), wanted)
         for name, runs in found.items()
+        for each in [traces_of(traces, runs)]
     ]
-
-
-def _of(table: DataFrame, runs: list[str]) -> DataFrame:
-    return table.where(F.col("run").isin(*runs))
 
 
 class ProfileRuns:

@@ -7,13 +7,14 @@ from typing import Any
 
 import trio
 
+from hushcast_local.outbox import Publication
 from hushcast_runtime.transports.memory import CallAt
 from hushcast_runtime.wording import counted
 from hushcast_testnet.central_members import CentralWorld, ProxyLife, ServerLife, UserLife
 from hushcast_testnet.faults import come_back, keep_churning
 from hushcast_testnet.lives import Life
 from hushcast_testnet.scenario import Result, Scenario
-from hushcast_testnet.simulated_run import Listening, SimulatedRun
+from hushcast_testnet.simulated_run import Listening, Sent, SimulatedRun
 
 
 class CentralSimulation(SimulatedRun):
@@ -25,6 +26,7 @@ class CentralSimulation(SimulatedRun):
         self._server = ServerLife(self._world)
         self._proxies = [ProxyLife(self._world, keys) for keys in self._world.proxies]
         self._users = [UserLife(self._world, f"client-{number}") for number in range(scenario.nodes)]
+        self._churning = trio.CancelScope()
 
     async def run(self) -> Result:
         """Run, and close the traces."""
@@ -32,6 +34,10 @@ class CentralSimulation(SimulatedRun):
             return await super().run()
         finally:
             self._world.close()
+
+    @property
+    def _lives(self) -> list[Life]:
+        return [self._server, *self._proxies, *self._users]
 
     async def _start(self, nursery: trio.Nursery) -> None:
         served = counted(len(self._users), "node")
@@ -56,13 +62,29 @@ class CentralSimulation(SimulatedRun):
     def _break(self, nursery: trio.Nursery) -> None:
         """Kill the server, all proxies and a share of the nodes at once, and let any come and go."""
         faults = self._scenario.faults
-        serving: list[Life] = [self._server, *self._proxies]
         if faults.kill:
             nodes = self._env.sample(self._users, round(faults.kill * len(self._users)))
-            for life in (*serving, *nodes):
+            for life in (self._server, *self._proxies, *nodes):
                 life.kill()
                 nursery.start_soon(come_back, life, self._env, nursery)
-        nursery.start_soon(keep_churning, faults, [*serving, *self._users], self._env, nursery)
+        nursery.start_soon(self._churn, nursery)
+
+    async def _churn(self, nursery: trio.Nursery) -> None:
+        with self._churning:
+            await keep_churning(self._scenario.faults, self._lives, self._env, nursery)
+
+    async def _settle(self) -> None:
+        """Let all come back before the last arrivals are waited for."""
+        self._churning.cancel()
+        while not all(life.is_up for life in self._lives):  # noqa: ASYNC110 - a mock clock makes waiting free
+            await trio.sleep(1)  # virtual seconds
+        await super()._settle()
+
+    def _accepted(self) -> list[tuple[Sent, Publication]]:
+        """Return what has a receipt: its node may have died since, but its outbox is on disk."""
+        waiting = {one["id"] for user in self._users for one in user.daemon.service.outbox()}
+        all_sent = [(sent, sent.publication) for sent in self._sent if sent.publication is not None]
+        return [(sent, one) for sent, one in all_sent if one.message.id.hex() not in waiting]
 
     def _figures(self) -> dict[str, Any]:
         accepted = self._accepted()

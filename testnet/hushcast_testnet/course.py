@@ -166,6 +166,10 @@ def run(course: Course, progress: Progress, tell: Tell = lambda line: None) -> O
 async def converse(
     course: Course, sockets: dict[str, Path], ready: float, progress: Progress, tell: Tell
 ) -> Outcome:
+    """Let the daemons at these control sockets, by name, subscribe and publish; return what arrived.
+
+    `ready` is passed on into the outcome.
+    """
     tally = _Tally(course, tell)
     async with trio.open_nursery() as nursery:
         progress(f"{len(course.listeners)} daemons subscribe to {len(course.topics)} topics")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
@@ -31,6 +31,7 @@ from hushcast_protocol.central.frames import (
     Subscribe,
     ToUser,
     Withdraw,
+    decode_from_server,
     decode_to_user,
 )
 from hushcast_protocol.central.group import Scalar
@@ -238,7 +239,7 @@ class Ear:
         person.network.nursery.start_soon(self._listen)
 
     async def _listen(self) -> None:
-        with self.scope:
+        with self.scope, suppress(TransportError):
             while (frame := await self.connection.hear(within=100_000.0)) is not None:
                 assert isinstance(frame, Delivery), frame
                 self.wrapped.append(frame.wrapped)
@@ -246,7 +247,7 @@ class Ear:
                 self.person.heard.append(self.person.opened(frame))
                 if self.acknowledges:
                     await self.acknowledge()
-            self.closed = True
+        self.closed = True
 
     async def acknowledge(self) -> None:
         await self.connection.say(proofs.acknowledge(self.person.secret, self.chain, len(self.wrapped)))
@@ -313,10 +314,13 @@ class SmallCentral:
         listed = proxy.listed
         return await self.reach(listed.key, listed.address, us)
 
-    async def reach(self, key: bytes, address: Any, us: Seed | None = None) -> Connection:
+    async def reach(
+        self, key: bytes, address: Any, us: Seed | None = None, decode: Any = decode_to_user
+    ) -> Connection:
+        """Connect to anybody, under a name or none."""
         link = Link.initiate(self.net.id, key, self.env.randomness, MAX_CENTRAL_FRAME, us)
         transport = self.wires.transport()
-        channel, _ = await open_channel(transport, address, self.env.isolation(), link, decode_to_user)
+        channel, _ = await open_channel(transport, address, self.env.isolation(), link, decode)
         return Connection(channel)
 
     def person(self, use: str, day: int | None = None) -> Person:
@@ -360,6 +364,8 @@ class SmallCentral:
         introduced = await connection.hear()
         answer = await connection.hear()
         await connection.close()
+        if introduced is None or answer is None:
+            return None
         if introduced != Done("accepted", None):
             return introduced.verdict
         assert answer.verdict != "accepted" or proofs.is_from_server(person.secret, request, answer)
@@ -373,6 +379,11 @@ class SmallCentral:
                 return message
             await trio.sleep(1.0)
         raise AssertionError("nobody took a publication")
+
+    async def as_proxy(self, proxy: ProxyMember) -> Connection:
+        """Connect to the server as a proxy would."""
+        address = memory_address(self.server.service.public())
+        return await self.reach(self.net.server, address, proxy.seed, decode_from_server)
 
     async def pong(self, proxy: ProxyMember) -> Pong:
         connection = await self.connect(proxy)

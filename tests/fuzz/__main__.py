@@ -17,7 +17,8 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "protocol" / "mqtt"), str(HERE.parent / "protocol")]
+TESTS = HERE.parent
+sys.path[:0] = map(str, [HERE, TESTS / "protocol" / "mqtt", TESTS / "protocol", TESTS / "central"])
 
 from hunting import FindingError, Result, hunt, keep, try_one  # noqa: E402
 

@@ -1,7 +1,8 @@
-"""Puts this folder, and the protocol tests' examples beside it, on the path."""
+"""Puts this folder, and the examples and worlds of tests beside it, on the path."""
 
 import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "protocol" / "mqtt"), str(HERE.parent / "protocol")]
+TESTS = HERE.parent
+sys.path[:0] = map(str, [HERE, TESTS / "protocol" / "mqtt", TESTS / "protocol", TESTS / "central"])

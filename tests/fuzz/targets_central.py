@@ -6,8 +6,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import central_examples as examples
+import deliveries_world
+import trio
+import trio.testing
 from core_examples import stream
-from fuzzing import Target
+from fuzzing import Script, Target, scripts
 from mutating import mutate_packed
 from nacl.bindings import crypto_box_seal
 
@@ -121,6 +124,17 @@ def _inside(data: bytes) -> object:
 _decode_message: Callable[[bytes], Message] = decoder(Message, "message", frames.MAX_CENTRAL_FRAME)
 
 
+def _deliveries(data: bytes) -> None:
+    """The server deletes what was acknowledged, and loses nothing else, whatever proxies and users do."""
+    script = Script(data)
+    trio.run(
+        deliveries_world.play,
+        lambda most: script.number() % most,
+        lambda: bool(script),
+        clock=trio.testing.MockClock(autojump_threshold=0),
+    )
+
+
 def _said(values: list[Any]) -> Callable[[], list[bytes]]:
     return lambda: [encode(value) for value in values]
 
@@ -137,4 +151,5 @@ TARGETS = [
     _packed("introduction", _introduction, _introductions, 10),
     _packed("wrapped", _wrapped, _said([examples.WRAPPED, examples.WRAPPED_AT_SERVER]), 6),
     _packed("inside", _inside, _said([examples.MESSAGE]), 6),
+    Target("central-deliveries", _deliveries, lambda: scripts(size=200), weight=1),
 ]

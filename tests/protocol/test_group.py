@@ -69,10 +69,11 @@ def refused_everywhere(point: bytes) -> None:
             )
             for use in (
                 lambda bad=bad: unwrap(key, bad),
-                lambda bad=bad: rerouted(key, bad),
                 lambda bad=bad: rerandomised(base(key), bad, stream(2)),
+                lambda bad=bad: unwrap(scalar(1), rerouted(key.inverse(), bad)),  # by whoever opens it
             )
         ),
+        lambda: rerouted(key, Wrapped(point, good.masked, good.payload)),
     ):
         with pytest.raises(AuthenticationError):
             use()
@@ -139,6 +140,8 @@ def test_scalars_of_another_length_are_refused() -> None:
 def test_scalars_multiply_and_divide_modulo_the_order(one: Scalar, other: Scalar) -> None:
     assert number_of(one.times(other)) == number_of(one) * number_of(other) % ORDER
     assert one.times(one.inverse()) == scalar(1)
+    if number_of(one) + number_of(other) != ORDER:
+        assert number_of(one.plus(other)) == (number_of(one) + number_of(other)) % ORDER
     assert one.inverse() == scalar(pow(number_of(one), -1, ORDER)) == one.inverse()
 
 

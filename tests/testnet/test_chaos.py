@@ -47,6 +47,21 @@ def test_twenty_kills_lose_nothing_and_repeat_nothing_acknowledged(tmp_path: Pat
         testnet.down(directory)
 
 
+def test_twenty_kills_of_server_proxies_and_nodes_lose_nothing_and_show_nothing_twice(tmp_path: Path) -> None:
+    directory = tmp_path / "net"
+    testnet.up(directory, 6, None, "tcp", EPOCH, carrier="central")
+    try:
+        # With this seed each of the three that serve the nodes is killed twice at least.
+        figures = run_chaos(directory, Chaos(0.5, 8, ("kill",), every=1.5, longest=1.5, rate=4))
+        assert figures["daemons"] == 9
+        assert figures["faults"] == {"kill": 20}
+        killed = {line["daemon"] for line in journal(directory, 8) if line["kind"] == "begin"}
+        assert killed >= {"server", "publications-1", "deliveries-1"}
+        assert_whole(figures)
+    finally:
+        testnet.down(directory)
+
+
 def assert_whole(figures: dict) -> None:
     assert figures["receipts"] > 60
     assert figures["delivered"] == figures["pairs"]

@@ -12,6 +12,7 @@ from nacl.bindings import (
     crypto_core_ed25519_add,
     crypto_core_ed25519_from_uniform,
     crypto_core_ed25519_is_valid_point,
+    crypto_core_ed25519_scalar_add,
     crypto_core_ed25519_scalar_invert,
     crypto_core_ed25519_scalar_mul,
     crypto_core_ed25519_scalar_reduce,
@@ -52,6 +53,10 @@ class Scalar(Secret):
     def times(self, other: Scalar) -> Scalar:
         """Return the product."""
         return Scalar(crypto_core_ed25519_scalar_mul(self._value, other._value))
+
+    def plus(self, other: Scalar) -> Scalar:
+        """Return the sum; raise `ValueError` where that is zero."""
+        return Scalar(crypto_core_ed25519_scalar_add(self._value, other._value))
 
     def inverse(self) -> Scalar:
         """Return the scalar by which this one gives 1, computed once."""

@@ -62,9 +62,9 @@ def transformed(factor: Scalar, point: bytes) -> bytes:
 
 def wrap(key: Scalar, inside: bytes, randomness: Randomness) -> Wrapped:
     """Encrypt bytes (`MAX_INSIDE` at most) under one's own key."""
-    r, hidden = Scalar.draw(randomness), base(Scalar.draw(randomness))
-    sealed = aead_seal(inside, _ASSOCIATED, _NONCE, _payload_key(hidden))
-    return Wrapped(base(r.times(key)), added(hidden, base(r)), sealed)
+    r, m = Scalar.draw(randomness), Scalar.draw(randomness)
+    sealed = aead_seal(inside, _ASSOCIATED, _NONCE, _payload_key(base(m)))
+    return Wrapped(base(r.times(key)), base(r.plus(m)), sealed)
 
 
 def unwrap(key: Scalar, wrapped: Wrapped) -> bytes:
@@ -78,8 +78,10 @@ def unwrap(key: Scalar, wrapped: Wrapped) -> bytes:
 
 
 def rerouted(factor: Scalar, wrapped: Wrapped) -> Wrapped:
-    """Turn a message under k into one under k', with k'/k; `AuthenticationError` where a point is none."""
-    check_point(wrapped.masked)
+    """Turn a message under k into one under k', with k'/k; `AuthenticationError` where the mask is no point.
+
+    The other point is checked by whoever opens the message or re-randomises it: nothing is computed with it.
+    """
     return Wrapped(multiplied(factor, wrapped.mask), wrapped.masked, wrapped.payload)
 
 

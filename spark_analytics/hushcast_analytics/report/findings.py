@@ -49,4 +49,5 @@ class Findings:
     trees: list[SeenTree] = field(default_factory=list)
     attacks: list[Row] = field(default_factory=list)
     over_time: list[Row] = field(default_factory=list)
+    central: list[Row] = field(default_factory=list)  # what parties of the central system learn
     unwatched: tuple[float, ...] = ()  # shares of the relays that are less than one of them

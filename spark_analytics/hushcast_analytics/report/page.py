@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from hushcast_analytics.report import pictures
+from hushcast_analytics.report import central, pictures
 from hushcast_analytics.report.findings import Findings, Row, SeenTree
 from hushcast_analytics.report.verdict import NOBODY, Standing, Verdict, commands, goal_of, standing, verdicts
 from hushcast_analytics.report.words import (
@@ -71,6 +71,7 @@ def page(ours: Findings, other: Findings | None) -> str:
     if ours.trees:
         drawn = "".join(_tree(tree) for tree in ours.trees)
         parts += ["<h2>What colluders see of a tree</h2>", f'<div class="pictures">{drawn}</div>']
+    parts += central.section([*ours.central, *_labelled(other)])
     drawn_network = [
         pictures.loads(ours.loads, other.loads if other else None),
         pictures.latencies(ours.latencies, other.latencies if other else None),
@@ -120,13 +121,18 @@ def _verdicts(findings: Findings) -> tuple[list[str], list[str]]:
     if still and not decided:
         decided.append("<p>These traces decide nothing: there are too few trials.</p>")
     left_out = too_few(findings)
-    decided += ([] if found else [f"<p>{escape(NOBODY)}</p>"]) + (
+    decided += ([] if found or findings.central else [f"<p>{escape(NOBODY)}</p>"]) + (
         [f"<p>{_text(left_out)}</p>"] if left_out else []
     )
     if typed := more(findings):
         lines = "\n".join([*typed, "hushcast analyze /tmp/more --out /tmp/more-analysis"])
         still.append(f"<p>To decide it:</p><pre>{escape(lines)}</pre>")
     return decided, still
+
+
+def _labelled(other: Findings | None) -> list[Row]:
+    rows = other.central if other is not None else []
+    return [{**row, "profile": f"baseline, {row['profile']}"} for row in rows]
 
 
 def _judged(said: Verdict) -> str:

@@ -1,0 +1,101 @@
+"""Which daemons a testnet of each carrier has; descriptions of before, which know of one carrier alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.central.network import MAX_PROXIES
+from hushcast_testnet import testnet
+from hushcast_testnet.inventory import load, run_by
+from hushcast_testnet.layouts import CentralLayout, OverlayLayout, layout_of, proxy_names
+
+HERE = Path("/t")
+
+
+def test_nodes_of_the_overlay_are_relays_and_clients() -> None:
+    members = OverlayLayout(2, 1).members(HERE)
+    assert [(one.name, one.role) for one in members] == [
+        ("directory", "directory"),
+        ("relay-1", "relay"),
+        ("relay-2", "relay"),
+        ("client-1", "client"),
+    ]
+    assert [one.home for one in members[:2]] == [HERE / "directory", HERE / "nodes" / "relay-1"]
+    assert [one.is_node for one in members] == [False, True, True, True]
+    assert [one.socket for one in members[:2]] == [None, "/t/nodes/relay-1/control.sock"]
+
+
+def test_nodes_of_the_central_system_are_clients_of_a_server_and_proxies() -> None:
+    members = CentralLayout(2, 3).members(HERE)
+    assert [(one.name, one.role) for one in members] == [
+        ("server", "server"),
+        ("publications-1", "proxy"),
+        ("deliveries-1", "proxy"),
+        ("publications-2", "proxy"),
+        ("client-1", "client"),
+        ("client-2", "client"),
+    ]
+    assert members[1].home == HERE / "proxies" / "publications-1"
+    assert [one.is_node for one in members] == [False] * 4 + [True] * 2
+    assert [run_by(one) for one in members[:2]] == [
+        ("hushcast_central", "server"),
+        ("hushcast_central", "proxy"),
+    ]
+    assert dict(proxy_names(2)) == {"publications-1": "publications", "deliveries-1": "deliveries"}
+
+
+def test_numbers_that_are_not_given_are_the_usual_ones() -> None:
+    assert layout_of("overlay", None, None, None) == OverlayLayout(10, 2)
+    assert layout_of("overlay", 3, 0, None) == OverlayLayout(3, 0)
+    assert layout_of("central", None, None, None) == CentralLayout(6, 2)
+    assert layout_of("central", 4, None, 5) == CentralLayout(4, 5)
+
+
+@pytest.mark.parametrize(
+    ("carrier", "clients", "proxies", "said"),
+    [
+        ("overlay", None, 2, "--carrier central"),
+        ("central", 1, None, "--nodes"),
+        ("central", None, 1, "one of each role"),
+        ("central", None, MAX_PROXIES + 1, str(MAX_PROXIES)),
+    ],
+)
+def test_numbers_of_the_other_carrier_are_refused(
+    carrier: str, clients: int | None, proxies: int | None, said: str
+) -> None:
+    with pytest.raises(UsageError, match=said):
+        layout_of(carrier, 3, clients, proxies)
+
+
+def test_a_description_of_before_is_one_of_an_overlay(tmp_path: Path) -> None:
+    member = {"name": "relay-1", "role": "relay", "config": "c", "state": str(tmp_path), "socket": "s"}
+    described = {"transport": "tcp", "epoch": 30, "began": 0.0, "members": [member], "tor": None}
+    (tmp_path / "testnet.json").write_text(json.dumps(described))
+    assert load(tmp_path).carrier == "overlay"
+    status = testnet.status_of(tmp_path, {})
+    assert list(status) == ["ready", "transport", "epoch", "nodes", "gateways", "directory"]
+
+
+def test_the_status_of_a_central_testnet_names_server_and_proxies(tmp_path: Path) -> None:
+    members = CentralLayout(1, 2).members(tmp_path)
+    for name, text in (
+        ("server/state/network.toml", '[network]\nserver = "a:1"\n'),
+        ("proxies/publications-1/state/proxy.toml", '[[proxies]]\nrole = "publications"\naddress = "b:1"\n'),
+    ):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text(text)
+    described = testnet.Testnet("tcp", 30, 0.0, members, None, carrier="central")
+    (tmp_path / "testnet.json").write_bytes(msgspec.json.encode(described))
+    status = testnet.status_of(tmp_path, {"client-1": {"ready": True}})
+    assert (status["ready"], status["carrier"], "directory" in status) == (False, "central", False)
+    assert (status["server"]["address"], status["server"]["pid"]) == ("a:1", None)
+    assert [(one["name"], one["address"]) for one in status["proxies"]] == [
+        ("publications-1", "b:1"),
+        ("deliveries-1", None),
+    ]
+    assert [one["name"] for one in status["nodes"]] == ["client-1"]
