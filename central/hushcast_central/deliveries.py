@@ -223,6 +223,7 @@ class Deliveries:
         attachment.wrote(wrapped, self._now())
         self._counters.add("deliveries_sent")
         if not isinstance(self._tracer, NoTracer):
-            name, size = self._sealing.id_inside(wrapped), len(wrapped.payload)
+            name, _ = self._sealing.seen_inside(wrapped)
+            size = len(wrapped.payload)
             self._tracer.observe(observed.Dispatched(name, attachment.pseudonym, mark(wrapped), size))
         return Deliver(attachment.number, wrapped)
