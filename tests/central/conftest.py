@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "node")]
+sys.path[:0] = [str(HERE), str(HERE.parent / "node"), str(HERE.parent / "protocol")]
 
 from virtual_time import give_virtual_time  # noqa: E402
 

@@ -9,6 +9,7 @@ import central_examples as examples
 import deliveries_world
 import trio
 import trio.testing
+import user_world
 from core_examples import stream
 from fuzzing import Script, Target, scripts
 from mutating import mutate_packed
@@ -135,6 +136,17 @@ def _deliveries(data: bytes) -> None:
     )
 
 
+def _user(data: bytes) -> None:
+    """A user believes of the server what it proved, and shows what was sealed for it."""
+    script = Script(data)
+    trio.run(
+        user_world.play,
+        lambda most: script.number() % most,
+        lambda: bool(script),
+        clock=trio.testing.MockClock(autojump_threshold=0),
+    )
+
+
 def _said(values: list[Any]) -> Callable[[], list[bytes]]:
     return lambda: [encode(value) for value in values]
 
@@ -152,4 +164,5 @@ TARGETS = [
     _packed("wrapped", _wrapped, _said([examples.WRAPPED, examples.WRAPPED_AT_SERVER]), 6),
     _packed("inside", _inside, _said([examples.MESSAGE]), 6),
     Target("central-deliveries", _deliveries, lambda: scripts(size=200), weight=1),
+    Target("central-user", _user, lambda: scripts(size=200), weight=1),
 ]
