@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hushcast_testnet.scenario import Scenario
 
 _positive = click.IntRange(min=1)
+_PROXIES = 2
 _share = click.FloatRange(0, 0.9)
 
 
@@ -35,7 +36,11 @@ _share = click.FloatRange(0, 0.9)
     help="Relays; with --carrier central daemons that publish, some of which subscribe.",
 )
 @click.option(
-    "--proxies", type=click.IntRange(min=2), metavar="N", help="With --carrier central.  [default: 2]"
+    "--proxies",
+    type=click.IntRange(min=2),
+    default=_PROXIES,
+    show_default=True,
+    help="With --carrier central.",
 )
 @click.option("--subscribers", type=_positive, required=True, metavar="K", help="Subscribers on each topic.")
 @click.option("--publications", type=_positive, required=True, metavar="P", help="Messages published.")
@@ -109,7 +114,7 @@ def simulate(
     choices: Choices,
     carrier: Literal["overlay", "central"],
     nodes: int,
-    proxies: int | None,
+    proxies: int,
     subscribers: int,
     publications: int,
     topics: int,
@@ -160,14 +165,9 @@ def simulate(
         delay_rosters,
         read_probes,
         carrier,
-        2 if proxies is None else proxies,
+        proxies,
     )
-    if carrier == "central":
-        check_central(scenario)
-    elif proxies is not None:
-        raise UsageError("the overlay has no proxies: --proxies goes with --carrier central")
-    else:
-        check_scenario(scenario)
+    check_scenario(scenario)
     _run(choices, scenario)
 
 
@@ -185,6 +185,11 @@ def _run(choices: Choices, scenario: Scenario) -> None:
 
 def check_scenario(scenario: Scenario) -> None:
     """Raise `UsageError` if options contradict each other."""
+    if scenario.carrier == "central":
+        check_central(scenario)
+        return
+    if scenario.proxies != _PROXIES:
+        raise UsageError("the overlay has no proxies: --proxies goes with --carrier central")
     if PROFILES[scenario.profile].root is Root.LISTED and scenario.subscribers > scenario.nodes:
         raise UsageError(
             f"--subscribers {scenario.subscribers}: under --profile {scenario.profile} relays subscribe, and"

@@ -93,6 +93,11 @@ def test_what_a_simulation_was_asked_for_is_shown_without_python_words() -> None
         (["--read-probes", "0.1", "--topics", "2", "--minutes", "60"], "--subscribers"),
         (["--read-probes", "0.1", "--subscribers", "1", "--minutes", "60"], "--topics"),
         (["--read-probes", "0.1", "--topics", "2", "--minutes", "60", "--droppers", "0.1"], "--droppers"),
+        (["--proxies", "3"], "--carrier central"),
+        (["--carrier", "central", "--nodes", "2", "--subscribers", "3"], "--subscribers"),
+        (["--carrier", "central", "--droppers", "0.1"], "--droppers"),
+        (["--carrier", "central", "--depth", "2"], "--depth"),
+        (["--carrier", "central", "--proxies", "33"], "32"),
     ],
 )
 async def test_simulate_refuses_nonsense(arguments: list[str], told: str) -> None:
@@ -117,6 +122,24 @@ async def test_chaos_refuses_nonsense(arguments: list[str], told: str, tmp_path:
     outcome = await hushcast("testnet", "chaos", "--dir", tmp_path, *arguments, "--json")
     assert outcome.code == 2
     assert told in outcome.error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["demo", "--carrier", "central", "--gateway"], "--gateway"),
+        (["up", "--dir", "D", "--carrier", "central", "--clients", "1"], "--nodes"),
+        (["up", "--dir", "D", "--proxies", "2"], "--carrier central"),
+        (["up", "--dir", "D", "--carrier", "ring"], "overlay"),
+    ],
+)
+async def test_what_does_not_go_with_a_carrier_is_wrong_usage(
+    arguments: list[str], told: str, tmp_path: Path
+) -> None:
+    outcome = await hushcast("testnet", *[tmp_path / "net" if one == "D" else one for one in arguments])
+    assert outcome.code == 2
+    assert told in outcome.error
+    assert not (tmp_path / "net").exists()
 
 
 @pytest.mark.parametrize("command", ["status", "down", "chaos"])
@@ -173,3 +196,23 @@ async def one_message(publisher: str, subscriber: str) -> None:
         assert (await hushcast("publish", "t", "hello", "--socket", publisher)).code == 0
         assert (await listener.object())["payload"] == "hello"
         assert (await listener.outcome()).code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--nodes", "1"], "--nodes"),
+        (["--nodes", "2001"], "2000"),
+        (["--nodes", "9", "--subscribers", "3,10"], "--subscribers"),
+        (["--nodes", "9", "--publishers", "10"], "--publishers"),
+        (["--subscribers", "3;4"], "commas"),
+        (["--subscribers", "0,4"], "at least 1"),
+        (["--seeds", "0"], "--seeds"),
+    ],
+)
+async def test_compare_refuses_nonsense(arguments: list[str], told: str, tmp_path: Path) -> None:
+    out = tmp_path / "figures"
+    outcome = await hushcast("testnet", "compare", "--out", out, *arguments, "--json")
+    assert outcome.code == 2
+    assert told in outcome.error
+    assert not out.exists()

@@ -44,6 +44,8 @@ def travelled(made: CentralPicture, message: str = ID) -> None:
         sent = {"kind": "dispatched", "pseudonym": pseudonym, "payload": payload, "size": 1310}
         made.take("server", {"time": time, "message": message} | sent)
         made.take("deliveries-1", {"time": time + 0.05} | sent)
+        opened = {"kind": "delivered", "message": message, "tokens": TOKENS[:1], "size": 1167}
+        made.take(made._where.owners[pseudonym], {"time": time + 0.06} | opened)
 
 
 def named(made: CentralPicture) -> None:

@@ -19,7 +19,18 @@ DEBIAN = "debian:bookworm-slim"
 _DEBIANS_PYTHON = (3, 11)
 _ROOT = Path(__file__).parents[3]
 _CONTAINERFILE = Path(__file__).with_name("Containerfile")
-_PACKAGES = ("protocol", "runtime", "directory", "client", "local", "overlay", "node", "testnet", "cli")
+_PACKAGES = (
+    "protocol",
+    "runtime",
+    "directory",
+    "client",
+    "local",
+    "overlay",
+    "central",
+    "node",
+    "testnet",
+    "cli",
+)
 _CACHE = "*/__pycache__/*"
 
 

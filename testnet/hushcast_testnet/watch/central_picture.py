@@ -75,9 +75,11 @@ class CentralPicture(Picture):
             role, pseudonym = self._where.roles.get(step.daemon, ""), step.other or ""
             proxy, owner = self._where.proxies.get(pseudonym, ""), self._where.owners.get(pseudonym, "")
             match step.kind, role:
+                case "delivered", _:
+                    continue  # at a user's; the proxy that passed it on is counted
                 case "handed", "server":
                     self._moves.append((step.time, proxy, step.daemon))
-                    continue  # the proxy that passed it on is counted
+                    continue  # as above
                 case "handed", _:
                     self._moves.append((step.time, BY + owner, step.daemon))
                 case "dispatched", "server":

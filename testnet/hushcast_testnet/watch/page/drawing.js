@@ -1,7 +1,7 @@
 // Lays out boxes in levels from top to bottom, with arrows between them, and lets messages move along these.
 
 const SVG = "http://www.w3.org/2000/svg";
-const BOX = { width: 100, height: 46 }, GAP = { row: 14, level: 44 }, MARGIN = 8;
+const BOX = { width: 116, height: 46 }, GAP = { row: 14, level: 44 }, MARGIN = 8;
 const TRAVEL = 800; // milliseconds that a message is seen on a hop
 const MOST = 80; // messages shown a second; more would be a blur
 const still = matchMedia("(prefers-reduced-motion: reduce)");
