@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Iterable
 from functools import partial
 
-import structlog
 import trio
 
 from hushcast_central.sealing import Sealing
@@ -34,8 +33,6 @@ from hushcast_runtime.tracing import NoTracer
 
 WINDOW = 512 * 1024  # bytes sent in one attachment before the next waits: the proxy holds them in memory
 LOOK_EVERY = 5.0  # seconds between looks at who acknowledges too late
-
-log = structlog.get_logger("deliveries")
 
 
 class ProxyLink:
@@ -226,6 +223,7 @@ class Deliveries:
         attachment.wrote(wrapped, self._now())
         self._counters.add("deliveries_sent")
         if not isinstance(self._tracer, NoTracer):
-            name, size = self._sealing.id_inside(wrapped), len(wrapped.payload)
+            name, _ = self._sealing.seen_inside(wrapped)
+            size = len(wrapped.payload)
             self._tracer.observe(observed.Dispatched(name, attachment.pseudonym, mark(wrapped), size))
         return Deliver(attachment.number, wrapped)

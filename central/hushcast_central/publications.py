@@ -114,7 +114,7 @@ class Publications:
     def _observe(self, request: Publish) -> None:
         if isinstance(self._context.tracer, NoTracer):
             return
-        name, readable = self._sealing.id_inside(request.wrapped), not self._sealing.profile.seals_bodies
+        name, readable = self._sealing.seen_inside(request.wrapped)
         size = len(request.wrapped.payload)
         self._context.tracer.observe(
             observed.Handed(name, request.pseudonym, request.tokens, mark(request.wrapped), size, readable)

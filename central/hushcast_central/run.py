@@ -14,11 +14,13 @@ from hushcast_central.process import Around, Process
 from hushcast_central.proxy import CentralProxy, ProxyParts
 from hushcast_central.server import CentralServer, ServerKeys, ServerParts
 from hushcast_central.settings import ProxySettings, ServerSettings
+from hushcast_central.users import MAX_ATTACHED
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.findings import Finding
 from hushcast_protocol.central.introduction import SealingKey
 from hushcast_protocol.central.network import CentralNetwork, Proxy
+from hushcast_runtime.connection_guard import MAX_STRANGERS
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.files import load_or_create, load_seed, write_private
 from hushcast_runtime.process import Load, run_until_signal
@@ -28,7 +30,7 @@ NETWORK_FILE = "network.toml"
 PROXY_FILE = "proxy.toml"
 """In a proxy's state directory: the lines that the server's operator needs."""
 FILES_OF_SERVER = 512  # open files that a server may need: links and dials of proxies, the database
-FILES_OF_PROXY = 8_192  # and a proxy, which has a connection for each pseudonym
+FILES_OF_PROXY = MAX_ATTACHED + MAX_STRANGERS + 512  # and a proxy, which has a connection for each pseudonym
 
 _WAITING = {
     "not listed": "waiting for the server to list this proxy",

@@ -11,7 +11,9 @@ from hushcast_protocol.base.wire import decoder, encode
 from hushcast_protocol.central.group import Scalar, base, check_point
 from hushcast_protocol.central.profile import CentralProfile
 from hushcast_protocol.central.rerouting import MAX_INSIDE, Wrapped, rerandomised, unwrap, wrap
+from hushcast_protocol.content.bodies import open_body
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message, check_message
+from hushcast_protocol.content.tokens import OPEN_KEY
 
 _NO_TOKENS = (bytes(16),)  # a message has one at least
 _decode: Callable[[bytes], Message] = decoder(Message, "message", MAX_INSIDE)
@@ -46,12 +48,20 @@ class Sealing:
             return wrap(self._key, encode(message), self._randomness)
         return rerandomised(self._public, _decode_wrapped(message.body), self._randomness)
 
-    def id_inside(self, wrapped: Wrapped) -> bytes | None:
-        """Return the id of the message inside, for traces: the server can have it where it need not open."""
+    def seen_inside(self, wrapped: Wrapped) -> tuple[bytes | None, bool]:
+        """Return the id inside, and whether the body opens with what everybody knows, for traces.
+
+        The server can have both, whether or not its profile has it open anything.
+        """
         try:
-            return self._inside(wrapped).id
+            message = self._inside(wrapped)
         except PeerError:
-            return None
+            return None, False
+        try:
+            open_body(OPEN_KEY, message)
+        except PeerError:
+            return message.id, False
+        return message.id, True
 
     def _inside(self, wrapped: Wrapped) -> Message:
         message = _decode(unwrap(self._key, wrapped))

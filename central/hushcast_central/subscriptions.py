@@ -15,6 +15,7 @@ from hushcast_runtime.context import Context
 from hushcast_runtime.store import Change, record_reader
 
 _KIND = "pseudonym"
+_SCAN = 256  # records read at once, of 8 KiB at most
 _read = record_reader(Kept, "pseudonym")
 _pack = msgspec.msgpack.Encoder().encode
 
@@ -29,8 +30,11 @@ class Subscriptions:
 
     async def load(self) -> None:
         """Know who subscribed before a restart."""
-        for pseudonym, value in await self._context.store.scan(_KIND):
-            self._register.load(pseudonym, _read(value))
+        after: bytes | None = None
+        while batch := await self._context.store.scan(_KIND, after=after, limit=_SCAN):
+            for pseudonym, value in batch:
+                self._register.load(pseudonym, _read(value))
+            after = batch[-1][0]
 
     def clear(self, hops: list[Hop]) -> None:
         """Forget what waits for pseudonyms that were forgotten before the restart."""

@@ -11,15 +11,14 @@ from collections import deque
 import trio
 
 from hushcast_central.admission import Admission
+from hushcast_central.attached import AttachedUser, HeldBytes
 from hushcast_central.passing import Passing
 from hushcast_central.server_link import ServerLink
 from hushcast_central.writing import Writer
 from hushcast_protocol.base.buckets import TokenBucket
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.hop_link import QUIET
-from hushcast_protocol.base.wire import Wire
 from hushcast_protocol.central.frames import Acknowledge, Attach, Attached, FromUser, Introduce, Ping, Pong
-from hushcast_protocol.central.rerouting import Wrapped
 from hushcast_runtime.channel import Channel
 from hushcast_runtime.connection_guard import strangers_room
 from hushcast_runtime.context import Context
@@ -29,67 +28,8 @@ MAX_ATTACHED = 4096  # connections that stay; one more takes the place of anothe
 ASK_WITHIN = 120.0  # seconds that an unattached connection may stay; each answer may take the server 60
 SILENT = 3 * QUIET  # seconds after which an attached connection without a sign of life is closed
 REQUESTS_A_SECOND, REQUESTS_AT_ONCE = 8.0, 64.0  # of one connection; who says more is slowed
-MAX_HELD = 1024 * 1024  # bytes that wait for one user: the server's window, and what may go over it
-MAX_HELD_OF_ALL = 128 * 1024 * 1024  # bytes; a user for whom there is no room attaches again
 
 UserChannel = Channel[FromUser]
-
-
-class _Attachment:
-    """What waits to be written to one attached user."""
-
-    def __init__(self, users: Users, passing: Passing, pseudonym: bytes) -> None:
-        self._users = users
-        self._passing = passing
-        self._pseudonym = pseudonym
-        self._waiting: deque[Wrapped] = deque()
-        self._held = 0
-        self.number = 0
-        """The server link's number of it, once attached."""
-        self.writer: Writer | None = None
-        self.scope = trio.CancelScope()
-
-    def begin(self, writer: Writer, answer: Attached) -> None:
-        """Write the answer, what came meanwhile, and what comes."""
-        self.writer = writer
-        writer.post(answer)
-        for _ in self._waiting:
-            writer.post_later(self._next)
-
-    def deliver(self, wrapped: Wrapped) -> None:
-        """Take a delivery; one for which there is no room ends the attachment."""
-        size = len(wrapped.payload)
-        if self._held + size > MAX_HELD or self._users.held + size > MAX_HELD_OF_ALL:
-            self.close()
-            return
-        self._hold(size)
-        self._waiting.append(wrapped)
-        if self.writer is not None:
-            self.writer.post_later(self._next)
-
-    def close(self) -> None:
-        """End the connection."""
-        self.scope.cancel()
-
-    def drop(self) -> None:
-        """Let go of what was not written: the server has it."""
-        self._waiting.clear()
-        self._hold(-self._held)
-
-    def _next(self) -> Wire | None:
-        if not self._waiting:
-            return None
-        wrapped = self._waiting.popleft()
-        self._hold(-len(wrapped.payload))
-        delivery = self._passing.delivery(self._pseudonym, wrapped)
-        if delivery is None:
-            self.drop()  # what comes after it would have another number here than at the server
-            self.close()
-        return delivery
-
-    def _hold(self, size: int) -> None:
-        self._held += size
-        self._users.held += size
 
 
 class _Visit:
@@ -121,8 +61,7 @@ class Users:
         self._staying = Room(
             MAX_ATTACHED, context.env.below, lambda: context.counters.add("strangers_dropped")
         )
-        self.held = 0
-        """Bytes that wait for attached users."""
+        self.held = HeldBytes(passing.delivery)
 
     def __len__(self) -> int:
         """Return how many connections are open."""
@@ -145,14 +84,15 @@ class Users:
         attachment, answer = attached
         try:
             with self._staying.place(), attachment.scope:
-                attachment.begin(Writer(channel, self._spawn, attachment.scope), answer)
+                writer = Writer(channel, self._spawn, attachment.scope, attachment.wrote)
+                attachment.begin(writer, answer)
                 await self._listen(visit, attachment)
         finally:
             self._server.detach(attachment.number)
             attachment.scope.cancel()
             attachment.drop()
 
-    async def _until_attached(self, visit: _Visit) -> tuple[_Attachment, Attached] | None:
+    async def _until_attached(self, visit: _Visit) -> tuple[AttachedUser, Attached] | None:
         """Answer requests until one attaches; return none when the user leaves."""
         while (frame := await visit.next()) is not None:
             await trio.sleep(visit.bucket.owe(self._env.elapsed()))
@@ -168,7 +108,7 @@ class Users:
             if not isinstance(frame, Attach):
                 await visit.channel.send(await self._passing.answer(frame))
                 continue
-            attachment = _Attachment(self, self._passing, frame.pseudonym)
+            attachment = AttachedUser(frame.pseudonym, self.held)
             try:
                 attachment.number, answer = await self._passing.attach(frame, attachment)
             except BaseException:
@@ -180,7 +120,7 @@ class Users:
             await visit.channel.send(answer)
         return None
 
-    async def _listen(self, visit: _Visit, attachment: _Attachment) -> None:
+    async def _listen(self, visit: _Visit, attachment: AttachedUser) -> None:
         """Take an attached user's acknowledgements and signs of life, until it leaves or falls silent."""
         while True:
             frame = None
@@ -189,8 +129,7 @@ class Users:
             if isinstance(frame, Acknowledge):
                 self._server.acknowledge(attachment.number, frame)
             elif isinstance(frame, Ping):
-                assert attachment.writer is not None
-                attachment.writer.post(self._pong())
+                attachment.say(self._pong())
             elif frame is None:
                 return
             else:

@@ -21,6 +21,10 @@ Make = Callable[[], Wire | None]
 """Makes a frame when its turn has come; none where nobody waits for it any more."""
 
 
+def _ignore(frame: Wire) -> None:
+    pass
+
+
 class Writer:
     """What is to be written to one channel; a broken one cancels `scope`.
 
@@ -28,12 +32,18 @@ class Writer:
     """
 
     def __init__(
-        self, channel: Channel[Any], spawn: Callable[..., None], scope: trio.CancelScope | None = None
+        self,
+        channel: Channel[Any],
+        spawn: Callable[..., None],
+        scope: trio.CancelScope | None = None,
+        wrote: Callable[[Wire], None] = _ignore,
     ) -> None:
+        """`wrote` hears of each frame that the channel has taken."""
         self.channel = channel
         self.scope = scope or trio.CancelScope()
         """Of the task that reads from the channel."""
         self._spawn = spawn
+        self._wrote = wrote
         self._entries: deque[Wire | Make] = deque()
         self._posted = 0
         self._writing = False
@@ -68,7 +78,10 @@ class Writer:
         try:
             while self._entries and not self.scope.cancel_called:
                 turns = range(min(_AT_ONCE, len(self._entries)))
-                await self.channel.send(*(frame for _ in turns if (frame := self._next()) is not None))
+                frames = [frame for _ in turns if (frame := self._next()) is not None]
+                await self.channel.send(*frames)
+                for frame in frames:
+                    self._wrote(frame)
         except TransportError:
             self.scope.cancel()
         finally:

@@ -18,6 +18,8 @@ TROUBLES = (
     "messages_lost_inbox",
     "publications_given_up",
     "gaps_found",
+    "answers_forged",
+    "deliveries_refused",
     "roster_mismatches",
     "answers_forged",
     "deliveries_refused",

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import click
 
 from hushcast_cli.chaos import chaos
+from hushcast_cli.compare import compare
 from hushcast_cli.options import (
     Choices,
     carrier_option,
@@ -37,6 +38,7 @@ def testnet() -> None:
 
 
 testnet.add_command(simulate)
+testnet.add_command(compare)
 testnet.add_command(chaos)
 testnet.add_command(watch)
 

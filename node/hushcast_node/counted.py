@@ -11,5 +11,5 @@ OVERLAY_NODE = {**OVERLAY_COUNTERS, **LOCAL_COUNTERS, **COMMON_COUNTERS}
 CENTRAL_NODE = {**USER_COUNTERS, **LOCAL_COUNTERS, **COMMON_COUNTERS}
 COUNTED = {"overlay": OVERLAY_NODE, "central": CENTRAL_NODE}
 """By carrier, what a daemon counts, by name, with its meaning."""
-COUNTERS = {**CENTRAL_NODE, **OVERLAY_NODE}
+COUNTERS = OVERLAY_NODE | USER_COUNTERS
 """What any of them counts."""

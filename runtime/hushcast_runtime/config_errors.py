@@ -52,7 +52,7 @@ def _follow(where: str, hint: object, values: object) -> tuple[list[str], object
         else:
             names.append(f"#{int(entry) + 1}")  # as people count
             values = values[int(entry)] if isinstance(values, list) else None
-    return names, hint
+    return names, _struct(hint, values) or hint
 
 
 def _hint(hint: object, field: str, values: object) -> object:

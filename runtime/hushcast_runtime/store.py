@@ -103,7 +103,8 @@ class MemoryStore:
         self._records: dict[str, dict[bytes, bytes]] = {}
 
     async def run(self) -> None:
-        """Nothing to do."""
+        """There is nothing to commit; it lasts all the same, as the daemon does whose task it is."""
+        await trio.sleep_forever()
 
     async def write(self, *changes: Change) -> None:
         """Make changes."""

@@ -14,7 +14,7 @@ import trio
 from small_network import ONE, SmallNetwork, small_network
 
 from hushcast_directory import server
-from hushcast_node import daemon
+from hushcast_node import overlay_side
 from hushcast_overlay import mailbox
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.hop import MAX_LINKS_A_PEER
@@ -87,7 +87,7 @@ async def test_relays_that_a_flood_shuts_out_are_reached_and_stay(monkeypatch: p
 
 async def test_a_relay_still_lets_others_in(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection_guard, "MAX_STRANGERS", PLACES)
-    monkeypatch.setattr(daemon, "MAX_CONNECTIONS", PLACES)
+    monkeypatch.setattr(overlay_side, "MAX_CONNECTIONS", PLACES)
     async with small_network(relays=3, clients=2) as net:
         ear = await net.clients[0].listen()
         for node in net.relays:

@@ -99,7 +99,7 @@ async def test_a_slow_reader_holds_up_nobody_and_loses_nothing() -> None:
         messages = [await network.published(size=4) for _ in range(20)]
         await until(hears(quick, *messages), 60.0)
         await until(lambda: network.count("attachments_lapsed") == 1, 300.0)
-        assert network.deliveries.daemon._users.held == 0
+        assert network.deliveries.daemon._users.held.total == 0
         back = await network.attached(slow)
         await until(hears(back, *messages))
         await until(lambda: network.server.daemon.status()["deliveries_waiting"] == 0)

@@ -368,7 +368,7 @@ async def test_a_server_that_sends_more_than_the_window_loses_the_attachment() -
         await person.attach(connection)
         daemon = network.deliveries.daemon
         await until(lambda: daemon.status()["attached"] == 0, 300.0)
-        assert daemon._users.held == 0
+        assert daemon._users.held.total == 0
         assert (await network.pong(network.deliveries)).is_open
 
 
@@ -386,14 +386,14 @@ async def test_deliveries_before_an_attachment_that_is_refused_hold_no_room() ->
         connection = await network.connect(network.deliveries)
         attach = proofs.attach(person.pseudonym, person.secret)
         assert await connection.ask(attach) == Done("quota", None)
-        assert network.deliveries.daemon._users.held == 0
+        assert network.deliveries.daemon._users.held.total == 0
         server.answer = lambda request: [Deliver(request.number, large)]
         await connection.say(attach)
         await trio.sleep(1)
-        assert network.deliveries.daemon._users.held > 0
+        assert network.deliveries.daemon._users.held.total > 0
         await connection.close()
         await until(lambda: network.deliveries.daemon.status()["connections"] == 0, 300.0)
-        assert network.deliveries.daemon._users.held == 0
+        assert network.deliveries.daemon._users.held.total == 0
 
 
 async def test_a_server_that_says_nothing_any_more_is_left() -> None:

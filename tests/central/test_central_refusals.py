@@ -10,7 +10,7 @@ import trio
 from small_central import OTHER, TOPIC, SmallCentral, hears, small_central
 from small_network import until
 
-from hushcast_central import admission, requests, transformation_keys, users
+from hushcast_central import admission, attached, requests, transformation_keys, users
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.stamps import FIRST_DIFFICULTY, Stamp, mint
 from hushcast_protocol.central import proofs, register
@@ -18,6 +18,7 @@ from hushcast_protocol.central.frames import Acknowledge, Done, Introduce, Ping,
 from hushcast_protocol.central.introduction import PseudonymSecret, handed_in
 from hushcast_protocol.central.rerouting import MAX_INSIDE, Wrapped, wrap
 from hushcast_protocol.content.messages import Message
+from hushcast_runtime.transports import memory
 
 OUTSIDE = bytes(32)  # of the group
 SMALL_ORDER = b"\x01" + bytes(31)
@@ -306,11 +307,23 @@ async def test_who_says_much_is_slowed_and_who_stays_idle_gives_way(monkeypatch:
         assert network.deliveries.count("strangers_dropped") == 1
 
 
-async def test_what_waits_for_all_users_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(users, "MAX_HELD_OF_ALL", 100_000)
+async def test_who_reads_nothing_takes_no_room_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bytes that wait for all are bounded, and the slowest gives way."""
+    monkeypatch.setattr(attached, "MAX_HELD_OF_ALL", 800_000)
+    monkeypatch.setattr(memory, "MAX_IN_FLIGHT", 10_000)
     async with small_central() as network:
+        silent = []
+        for _ in range(3):
+            person = network.person("subscribe")
+            connection = await person.introduced(network.deliveries)
+            await network.accepted(person, connection, person.subscribe(TOPIC))
+            await person.attach(connection)
+            silent.append(connection)
         ear = await network.subscriber()
-        await network.published(size=4)
-        await until(lambda: ear.closed)
-        assert network.deliveries.daemon._users.held == 0
-        assert network.server.daemon.status()["deliveries_waiting"] == 1
+        messages = [await network.published(size=4) for _ in range(4)]
+        await until(hears(ear, *messages), 20.0)
+        assert not ear.closed
+        held = network.deliveries.daemon._users.held
+        assert 0 < held.total <= 800_000
+        await until(lambda: network.deliveries.daemon.status()["attached"] == 1, 300.0)
+        assert held.total == 0

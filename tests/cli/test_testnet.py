@@ -196,3 +196,23 @@ async def one_message(publisher: str, subscriber: str) -> None:
         assert (await hushcast("publish", "t", "hello", "--socket", publisher)).code == 0
         assert (await listener.object())["payload"] == "hello"
         assert (await listener.outcome()).code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--nodes", "1"], "--nodes"),
+        (["--nodes", "2001"], "2000"),
+        (["--nodes", "9", "--subscribers", "3,10"], "--subscribers"),
+        (["--nodes", "9", "--publishers", "10"], "--publishers"),
+        (["--subscribers", "3;4"], "commas"),
+        (["--subscribers", "0,4"], "at least 1"),
+        (["--seeds", "0"], "--seeds"),
+    ],
+)
+async def test_compare_refuses_nonsense(arguments: list[str], told: str, tmp_path: Path) -> None:
+    out = tmp_path / "figures"
+    outcome = await hushcast("testnet", "compare", "--out", out, *arguments, "--json")
+    assert outcome.code == 2
+    assert told in outcome.error
+    assert not out.exists()

@@ -34,8 +34,13 @@ def _settings(kind: type[msgspec.Struct], before: str = "") -> dict[str, str]:
     found: dict[str, str] = {}
     for field in msgspec.structs.fields(kind):
         name, hint = before + field.encode_name, hints[field.name]
-        if (section := _section(hint)) is not None:
-            found |= _settings(section, f"{name}.")
+        if sections := _sections(hint):
+            for section in sections:
+                found |= _settings(section, f"{name}.")
+            if len(sections) > 1:  # a key tells them apart; before there was one, all were of the first kind
+                found[f"{name}.{sections[0].__struct_config__.tag_field}"] = (
+                    f'`"{sections[0].__struct_config__.tag}"`'
+                )
         elif (entry := _section((typing.get_args(hint) or (None,))[0])) is not None:
             found |= _settings(entry, f"{name}.")  # a list of sections
         elif (named := _section((typing.get_args(hint) or (None,))[-1])) is not None:
@@ -48,8 +53,12 @@ def _settings(kind: type[msgspec.Struct], before: str = "") -> dict[str, str]:
 
 
 def _section(hint: object) -> type[msgspec.Struct] | None:
+    return next(iter(_sections(hint)), None)
+
+
+def _sections(hint: object) -> list[type[msgspec.Struct]]:
     kinds = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
-    return next((one for one in kinds if isinstance(one, type) and issubclass(one, msgspec.Struct)), None)
+    return [one for one in kinds if isinstance(one, type) and issubclass(one, msgspec.Struct)]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -11,6 +11,7 @@ import pytest
 
 from hushcast_central import network_file as central_network_file
 from hushcast_central import settings as central_settings
+from hushcast_central.network_file import CentralNetworkSection
 from hushcast_directory import settings as directory_settings
 from hushcast_directory.settings import DirectorySettings
 from hushcast_local import settings as local_settings
@@ -288,3 +289,61 @@ def test_a_mistyped_word_comes_with_what_was_meant(wrong: str, told: str, tmp_pa
         load_settings(file, NodeSettings)
     assert str(refused.value).startswith(str(file))
     assert told in str(refused.value)
+
+
+# Networks of the central system
+
+OTHERS = [onion_address(Seed(bytes([number]) * 32).public()) for number in (1, 2)]
+CENTRAL = f"""
+role = "client"
+state = "/var/lib/hushcast"
+[network]
+carrier = "central"
+name = "n"
+server = "{ONION}"
+server_key = "{"ab" * 32}"
+sealing_key = "{"09" * 32}"
+[[network.proxies]]
+role = "publications"
+key = "{"cd" * 32}"
+address = "{OTHERS[0]}"
+[[network.proxies]]
+role = "deliveries"
+key = "{"ef" * 32}"
+address = "{OTHERS[1]}"
+"""
+
+
+def test_a_network_without_a_carrier_is_an_overlay(tmp_path: Path) -> None:
+    assert load_node(tmp_path, NODE).carrier == "overlay"
+    named = load_node(tmp_path, NODE.replace("[network]", '[network]\ncarrier = "overlay"'))
+    assert named == load_node(tmp_path, NODE)
+
+
+def test_a_client_of_a_central_network(tmp_path: Path) -> None:
+    settings = load_node(tmp_path, CENTRAL)
+    assert settings.carrier == "central"
+    assert isinstance(settings.network, CentralNetworkSection)
+    assert [proxy.role for proxy in settings.network.proxies()] == ["publications", "deliveries"]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (('"client"', '"relay"'), 'role: a central network has no relays: write role = "client"'),
+        (("state =", "depth = 2\nstate ="), "depth: it belongs to the overlay"),
+        (("state =", "origins = 2\nstate ="), "origins: it belongs to the overlay"),
+        (("state =", "trees = 2\nstate ="), "trees: it belongs to the overlay"),
+        (('"central"', '"centrall"'), "network.carrier: Invalid value 'centrall': did you mean central?"),
+        (("server_key", "servr_key"), "network.servr_key: there is no such key: did you mean server_key"),
+        (('carrier = "central"', ""), "network.server: there is no such key"),
+        (('"deliveries"', '"delivery"'), "network.proxies #2.role: Invalid enum value 'delivery'"),
+        ((OTHERS[0], "127.0.0.1:1"), "network.proxies #1.address: with transport tor"),
+    ],
+)
+def test_what_a_central_network_cannot_have_is_refused_by_name(
+    tmp_path: Path, change: tuple[str, str], said: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        load_node(tmp_path, CENTRAL.replace(*change))
+    assert said in str(caught.value)

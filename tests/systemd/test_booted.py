@@ -15,6 +15,7 @@ pytestmark = pytest.mark.containers
 DIRECTORY, RELAY, NODE = "hushcast-directory", "hushcast-node@relay", "hushcast-node"
 UNITS = (DIRECTORY, RELAY, NODE)
 GATEWAY, GATEWAY_FILE = "hushcast-gateway", "/etc/hushcast-gateway/gateway.toml"
+SERVER, PROXY = "hushcast-central-server", "hushcast-central-proxy"
 TOPIC, PAYLOAD = "a-topic-to-look-for", "a payload to look for"
 
 
@@ -305,6 +306,35 @@ def test_a_gateways_users_change_by_reload_and_sessions_outlive_a_stop(
     assert machine.heard_by_mqtt("lamp", "message", **lamp) == [["connected", 0, True], ["message", PAYLOAD]]
 
 
+@pytest.fixture(scope="module")
+def central(machine: Machine, network: str) -> None:
+    """Start a server and a proxy as services, as two operators do who have one machine each."""
+    machine.run("hushcast", "init", "central-server", "--network", "booted", "--epoch", str(EPOCH))
+    louder(machine, f"/etc/{SERVER}/central-server.toml")
+    machine.systemctl("start", SERVER)
+    config = f"/etc/{PROXY}/central-proxy.toml"
+    machine.run("hushcast", "init", "deliveries-proxy")
+    machine.run("hushcast", "join", f"/var/lib/{SERVER}/network.toml", "--config", config)
+    louder(machine, config)
+    machine.systemctl("start", PROXY)
+
+
+def test_a_proxy_waits_until_the_server_lists_it(machine: Machine, central: None) -> None:
+    waiting = "deliveries: waiting for the server to list this proxy"
+    machine.until(lambda: machine.shown(PROXY, "ActiveState", "StatusText") == ("active", waiting))
+    machine.run("hushcast", "central", "server", "admit", f"/var/lib/{PROXY}/proxy.toml")
+    machine.until(lambda: machine.shown(PROXY, "StatusText") == ("deliveries: working",))
+    told = machine.run("hushcast", "central", "server", "doctor", "--json", check=False).stdout
+    found = {line["check"]: line["verdict"] for line in map(json.loads, told.splitlines())}
+    assert [check for check, verdict in found.items() if verdict != "good"] == ["proxies for publications"]
+    config = f"/etc/{SERVER}/central-server.toml"
+    assert machine.run("stat", "-c", "%U:%G %a", config).stdout == f"root:{SERVER} 640\n"
+    for reader, unit in ((SERVER, PROXY), (PROXY, SERVER), ("hushcast", SERVER), ("alice", PROXY)):
+        for path in (f"/var/lib/{unit}", f"/etc/{unit}"):
+            assert machine.run("ls", path, user=reader, check=False).returncode != 0, (reader, path)
+    assert exposure(machine, SERVER) == exposure(machine, PROXY) == exposure(machine, NODE)
+
+
 def test_no_core_is_left(machine: Machine, network: str) -> None:
     for unit in UNITS:
         limits = machine.run("cat", f"/proc/{machine.pid(unit)}/limits").stdout
@@ -313,9 +343,9 @@ def test_no_core_is_left(machine: Machine, network: str) -> None:
         assert machine.run("stat", "-c", "%U", f"/proc/{machine.pid(unit)}/maps").stdout == "root\n"
 
 
-def test_the_journal_gives_nothing_away(machine: Machine, gateway: None) -> None:
+def test_the_journal_gives_nothing_away(machine: Machine, gateway: None, central: None) -> None:
     """Everything ran at the most verbose level; onion addresses have 56 characters, keys 64 or 44."""
-    journal = machine.journal(*UNITS, GATEWAY, "hushcast-node@lost")
+    journal = machine.journal(*UNITS, GATEWAY, SERVER, PROXY, "hushcast-node@lost")
     assert "debug" in journal
     for secret in (TOPIC, PAYLOAD, "after the kill", "a password to look for", "sensor", "lamp"):
         assert secret not in journal

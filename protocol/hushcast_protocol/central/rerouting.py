@@ -78,10 +78,8 @@ def unwrap(key: Scalar, wrapped: Wrapped) -> bytes:
 
 
 def rerouted(factor: Scalar, wrapped: Wrapped) -> Wrapped:
-    """Turn a message under k into one under k', with k'/k; `AuthenticationError` where the mask is no point.
-
-    The other point is checked by whoever opens the message or re-randomises it: nothing is computed with it.
-    """
+    """Turn a message under k into one under k', with k'/k; `AuthenticationError` where a point is none."""
+    check_point(wrapped.masked)
     return Wrapped(multiplied(factor, wrapped.mask), wrapped.masked, wrapped.payload)
 
 

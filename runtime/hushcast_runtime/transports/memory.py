@@ -42,10 +42,13 @@ class MemoryTransport:
     async def listen(self, seed: Seed, previous: Address | None = None) -> MemoryListener:
         """Open the listener whose address is the key of `seed`."""
         await trio.lowlevel.checkpoint()
-        address = memory_address(seed.public())
-        if address in self._network.listeners:
+        return self.open(MemoryListener(self._network, memory_address(seed.public())))
+
+    def open(self, listener: MemoryListener) -> MemoryListener:
+        """Open a listener of this daemon's."""
+        if listener.address in self._network.listeners:
             raise TransportError("this address is already listened on")
-        listener = self._network.listeners[address] = MemoryListener(self._network, address)
+        self._network.listeners[listener.address] = listener
         self._listeners.append(listener)
         return listener
 
@@ -62,7 +65,7 @@ class MemoryTransport:
         listener = self._network.listeners.get(address)
         if listener is None:
             raise TransportError("no daemon answers at this address")
-        forth, back = (_Pipe(delay, self._network.call_at) for _ in range(2))
+        forth, back = (Pipe(delay, self._network.call_at) for _ in range(2))
         listener.accept(MemoryStream(forth, back))
         return MemoryStream(back, forth)
 
@@ -123,7 +126,7 @@ async def _handle(handler: StreamHandler, stream: MemoryStream) -> None:
         stream.close()
 
 
-class _Pipe:
+class Pipe:
     """One direction of a stream: chunks that can be read a delay after they were written.
 
     What only a waiting end needs is made when it waits: a simulation holds millions of idle pipes.
@@ -141,6 +144,7 @@ class _Pipe:
         self._writable: trio.Event | None = None
 
     async def write(self, data: bytes) -> None:
+        """Write all of `data`, once there is room; raise `trio.BrokenResourceError` if the stream ended."""
         while self._size > MAX_IN_FLIGHT and not self._closed:
             if self._writable is None:
                 self._writable = trio.Event()
@@ -149,13 +153,20 @@ class _Pipe:
         if self._closed:
             raise trio.BrokenResourceError("the other end closed the stream")
         if data:
-            arrival = trio.current_time() + self._delay
-            self._chunks.append((arrival, data))
             self._size += len(data)
-            if self._call_at is None:
-                self._wake_reader()
-            else:
-                self._call_at(arrival, self._wake_reader)
+            self.send(data)
+
+    def send(self, data: bytes) -> None:
+        """Send bytes on their way; a network that makes more of a way than a delay overrides it."""
+        self.put(trio.current_time() + self._delay, data)
+
+    def put(self, arrival: float, data: bytes) -> None:
+        """Let bytes arrive then, behind those before them."""
+        self._chunks.append((arrival, data))
+        if self._call_at is None:
+            self._wake_reader()
+        else:
+            self._call_at(arrival, self._wake_reader)
 
     async def readable(self) -> None:
         """Return when bytes can be read, or the end."""
@@ -200,6 +211,7 @@ class _Pipe:
         return self._forget_reader
 
     def close(self) -> None:
+        """Let the end come when all that was put has been taken; who writes hears of it at once."""
         self._closed = True
         self._wake_reader()
         self._wake_writers()
@@ -224,7 +236,7 @@ class MemoryStream(trio.abc.Stream):
 
     __slots__ = ("_closed", "_incoming", "_outgoing")
 
-    def __init__(self, incoming: _Pipe, outgoing: _Pipe) -> None:
+    def __init__(self, incoming: Pipe, outgoing: Pipe) -> None:
         self._incoming = incoming
         self._outgoing = outgoing
         self._closed = False

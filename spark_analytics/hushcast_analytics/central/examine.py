@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from functools import reduce
 from typing import Any
 
@@ -31,7 +32,7 @@ DEFINITIONS: dict[str, Subject] = {
 }
 """The definitions of VB §3, and what the trials of each are about."""
 
-FIGURES = ("trials", "accuracy", "accuracy_low", "accuracy_high", "bound", "effective_set")
+FIGURES = ("trials", "accuracy", "accuracy_low", "accuracy_high", "bound", "degree", "effective_set")
 """What is told of a definition; `accuracy` beside `bound`, as of attacks on the overlay."""
 
 _SEEING_COST, _NAMING_COST, _SHARING_COST = 5.0, 9.0, 1.5  # seconds, as in `analyze`
@@ -40,9 +41,8 @@ _SEEING_COST, _NAMING_COST, _SHARING_COST = 5.0, 9.0, 1.5  # seconds, as in `ana
 class Central:
     """Runs of the central system, examined in three steps; then `rows` has what each party learns.
 
-    A row has `profile`, `party`, `users` (how many are the party's), `told` (whether proxies know who their
-    users are), a dictionary of `FIGURES` for each of `DEFINITIONS` that has trials, and those of `SHARES`
-    that have a whole.
+    A row has `profile`, `party` (its name), the fields of `Party`, a dictionary of `FIGURES` for each of
+    `DEFINITIONS` that has trials, and those of `SHARES` that have a whole.
     """
 
     def __init__(self, traces: Traces, profiles: dict[str, str], wanted: Wanted) -> None:
@@ -82,8 +82,7 @@ class Central:
 def _row(profile: str, n: int, party: Party, named: dict[Any, Row], learnt: dict[Any, float]) -> Row:
     defined = {name: named[profile, name, n] for name in DEFINITIONS if (profile, name, n) in named}
     rest = {name: learnt[profile, name, n] for name in SHARES if (profile, name, n) in learnt}
-    who = {"profile": profile, "party": party.name, "users": party.users, "told": party.told}
-    return {**who, **defined, **rest}
+    return {"profile": profile, "party": party.name, **asdict(party), **defined, **rest}
 
 
 def _users(facts: Facts, colluding: tuple[float, ...]) -> list[int]:
@@ -109,7 +108,7 @@ def _definitions(
     did = truths.where("kind in ('subscribed', 'published') or kind = 'started' and role = 'client'")
     each = members.select(*OF).distinct()
     copies = kept(_copied(did.join(F.broadcast(each), "run")))
-    theirs = kept(_copied(members.select(*OF, "node")))
+    theirs = _copied(members.select(*OF, "node"))
     believed = {
         "publisher": publishers(sight),
         "subscriber": subscribers(sight),
@@ -120,7 +119,7 @@ def _definitions(
     posterior = [_copied(table).withColumn("attack", label[name]) for name, table in believed.items()]
     targets = [table.targets.withColumn("attack", label[name]) for name, table in asked.items()]
     trials = [table.trials.withColumn("attack", label[name]) for name, table in asked.items()]
-    found = measured(_all(posterior), _all(targets), _all(trials))
+    found = measured(*(kept(_all(tables)) for tables in (posterior, targets, trials)))
     plain = found.withColumn("run", F.regexp_replace("run", "@[^@]*$", ""))
     rows = summarised(plain.withColumn("colluding", F.lit(0.0)))
     figures = {}

@@ -94,7 +94,7 @@ def _deliveries(seen: DataFrame, truths: DataFrame) -> DataFrame:
 def _tied(deliveries: DataFrame, publications: DataFrame) -> DataFrame:
     ids = publications.where("at_server").select("run", "message", F.lit(True).alias("by_id")).distinct()
     sealed = publications.where("at_publications").select("run", "payload", F.lit(True).alias("by_payload"))
-    return kept(
+    return (
         deliveries.join(ids, ["run", "message"], "left")
         .join(sealed.distinct(), ["run", "payload"], "left")
         # What is sent again is one delivery.

@@ -47,7 +47,7 @@ class Party:
             *([users] if self.users else []),
         ]
         said = f"{', '.join(who[:-1])} and {who[-1]}" if len(who) > 1 else who[0]
-        return said + (", guessing topics" if self.guesses else "")
+        return said + (", guessing" if self.guesses else "")
 
 
 def parties(users: Iterable[int]) -> list[Party]:
@@ -87,10 +87,10 @@ def numbered(spark: SparkSession, found: list[Party]) -> DataFrame:
 def members_of(people: DataFrame, found: DataFrame, seed: int) -> DataFrame:
     """Return (run, party, node, role, told, guesses, opens): each party's daemons in each run.
 
-    `people` has the columns (run, node, role). Users are drawn by the seed, their names and the run; a
-    larger party has those of a smaller one and more.
+    `people` has the columns (run, node, role). Users are drawn by the seed and their names, so that runs of
+    two profiles can be compared; a larger party has those of a smaller one and more.
     """
-    chance = F.xxhash64(F.lit(seed), "run", "node")
+    chance = F.xxhash64(F.lit(seed), "node")
     place = F.row_number().over(Window.partitionBy("run", "role").orderBy(chance, "node"))
     theirs = (
         ((F.col("role") == SERVER) & F.col("server"))

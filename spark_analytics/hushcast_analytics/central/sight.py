@@ -32,12 +32,10 @@ class Sight:
     def __init__(self, facts: Facts, truths: DataFrame, members: DataFrame, guessed: Column) -> None:
         """`members` are as `parties.members_of` returns them; `guessed` tells which topics guessers know."""
         theirs = members.where(F.col("role") == USER)
-        self._own = F.broadcast(kept(theirs.select(*OF, F.col("node").alias("owner"))))
+        self._own = F.broadcast(theirs.select(*OF, F.col("node").alias("owner")))
         self._each = F.broadcast(
-            kept(
-                members.groupBy(*OF, "opens", "told", "guesses").agg(
-                    *(F.max(F.col("role") == role).alias(role) for role in _ROLES)
-                )
+            members.groupBy(*OF, "opens", "told", "guesses").agg(
+                *(F.max(F.col("role") == role).alias(role) for role in _ROLES)
             )
         )
         did = truths.where("kind in ('subscribed', 'published')").select(

@@ -22,12 +22,17 @@ SHARES = {
 
 _LEGEND = (
     "Publisher, subscriber and subscription are the definitions of VB §3: how often the one whom the party "
-    "believes in most is the right one, and in brackets how often a guess is. A party has its own users' "
-    "topics; one that guesses has all that --topics-known gives it, and whoever has the server's key, as the "
-    "server has, and a proxy together with a user, recognises the topics that it knows. When things happen "
-    "is not looked at."
+    "believes in most is the right one, and in brackets how often a guess is. A party knows its own users' "
+    "topics, and one that guesses as many as --topics-known says; it recognises what it knows if it has the "
+    "server's key, as the server does, and a proxy together with a user. When things happen is not looked at."
+)
+_SHORT = (
+    "* told who its users are; in brackets what a guess achieves. Linked: subscriptions, publications of one "
+    "user; tied: deliveries to publications; topics: recognised of both; bodies: read."
 )
 _TOLD = ("Users reach proxies over Tor", "Proxies know who their users are, as in VB §4.1")
+_PARTS = ("server", "publications", "deliveries", "users", "told", "guesses")
+BLIND = 1 - 1e-9  # of the degree: a party that believes in all alike
 
 
 def profiles_in(rows: Sequence[Row]) -> list[str]:
@@ -37,28 +42,39 @@ def profiles_in(rows: Sequence[Row]) -> list[str]:
 
 def said(rows: Sequence[Row]) -> list[str]:
     """Return a line for each profile and definition: from whom people are not hidden."""
-    lines = []
-    for profile in profiles_in(rows):
-        ours = [row for row in rows if row["profile"] == profile]
-        for name in DEFINITIONS:
-            judged = [(row, standing(row[name], len(ours))) for row in ours if name in row]
-            if not judged:
-                continue
-            leaks = [party_of(row) for row, each in judged if each is Standing.LEAKS]
-            still = sum(each is Standing.OPEN for _, each in judged)
-            text = f"not hidden from: {'; '.join(leaks)}" if leaks else "nobody did better than a guess"
-            more = f" Too few trials to decide for {still} of {len(judged)} parties." if still else ""
-            lines.append(f"{profile.capitalize()}, {GOALS[name]}: {text}.{more}")
-    return lines
+    return [
+        f"{profile.capitalize()}, {GOALS[name]}: {_judged(ours, name)}"
+        for profile in profiles_in(rows)
+        for name in DEFINITIONS
+        if (ours := [row for row in rows if row["profile"] == profile and name in row])
+    ]
+
+
+def _judged(rows: Sequence[Row], name: str) -> str:
+    leaks = [row for row in rows if standing(row[name], len(rows)) is Standing.LEAKS]
+    least = [row for row in leaks if not any(_is_part(other, row) for other in leaks if other is not row)]
+    blind = sum(row[name]["degree"] >= BLIND for row in rows)
+    text = (
+        "not hidden from " + " or from ".join(map(party_of, least))
+        if least
+        else "no party did better than a guess"
+    )
+    with_more = ", nor from whoever works with them" if len(leaks) > len(least) else ""
+    return f"{text}{with_more}; {blind} of {len(rows)} parties believe in all alike."
+
+
+def _is_part(part: Row, whole: Row) -> bool:
+    """Tell whether all that one party has another has, too."""
+    return all(part[name] <= whole[name] for name in _PARTS)
 
 
 def party_of(row: Row) -> str:
-    """Return who it is, and whether it is told who users are."""
-    return f"{row['party']} (told who users are)" if row["told"] else str(row["party"])
+    """Return who it is, with a star where it is told who users are."""
+    return f"{row['party']}{'*' if row['told'] else ''}"
 
 
 def lines(rows: Sequence[Row]) -> list[str]:
-    """Return a table of each profile as text: definitions beside chance, and the rest."""
+    """Return a table of each profile as text, definitions beside chance, and what its columns are."""
     table = []
     for profile in profiles_in(rows):
         head = (f"central, {profile}", *DEFINITIONS, "linked", "tied", "topics", "bodies")
@@ -68,7 +84,7 @@ def lines(rows: Sequence[Row]) -> list[str]:
         for each in cells:
             padded = (cell.ljust(width) for cell, width in zip(each, widths, strict=True))
             table.append("  ".join(padded).rstrip())
-    return table
+    return [*table, _SHORT] if table else []
 
 
 def section(rows: Sequence[Row]) -> list[str]:
@@ -76,6 +92,7 @@ def section(rows: Sequence[Row]) -> list[str]:
     if not rows:
         return []
     parts = ["<h2>The central system</h2>", *(f"<p>{_text(line)}</p>" for line in said(rows))]
+    parts.append("<p>* told who its users are.</p>")
     for profile in profiles_in(rows):
         for told, title in enumerate(_TOLD):
             ours = [row for row in rows if row["profile"] == profile and row["told"] == bool(told)]
@@ -100,11 +117,15 @@ def _cells(row: Row) -> tuple[str, ...]:
 def _definition(row: Row, name: str) -> str:
     if name not in row:
         return "–"
-    return f"{percent(row[name]['accuracy'])} ({percent(row[name]['bound'])})"
+    return " ".join((_percent(row[name]["accuracy"]), f"({_percent(row[name]['bound'])})"))
 
 
 def _share(row: Row, name: str) -> str:
-    return percent(row[name]) if name in row else "–"
+    return _percent(row[name]) if name in row else "–"
+
+
+def _percent(share: float) -> str:
+    return percent(round(share, 9))  # a mean over trials that is 1 % may be a digit less
 
 
 def _table(rows: Sequence[Row]) -> str:

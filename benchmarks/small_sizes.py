@@ -1,0 +1,123 @@
+"""The experiments of `hushcast testnet compare` at a small size, with processes over a private Tor.
+
+Run it with `python -m benchmarks.small_sizes [DAEMONS]`; it prints what both carriers took, and what the
+model says of as many. All processes share this machine, so the times are not the model's; which carrier takes
+longer should be the same.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import trio
+
+import hushcast
+from hushcast_runtime.logs import configure_logs
+from hushcast_testnet import testnet
+from hushcast_testnet.compare.experiments import Plan, measure
+from hushcast_testnet.compare.network import Scene
+from hushcast_testnet.compare.run import BITS_A_SECOND
+from hushcast_testnet.compare.tor_work import measured
+from hushcast_testnet.inventory import CarrierName
+
+ROUNDS = 5  # publications of one, and rounds of all at once
+EPOCH = 300  # seconds: no other starts meanwhile
+WITHIN = 300.0  # seconds for any of it
+TOPIC = "comparison"
+CARRIERS: dict[str, CarrierName] = {"central": "central", "tree": "overlay"}
+
+Times = dict[str, float]
+
+
+async def experiments(sockets: list[Path]) -> Times:
+    """Have all subscribe at once, then one publish, then all; return seconds by figure."""
+    arrived: dict[tuple[str, int], float] = {}
+    news = trio.Condition()
+
+    async def listen(number: int, *, task_status: trio.TaskStatus[None]) -> None:
+        async with hushcast.connect(sockets[number]) as daemon, daemon.subscribe(TOPIC) as messages:
+            task_status.started()
+            async for message in messages:
+                arrived[message.id, number] = time.perf_counter()
+                async with news:
+                    news.notify_all()
+
+    async def publish(publishers: list[int]) -> tuple[float, float]:
+        """Return the mean time until each has its own, and the longest until all have one."""
+        sent: dict[int, str] = {}
+        began = time.perf_counter()
+
+        async def one(number: int) -> None:
+            async with hushcast.connect(sockets[number]) as daemon:
+                sent[number] = (await daemon.publish(TOPIC, "a small text string")).id
+
+        async with trio.open_nursery() as nursery:
+            for number in publishers:
+                nursery.start_soon(one, number)
+        whole = [(message, number) for message in sent.values() for number in range(len(sockets))]
+        async with news:
+            while not all(pair in arrived for pair in whole):
+                await news.wait()
+        own = statistics.fmean(arrived[message, number] - began for number, message in sent.items())
+        return own, max(arrived[pair] for pair in whole) - began
+
+    with trio.fail_after(WITHIN):
+        async with trio.open_nursery() as nursery:
+            began = time.perf_counter()
+            async with trio.open_nursery() as subscribing:
+                for number in range(len(sockets)):
+                    subscribing.start_soon(nursery.start, listen, number)
+            subscribed = time.perf_counter() - began
+            await trio.sleep(5.0)  # links are opened
+            alone = [await publish([number % len(sockets)]) for number in range(ROUNDS)]
+            together = [await publish(list(range(len(sockets)))) for _ in range(ROUNDS)]
+            nursery.cancel_scope.cancel()
+    return {
+        "figure3": subscribed,
+        "figure4": statistics.median(last for _, last in alone),
+        "figure5": statistics.median(own for own, _ in together),
+    }
+
+
+def really(carrier: CarrierName, daemons: int) -> Times:
+    """Measure on a testnet of processes over a private Tor."""
+    with tempfile.TemporaryDirectory() as folder:
+        directory = Path(folder) / "testnet"
+        clients = 0 if carrier == "overlay" else None  # all of the central system's are
+        testnet.up(directory, daemons, clients, "tor", EPOCH, carrier=carrier)
+        try:
+            nodes = testnet.status(directory)["nodes"]
+            return trio.run(experiments, [Path(node["socket"]) for node in nodes])
+        finally:
+            testnet.down(directory)
+
+
+def modelled(system: str, daemons: int) -> Times:
+    """Measure on modelled machines."""
+    plan = Plan(daemons, ROUNDS, (daemons,))
+    points, _ = measure(
+        Scene(system, "hardened", daemons, 1, measured(), BITS_A_SECOND), plan, lambda _: None
+    )
+    return {
+        f"figure{figure}": statistics.median(point.seconds for point in points if point.figure == figure)
+        for figure in (3, 4, 5)
+    }
+
+
+def main() -> None:
+    """Measure both carriers both ways."""
+    configure_logs("error", as_json=False)
+    daemons = int(sys.argv[1]) if len(sys.argv) > 1 else 8
+    for system, carrier in CARRIERS.items():
+        for how, times in (("model", modelled(system, daemons)), ("processes", really(carrier, daemons))):
+            rounded = {name: round(seconds, 3) for name, seconds in times.items()}
+            print(json.dumps({"system": system, "how": how, "daemons": daemons} | rounded), flush=True)
+
+
+if __name__ == "__main__":
+    main()

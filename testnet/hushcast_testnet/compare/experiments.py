@@ -1,0 +1,240 @@
+"""The experiments of VB §5: what it takes to subscribe, to publish, and to publish while others do."""
+
+from __future__ import annotations
+
+import gc
+import random
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+import trio
+import trio.testing
+
+from hushcast_local.inbox import Gap
+from hushcast_local.outbox import Publication
+from hushcast_local.service import InboxFeed
+from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.content.topics import Interest, parse_topic
+from hushcast_testnet.clock_calls import ClockCalls
+from hushcast_testnet.compare.central import start_central
+from hushcast_testnet.compare.machines import Processors
+from hushcast_testnet.compare.network import Scene, User, World
+from hushcast_testnet.compare.tree import start_tree
+from hushcast_testnet.simulation import rare_collections
+
+TOPIC = parse_topic("comparison")
+TEXT = b"a small text string"  # "Messages chosen were small text strings"
+SETTLE = 5.0  # virtual seconds before it is looked whether machines are idle: links wait two to be opened
+BETWEEN = 1.0  # virtual seconds as above, after publications
+TELL_EVERY, PATIENCE = 0.1, 20.0  # virtual seconds between looks, real seconds between words
+AT_LEAST = 10  # publications that are in a mean of figure 5
+WITHIN = 900.0  # virtual seconds for anything
+
+Start = Callable[[World, trio.Nursery], Awaitable[list[User]]]
+STARTS: dict[str, Start] = {"central": start_central, "tree": start_tree}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is measured on one network."""
+
+    subscribers: int
+    publications: int
+    """One after the other, each by another subscriber."""
+    publishers: tuple[int, ...] = ()
+    """How many publish at the same time, in as many rounds."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One measurement: a figure of the paper (3 to 5), its x, and seconds."""
+
+    figure: int
+    x: int
+    seconds: float
+
+
+class NotDeliveredError(Exception):
+    """Something did not arrive within `WITHIN`: a fault of the program, or of the model."""
+
+
+def measure(scene: Scene, plan: Plan, progress: Callable[[str], None]) -> tuple[list[Point], dict[str, Any]]:
+    """Run a network and measure; also return who of it had most to do.
+
+    Work is measured on this machine, so a run does not replay to the last digit; what is drawn does.
+    """
+    internals: Any = trio._core._run
+    internals._r = random.Random(scene.seed)  # noqa: S311
+    internals._ALLOW_DETERMINISTIC_SCHEDULING = True
+    clock = trio.testing.MockClock(autojump_threshold=0)
+    call_at = ClockCalls(clock).call_at
+    processors = Processors()
+    experiment = _Experiment(World(scene, processors, call_at), plan, progress)
+    unwatch = processors.watch_collector()
+    try:
+        with rare_collections():
+            trio.run(experiment.run, clock=clock, instruments=[processors])
+    finally:
+        unwatch()
+    points, load = experiment.points, experiment.load
+    del experiment
+    gc.collect()  # the next network needs the room
+    return points, load
+
+
+class _Experiment:
+    def __init__(self, world: World, plan: Plan, progress: Callable[[str], None]) -> None:
+        self._world = world
+        self._plan = plan
+        self._progress = progress
+        self._doing = ""
+        self.points: list[Point] = []
+        self.load: dict[str, Any] = {}
+        self._users: list[User] = []
+        self._subscribers: list[User] = []
+        self._seen: dict[tuple[bytes, int], float] = {}
+        """When which subscriber reported a message."""
+        self._arrived = trio.lowlevel.ParkingLot()
+
+    async def run(self) -> None:
+        scene, plan = self._world.scene, self._plan
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._tell_time)
+            self._tell("starting")
+            self._users = await STARTS[scene.system](self._world, nursery)
+            self._subscribers = self._world.env.sample(self._users, plan.subscribers)
+            await self._settle(SETTLE)
+            self._tell("subscribing")
+            await self._subscribe(nursery)
+            await self._settle(SETTLE)
+            self._tell("publishing")
+            for publisher in self._cycled(plan.publications):
+                [(_, last)] = await self._publish([publisher])
+                self._note(4, plan.subscribers, last)
+            for count in plan.publishers:
+                self._tell(f"publishing {count} at once")
+                await self._publish_together(count)
+            nursery.cancel_scope.cancel()
+
+    def _tell(self, doing: str) -> None:
+        self._doing = doing
+        self._progress(doing)
+
+    async def _tell_time(self) -> None:
+        """Tell now and then how far the clock of the network is: what takes long is a few seconds of it."""
+        told = time.monotonic()
+        while True:
+            await trio.sleep(TELL_EVERY)
+            if time.monotonic() - told > PATIENCE:
+                told = time.monotonic()
+                self._progress(f"{self._doing}, {trio.current_time():.1f} s of the network's time are over")
+
+    async def _settle(self, seconds: float) -> None:
+        """Wait until all that was begun is done, and the machines are idle."""
+        idle = trio.current_time() + seconds
+        while idle > trio.current_time():
+            await trio.sleep_until(idle)
+            idle = max(machine.busy_until for machine in self._world.machines)
+
+    def _cycled(self, count: int) -> list[User]:
+        """Draw so many subscribers, none twice before all were drawn."""
+        drawn: list[User] = []
+        while len(drawn) < count:
+            drawn += self._world.env.sample(self._subscribers, count - len(drawn))
+        return drawn
+
+    async def _subscribe(self, nursery: trio.Nursery) -> None:
+        """All at once, until the last is done: figure 3."""
+        began, ends = trio.current_time(), []
+        before = [(machine, machine.processor.worked, machine.tor.worked) for machine in self._world.machines]
+
+        async def subscribe(number: int, user: User) -> None:
+            user.machine.run_here()
+            feed = await user.daemon.service.subscribe(Interest(TOPIC))
+            ends.append(user.machine.done())
+            nursery.start_soon(self._listen, feed, number, user)
+
+        with trio.move_on_after(WITHIN) as scope:
+            async with trio.open_nursery() as subscribing:
+                for number, user in enumerate(self._subscribers):
+                    subscribing.start_soon(subscribe, number, user)
+        if scope.cancelled_caught:
+            raise NotDeliveredError("subscriptions were not ready in time")
+        self._note(3, len(self._subscribers), max(ends) - began)
+        self.load = _most(
+            (machine.name, machine.processor.worked - processor, machine.tor.worked - tor)
+            for machine, processor, tor in before
+        )
+
+    async def _listen(self, feed: InboxFeed, number: int, user: User) -> None:
+        user.machine.run_here()
+        while (arrival := await feed.next()) is not None:
+            assert not isinstance(arrival, Gap)
+            cursor, received = arrival
+            self._seen.setdefault((received.id, number), user.machine.done())
+            feed.shown(cursor)
+            self._arrived.unpark_all()
+
+    async def _publish(self, publishers: Sequence[User]) -> list[tuple[float, float]]:
+        """Have some publish at once; for each subscriber of them return seconds to its own copy, and to all.
+
+        The second are those until the last subscriber has reported it.
+        """
+        began, sent = trio.current_time(), dict[int, bytes]()
+        every = range(len(self._subscribers))
+
+        async def publish(number: int, user: User) -> None:
+            user.machine.run_here()
+            publication = await user.daemon.service.enqueue(TOPIC, Content(TEXT))
+            assert isinstance(publication, Publication)
+            sent[number] = publication.message.id
+
+        with trio.move_on_after(WITHIN) as scope:
+            async with trio.open_nursery() as publishing:
+                for number, user in enumerate(publishers):
+                    publishing.start_soon(publish, number, user)
+            while len(self._seen) < len(sent) * len(every):
+                await self._arrived.park()
+        if scope.cancelled_caught:
+            raise NotDeliveredError("a publication did not reach all subscribers in time")
+        times = []
+        for number, user in enumerate(publishers):
+            seen = [self._seen[sent[number], each] - began for each in every]
+            if user in self._subscribers:
+                times.append((seen[self._subscribers.index(user)], max(seen)))
+        self._seen.clear()
+        await self._settle(BETWEEN)
+        return times
+
+    async def _publish_together(self, count: int) -> None:
+        """Have so many publish at once: figure 5, in the mean over those that subscribe, too.
+
+        Few publishers do it several times, so that the mean is over as many.
+        """
+        env, subscribers = self._world.env, self._subscribers
+        own = []
+        for _ in range(max(1, AT_LEAST // count)):
+            publishers = env.sample(subscribers, count)
+            others = [user for user in self._users if user not in subscribers]
+            publishers += env.sample(others, count - len(publishers))
+            own += [mine for mine, _ in await self._publish(publishers)]
+        self._note(5, count, fmean(own))
+
+    def _note(self, figure: int, x: int, seconds: float) -> None:
+        self.points.append(Point(figure, x, round(seconds, 6)))
+
+
+def _most(loads: Iterable[tuple[str, float, float]]) -> dict[str, Any]:
+    """Say whose processor, and whose tor, had most to do, and how much is the mean of all."""
+    names, processors, tors = zip(*loads, strict=True)
+    return {
+        part: {
+            "most": names[seconds.index(max(seconds))],
+            "seconds": round(max(seconds), 4),
+            "mean": round(fmean(seconds), 4),
+        }
+        for part, seconds in (("processor", processors), ("tor", tors))
+    }

@@ -1,0 +1,108 @@
+"""The page of a comparison: the paper's three figures under both profiles, what was assumed, what they say.
+
+Pure: text out of measurements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from hushcast_testnet.compare.findings import FIGURES, SYSTEMS, Measurement, curve
+from hushcast_testnet.compare.picture import figure
+from hushcast_testnet.compare.words import said
+
+TITLES = {
+    3: ("Subscription cost", "Number of subscribers"),
+    4: ("Publication cost", "Number of subscribers"),
+    5: ("Publication cost in active system", "Number of publishers"),
+}
+_ABOUT = {
+    3: "All subscribe at the same moment; the time is until the last one's request is complete.",
+    4: "One subscriber publishes a small text; the time is until the last subscriber has reported it.",
+    5: "So many publish at the same moment, while 50 subscribe; the time is until one that publishes and"
+    " subscribes has its own message, in the mean over all such.",
+}
+_PROFILES = {"paper": "as published", "hardened": "hardened"}
+_STYLE = """
+:root { color-scheme: light }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 1.5rem auto; padding: 0 1rem;
+  color: #1b1b1b; background: #fff; overflow-wrap: break-word }
+h1 { font-size: 1.5rem } h2 { font-size: 1.2rem; margin-top: 2rem }
+.pair { display: flex; flex-wrap: wrap; gap: 1.5rem }
+figure { margin: 0; flex: 1 1 26rem; max-width: 34rem }
+svg { width: 100%; height: auto; display: block }
+figcaption { font-size: 14px; color: #444; font-weight: 600 }
+li { margin: .2rem 0 }
+table { border-collapse: collapse; font-size: 14px }
+td, th { padding: .15rem .6rem; text-align: right; border-bottom: 1px solid #ddd }
+td:first-child, th:first-child { text-align: left }
+"""
+
+
+def files(measurements: Sequence[Measurement], model: Mapping[str, Any]) -> dict[str, str]:
+    """Return the files by their names: each figure under each profile as SVG, and `index.html`."""
+    drawn: dict[str, str] = {}
+    parts = ["<h1>A central server and spanning trees, side by side</h1>", _intro(model)]
+    profiles = list(dict.fromkeys(one.profile for one in measurements))
+    for number in FIGURES:
+        title, x_label = TITLES[number]
+        parts.append(f"<h2>Figure {number}: {title}</h2><p>{_ABOUT[number]}</p>")
+        parts.append('<div class="pair">')
+        for profile in profiles:
+            curves = {system: curve(measurements, profile, number, system) for system in SYSTEMS}
+            name = f"figure{number}-{profile}.svg"
+            drawn[name] = figure(f"Figure {number}, {profile}", x_label, curves)
+            words = "".join(
+                f"<li>{escape(each)}</li>" for each in said(measurements, profile, number, model["networks"])
+            )
+            caption = f"Profile {profile} ({_PROFILES[profile]})"
+            parts.append(f"<figure>{drawn[name]}<figcaption>{caption}</figcaption><ul>{words}</ul></figure>")
+        parts.append("</div>")
+    parts.append(_assumed(model))
+    body = "\n".join(parts)
+    drawn["index.html"] = (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>Hushcast: figures 3, 4 and 5</title><style>{_STYLE}</style></head>\n"
+        f"<body>\n{body}\n</body></html>\n"
+    )
+    return drawn
+
+
+def _intro(model: Mapping[str, Any]) -> str:
+    settings = model["settings"]
+    return (
+        "<p>Figures 3, 4 and 5 of Vo and Bellovin, <i>Anonymous Publish-Subscribe Systems</i>, §5, measured"
+        f" with the daemons of this program: {settings['nodes']} participants, {settings['seeds']} seeds."
+        " Marks are means over seeds, whiskers the least and the largest of them.</p>"
+    )
+
+
+def _assumed(model: Mapping[str, Any]) -> str:
+    tor = model["tor"]
+    points = [
+        "Every daemon has a machine of its own: one processor for the daemon, one for its tor, a line of"
+        f" {model['bits_a_second'] / 1e6:g} Mbit/s up and as much down. All are queues: what comes while they"
+        " are busy waits.",
+        "What a daemon's work takes is measured while it does it, on the processor that this ran on: CPU time"
+        " of each step of each of its tasks. Work that the simulation does once for all, such as deriving a"
+        " topic's key, is laid upon each that would have done it. The garbage collector is left out, for it"
+        " walks over the objects of all daemons. Records are kept in memory: no daemon waits for a disk.",
+        "The central system is one server and two proxies, one for publications and one for deliveries. All"
+        " participants of the trees are relays, and of them some subscribe; under hardened each to a mailbox"
+        " of its own. There are no probes, and no stamps are asked for. The one topic is an open one.",
+        f"Through Tor, as measured on a private Tor on one machine: an onion service is found"
+        f" {tor['publish_median']:.2f} s after it began, a connection to one takes"
+        f" {1000 * tor['connect_median']:.0f} ms, a way over it {1000 * tor['one_way_median']:.1f} ms"
+        " (medians; each is drawn from all that were measured). Between relays around"
+        " the world all of them are longer.",
+        f"A tor works {1000 * tor['open_cpu']:.2f} ms to open a connection to an onion service, and"
+        f" {1e6 * tor['open_cpu_for_each_circuit_held']:.1f} µs more for each it has opened and holds;"
+        f" {1000 * tor['accept_cpu']:.2f} ms to accept one; {1000 * tor['publish_cpu']:.0f} ms to publish a"
+        f" service; {1e6 * tor['send_cpu_a_write']:.0f} µs and {1e6 * tor['send_cpu_a_cell']:.1f} µs a cell"
+        f" to send what was written at once, {1e6 * tor['receive_cpu_a_write']:.0f} µs and"
+        f" {1e6 * tor['receive_cpu_a_cell']:.1f} µs to receive it.",
+    ]
+    return "<h2>What was assumed</h2><ul>" + "".join(f"<li>{point}</li>" for point in points) + "</ul>"

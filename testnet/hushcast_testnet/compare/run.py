@@ -1,0 +1,177 @@
+"""A comparison: its networks one after the other, what they measured on disk, and a run that can go on.
+
+`measurements.csv` grows by each network. A run that was interrupted takes up what is there, if it was made
+with the same settings.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from nacl.bindings import crypto_scalarmult_base
+
+from hushcast_protocol.base.errors import UsageError
+from hushcast_runtime.files import write_private
+from hushcast_testnet.compare import page
+from hushcast_testnet.compare.experiments import Plan, measure
+from hushcast_testnet.compare.findings import SYSTEMS, Measurement, tabulated
+from hushcast_testnet.compare.network import Scene
+from hushcast_testnet.compare.tor_work import measured
+
+PROFILES = ("paper", "hardened")
+SHARES = (0.05, 0.1, 0.2, 0.5, 1.0)  # of the participants that subscribe, in figures 3 and 4
+PUBLISHERS = (1, 10, 25, 50)
+STEADY = 50  # subscribers while more and more publish at once: as in VB §5
+PUBLICATIONS = 10  # on each network, one after the other
+FLOODS = 4  # publications where each goes over all links, 24,000 for 50 subscribers: trees as published
+BITS_A_SECOND = (
+    20e6  # of every machine's line, each way: an ordinary line at home is slower up, a server faster
+)
+MEASUREMENTS, TABLE, MODEL, PAGE = "measurements.csv", "compare.json", "model.json", "index.html"
+
+_AGREEMENTS = 500  # that are timed before each network
+_COLUMNS = [field.name for field in fields(Measurement)]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What to compare."""
+
+    nodes: int
+    subscribers: tuple[int, ...]
+    publishers: tuple[int, ...]
+    seeds: int
+
+
+def settings(
+    nodes: int, subscribers: tuple[int, ...] | None, publishers: tuple[int, ...] | None, seeds: int
+) -> Settings:
+    """Return settings; for what is not given, the same shares of the participants at any size."""
+    if subscribers is None:
+        subscribers = tuple(sorted({max(1, round(share * nodes)) for share in SHARES}))
+    if publishers is None:
+        publishers = tuple(sorted({min(count, nodes) for count in PUBLISHERS}))
+    return Settings(nodes, subscribers, publishers, seeds)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One network and what is measured on it."""
+
+    system: str
+    profile: str
+    seed: int
+    plan: Plan
+
+    def __str__(self) -> str:
+        return f"{self.system}, {self.profile}, {self.plan.subscribers} subscribers, seed {self.seed}"
+
+
+def jobs(settings: Settings) -> Iterator[Job]:
+    """Yield the networks, so that after each seed there is something of everything."""
+    steady = min(STEADY, settings.nodes)
+    for seed in range(1, settings.seeds + 1):
+        for subscribers in sorted({*settings.subscribers, steady}):
+            publishers = settings.publishers if subscribers == steady else ()
+            for profile in PROFILES:
+                for system in SYSTEMS:
+                    floods = (system, profile) == ("tree", "paper")
+                    plan = Plan(subscribers, FLOODS if floods else PUBLICATIONS, publishers)
+                    yield Job(system, profile, seed, plan)
+
+
+def compare(settings: Settings, directory: Path, progress: Callable[[str], None]) -> dict[str, Any]:
+    """Measure what is not there yet, write all files, and return what `compare.json` holds."""
+    directory.mkdir(parents=True, exist_ok=True)
+    record = _Record(directory, settings)
+    work, wanted = measured(), list(jobs(settings))
+    for number, job in enumerate(wanted, 1):
+        if str(job) in record.loads:
+            continue
+        scene = Scene(job.system, job.profile, settings.nodes, job.seed, work, BITS_A_SECOND)
+        began, pace = time.perf_counter(), _pace()
+
+        def say(what: str, number: int = number, job: Job = job) -> None:
+            progress(f"{number} of {len(wanted)} ({job}): {what}")
+
+        points, load = measure(scene, job.plan, say)
+        measurements = [
+            Measurement(job.profile, point.figure, job.system, point.x, job.seed, point.seconds)
+            for point in points
+        ]
+        record.add(job, measurements, load | {"pace": pace, "took": round(time.perf_counter() - began, 1)})
+    record.close(work.describe())
+    return tabulated(record.measurements)
+
+
+def _pace() -> float:
+    """Return the milliseconds of CPU that a key agreement takes now: other programs slow this machine."""
+    scalar = bytes(range(32))
+    began = time.thread_time()
+    for _ in range(_AGREEMENTS):
+        scalar = crypto_scalarmult_base(scalar)
+    return round(1000 * (time.thread_time() - began) / _AGREEMENTS, 5)
+
+
+class _Record:
+    """What was measured so far, on disk."""
+
+    def __init__(self, directory: Path, settings: Settings) -> None:
+        self._directory = directory
+        self._settings = json.loads(json.dumps(asdict(settings)))
+        self.measurements: list[Measurement] = []
+        self.loads: dict[str, Any] = {}
+        try:
+            before = json.loads((directory / MODEL).read_text())
+            lines = list(csv.DictReader((directory / MEASUREMENTS).read_text().splitlines()))
+            if before["settings"] != self._settings:
+                raise UsageError(
+                    f"{directory} holds a comparison with other settings: give the same, or another --out"
+                )
+            self.loads = before["networks"]
+            self.measurements = [_read(line) for line in lines]
+        except FileNotFoundError:
+            pass
+        except (ValueError, KeyError, TypeError):
+            raise UsageError(
+                f"{directory} holds files that no comparison wrote: give another --out"
+            ) from None
+
+    def add(self, job: Job, measurements: list[Measurement], load: dict[str, Any]) -> None:
+        """Add a network's."""
+        self.measurements += measurements
+        self.loads[str(job)] = load
+        self._write_measurements()
+        self._write_json(MODEL, {"settings": self._settings, "networks": self.loads})
+
+    def close(self, tor: dict[str, Any]) -> None:
+        """Write what is made of it."""
+        model = {
+            "settings": self._settings,
+            "tor": tor,
+            "bits_a_second": BITS_A_SECOND,
+            "networks": self.loads,
+        }
+        self._write_json(MODEL, model)
+        self._write_json(TABLE, tabulated(self.measurements))
+        for name, text in page.files(self.measurements, model).items():
+            write_private(self._directory / name, text.encode())
+
+    def _write_json(self, name: str, value: Any) -> None:
+        write_private(self._directory / name, (json.dumps(value, indent=1) + "\n").encode())
+
+    def _write_measurements(self) -> None:
+        lines = [",".join(_COLUMNS)]
+        lines += [",".join(str(value) for value in asdict(one).values()) for one in self.measurements]
+        write_private(self._directory / MEASUREMENTS, ("\n".join(lines) + "\n").encode())
+
+
+def _read(line: dict[str, str]) -> Measurement:
+    one = Measurement(line["profile"], 0, line["system"], 0, 0, float(line["seconds"]))
+    return replace(one, figure=int(line["figure"]), x=int(line["x"]), seed=int(line["seed"]))

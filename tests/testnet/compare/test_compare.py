@@ -1,0 +1,75 @@
+"""A small comparison of both systems, with real daemons on modelled machines."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from hushcast_protocol.base.errors import UsageError
+from hushcast_testnet.compare import run
+from hushcast_testnet.compare.experiments import Plan, measure
+from hushcast_testnet.compare.network import Scene
+from hushcast_testnet.compare.run import compare, jobs, settings
+from hushcast_testnet.compare.tor_work import measured
+
+SMALL = settings(12, (3, 12), (1, 4), 1)
+
+
+@pytest.mark.network
+def test_a_comparison_measures_both_systems_and_goes_on_where_it_was_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    whole = list(jobs(SMALL))
+    monkeypatch.setattr(run, "jobs", lambda _: iter(whole[:3]))
+    compare(SMALL, tmp_path, said.append)
+    monkeypatch.setattr(run, "jobs", lambda _: iter(whole))
+    del said[:]
+    found = compare(SMALL, tmp_path, said.append)
+    assert said[0] == "4 of 8 (tree, hardened, 3 subscribers, seed 1): starting"
+    assert json.loads((tmp_path / "compare.json").read_text()) == found
+    for profile in ("paper", "hardened"):
+        for figure, numbers in (("figure3", [3, 12]), ("figure4", [3, 12]), ("figure5", [1, 4])):
+            for system in ("central", "tree"):
+                points = found[profile][figure][system]
+                assert [x for x, _ in points] == numbers
+                assert all(0 < seconds < 60 for _, seconds in points)
+        # A mailbox is an onion service that others must find first.
+        assert min(seconds for _, seconds in found["hardened"]["figure3"]["tree"]) > 1.0
+    lines = list(csv.DictReader((tmp_path / "measurements.csv").read_text().splitlines()))
+    assert {line["system"] for line in lines} == {"central", "tree"}
+    names = {path.name for path in tmp_path.iterdir()}
+    assert {"index.html", "figure3-paper.svg", "figure5-hardened.svg", "model.json"} <= names
+    with pytest.raises(UsageError, match="other settings"):
+        compare(settings(12, (4, 12), (1, 4), 1), tmp_path, said.append)
+
+
+def test_files_of_somebody_else_are_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "model.json").write_text("[1, 2]")
+    (tmp_path / "measurements.csv").write_text("a,b\n")
+    with pytest.raises(UsageError, match="no comparison wrote"):
+        compare(SMALL, tmp_path, lambda text: None)
+    assert (tmp_path / "model.json").read_text() == "[1, 2]"
+
+
+def test_what_is_not_given_follows_the_number_of_participants() -> None:
+    full = settings(500, None, None, 2)
+    assert full.subscribers == (25, 50, 100, 250, 500)
+    assert full.publishers == (1, 10, 25, 50)
+    small = settings(10, None, None, 1)
+    assert small.subscribers == (1, 2, 5, 10)  # half of one participant counts as one
+    assert small.publishers == (1, 10)
+    assert [job.plan.publishers for job in jobs(small) if job.plan.publishers] == [(1, 10)] * 4
+    assert {job.plan.subscribers for job in jobs(settings(500, (3,), None, 1))} == {3, 50}
+
+
+@pytest.mark.parametrize("system", ["central", "tree"])
+def test_who_publishes_without_subscribing_is_only_part_of_the_load(system: str) -> None:
+    scene = Scene(system, "hardened", 6, 1, measured(), 20e6)
+    points, load = measure(scene, Plan(2, 1, (1, 5)), lambda text: None)
+    assert [(point.figure, point.x) for point in points] == [(3, 2), (4, 2), (5, 1), (5, 5)]
+    for part in ("processor", "tor"):
+        assert load[part]["seconds"] >= load[part]["mean"] > 0
