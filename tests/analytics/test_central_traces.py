@@ -51,7 +51,7 @@ def test_every_line_finds_its_counterparts(profile: str, tmp_path: Path) -> None
         assert not {"message", "readable"} & proxy.keys()
         assert server["tokens"] == proxy["tokens"]
         if line["message"] in published:
-            tokens[published[line["message"]][1]].add(tuple(server["tokens"])[0])
+            tokens[published[line["message"]][1]].add(next(iter(server["tokens"])))
 
     asked = {(line["pseudonym"], line["serial"]): line for _, line in found["truth", "registered"]}
     for who, line in found["observations", "registered"]:
