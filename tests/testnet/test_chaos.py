@@ -57,13 +57,13 @@ def test_twenty_kills_of_server_proxies_and_nodes_lose_nothing_and_show_nothing_
         assert figures["faults"] == {"kill": 20}
         killed = {line["daemon"] for line in journal(directory, 1) if line["kind"] == "begin"}
         assert killed >= {"server", "publications-1", "deliveries-1"}
-        assert_whole(figures)
+        assert_whole(figures, receipts=20)  # in 18 seconds, with a third of the daemons away
     finally:
         testnet.down(directory)
 
 
-def assert_whole(figures: dict) -> None:
-    assert figures["receipts"] > 60
+def assert_whole(figures: dict, receipts: int = 60) -> None:
+    assert figures["receipts"] > receipts
     assert figures["delivered"] == figures["pairs"]
     assert figures["losses"] == []
     assert figures["duplicated"] == 0
