@@ -20,14 +20,13 @@ from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.files import write_private
 from hushcast_testnet.compare import page
 from hushcast_testnet.compare.experiments import Plan, measure
-from hushcast_testnet.compare.findings import SYSTEMS, Measurement, tabulated
+from hushcast_testnet.compare.findings import STEADY, SYSTEMS, Measurement, tabulated
 from hushcast_testnet.compare.network import Scene
 from hushcast_testnet.compare.tor_work import measured
 
 PROFILES = ("paper", "hardened")
 SHARES = (0.05, 0.1, 0.2, 0.5, 1.0)  # of the participants that subscribe, in figures 3 and 4
 PUBLISHERS = (1, 10, 25, 50)
-STEADY = 50  # subscribers while more and more publish at once: as in VB §5
 PUBLICATIONS = 10  # on each network, one after the other
 FLOODS = 4  # publications where each goes over all links, 24,000 for 50 subscribers: trees as published
 BITS_A_SECOND = (
