@@ -25,7 +25,7 @@ _ABOUT = {
     4: "One subscriber publishes a small text; the time is until the last subscriber has reported it. In the"
     " paper both lines are straight, and the trees' is a constant above.",
     5: "So many publish at the same moment, while {steady} subscribe; the time is until one that publishes"
-    " and subscribes has its own message, in the mean over all such. In the paper the trees' line is flatter.",
+    " and subscribes has its own message, the mean of all such. In the paper the trees' line is flatter.",
 }
 _CAPTIONS = {"paper": "Profile paper: as published", "hardened": "Profile hardened"}
 _STYLE = """
