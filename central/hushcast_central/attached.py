@@ -7,10 +7,10 @@ few that do not read must not take the room of the others.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 
 import trio
 
+from hushcast_central.passing import Passing
 from hushcast_central.writing import Writer
 from hushcast_protocol.base.wire import Wire
 from hushcast_protocol.central.frames import Attached, Delivery
@@ -19,15 +19,12 @@ from hushcast_protocol.central.rerouting import Wrapped
 MAX_HELD = 1024 * 1024  # bytes that wait for one user: the server's window, and what may go over it
 MAX_HELD_OF_ALL = 128 * 1024 * 1024  # bytes; some hundred users that read nothing
 
-Turn = Callable[[bytes, Wrapped], Delivery | None]
-"""Makes of a pseudonym's delivery what its user can open; none where that cannot be."""
-
 
 class HeldBytes:
     """What waits for all users of one proxy."""
 
-    def __init__(self, turn: Turn) -> None:
-        self.turn = turn
+    def __init__(self, passing: Passing) -> None:
+        self.passing = passing
         self.total = 0
         self._behind: dict[AttachedUser, None] = {}  # for whom something waits, the slowest first
 
@@ -105,7 +102,7 @@ class AttachedUser:
     def _next(self) -> Wire | None:
         if not self._waiting:
             return None
-        delivery = self._all_held.turn(self._pseudonym, self._waiting.popleft())
+        delivery = self._all_held.passing.delivery(self._pseudonym, self._waiting.popleft())
         if delivery is None:
             self.drop()  # what comes after it would have another number here than at the server
             self.close()

@@ -125,12 +125,13 @@ class Passing:
         if isinstance(what, Publish) != (self._role == "publications"):
             raise Refusal("form")
         turned = self._turned(what)
+        self._observe(turned)
         answer = await self._server.request(turned)
         if isinstance(answer, Factor):
             self._counters.add("server_faults")
             raise PeerError("the server answered another question")
-        if answer.verdict == "accepted":
-            self._note(turned)
+        if answer.verdict == "accepted" and isinstance(what, Publish):
+            self._counters.add("publications_passed")
         return answer
 
     def _turned(self, what: Subscribe | Withdraw | Publish) -> Subscribe | Withdraw | Publish:
@@ -145,9 +146,8 @@ class Passing:
         except AuthenticationError:
             raise Refusal("form") from None
 
-    def _note(self, passed: Subscribe | Withdraw | Publish) -> None:
+    def _observe(self, passed: Subscribe | Withdraw | Publish) -> None:
         if isinstance(passed, Publish):
-            self._counters.add("publications_passed")
             size = len(passed.wrapped.payload)
             self._tracer.observe(
                 observed.Handed(None, passed.pseudonym, passed.tokens, mark(passed.wrapped), size)

@@ -61,7 +61,7 @@ class Users:
         self._staying = Room(
             MAX_ATTACHED, context.env.below, lambda: context.counters.add("strangers_dropped")
         )
-        self.held = HeldBytes(passing.delivery)
+        self.held = HeldBytes(passing)
 
     def __len__(self) -> int:
         """Return how many connections are open."""

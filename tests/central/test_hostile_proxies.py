@@ -41,9 +41,9 @@ def answering(network: CentralNetworkOfDaemons, role: str, change: Callable[[Any
 
 def delivering(network: CentralNetworkOfDaemons, change: Callable[[Delivery], Delivery | None]) -> None:
     """Have the deliveries proxy deliver something else."""
-    users = network.deliveries.daemon._users
-    inner = users.held.turn
-    users.held.turn = lambda pseudonym, wrapped: change(inner(pseudonym, wrapped))
+    held = network.deliveries.daemon._users.held
+    inner = held.turn
+    held.turn = lambda pseudonym, wrapped: change(inner(pseudonym, wrapped))
 
 
 @asynccontextmanager
@@ -141,6 +141,7 @@ async def test_what_a_proxy_does_to_deliveries_loses_nothing(how: str) -> None:
         await other.hears(1, within=600.0)
         await trio.sleep(4 * EPOCH_SECONDS)
         assert (sorted(ear.payloads), other.payloads) == (sent, [b"two"])
+        assert bad < 0, "it did so"
         if how in ("alters", "swaps"):
             assert here.count("deliveries_refused") > 0
         assert not network.server.daemon.status()["deliveries_waiting"]

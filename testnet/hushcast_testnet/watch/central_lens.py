@@ -131,7 +131,7 @@ class _Station:
             _SEALED_UP,
             "Who published it.",
             "Who subscribes: it has pseudonyms, and no names.",
-            "Which of the publications it was: each delivery looks like no other.",
+            "Which publication it was, but for its time and size: each delivery is sealed anew.",
         ]
         return "deliveries proxy: next to the subscribers", saw, hidden
 
