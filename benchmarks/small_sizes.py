@@ -19,7 +19,7 @@ import trio
 import hushcast
 from hushcast_runtime.logs import configure_logs
 from hushcast_testnet import testnet
-from hushcast_testnet.compare.experiments import Plan, measure
+from hushcast_testnet.compare.experiments import Plan, Point, measure
 from hushcast_testnet.compare.network import Scene
 from hushcast_testnet.compare.run import BITS_A_SECOND
 from hushcast_testnet.compare.tor_work import measured
@@ -99,12 +99,12 @@ def really(carrier: CarrierName, daemons: int) -> Times:
 
 def modelled(system: str, daemons: int) -> Times:
     """Measure on modelled machines."""
-    plan = Plan(daemons, ROUNDS, (daemons,))
-    points, _ = measure(
-        Scene(system, "hardened", daemons, 1, measured(), BITS_A_SECOND), plan, lambda _: None
-    )
+    found: list[Point] = []
+    plan = Plan((daemons,), ROUNDS, daemons, (daemons,))
+    scene = Scene(system, "hardened", daemons, 1, measured(), BITS_A_SECOND)
+    measure(scene, plan, lambda _: None, lambda _, points, load: found.extend(points))
     return {
-        f"figure{figure}": statistics.median(point.seconds for point in points if point.figure == figure)
+        f"figure{figure}": statistics.median(point.seconds for point in found if point.figure == figure)
         for figure in (3, 4, 5)
     }
 

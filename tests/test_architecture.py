@@ -16,6 +16,7 @@ ARROWS: dict[str, set[str]] = {
     "content": {"base"},
     "overlay family": {"base", "content"},
     "central family": {"base", "content"},
+    "brokers family": {"base", "content"},
     "mqtt family": {"base"},
     "runtime": {"base", "content"},
     "directory": {"base", "overlay family", "runtime"},
@@ -28,7 +29,7 @@ ARROWS: dict[str, set[str]] = {
 ARROWS["node"] |= {"overlay family", "central family"}
 ARROWS["gateway"] = {"base", "content", "mqtt family", "runtime", "client"}
 ARROWS["testnet"] = {*ARROWS["node"], "node", "mqtt family"}
-ARROWS["cli"] = {*ARROWS["testnet"], *ARROWS["gateway"], "testnet", "gateway"}
+ARROWS["cli"] = {*ARROWS["testnet"], *ARROWS["gateway"], "brokers family", "testnet", "gateway"}
 ARROWS["cli"].add("analytics")  # lazily: a test of the CLI holds that
 DAEMON = ["protocol", "runtime", "directory", "client", "local", "overlay", "central", "node", "gateway"]
 ANALYTICS = "spark_analytics"  # stands beside the daemon: it reads traces
@@ -54,7 +55,7 @@ def room_of(module: str) -> str:
     package, _, inside = module.partition(".")
     if package == "hushcast_protocol":
         family = inside.partition(".")[0]
-        return f"{family} family" if family in ("overlay", "central", "mqtt") else family
+        return f"{family} family" if family in ("overlay", "central", "brokers", "mqtt") else family
     return "client" if package == "hushcast" else package.removeprefix("hushcast_")
 
 

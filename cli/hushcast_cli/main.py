@@ -15,6 +15,7 @@ from hushcast_cli.coverage import coverage
 from hushcast_cli.daemons import check_config, directory, node
 from hushcast_cli.doctor import doctor
 from hushcast_cli.exits import ExitCode, report
+from hushcast_cli.filters import filters
 from hushcast_cli.gateway import gateway
 from hushcast_cli.init import init
 from hushcast_cli.join import join
@@ -77,6 +78,7 @@ for command in (
     testnet,
     traces,
     analyze,
+    filters,
     completion,
 ):
     cli.add_command(command)

@@ -90,7 +90,7 @@ def make_relay(
         kept_links.prepare()
         drops.take_up(elements)
 
-    parcels = Parcels(identity, rosters, leases, peers.request, lease_came, context)
+    parcels = Parcels(identity, rosters, leases, peers, lease_came, context)
     peers.hand_in(forwarding.take, parcels.take)
 
     def fullness() -> float:

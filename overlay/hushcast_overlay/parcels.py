@@ -8,7 +8,7 @@ import trio
 
 from hushcast_overlay.identity import Identity
 from hushcast_overlay.lease_store import LeaseStore
-from hushcast_overlay.passing import PassingOn, PassOn
+from hushcast_overlay.passing import Others, PassingOn
 from hushcast_overlay.rosters import RosterKeeper
 from hushcast_protocol.base import observed
 from hushcast_protocol.base.errors import PeerError, Refusal
@@ -33,7 +33,7 @@ class Parcels:
         identity: Identity,
         rosters: RosterKeeper,
         leases: LeaseStore,
-        pass_on: PassOn,
+        others: Others,
         installed: Callable[[tuple[bytes, ...]], None],
         context: Context,
     ) -> None:
@@ -43,7 +43,7 @@ class Parcels:
         self._rosters = rosters
         self._leases = leases
         self._installed = installed
-        self._passing = PassingOn(rosters, pass_on)
+        self._passing = PassingOn(rosters, others)
         self._env = context.env
         self._store = context.store
         self._counters = context.counters

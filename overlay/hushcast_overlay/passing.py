@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from typing import Protocol
 
 import trio
 
@@ -20,18 +20,25 @@ from hushcast_protocol.overlay.parcels import Onward, Parcel
 MAX_UNDER_WAY = 2048  # parcels passed on and not answered yet, in all; some 20 MB of tasks
 STRANGERS_SHARE = MAX_UNDER_WAY // 2  # of them for what was dropped here, by whomever
 RELAYS_SHARE = MAX_UNDER_WAY // 4  # of them for what one relay handed in
-PACE = 0.01  # seconds between two that set out: first contact takes 2 ms of the processor at each end
+PACE = 0.01  # seconds between two that need a new link: first contact takes 2 ms of the processor at each end
 
-PassOn = Callable[[Hop, bytes, float], Awaitable[ParcelAnswer]]
-"""Hands a sealed parcel to a relay and waits so many seconds for the answer; raises a `HushcastError`."""
+
+class Others(Protocol):
+    """The other relays, as one that passes parcels on needs them."""
+
+    def is_linked(self, hop: Hop) -> bool:
+        """Tell whether a link to a relay is open."""
+
+    async def request(self, relay: Hop, sealed: bytes, patience: float) -> ParcelAnswer:
+        """Hand a sealed parcel to a relay and wait so many seconds; raise a `HushcastError`."""
 
 
 class PassingOn:
     """The parcels that one relay is passing on."""
 
-    def __init__(self, rosters: RosterKeeper, pass_on: PassOn) -> None:
+    def __init__(self, rosters: RosterKeeper, others: Others) -> None:
         self._rosters = rosters
-        self._pass_on = pass_on
+        self._others = others
         self._under_way: Counter[bytes] = Counter()
         self._next = 0.0  # the earliest moment for the next to set out
 
@@ -58,11 +65,13 @@ class PassingOn:
             del self._under_way[previous]
 
     async def send(self, onward: Onward, patience: float) -> tuple[RelayId, ...]:
-        """Pass one on in its turn; return the relays from there on that did not confirm."""
-        self._next = max(self._next, trio.current_time()) + PACE
-        await trio.sleep_until(self._next)
+        """Pass one on, in its turn where a link is to be opened; return those there that did not confirm."""
+        hop = relay_hop(onward.relay)
+        if not self._others.is_linked(hop):
+            self._next = max(self._next, trio.current_time()) + PACE
+            await trio.sleep_until(self._next)
         try:
-            answer = await self._pass_on(relay_hop(onward.relay), onward.sealed, patience)
+            answer = await self._others.request(hop, onward.sealed, patience)
         except HushcastError:
             return (onward.relay,)
         return answer.missing if answer.refused is None else (onward.relay, *answer.missing)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from hushcast_analytics import network
 from hushcast_analytics.attacks.catalogue import ATTACKS
 from hushcast_analytics.central.examine import Central
+from hushcast_analytics.central.figures import of_central, without_conditions
 from hushcast_analytics.errors import TracesError
 from hushcast_analytics.keeping import kept
 from hushcast_analytics.profile_runs import ProfileRuns, Wanted, profiles_of, runs_of, traces_of
@@ -116,9 +117,14 @@ def _analysed(
         progress(f"{each.name}: what colluding relays saw")
         each.look()
     lanes = [lane for each in watched for lane in each.lanes()]
-    # Both systems have figures of their own: means over both would be of neither.
-    ours = traces_of(traces, runs.overlay) if runs.central and runs.overlay else traces
-    lanes.append([Step("the network's own figures", _FIGURES_COST, lambda: _network(ours, findings))])
+    figures = partial(_network, traces, findings)
+    if runs.central:
+        # Means over both systems would be of neither.
+        overlay = traces_of(traces, runs.overlay)
+        figures = (
+            partial(_network, overlay, findings) if runs.overlay else partial(_central, traces, findings)
+        )
+    lanes.append([Step("the network's own figures", _FIGURES_COST, figures)])
     central = Central(traces_of(traces, runs.central), runs.central, wanted) if runs.central else None
     lanes += [central.steps()] if central else []
     # The longest first, or it would go on alone in the end.
@@ -148,6 +154,12 @@ def _network(traces: Traces, findings: Findings) -> None:
     findings.latencies = [row.asDict() for row in latencies.orderBy("quantile").collect()]
     findings.network = network_figures(traces, findings.latencies, paired, loaded)
     findings.loads = _histogram(loaded)
+
+
+def _central(traces: Traces, findings: Findings) -> None:
+    whole, conditional = without_conditions(traces)
+    _network(whole, findings)
+    findings.network = of_central(findings.network, conditional)
 
 
 def network_figures(

@@ -102,7 +102,8 @@ class Builder:
         members = self._layout.members(self.directory)
         for member in members:
             self._require_room(member.home / self._backend.longest_socket)
-            self._require_room(Path(member.socket or Path(member.state) / DOCTORS_SOCKET))
+            if member.role in ("server", "proxy"):
+                self._require_room(Path(member.state) / DOCTORS_SOCKET)
         await self._backend.prepare(members, self._keep, self.progress)
         await self._layout.start(self, [self._placed(member) for member in members])
         await self._until_ready()

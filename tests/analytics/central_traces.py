@@ -27,16 +27,23 @@ class Central:
         for name, role in {**roles, **dict.fromkeys(self.users, "client")}.items():
             self._tell(name, "started", role=role, profile=profile)
 
-    def subscribe(self, user: str, topic: str) -> None:
-        """Ask for all of a topic."""
+    def subscribe(self, user: str, topic: str, condition: str = "") -> None:
+        """Ask for all of a topic, or for what meets a condition: nothing here does."""
         pseudonym = self._pseudonym(user, "subscribe", topic)
         self._tell(user, "subscribed", topic=topic, mailbox=pseudonym)
         self._serials[pseudonym] += 1
         serial = self._serials[pseudonym]
         self._tell(user, "registered", topic=topic, pseudonym=pseudonym, serial=serial)
         for node in ("deliveries", "server"):
-            self._see(node, "registered", pseudonym=pseudonym, serial=serial, tokens=(self._token(topic),))
-        self._wanting[topic].append((user, pseudonym))
+            self._see(
+                node,
+                "registered",
+                pseudonym=pseudonym,
+                serial=serial,
+                tokens=(self._token(topic + condition),),
+            )
+        if not condition:
+            self._wanting[topic].append((user, pseudonym))
 
     def publish(self, user: str, topic: str) -> str:
         """Publish a message, deliver it, and return its id."""

@@ -39,14 +39,19 @@ def out(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("central")
     for profile in PROFILES:
         network(directory / "traces" / profile, profile).write()
+    conditional = Central(directory / "traces" / "conditional", "conditional", users=2)
+    conditional.subscribe(conditional.users[0], TOPICS[0], condition=" > 7")
+    conditional.subscribe(conditional.users[1], TOPICS[0])
+    conditional.publish(conditional.users[0], TOPICS[0])
+    conditional.write()
     analyze(spark, str(directory / "traces"), directory / "out", Wanted((0.05, 0.2), ("first-spy",)))
     return directory / "out"
 
 
 @pytest.fixture(scope="module")
 def rows(out: Path) -> list[Row]:
-    found: list[Row] = json.loads((out / "summary.json").read_text())["central"]
-    return found
+    found = json.loads((out / "summary.json").read_text())["central"]
+    return [row for row in found if row["profile"] in PROFILES]
 
 
 def of(rows: list[Row], profile: str, party: str, *, told: bool = False) -> Row:
@@ -124,7 +129,14 @@ def test_what_is_linked_tied_and_read_differs_between_the_profiles(rows: list[Ro
 def test_summary_and_report(out: Path, rows: list[Row]) -> None:
     summary = json.loads((out / "summary.json").read_text())
     assert summary["attacks"] == []
-    assert summary["network"]["completeness"] == 1
+    network = summary["network"]
+    assert (network["runs"], network["completeness"], network["pairs"]) == (
+        3,
+        1,
+        pytest.approx((80 + 80 + 1) / 3),
+    )
+    assert (network["subscriptions"], network["conditional"]) == (pytest.approx(42 / 3), pytest.approx(1 / 3))
+    assert "gini" not in network
     assert len(rows) == 2 * len(parties([2]))
     assert set(SHARES) == set(central.SHARES)
     assert tuple(DEFINITIONS) == central.DEFINITIONS

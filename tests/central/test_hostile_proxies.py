@@ -41,9 +41,9 @@ def answering(network: CentralNetworkOfDaemons, role: str, change: Callable[[Any
 
 def delivering(network: CentralNetworkOfDaemons, change: Callable[[Delivery], Delivery | None]) -> None:
     """Have the deliveries proxy deliver something else."""
-    held = network.deliveries.daemon._users.held
-    inner = held.turn
-    held.turn = lambda pseudonym, wrapped: change(inner(pseudonym, wrapped))
+    passing = network.deliveries.daemon._passing
+    inner = passing.delivery
+    passing.delivery = lambda pseudonym, wrapped: change(inner(pseudonym, wrapped))
 
 
 @asynccontextmanager

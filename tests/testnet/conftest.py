@@ -18,7 +18,8 @@ import hushcast
 from hushcast_testnet import processes, testnet
 
 HERE = Path(__file__).parent  # tests cannot import their neighbours else
-sys.path[:0] = [str(HERE), str(HERE.parent / "gateway" / "clients")]
+GATEWAY = HERE.parent / "gateway"
+sys.path[:0] = [str(HERE), str(GATEWAY / "clients"), str(GATEWAY)]
 
 EPOCH = 20  # seconds
 # At the end of a day a publication that waits for a relay is given up: a test of what arrives has none in it.

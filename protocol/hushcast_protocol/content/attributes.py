@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
+from functools import cached_property
 
 from hushcast_protocol.base.errors import UsageError
 
@@ -43,7 +44,7 @@ class Number:
     high: Decimal
     resolution: Decimal
 
-    @property
+    @cached_property
     def last(self) -> int:
         """The place of `high`; the place of `low` is 0."""
         return int((self.high - self.low) / self.resolution)
@@ -52,6 +53,10 @@ class Number:
     def bits(self) -> int:
         """The number of bits of a place on the grid: how many times the grid can be halved."""
         return self.last.bit_length()
+
+    def share(self, low: int, high: int) -> float:
+        """Return the share of the grid's places that lie from `low` to `high`, both included."""
+        return (high - low + 1) / (self.last + 1)
 
     def place(self, value: Decimal) -> int:
         """Return the place on the grid nearest to `value`, which may lie outside of it."""

@@ -133,7 +133,7 @@ def _share(condition: Condition) -> float:
     """Estimate the share of messages that meet a condition, by the width of its range."""
     if isinstance(condition, Equals):
         return LABEL_SHARE
-    return (condition.high - condition.low + 1) / (condition.attribute.last + 1)
+    return condition.attribute.share(condition.low, condition.high)
 
 
 def _advice(condition: Condition) -> str:

@@ -72,8 +72,9 @@ def page(ours: Findings, other: Findings | None) -> str:
         drawn = "".join(_tree(tree) for tree in ours.trees)
         parts += ["<h2>What colluders see of a tree</h2>", f'<div class="pictures">{drawn}</div>']
     parts += central.section([*ours.central, *_labelled(other)])
+    with_loads = [pictures.loads(ours.loads, other.loads if other else None)] if ours.loads else []
     drawn_network = [
-        pictures.loads(ours.loads, other.loads if other else None),
+        *with_loads,
         pictures.latencies(ours.latencies, other.latencies if other else None),
     ]
     parts += ["<h2>The network</h2>", _pictures(drawn_network), _folded("Its figures", _network(ours, other))]

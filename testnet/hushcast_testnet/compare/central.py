@@ -17,15 +17,15 @@ from hushcast_protocol.central.profile import CENTRAL_PROFILES
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.store import MemoryStore
 from hushcast_runtime.tracing import NoTracer
-from hushcast_testnet.compare.network import EPOCH_SECONDS, User, World, live, until_ready
+from hushcast_testnet.compare.network import EPOCH_SECONDS, Started, User, World, live, until_ready
 
 ROLES: tuple[ProxyRole, ...] = ("publications", "deliveries")
 LINKED_WITHIN = 120.0  # virtual seconds until both proxies have their links to the server
 
 
-async def start_central(world: World, nursery: trio.Nursery) -> list[User]:
-    """Start a server, both proxies and all participants; return these when they are ready."""
-    return await _Central(world).start(nursery)
+async def start_central(world: World, nursery: trio.Nursery) -> Started:
+    """Start a server, both proxies, which keep their links to it, and all participants."""
+    return Started(await _Central(world).start(nursery))
 
 
 class _Central:

@@ -18,22 +18,24 @@ from hushcast_local.outbox import Publication
 from hushcast_local.service import InboxFeed
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import Interest, parse_topic
+from hushcast_runtime.wording import counted
 from hushcast_testnet.clock_calls import ClockCalls
 from hushcast_testnet.compare.central import start_central
 from hushcast_testnet.compare.machines import Processors
-from hushcast_testnet.compare.network import Scene, User, World
+from hushcast_testnet.compare.network import Scene, Started, User, World
 from hushcast_testnet.compare.tree import start_tree
 from hushcast_testnet.simulation import rare_collections
 
-TOPIC = parse_topic("comparison")
 TEXT = b"a small text string"  # "Messages chosen were small text strings"
-SETTLE = 5.0  # virtual seconds before it is looked whether machines are idle: links wait two to be opened
+SETTLE = (
+    5.0  # virtual seconds before it is looked whether machines are idle: some links wait two to be opened
+)
 BETWEEN = 1.0  # virtual seconds as above, after publications
 TELL_EVERY, PATIENCE = 0.1, 20.0  # virtual seconds between looks, real seconds between words
 AT_LEAST = 10  # publications that are in a mean of figure 5
 WITHIN = 900.0  # virtual seconds for anything
 
-Start = Callable[[World, trio.Nursery], Awaitable[list[User]]]
+Start = Callable[[World, trio.Nursery], Awaitable[Started]]
 STARTS: dict[str, Start] = {"central": start_central, "tree": start_tree}
 
 
@@ -41,11 +43,14 @@ STARTS: dict[str, Start] = {"central": start_central, "tree": start_tree}
 class Plan:
     """What is measured on one network."""
 
-    subscribers: int
+    subscribers: tuple[int, ...]
+    """How many subscribe, one wave after the other, each on a topic of its own."""
     publications: int
-    """One after the other, each by another subscriber."""
+    """In each wave, one after the other, each by another subscriber."""
+    steady: int = 0
+    """The wave in which several publish at the same time."""
     publishers: tuple[int, ...] = ()
-    """How many publish at the same time, in as many rounds."""
+    """How many do."""
 
 
 @dataclass(frozen=True)
@@ -57,12 +62,16 @@ class Point:
     seconds: float
 
 
+Keep = Callable[[int, list[Point], dict[str, Any]], None]
+"""Keeps what was measured in a wave of so many subscribers, and who had most to do while they subscribed."""
+
+
 class NotDeliveredError(Exception):
     """Something did not arrive within `WITHIN`: a fault of the program, or of the model."""
 
 
-def measure(scene: Scene, plan: Plan, progress: Callable[[str], None]) -> tuple[list[Point], dict[str, Any]]:
-    """Run a network and measure; also return who of it had most to do.
+def measure(scene: Scene, plan: Plan, progress: Callable[[str], None], keep: Keep) -> None:
+    """Run a network and measure; `keep` hears of each wave.
 
     Work is measured on this machine, so a run does not replay to the last digit; what is drawn does.
     """
@@ -72,27 +81,27 @@ def measure(scene: Scene, plan: Plan, progress: Callable[[str], None]) -> tuple[
     clock = trio.testing.MockClock(autojump_threshold=0)
     call_at = ClockCalls(clock).call_at
     processors = Processors()
-    experiment = _Experiment(World(scene, processors, call_at), plan, progress)
     unwatch = processors.watch_collector()
     try:
         with rare_collections():
+            experiment = _Experiment(World(scene, processors, call_at), plan, progress, keep)
             trio.run(experiment.run, clock=clock, instruments=[processors])
     finally:
         unwatch()
-    points, load = experiment.points, experiment.load
     del experiment
     gc.collect()  # the next network needs the room
-    return points, load
 
 
 class _Experiment:
-    def __init__(self, world: World, plan: Plan, progress: Callable[[str], None]) -> None:
+    def __init__(self, world: World, plan: Plan, progress: Callable[[str], None], keep: Keep) -> None:
         self._world = world
         self._plan = plan
         self._progress = progress
+        self._keep = keep
         self._doing = ""
-        self.points: list[Point] = []
-        self.load: dict[str, Any] = {}
+        self._points: list[Point] = []
+        self._load: dict[str, Any] = {}
+        self._topic = parse_topic("comparison")
         self._users: list[User] = []
         self._subscribers: list[User] = []
         self._seen: dict[tuple[bytes, int], float] = {}
@@ -104,20 +113,40 @@ class _Experiment:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._tell_time)
             self._tell("starting")
-            self._users = await STARTS[scene.system](self._world, nursery)
-            self._subscribers = self._world.env.sample(self._users, plan.subscribers)
-            await self._settle(SETTLE)
-            self._tell("subscribing")
-            await self._subscribe(nursery)
-            await self._settle(SETTLE)
-            self._tell("publishing")
-            for publisher in self._cycled(plan.publications):
-                [(_, last)] = await self._publish([publisher])
-                self._note(4, plan.subscribers, last)
-            for count in plan.publishers:
-                self._tell(f"publishing {count} at once")
-                await self._publish_together(count)
+            started = await STARTS[scene.system](self._world, nursery)
+            self._users = started.users
+            for count in plan.subscribers:
+                self._tell("opening links")
+                await started.prepare()
+                await self._settle(SETTLE)
+                await self._wave(count, nursery)
             nursery.cancel_scope.cancel()
+
+    async def _wave(self, count: int, nursery: trio.Nursery) -> None:
+        """Have so many subscribe, measure, and have them unsubscribe."""
+        plan = self._plan
+        self._points, self._topic = [], parse_topic(f"comparison {count}")
+        self._subscribers = self._world.env.sample(self._users, count)
+        self._tell(f"{counted(count, 'participant')} subscribe")
+        await self._subscribe(nursery)
+        await self._settle(SETTLE)
+        self._tell(f"publishing to {count}")
+        for publisher in self._cycled(plan.publications):
+            [(_, last)] = await self._publish([publisher])
+            self._note(4, count, last)
+        for publishers in plan.publishers if count == plan.steady else ():
+            self._tell(f"{publishers} publish at once")
+            await self._publish_together(publishers)
+        self._keep(count, self._points, self._load)
+        self._tell(f"{counted(count, 'participant')} unsubscribe")
+        async with trio.open_nursery() as unsubscribing:
+            for user in self._subscribers:
+                unsubscribing.start_soon(self._unsubscribe, user)
+        await self._settle(SETTLE)
+
+    async def _unsubscribe(self, user: User) -> None:
+        user.machine.run_here()
+        await user.daemon.service.unsubscribe(self._topic)
 
     def _tell(self, doing: str) -> None:
         self._doing = doing
@@ -153,7 +182,7 @@ class _Experiment:
 
         async def subscribe(number: int, user: User) -> None:
             user.machine.run_here()
-            feed = await user.daemon.service.subscribe(Interest(TOPIC))
+            feed = await user.daemon.service.subscribe(Interest(self._topic))
             ends.append(user.machine.done())
             nursery.start_soon(self._listen, feed, number, user)
 
@@ -164,7 +193,7 @@ class _Experiment:
         if scope.cancelled_caught:
             raise NotDeliveredError("subscriptions were not ready in time")
         self._note(3, len(self._subscribers), max(ends) - began)
-        self.load = _most(
+        self._load = _most(
             (machine.name, machine.processor.worked - processor, machine.tor.worked - tor)
             for machine, processor, tor in before
         )
@@ -188,7 +217,7 @@ class _Experiment:
 
         async def publish(number: int, user: User) -> None:
             user.machine.run_here()
-            publication = await user.daemon.service.enqueue(TOPIC, Content(TEXT))
+            publication = await user.daemon.service.enqueue(self._topic, Content(TEXT))
             assert isinstance(publication, Publication)
             sent[number] = publication.message.id
 
@@ -224,7 +253,7 @@ class _Experiment:
         self._note(5, count, fmean(own))
 
     def _note(self, figure: int, x: int, seconds: float) -> None:
-        self.points.append(Point(figure, x, round(seconds, 6)))
+        self._points.append(Point(figure, x, round(seconds, 6)))
 
 
 def _most(loads: Iterable[tuple[str, float, float]]) -> dict[str, Any]:

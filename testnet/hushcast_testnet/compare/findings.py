@@ -10,6 +10,7 @@ from typing import Any
 
 SYSTEMS = ("central", "tree")
 FIGURES = (3, 4, 5)
+STEADY = 50  # subscribers in figure 5, while more and more publish at once
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -59,6 +59,19 @@ class User:
 
     daemon: Participant
     machine: Machine
+
+
+async def _nothing() -> None:
+    pass
+
+
+@dataclass
+class Started:
+    """A network that is up."""
+
+    users: list[User]
+    prepare: Callable[[], Awaitable[None]] = _nothing
+    """Opens what connects the system's own machines where it is in use."""
 
 
 class World:

@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from hushcast_testnet.compare.findings import FIGURES, SYSTEMS, Measurement, curve
+from hushcast_runtime.wording import counted
+from hushcast_testnet.compare.findings import FIGURES, STEADY, SYSTEMS, Measurement, curve
 from hushcast_testnet.compare.picture import figure
 from hushcast_testnet.compare.words import said
 
@@ -19,12 +20,14 @@ TITLES = {
     5: ("Publication cost in active system", "Number of publishers"),
 }
 _ABOUT = {
-    3: "All subscribe at the same moment; the time is until the last one's request is complete.",
-    4: "One subscriber publishes a small text; the time is until the last subscriber has reported it.",
-    5: "So many publish at the same moment, while 50 subscribe; the time is until one that publishes and"
-    " subscribes has its own message, in the mean over all such.",
+    3: "All subscribe at the same moment; the time is until the last one's request is complete. In the paper"
+    " the central server's line is straight, and the trees, slower for few, are faster for many.",
+    4: "One subscriber publishes a small text; the time is until the last subscriber has reported it. In the"
+    " paper both lines are straight, and the trees' is a constant above.",
+    5: "So many publish at the same moment, while {steady} subscribe; the time is until one that publishes"
+    " and subscribes has its own message, the mean of all such. In the paper the trees' line is flatter.",
 }
-_PROFILES = {"paper": "as published", "hardened": "hardened"}
+_CAPTIONS = {"paper": "Profile paper: as published", "hardened": "Profile hardened"}
 _STYLE = """
 :root { color-scheme: light }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 1.5rem auto; padding: 0 1rem;
@@ -48,7 +51,8 @@ def files(measurements: Sequence[Measurement], model: Mapping[str, Any]) -> dict
     profiles = list(dict.fromkeys(one.profile for one in measurements))
     for number in FIGURES:
         title, x_label = TITLES[number]
-        parts.append(f"<h2>Figure {number}: {title}</h2><p>{_ABOUT[number]}</p>")
+        about = _ABOUT[number].format(steady=min(STEADY, model["settings"]["nodes"]))
+        parts.append(f"<h2>Figure {number}: {title}</h2><p>{about}</p>")
         parts.append('<div class="pair">')
         for profile in profiles:
             curves = {system: curve(measurements, profile, number, system) for system in SYSTEMS}
@@ -57,8 +61,9 @@ def files(measurements: Sequence[Measurement], model: Mapping[str, Any]) -> dict
             words = "".join(
                 f"<li>{escape(each)}</li>" for each in said(measurements, profile, number, model["networks"])
             )
-            caption = f"Profile {profile} ({_PROFILES[profile]})"
-            parts.append(f"<figure>{drawn[name]}<figcaption>{caption}</figcaption><ul>{words}</ul></figure>")
+            parts.append(
+                f"<figure>{drawn[name]}<figcaption>{_CAPTIONS[profile]}</figcaption><ul>{words}</ul></figure>"
+            )
         parts.append("</div>")
     parts.append(_assumed(model))
     body = "\n".join(parts)
@@ -73,9 +78,10 @@ def files(measurements: Sequence[Measurement], model: Mapping[str, Any]) -> dict
 
 def _intro(model: Mapping[str, Any]) -> str:
     settings = model["settings"]
+    nodes, seeds = counted(settings["nodes"], "participant"), counted(settings["seeds"], "seed")
     return (
         "<p>Figures 3, 4 and 5 of Vo and Bellovin, <i>Anonymous Publish-Subscribe Systems</i>, §5, measured"
-        f" with the daemons of this program: {settings['nodes']} participants, {settings['seeds']} seeds."
+        f" with the daemons of this program: {nodes}, {seeds}."
         " Marks are means over seeds, whiskers the least and the largest of them.</p>"
     )
 

@@ -11,6 +11,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +20,14 @@ from nacl.bindings import crypto_scalarmult_base
 from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.files import write_private
 from hushcast_testnet.compare import page
-from hushcast_testnet.compare.experiments import Plan, measure
-from hushcast_testnet.compare.findings import SYSTEMS, Measurement, tabulated
+from hushcast_testnet.compare.experiments import Plan, Point, measure
+from hushcast_testnet.compare.findings import STEADY, SYSTEMS, Measurement, tabulated
 from hushcast_testnet.compare.network import Scene
 from hushcast_testnet.compare.tor_work import measured
 
 PROFILES = ("paper", "hardened")
 SHARES = (0.05, 0.1, 0.2, 0.5, 1.0)  # of the participants that subscribe, in figures 3 and 4
 PUBLISHERS = (1, 10, 25, 50)
-STEADY = 50  # subscribers while more and more publish at once: as in VB §5
 PUBLICATIONS = 10  # on each network, one after the other
 FLOODS = 4  # publications where each goes over all links, 24,000 for 50 subscribers: trees as published
 BITS_A_SECOND = (
@@ -35,7 +35,7 @@ BITS_A_SECOND = (
 )
 MEASUREMENTS, TABLE, MODEL, PAGE = "measurements.csv", "compare.json", "model.json", "index.html"
 
-_AGREEMENTS = 500  # that are timed before each network
+_AGREEMENTS = 500  # that are timed after each wave
 _COLUMNS = [field.name for field in fields(Measurement)]
 
 
@@ -69,21 +69,21 @@ class Job:
     seed: int
     plan: Plan
 
-    def __str__(self) -> str:
-        return f"{self.system}, {self.profile}, {self.plan.subscribers} subscribers, seed {self.seed}"
+    def wave(self, subscribers: int) -> str:
+        """Return what one wave of it is called."""
+        return f"{self.system}, {self.profile}, {subscribers} subscribers, seed {self.seed}"
 
 
 def jobs(settings: Settings) -> Iterator[Job]:
     """Yield the networks, so that after each seed there is something of everything."""
     steady = min(STEADY, settings.nodes)
+    waves = tuple(sorted({*settings.subscribers, steady}))
     for seed in range(1, settings.seeds + 1):
-        for subscribers in sorted({*settings.subscribers, steady}):
-            publishers = settings.publishers if subscribers == steady else ()
+        for system in SYSTEMS:
             for profile in PROFILES:
-                for system in SYSTEMS:
-                    floods = (system, profile) == ("tree", "paper")
-                    plan = Plan(subscribers, FLOODS if floods else PUBLICATIONS, publishers)
-                    yield Job(system, profile, seed, plan)
+                floods = (system, profile) == ("tree", "paper")
+                plan = Plan(waves, FLOODS if floods else PUBLICATIONS, steady, settings.publishers)
+                yield Job(system, profile, seed, plan)
 
 
 def compare(settings: Settings, directory: Path, progress: Callable[[str], None]) -> dict[str, Any]:
@@ -92,20 +92,17 @@ def compare(settings: Settings, directory: Path, progress: Callable[[str], None]
     record = _Record(directory, settings)
     work, wanted = measured(), list(jobs(settings))
     for number, job in enumerate(wanted, 1):
-        if str(job) in record.loads:
+        left = tuple(count for count in job.plan.subscribers if job.wave(count) not in record.loads)
+        if not left:
             continue
         scene = Scene(job.system, job.profile, settings.nodes, job.seed, work, BITS_A_SECOND)
-        began, pace = time.perf_counter(), _pace()
-
-        def say(what: str, number: int = number, job: Job = job) -> None:
-            progress(f"{number} of {len(wanted)} ({job}): {what}")
-
-        points, load = measure(scene, job.plan, say)
-        measurements = [
-            Measurement(job.profile, point.figure, job.system, point.x, job.seed, point.seconds)
-            for point in points
-        ]
-        record.add(job, measurements, load | {"pace": pace, "took": round(time.perf_counter() - began, 1)})
+        about = f"network {number} of {len(wanted)} ({job.system}, {job.profile}, seed {job.seed})"
+        measure(
+            scene,
+            replace(job.plan, subscribers=left),
+            lambda what, about=about: progress(f"{about}: {what}"),  # type: ignore[misc]
+            partial(record.add, job),
+        )
     record.close(work.describe())
     return tabulated(record.measurements)
 
@@ -143,10 +140,13 @@ class _Record:
                 f"{directory} holds files that no comparison wrote: give another --out"
             ) from None
 
-    def add(self, job: Job, measurements: list[Measurement], load: dict[str, Any]) -> None:
-        """Add a network's."""
-        self.measurements += measurements
-        self.loads[str(job)] = load
+    def add(self, job: Job, subscribers: int, points: list[Point], load: dict[str, Any]) -> None:
+        """Add a wave's."""
+        self.measurements += [
+            Measurement(job.profile, point.figure, job.system, point.x, job.seed, point.seconds)
+            for point in points
+        ]
+        self.loads[job.wave(subscribers)] = load | {"pace": _pace()}
         self._write_measurements()
         self._write_json(MODEL, {"settings": self._settings, "networks": self.loads})
 

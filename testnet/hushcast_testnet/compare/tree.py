@@ -8,20 +8,33 @@ from hushcast_directory.registry import Registry
 from hushcast_directory.server import DirectoryServer
 from hushcast_node.daemon import Daemon, Parts
 from hushcast_node.overlay_side import OverlayParts
+from hushcast_node.relay import Relay
 from hushcast_overlay.identity import draw_identity
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.handovers import CheckRoster
 from hushcast_protocol.base.roster import Network, check_roster
 from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.content.hops import Hop
+from hushcast_protocol.overlay.hops import relay_hop
 from hushcast_protocol.overlay.profile import PROFILES
 from hushcast_runtime.store import MemoryStore
 from hushcast_testnet.compare.machines import Machine
-from hushcast_testnet.compare.network import EPOCH_SECONDS, User, World, live, until_ready
+from hushcast_testnet.compare.network import EPOCH_SECONDS, Started, User, World, live, until_ready
+
+AT_ONCE = 16  # links that a relay opens at once before anything is measured
+LINKED_WITHIN = 300.0  # virtual seconds in which all are open
 
 
-async def start_tree(world: World, nursery: trio.Nursery) -> list[User]:
-    """Start a directory and all participants; return these when they are ready."""
-    return await _Tree(world).start(nursery)
+async def start_tree(world: World, nursery: trio.Nursery) -> Started:
+    """Start a directory and all participants."""
+    tree = _Tree(world)
+    users = await tree.start(nursery)
+    return Started(users, tree.link_all)
+
+
+def _relay_of(daemon: Daemon) -> Relay:
+    assert daemon.overlay.relay is not None
+    return daemon.overlay.relay
 
 
 class _Tree:
@@ -30,6 +43,7 @@ class _Tree:
         self._network = Network("comparison", world.scene.profile, EPOCH_SECONDS)
         self._directory_seed = Seed.draw(world.env.randomness)
         self._check: CheckRoster = world.shared(check_roster)
+        self._relays: list[tuple[Relay, Machine]] = []
 
     async def start(self, nursery: trio.Nursery) -> list[User]:
         address = await nursery.start(self._direct)
@@ -38,8 +52,23 @@ class _Tree:
             daemon, machine = self._relay(f"relay-{number}", address)
             await nursery.start(live, daemon.run, machine)
             users.append(User(daemon, machine))
+            self._relays.append((_relay_of(daemon), machine))
         await until_ready(users)
         return users
+
+    async def link_all(self) -> None:
+        """Open the links between relays that are not there, as in a network where all subscribe to much."""
+        async with trio.open_nursery() as nursery:
+            for number, (relay, machine) in enumerate(self._relays):
+                hops = [relay_hop(other.id) for other, _ in self._relays[number + 1 :]]
+                missing = [hop for hop in hops if not relay.peers.is_linked(hop)]
+                for part in range(AT_ONCE):
+                    nursery.start_soon(self._link, relay, machine, missing[part::AT_ONCE])
+
+    async def _link(self, relay: Relay, machine: Machine, hops: list[Hop]) -> None:
+        machine.run_here()
+        for hop in hops:
+            await relay.peers.connect(hop, LINKED_WITHIN)
 
     async def _direct(self, *, task_status: trio.TaskStatus[Address]) -> None:
         world, seed = self._world, self._directory_seed

@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hushcast_protocol.base.errors import UsageError
-from hushcast_testnet.compare import run
-from hushcast_testnet.compare.experiments import Plan, measure
+from hushcast_testnet.compare.experiments import Plan, Point, measure
 from hushcast_testnet.compare.network import Scene
 from hushcast_testnet.compare.run import compare, jobs, settings
 from hushcast_testnet.compare.tor_work import measured
@@ -18,18 +18,26 @@ from hushcast_testnet.compare.tor_work import measured
 SMALL = settings(12, (3, 12), (1, 4), 1)
 
 
+class Pressed(Exception):
+    """Somebody pressed Ctrl-C."""
+
+
 @pytest.mark.network
-def test_a_comparison_measures_both_systems_and_goes_on_where_it_was_interrupted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_comparison_measures_both_systems_and_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
     said: list[str] = []
-    whole = list(jobs(SMALL))
-    monkeypatch.setattr(run, "jobs", lambda _: iter(whole[:3]))
-    compare(SMALL, tmp_path, said.append)
-    monkeypatch.setattr(run, "jobs", lambda _: iter(whole))
+
+    def interrupt(text: str) -> None:
+        said.append(text)
+        if text == "network 2 of 4 (central, hardened, seed 1): 12 participants subscribe":
+            raise Pressed
+
+    with pytest.RaisesGroup(Pressed, flatten_subgroups=True, allow_unwrapped=True):
+        compare(SMALL, tmp_path, interrupt)
+    assert not (tmp_path / "compare.json").exists()
     del said[:]
     found = compare(SMALL, tmp_path, said.append)
-    assert said[0] == "4 of 8 (tree, hardened, 3 subscribers, seed 1): starting"
+    assert said[0] == "network 2 of 4 (central, hardened, seed 1): starting"
+    assert not any(text.endswith("hardened, seed 1): 3 participants subscribe") for text in said[:6])
     assert json.loads((tmp_path / "compare.json").read_text()) == found
     for profile in ("paper", "hardened"):
         for figure, numbers in (("figure3", [3, 12]), ("figure4", [3, 12]), ("figure5", [1, 4])):
@@ -43,6 +51,9 @@ def test_a_comparison_measures_both_systems_and_goes_on_where_it_was_interrupted
     assert {line["system"] for line in lines} == {"central", "tree"}
     names = {path.name for path in tmp_path.iterdir()}
     assert {"index.html", "figure3-paper.svg", "figure5-hardened.svg", "model.json"} <= names
+    del said[:]
+    assert compare(SMALL, tmp_path, said.append) == found
+    assert said == []
     with pytest.raises(UsageError, match="other settings"):
         compare(settings(12, (4, 12), (1, 4), 1), tmp_path, said.append)
 
@@ -62,14 +73,33 @@ def test_what_is_not_given_follows_the_number_of_participants() -> None:
     small = settings(10, None, None, 1)
     assert small.subscribers == (1, 2, 5, 10)  # half of one participant counts as one
     assert small.publishers == (1, 10)
-    assert [job.plan.publishers for job in jobs(small) if job.plan.publishers] == [(1, 10)] * 4
-    assert {job.plan.subscribers for job in jobs(settings(500, (3,), None, 1))} == {3, 50}
+    assert {(job.plan.steady, job.plan.publishers) for job in jobs(small)} == {(10, (1, 10))}
+    assert {job.plan.subscribers for job in jobs(settings(500, (3,), None, 1))} == {(3, 50)}
 
 
 @pytest.mark.parametrize("system", ["central", "tree"])
 def test_who_publishes_without_subscribing_is_only_part_of_the_load(system: str) -> None:
+    kept: list[tuple[int, list[tuple[int, int]]]] = []
+    loads: list[dict[str, Any]] = []
+
+    def keep(subscribers: int, points: list[Point], load: dict[str, Any]) -> None:
+        kept.append((subscribers, [(point.figure, point.x) for point in points]))
+        loads.append(load)
+
     scene = Scene(system, "hardened", 6, 1, measured(), 20e6)
-    points, load = measure(scene, Plan(2, 1, (1, 5)), lambda text: None)
-    assert [(point.figure, point.x) for point in points] == [(3, 2), (4, 2), (5, 1), (5, 5)]
-    for part in ("processor", "tor"):
-        assert load[part]["seconds"] >= load[part]["mean"] > 0
+    measure(scene, Plan((1, 2), 1, 2, (1, 5)), lambda text: None, keep)
+    assert kept == [(1, [(3, 1), (4, 1)]), (2, [(3, 2), (4, 2), (5, 1), (5, 5)])]
+    for load in loads:
+        for part in ("processor", "tor"):
+            assert load[part]["seconds"] >= load[part]["mean"] > 0
+
+
+def test_relays_of_a_network_in_use_are_linked() -> None:
+    works: list[float] = []
+
+    def keep(subscribers: int, points: list[Point], load: dict[str, Any]) -> None:
+        works.append(load["tor"]["mean"])
+
+    measure(Scene("tree", "paper", 8, 1, measured(), 20e6), Plan((4,), 1), lambda _: None, keep)
+    # Drops of parcels are connections, about one for each two relays here; links would be seven for each.
+    assert works[0] < 4 * measured().open_cpu(0)

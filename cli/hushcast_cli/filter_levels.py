@@ -1,0 +1,204 @@
+"""Reads subscriptions from a file, and tells the levels of their filters."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from hushcast_cli.exits import Failure
+from hushcast_cli.links import is_link
+from hushcast_cli.output import json_line, note, text_line, write
+from hushcast_cli.payload import DASH
+from hushcast_cli.progress import PATIENCE, reporting
+from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.brokers.conditions import Condition
+from hushcast_protocol.brokers.filters import Filter
+from hushcast_protocol.brokers.generalise import generalise
+from hushcast_protocol.brokers.levels import Levels
+from hushcast_protocol.content.predicates import parse_where, write_where
+from hushcast_protocol.content.topics import Interest, Topic, make_topic, parse_topic
+
+_KEYS = {"source": str, "topic": str, "where": str, "attributes": list}
+_LINE = '{"source": "alice", "topic": "news", "where": ""}'
+_COLUMNS = {
+    Condition.SOURCE: "source",
+    Condition.IMMEDIATE_SUCCESSOR: "immediate_successor",
+    Condition.SUCCESSOR: "successor",
+    Condition.IMMEDIATE_PREDECESSOR_SUCCESSOR: "immediate_predecessor_successor",
+    Condition.IMMEDIATE_PREDECESSOR: "immediate_predecessor",
+}
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The anonymity that filters are to have before they are shown."""
+
+    k: int
+    condition: Condition
+
+
+def tell(file: Path, asked: Asked | None, as_json: bool) -> None:
+    """Print a line for each distinct filter of a file; raise `UsageError` where the file is at fault."""
+    with _when_slow() as progress:
+        levels, found, sources = _read(file, progress)
+        if asked is not None and asked.k > sources:
+            note(f"note: --k {asked.k} is more than the {sources} sources there are: nothing can be shown")
+        told = _told(levels, found, asked, progress)
+        if as_json:
+            for line in told:
+                write(json_line(line))
+            return
+        lines = list(told)
+    if not lines:
+        note("note: there are no subscriptions in it")
+        return
+    for row in _table(lines, asked):
+        write(text_line(row))
+
+
+def _told(
+    levels: Levels, found: list[Filter], asked: Asked | None, progress: Progress
+) -> Iterator[dict[str, Any]]:
+    for number, one in enumerate(found):
+        progress(f"{number:,} of {len(found):,} filters")
+        line: dict[str, Any] = {**_named(one), "sources": len(levels.poset.sources(one))}
+        line |= {name: levels.level(one, condition) for condition, name in _COLUMNS.items()}
+        if asked is not None:
+            shown = generalise(levels, one, asked.condition, asked.k)
+            line["shown"] = None if shown is None else _named(shown.filter)
+        yield line
+
+
+def _named(one: Filter) -> dict[str, str]:
+    return {"topic": one.topic.name, "where": write_where(one.predicate)}
+
+
+def _table(lines: list[dict[str, Any]], asked: Asked | None) -> list[str]:
+    """Return rows of as many columns as there are conditions, under their names, with the texts behind."""
+    heads = [[*word.split("_"), "", "", ""][:3] for word in _COLUMNS.values()]
+    rows = [["" if at >= len(heads) else heads[at][row] for at in range(len(heads))] for row in range(3)]
+    rows += [[str(line[name]) for name in _COLUMNS.values()] for line in lines]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    texts = ["", "", "filter" if asked is None else "filter → shown"]
+    for line in lines:
+        text = _written(line)
+        if asked is not None:
+            shown = line["shown"]
+            text += " → " + ("nothing" if shown is None else "itself" if _same(line) else _written(shown))
+        texts.append(text)
+    return [
+        "  ".join([*(cell.rjust(width) for cell, width in zip(row, widths, strict=True)), text]).rstrip()
+        for row, text in zip(rows, texts, strict=True)
+    ]
+
+
+def _same(line: dict[str, Any]) -> bool:
+    return bool(line["shown"]["where"] == line["where"])
+
+
+def _written(named: dict[str, str]) -> str:
+    return f"{named['topic']}: {named['where']}" if named["where"] else named["topic"]
+
+
+def _read(file: Path, progress: Progress) -> tuple[Levels, list[Filter], int]:
+    """Return the filters in a poset, and in the order of first mention; and how many sources there are."""
+    levels, sources = Levels(), set()
+    found: dict[Filter, None] = {}
+    topics: dict[tuple[str, ...], Topic] = {}
+    with _opened(file) as (stream, name, alone):
+        for number, line in enumerate(stream, 1):
+            if not line.strip():
+                continue
+            progress(f"{number:,} lines read")
+            try:
+                source, one = _subscription(line, topics)
+                if one.topic.secret is not None and not alone:
+                    raise UsageError(
+                        f"it has the link of a private topic, and others can read {name}: chmod 600 it"
+                    )
+            except UsageError as error:
+                raise UsageError(f"{name}, line {number}: {error}") from None
+            levels.insert(one, source)
+            sources.add(source)
+            found[one] = None
+    return levels, list(found), len(sources)
+
+
+def _subscription(line: bytes, topics: dict[tuple[str, ...], Topic]) -> tuple[str, Filter]:
+    """Return the source and the filter of one line; `topics` remembers those that were read before."""
+    try:
+        given = json.loads(line)
+    except (ValueError, RecursionError):
+        raise UsageError(f"this is no JSON: write one object a line, as {_LINE}") from None
+    if not isinstance(given, dict):
+        raise UsageError(f"this is no JSON object: write {_LINE}")
+    for key in ("source", "topic"):
+        if key not in given:
+            raise UsageError(f"{key!r} is missing: write {_LINE}")
+    for key, value in given.items():
+        if key not in _KEYS:
+            raise UsageError(f"{key!r} is not known: there are {', '.join(map(repr, _KEYS))}")
+        if not isinstance(value, _KEYS[key]):
+            raise UsageError(f"{key!r} is no {'list of texts' if key == 'attributes' else 'text'}")
+    specs = given.get("attributes", [])
+    if not all(isinstance(spec, str) for spec in specs):
+        raise UsageError("'attributes' is no list of texts")
+    if not given["source"]:
+        raise UsageError("'source' is empty: name the subscriber")
+    named = (given["topic"], *specs)
+    if named not in topics:
+        topics[named] = _topic(given["topic"], specs)
+    topic = topics[named]
+    return given["source"], Filter.of(Interest(topic, parse_where(given.get("where", ""), topic.attributes)))
+
+
+def _topic(text: str, specs: list[str]) -> Topic:
+    if is_link(text):
+        text = text.strip()
+    if not specs:
+        return parse_topic(text)
+    if is_link(text):
+        raise UsageError("'attributes' are for a text: a link has its own")
+    return make_topic(parse_topic(text).name, specs)
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[tuple[BinaryIO, str, bool]]:
+    """Yield the bytes of a file or of standard input, its name, and whether nobody else can read it."""
+    if str(file) == DASH:
+        if sys.stdin is None:
+            raise Failure("standard input is closed: give a FILE")
+        if sys.stdin.isatty():
+            note("reading subscriptions from the terminal: end with Ctrl-D")
+        yield sys.stdin.buffer, "standard input", True
+        return
+    with file.open("rb") as stream:
+        yield stream, str(file), not os.fstat(stream.fileno()).st_mode & 0o077
+
+
+@contextmanager
+def _when_slow() -> Iterator[Progress]:
+    """Yield a function that tells what is done now, once a second, and only after the first."""
+    last = time.monotonic()
+    with ExitStack() as stack:
+        report: Progress | None = None
+
+        def progress(text: str) -> None:
+            nonlocal last, report
+            now = time.monotonic()
+            if now - last < PATIENCE:
+                return
+            last = now
+            if report is None:
+                report = stack.enter_context(reporting())
+            report(text)
+
+        yield progress

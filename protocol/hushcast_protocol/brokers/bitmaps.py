@@ -1,0 +1,149 @@
+"""Bitmaps: sets of slots as the bits of one integer, and the two indexes over what stands in each slot.
+
+A hundred thousand slots are 12 KB, which processors join and cut in a microsecond: a condition is looked up
+as a few such operations, whatever it matches, and several conditions are cut with each other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+
+_SOME = re.compile(rb"[^\0]+")
+_BITS = [tuple(bit for bit in range(8) if byte >> bit & 1) for byte in range(256)]
+_SMALLEST = 64  # slots in one leaf of a trie, however few there are in all
+_LEAVES = 128  # leaves that a trie is to have: more take memory, fewer leave more slots to be looked at
+_FEW = 256  # slots of one label that are kept as a set: most labels are rare, and a bitmap is long
+
+
+def slots_in(bits: int) -> Iterator[int]:
+    """Yield the slots of a bitmap, lowest first."""
+    data = bits.to_bytes((bits.bit_length() + 7) // 8, "little")
+    for found in _SOME.finditer(data):
+        for at, byte in enumerate(found.group(), found.start()):
+            for bit in _BITS[byte]:
+                yield 8 * at + bit
+
+
+def bitmap(slots: Iterable[int]) -> int:
+    """Return the bitmap of some slots."""
+    slots = list(slots)
+    if not slots:
+        return 0
+    data = bytearray((max(slots) >> 3) + 1)
+    for slot in slots:
+        data[slot >> 3] |= 1 << (slot & 7)
+    return int.from_bytes(data, "little")
+
+
+class _Node:
+    """A dyadic interval of places; a leaf has no halves."""
+
+    __slots__ = ("bits", "count", "halves")
+
+    def __init__(self) -> None:
+        self.bits = 0
+        self.count = 0
+        self.halves: tuple[_Node, _Node] | None = None
+
+
+class Ends:
+    """One end of the ranges in many slots: a binary trie over the grid that splits where slots are many.
+
+    `place_of` tells the end of the range in a slot that has one; `bits` are those of a place.
+    """
+
+    def __init__(self, bits: int, place_of: Callable[[int], int]) -> None:
+        self._bits = bits
+        self._place_of = place_of
+        self._root = _Node()
+
+    def add(self, slot: int, place: int) -> None:
+        """Put the end of the range in a slot, which has none yet."""
+        bit, node, level = 1 << slot, self._root, self._bits
+        while True:
+            node.bits |= bit
+            node.count += 1
+            halves = node.halves
+            if halves is None:
+                break
+            level -= 1
+            node = halves[place >> level & 1]
+        if node.count > self._most() and level:
+            self._split(node, level)
+
+    def discard(self, slot: int, place: int) -> None:
+        """Take it out again."""
+        bit, node, level = 1 << slot, self._root, self._bits
+        while True:
+            node.bits ^= bit
+            node.count -= 1
+            halves = node.halves
+            if halves is None:
+                return
+            if node.count <= _SMALLEST // 2:
+                node.halves = None  # so few make one leaf
+                return
+            level -= 1
+            node = halves[place >> level & 1]
+
+    def around(self, place: int) -> tuple[int, int, int]:
+        """Return the slots with ends below a place, those that may be on either side of it, those above."""
+        node, level, below = self._root, self._bits, 0
+        while (halves := node.halves) is not None:
+            level -= 1
+            if place >> level & 1:
+                below |= halves[0].bits
+            node = halves[place >> level & 1]
+        near = node.bits
+        return below, near, self._root.bits ^ below ^ near
+
+    def _most(self) -> int:
+        return max(_SMALLEST, self._root.count // _LEAVES)
+
+    def _split(self, node: _Node, level: int) -> None:
+        level -= 1
+        halves: tuple[list[int], list[int]] = ([], [])
+        for slot in slots_in(node.bits):
+            halves[self._place_of(slot) >> level & 1].append(slot)
+        nodes = node.halves = (_Node(), _Node())
+        for half, slots in zip(nodes, halves, strict=True):
+            half.bits, half.count = bitmap(slots), len(slots)
+            if half.count > self._most() and level:
+                self._split(half, level)
+
+
+class Labels:
+    """The slots of each label: few as a set, many as a bitmap."""
+
+    def __init__(self) -> None:
+        self._few: dict[str, set[int]] = {}
+        self._many: dict[str, int] = {}
+
+    def add(self, slot: int, label: str) -> None:
+        """Put a label in a slot, which has none yet."""
+        if label in self._many:
+            self._many[label] |= 1 << slot
+            return
+        few = self._few.setdefault(label, set())
+        few.add(slot)
+        if len(few) > _FEW:
+            self._many[label] = bitmap(self._few.pop(label))
+
+    def discard(self, slot: int, label: str) -> None:
+        """Take it out again."""
+        if label in self._many:
+            rest = self._many[label] ^ 1 << slot
+            self._many[label] = rest
+            if rest.bit_count() <= _FEW // 2:
+                del self._many[label]
+                self._few[label] = set(slots_in(rest))
+            return
+        few = self._few[label]
+        few.remove(slot)
+        if not few:
+            del self._few[label]
+
+    def of(self, label: str) -> int:
+        """Return the slots that have a label."""
+        return self._many[label] if label in self._many else bitmap(self._few.get(label, ()))

@@ -1,0 +1,201 @@
+"""Augmenting k-filter anonymity: the filter to show in place of one that is not anonymous enough.
+
+Tarkoma and Prehofer §4: a filter that covers the given one, satisfies the condition, and is minimal in
+generality; here, one that lets the fewest messages through besides. It is judged as if it stood in the poset
+beside all that is there, the given filter included, and were installed by the given filter's subscribers.
+Under `source` all that it covers is merged into it, so the sources of these are its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from heapq import heappop, heappush, nsmallest
+from itertools import pairwise
+
+from hushcast_protocol.brokers.bitmaps import slots_in
+from hushcast_protocol.brokers.conditions import Condition
+from hushcast_protocol.brokers.filters import Filter, Side, Sides, joined
+from hushcast_protocol.brokers.levels import Levels, enough
+from hushcast_protocol.brokers.poset import Order
+from hushcast_protocol.content.attributes import Attribute, Label
+
+MAX_TRIED = 512  # filters tried one by one, narrowest first, where filters are many: some 0.1 s
+MAX_NEIGHBOURS = 256  # filters around the given one that are looked at for what to merge it with
+_MERGED = 48  # of these the nearest, out of whose ends new ranges are made
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What is shown to others in place of a filter; `added` is the share of messages that comes in excess."""
+
+    filter: Filter
+    added: float
+
+
+def generalise(levels: Levels, given: Filter, condition: Condition, k: int) -> Shown | None:
+    """Return what may be shown of a filter so that it is k-anonymous, or None if nothing was found that may.
+
+    That is the filter itself if it satisfies the condition. Otherwise the covering filter of least volume,
+    where `MAX_TRIED` tries suffice to find it; else the least that was found by merging with what is near.
+    """
+    if levels.reaches(given, condition, k):
+        return Shown(given, 0.0)
+    order = levels.poset.order(given.topic)
+    if order is None:
+        return None
+    search = _Search(levels, order, given, condition, k)
+    found = search.narrowest(search.merged())
+    return None if found is None else Shown(found, max(0.0, found.volume - given.volume))
+
+
+class _Search:
+    """One search for a filter to show."""
+
+    def __init__(self, levels: Levels, order: Order, given: Filter, condition: Condition, k: int) -> None:
+        self._levels = levels
+        self._order = order
+        self._given = given
+        self._condition = condition
+        self._k = k
+        self._own = frozenset(levels.poset.sources(given))
+        self._near = self._nearest()
+
+    def satisfies(self, sides: Sides) -> bool:
+        """Tell whether a filter that covers the given one, and is another, may be shown."""
+        if self._condition is Condition.SOURCE:
+            covered = slots_in(self._order.boxes.covered(sides))
+            return enough((self._order.sources[slot] for slot in covered), self._k)
+        return self._levels.reaches(self._filter(sides), self._condition, self._k, self._own)
+
+    def merged(self) -> Filter | None:
+        """Return the least filter that is found by merging with neighbours, by what is above, by dropping."""
+        given = self._given.sides
+        found = [sides for sides in self._simple() if sides != given and self.satisfies(sides)]
+        return min(map(self._filter, found), key=_width, default=None)
+
+    def narrowest(self, known: Filter | None) -> Filter | None:
+        """Return the narrowest filter that satisfies, tried in the order of volume, or what is known."""
+        near = list(zip(*self._near, strict=True)) or [()] * len(self._given.sides)
+        ladders = list(map(_Ladder, self._given.topic.attributes, self._given.sides, near))
+        waiting = [(_width(self._given), 0, self._given)]
+        seen = {self._given.sides}
+        for _ in range(MAX_TRIED):
+            if not waiting or (known is not None and waiting[0][0] >= _width(known)):
+                break
+            tried = heappop(waiting)[2]
+            if tried != self._given and self.satisfies(tried.sides):
+                return tried
+            for sides in _stepped(tried.sides, [ladder.above for ladder in ladders]):
+                if sides not in seen:
+                    seen.add(sides)
+                    wider = self._filter(sides)
+                    heappush(waiting, (_width(wider), len(seen), wider))
+        return known
+
+    def _simple(self) -> Iterator[Sides]:
+        """Yield filters that cover the given one: few, but with a good one among them."""
+        sides = self._given.sides
+        above = slots_in(self._order.predecessors(sides))
+        for higher in nsmallest(_MERGED, map(self._order.boxes.sides, above), key=self._volume):
+            yield higher
+            yield from self._a_step_out(higher)
+        yield from self._a_step_out(sides)
+        grown = sides
+        for other in self._near:
+            yield joined(sides, other)
+            if joined(grown, other) != grown:
+                grown = joined(grown, other)
+                yield grown
+                yield from self._a_step_out(grown)
+        yield from self._dropped()
+
+    def _dropped(self) -> Iterator[Sides]:
+        """Yield the filter without one of its conditions, then without two, until it has none."""
+        sides = self._given.sides
+        for at, side in enumerate(self._given.sides):
+            if side is not None:
+                yield (*self._given.sides[:at], None, *self._given.sides[at + 1 :])
+                sides = (*sides[:at], None, *sides[at + 1 :])
+                yield sides
+
+    def _a_step_out(self, sides: Sides) -> Iterator[Sides]:
+        """Yield the filters that are wider than one by the least on one attribute."""
+        ladders = [
+            _Ladder(attribute, side, ())
+            for attribute, side in zip(self._given.topic.attributes, sides, strict=True)
+        ]
+        return _stepped(sides, [ladder.above for ladder in ladders])
+
+    def _nearest(self) -> list[Sides]:
+        """Return the boxes that it takes least to merge the given one with, nearest first."""
+        given = self._given.sides
+        boxes = [self._order.boxes.sides(slot) for slot in self._around()]
+        return nsmallest(_MERGED, boxes, key=lambda other: self._volume(joined(given, other)))
+
+    def _around(self) -> Iterable[int]:
+        """Return slots around the given filter: all if they are few, otherwise along the edges."""
+        order, here = self._order, self._order.slots.get(self._given.sides)
+        if len(order.slots) <= MAX_NEIGHBOURS:
+            return [slot for slot in order.slots.values() if slot != here]
+        start = (*order.directly_above(self._given.sides), *order.directly_below(self._given.sides))
+        seen = dict.fromkeys(start)
+        waiting = list(seen)
+        while waiting and len(seen) < MAX_NEIGHBOURS:
+            following = []
+            for slot in waiting:
+                for other in (*order.below[slot], *order.above[slot]):
+                    if len(seen) >= MAX_NEIGHBOURS:
+                        break
+                    if other not in seen:
+                        seen[other] = None
+                        following.append(other)
+            waiting = following
+        return [slot for slot in seen if slot != here]
+
+    def _filter(self, sides: Sides) -> Filter:
+        return Filter(self._given.topic, sides)
+
+    def _volume(self, sides: Sides) -> float:
+        return self._filter(sides).volume
+
+
+class _Ladder:
+    """What one side may become: only at the ends of others, and just beyond, does anything change."""
+
+    def __init__(self, attribute: Attribute, side: Side, near: Iterable[Side]) -> None:
+        self._lower: dict[int, int] = {}
+        self._higher: dict[int, int] = {}
+        if not isinstance(side, tuple) or isinstance(attribute, Label):
+            return
+        low, high = side
+        ranges = [other for other in near if isinstance(other, tuple)]
+        lows = {place for other in ranges for place in (other[0], other[0] - 1)} | {low - 1, 0}
+        highs = {place for other in ranges for place in (other[1], other[1] + 1)} | {high + 1, attribute.last}
+        lower = sorted({place for place in lows if 0 <= place < low}, reverse=True)
+        higher = sorted(place for place in highs if high < place <= attribute.last)
+        self._lower.update(pairwise([low, *lower]))
+        self._higher.update(pairwise([high, *higher]))
+
+    def above(self, side: Side) -> Iterator[Side]:
+        """Yield the sides a step wider than one, and none at all."""
+        if isinstance(side, tuple):
+            low, high = side
+            if low in self._lower:
+                yield self._lower[low], high
+            if high in self._higher:
+                yield low, self._higher[high]
+        if side is not None:
+            yield None
+
+
+def _width(one: Filter) -> tuple[float, int]:
+    """Order filters by volume; of two equal ones the one with more conditions comes first."""
+    return one.volume, sum(side is None for side in one.sides)
+
+
+def _stepped(sides: Sides, above: list[Callable[[Side], Iterator[Side]]]) -> Iterator[Sides]:
+    """Yield the boxes that are a step wider than one on one attribute."""
+    for at, (wider_than, side) in enumerate(zip(above, sides, strict=True)):
+        for wider in wider_than(side):
+            yield (*sides[:at], wider, *sides[at + 1 :])

@@ -1,0 +1,163 @@
+"""An index of one topic's filters: which of them cover a filter, and which it covers, as bitmaps of slots."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from hushcast_protocol.brokers.bitmaps import Ends, Labels, bitmap, slots_in
+from hushcast_protocol.brokers.filters import Side, Sides, holds
+from hushcast_protocol.content.attributes import Attribute, Label
+
+Found = tuple[int, int]
+"""Slots that are surely meant, and all that may be."""
+
+
+class _Texts:
+    """The sides of one label."""
+
+    def __init__(self) -> None:
+        self._slots = Labels()
+
+    def add(self, slot: int, side: Side) -> None:
+        assert isinstance(side, str)
+        self._slots.add(slot, side)
+
+    def discard(self, slot: int, side: Side) -> None:
+        assert isinstance(side, str)
+        self._slots.discard(slot, side)
+
+    def covering(self, side: Side) -> Found:
+        assert isinstance(side, str)
+        found = self._slots.of(side)
+        return found, found
+
+    covered = covering
+
+
+class _Ranges:
+    """The sides of one number."""
+
+    def __init__(self, bits: int, side_of: Callable[[int], Side]) -> None:
+        def place_of(slot: int, end: int) -> int:
+            side = side_of(slot)
+            assert isinstance(side, tuple)
+            return int(side[end])
+
+        self._lows, self._highs = (Ends(bits, partial(place_of, end=end)) for end in (0, 1))
+
+    def add(self, slot: int, side: Side) -> None:
+        assert isinstance(side, tuple)
+        self._lows.add(slot, side[0])
+        self._highs.add(slot, side[1])
+
+    def discard(self, slot: int, side: Side) -> None:
+        assert isinstance(side, tuple)
+        self._lows.discard(slot, side[0])
+        self._highs.discard(slot, side[1])
+
+    def covering(self, side: Side) -> Found:
+        assert isinstance(side, tuple)
+        below, low, _ = self._lows.around(side[0])
+        _, high, above = self._highs.around(side[1])
+        return below & above, (below | low) & (above | high)
+
+    def covered(self, side: Side) -> Found:
+        assert isinstance(side, tuple)
+        _, low, above = self._lows.around(side[0])
+        below, high, _ = self._highs.around(side[1])
+        return above & below, (above | low) & (below | high)
+
+
+class _Column:
+    """What all slots have on one attribute; those without a condition on it are open."""
+
+    def __init__(self, attribute: Attribute, side_of: Callable[[int], Side]) -> None:
+        self._open = 0
+        self._named = _Texts() if isinstance(attribute, Label) else _Ranges(attribute.bits, side_of)
+
+    def add(self, slot: int, side: Side) -> None:
+        if side is None:
+            self._open |= 1 << slot
+        else:
+            self._named.add(slot, side)
+
+    def discard(self, slot: int, side: Side) -> None:
+        if side is None:
+            self._open ^= 1 << slot
+        else:
+            self._named.discard(slot, side)
+
+    def covering(self, side: Side) -> Found:
+        if side is None:
+            return self._open, self._open
+        sure, possible = self._named.covering(side)
+        return sure | self._open, possible | self._open
+
+    def covered(self, side: Side) -> Found:
+        return self._named.covered(side)
+
+
+class Boxes:
+    """Boxes of one topic in slots, counted from 0; a slot that became free is used again."""
+
+    def __init__(self, attributes: tuple[Attribute, ...]) -> None:
+        self._columns = [
+            _Column(attribute, partial(self._side, at)) for at, attribute in enumerate(attributes)
+        ]
+        self._sides: list[Sides | None] = []
+        self._free: list[int] = []
+        self._all = 0
+
+    def add(self, sides: Sides) -> int:
+        """Put a box into a free slot, and return the slot."""
+        if self._free:
+            slot = self._free.pop()
+            self._sides[slot] = sides
+        else:
+            slot = len(self._sides)
+            self._sides.append(sides)
+        self._all |= 1 << slot
+        for column, side in zip(self._columns, sides, strict=True):
+            column.add(slot, side)
+        return slot
+
+    def discard(self, slot: int) -> None:
+        """Free a slot."""
+        for column, side in zip(self._columns, self.sides(slot), strict=True):
+            column.discard(slot, side)
+        self._all ^= 1 << slot
+        self._sides[slot] = None
+        self._free.append(slot)
+
+    def sides(self, slot: int) -> Sides:
+        """Return the box in a slot."""
+        sides = self._sides[slot]
+        assert sides is not None
+        return sides
+
+    def covering(self, sides: Sides) -> int:
+        """Return the slots whose boxes hold a box, that of an equal one included."""
+        found = [column.covering(side) for column, side in zip(self._columns, sides, strict=True)]
+        return self._checked(found, lambda other: holds(other, sides))
+
+    def covered(self, sides: Sides) -> int:
+        """Return the slots whose boxes a box holds, that of an equal one included."""
+        found = [
+            column.covered(side)
+            for column, side in zip(self._columns, sides, strict=True)
+            if side is not None
+        ]
+        return self._checked(found, lambda other: holds(sides, other))
+
+    def _side(self, at: int, slot: int) -> Side:
+        return self.sides(slot)[at]
+
+    def _checked(self, found: list[Found], is_meant: Callable[[Sides], bool]) -> int:
+        sure = possible = self._all
+        for certainly, perhaps in found:
+            sure &= certainly
+            possible &= perhaps
+        # What shares a leaf with one of the ends is looked at by itself.
+        unsure = possible ^ sure
+        return sure | bitmap(slot for slot in slots_in(unsure) if is_meant(self.sides(slot)))

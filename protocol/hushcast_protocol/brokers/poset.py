@@ -1,0 +1,217 @@
+"""The poset of filters under covering: who stands directly above and below whom, and who is behind each.
+
+Tarkoma and Prehofer §3: Pred(f) are the filters that cover f, Succ(f) those that f covers, without f;
+ImPred(f) and ImSucc(f) those of them with none in between. Filters of two topics are never comparable, so
+each topic has a poset of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Set
+
+from hushcast_protocol.brokers.bitmaps import slots_in
+from hushcast_protocol.brokers.filters import Filter, Sides, holds
+from hushcast_protocol.brokers.index import Boxes
+from hushcast_protocol.content.topics import Topic
+
+Source = Hashable
+"""A distinct subscriber behind a filter."""
+_NOBODY: Set[int] = frozenset()
+_FEW = 64  # slots that are compared one by one sooner than by the index
+
+
+class Order:
+    """The poset of one topic, by slots: what `Poset` shows by filters."""
+
+    def __init__(self, topic: Topic) -> None:
+        self.topic = topic
+        self.boxes = Boxes(topic.attributes)
+        self.slots: dict[Sides, int] = {}
+        self.sources: dict[int, set[Source]] = {}
+        # Most filters have nothing above or below them: they share one empty set.
+        self.above: dict[int, Set[int]] = {}
+        self.below: dict[int, Set[int]] = {}
+
+    def filter(self, slot: int) -> Filter:
+        """Return the filter in a slot."""
+        return Filter(self.topic, self.boxes.sides(slot))
+
+    def predecessors(self, sides: Sides) -> int:
+        """Return the bitmap of Pred of a box, which may be one that is not here."""
+        return self._without(sides, self.boxes.covering(sides))
+
+    def successors(self, sides: Sides) -> int:
+        """Return the bitmap of Succ of a box, which may be one that is not here."""
+        return self._without(sides, self.boxes.covered(sides))
+
+    def directly_above(self, sides: Sides) -> Set[int]:
+        """Return the slots of ImPred of a box, which may be one that is not here."""
+        if sides in self.slots:
+            return self.above[self.slots[sides]]
+        return self._nearest(self.predecessors(sides), self.above)
+
+    def directly_below(self, sides: Sides) -> Set[int]:
+        """Return the slots of ImSucc of a box, which may be one that is not here."""
+        if sides in self.slots:
+            return self.below[self.slots[sides]]
+        return self._nearest(self.successors(sides), self.below)
+
+    def insert(self, sides: Sides) -> int:
+        """Put in a box that is not here, and return its slot."""
+        above, below = self.directly_above(sides), self.directly_below(sides)
+        slot = self.boxes.add(sides)
+        self.slots[sides] = slot
+        self.sources[slot] = set()
+        self.above[slot], self.below[slot] = above or _NOBODY, below or _NOBODY
+        for higher in above:
+            for lower in self.below[higher] & below:
+                _unlink(self.above, lower, higher)
+                _unlink(self.below, higher, lower)
+            _link(self.below, higher, slot)
+        for lower in below:
+            _link(self.above, lower, slot)
+        return slot
+
+    def remove(self, slot: int) -> None:
+        """Take out what is in a slot."""
+        above, below = self.above.pop(slot), self.below.pop(slot)
+        for higher in above:
+            _unlink(self.below, higher, slot)
+        for lower in below:
+            _unlink(self.above, lower, slot)
+        if above:
+            self._close(above, below)
+        del self.slots[self.boxes.sides(slot)], self.sources[slot]
+        self.boxes.discard(slot)
+
+    def _close(self, above: Set[int], below: Set[int]) -> None:
+        """Link those on both sides of a gap, where no other way leads down from the one to the other."""
+        # Another way down to one of them comes in from directly above it.
+        others = set().union(*map(self.above.__getitem__, below))
+        ends = [slot for slot in below if not self.above[slot]]
+        joined = [slot for slot in below if self.above[slot]]
+        found = [(higher, ends) for higher in above]
+        for higher in above if joined else ():
+            under = self._under(higher, others)
+            found.append((higher, [slot for slot in joined if under.isdisjoint(self.above[slot])]))
+        for higher, lowers in found:
+            for lower in lowers:
+                _link(self.below, higher, lower)
+                _link(self.above, lower, higher)
+
+    def _under(self, higher: int, slots: Set[int]) -> set[int]:
+        """Return those of some slots that a filter covers, itself left out."""
+        sides = self.boxes.sides(higher)
+        if len(slots) <= _FEW:
+            return {slot for slot in slots if slot != higher and holds(sides, self.boxes.sides(slot))}
+        bits = self.successors(sides)
+        data = bits.to_bytes((max(max(slots), bits.bit_length()) >> 3) + 1, "little")
+        return {slot for slot in slots if data[slot >> 3] >> (slot & 7) & 1}
+
+    def _nearest(self, bits: int, edges: dict[int, Set[int]]) -> set[int]:
+        """Return those of Pred, or Succ, of a box that no other of them stands beside nearer to it."""
+        slots = list(slots_in(bits))
+        # Whatever is above one of Pred is in Pred itself, and farther.
+        return set(slots).difference(*map(edges.__getitem__, slots))
+
+    def _without(self, sides: Sides, bits: int) -> int:
+        return bits ^ 1 << self.slots[sides] if sides in self.slots else bits
+
+
+class Poset:
+    """Filters of any topics, the covering between them, and the sources of each."""
+
+    def __init__(self) -> None:
+        self._orders: dict[Topic, Order] = {}
+        self._count = 0
+
+    def __len__(self) -> int:
+        """The number of distinct filters."""
+        return self._count
+
+    def __iter__(self) -> Iterator[Filter]:
+        return (order.filter(slot) for order in self._orders.values() for slot in order.slots.values())
+
+    def __contains__(self, given: Filter) -> bool:
+        order = self._orders.get(given.topic)
+        return order is not None and given.sides in order.slots
+
+    def insert(self, given: Filter, source: Source) -> bool:
+        """Add a source to a filter; return whether the filter is new."""
+        order = self._orders.get(given.topic)
+        if order is None:
+            order = self._orders[given.topic] = Order(given.topic)
+        slot = order.slots.get(given.sides)
+        is_new = slot is None
+        if slot is None:
+            slot = order.insert(given.sides)
+            self._count += 1
+        order.sources[slot].add(source)
+        return is_new
+
+    def remove(self, given: Filter, source: Source) -> bool:
+        """Take a source from a filter; return whether the filter went with it, its last.
+
+        Raises `KeyError` if the filter does not have the source.
+        """
+        order = self._orders[given.topic]
+        slot = order.slots[given.sides]
+        order.sources[slot].remove(source)
+        if order.sources[slot]:
+            return False
+        order.remove(slot)
+        self._count -= 1
+        if not order.slots:
+            del self._orders[given.topic]
+        return True
+
+    def order(self, topic: Topic) -> Order | None:
+        """Return the poset of one topic, or None if no filter has it."""
+        return self._orders.get(topic)
+
+    def sources(self, given: Filter) -> Set[Source]:
+        """Return Source(f): the distinct subscribers of a filter, none if it is not here."""
+        order = self._orders.get(given.topic)
+        if order is None or given.sides not in order.slots:
+            return frozenset()
+        return order.sources[order.slots[given.sides]]
+
+    def predecessors(self, given: Filter) -> set[Filter]:
+        """Return Pred(f) of any filter, in the poset or not."""
+        order = self._orders.get(given.topic)
+        return set() if order is None else _filters(order, slots_in(order.predecessors(given.sides)))
+
+    def successors(self, given: Filter) -> set[Filter]:
+        """Return Succ(f) of any filter, in the poset or not."""
+        order = self._orders.get(given.topic)
+        return set() if order is None else _filters(order, slots_in(order.successors(given.sides)))
+
+    def immediate_predecessors(self, given: Filter) -> set[Filter]:
+        """Return ImPred(f) of any filter: of one that is not here, as if it were."""
+        order = self._orders.get(given.topic)
+        return set() if order is None else _filters(order, iter(order.directly_above(given.sides)))
+
+    def immediate_successors(self, given: Filter) -> set[Filter]:
+        """Return ImSucc(f) of any filter: of one that is not here, as if it were."""
+        order = self._orders.get(given.topic)
+        return set() if order is None else _filters(order, iter(order.directly_below(given.sides)))
+
+
+def _filters(order: Order, slots: Iterator[int]) -> set[Filter]:
+    return {order.filter(slot) for slot in slots}
+
+
+def _link(edges: dict[int, Set[int]], slot: int, other: int) -> None:
+    known = edges[slot]
+    if isinstance(known, set):
+        known.add(other)
+    else:
+        edges[slot] = {other}
+
+
+def _unlink(edges: dict[int, Set[int]], slot: int, other: int) -> None:
+    known = edges[slot]
+    assert isinstance(known, set)
+    known.remove(other)
+    if not known:
+        edges[slot] = _NOBODY

@@ -1,0 +1,123 @@
+"""The poset: all four functions and the sources are as comparing all pairs finds them."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from core_examples import properties
+from filter_examples import FUNCTIONS, TOPICS, WIDE, Brute, drawn, filters
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hushcast_protocol.brokers.bitmaps import Ends, Labels, bitmap, slots_in
+from hushcast_protocol.brokers.filters import Filter
+from hushcast_protocol.brokers.poset import Poset
+
+moves = st.lists(st.tuples(filters(), st.integers(0, 3), st.booleans()), max_size=60)
+
+
+def agree(poset: Poset, brute: Brute, asked: Filter) -> None:
+    for name in FUNCTIONS:
+        assert getattr(poset, name)(asked) == getattr(brute, name)(asked), name
+    assert poset.sources(asked) == brute.sources([asked])
+    assert (asked in poset) is (asked in brute.held)
+
+
+@properties(100)
+@given(moves, filters())
+def test_it_says_what_comparing_all_pairs_says(moves, other):
+    poset, brute = Poset(), Brute()
+    for given_filter, source, comes in moves:
+        if comes:
+            assert poset.insert(given_filter, source) is brute.insert(given_filter, source)
+        elif source in brute.held.get(given_filter, ()):
+            assert poset.remove(given_filter, source) is brute.remove(given_filter, source)
+        else:
+            with pytest.raises(KeyError):
+                poset.remove(given_filter, source)
+    assert set(poset) == set(brute.held)
+    assert len(poset) == len(brute.held)
+    for one in [*brute.held, other]:
+        agree(poset, brute, one)
+
+
+@pytest.mark.parametrize("topics", [[TOPICS[0]], [TOPICS[3]], [WIDE]])
+def test_many_in_one_topic_come_and_go(topics):
+    """Enough for leaves to split, for labels to become bitmaps, and for slots to be used again."""
+    random = Random(f"many {topics[0].name}")
+    poset, brute = Poset(), Brute()
+    for _ in range(700):
+        one = drawn(random, topics)
+        poset.insert(one, 1)
+        brute.insert(one, 1)
+    gone = random.sample(list(brute.held), len(brute.held) * 9 // 10)
+    for at, one in enumerate(gone):
+        if at % 60 == 0:
+            agree(poset, brute, random.choice(list(brute.held)))
+            agree(poset, brute, drawn(random, topics))
+        poset.remove(one, 1)
+        brute.remove(one, 1)
+    for one in brute.held:
+        agree(poset, brute, one)
+    for one in list(brute.held):
+        poset.remove(one, 1)
+    assert len(poset) == 0
+    assert list(poset) == []
+
+
+def test_immediate_covers_close_behind_a_filter_that_goes():
+    topic = TOPICS[0]
+    chain = [Filter(topic, ((low, 7),)) for low in range(5)]
+    poset = Poset()
+    for at in (4, 0, 2, 1, 3):
+        poset.insert(chain[at], "s")
+    assert poset.immediate_successors(chain[0]) == {chain[1]}
+    poset.remove(chain[1], "s")
+    assert poset.immediate_successors(chain[0]) == {chain[2]}
+    assert poset.immediate_predecessors(chain[2]) == {chain[0]}
+
+
+def test_what_it_has_not_raises_key_error():
+    poset, one = Poset(), drawn(Random(1))
+    with pytest.raises(KeyError):
+        poset.remove(one, "s")
+    poset.insert(one, "s")
+    with pytest.raises(KeyError):
+        poset.remove(one, "t")
+    assert poset.remove(one, "s")
+
+
+@properties(100)
+@given(st.sets(st.integers(0, 5000)))
+def test_a_bitmap_holds_its_slots(slots):
+    assert list(slots_in(bitmap(slots))) == sorted(slots)
+
+
+@properties(30)
+@given(st.lists(st.integers(0, 1023) | st.integers(500, 510), max_size=600), st.integers(0, 1023), st.data())
+def test_ends_lie_below_a_place_above_it_or_near(places, asked, data):
+    ends = Ends(10, places.__getitem__)
+    for slot, place in enumerate(places):
+        ends.add(slot, place)
+    gone = data.draw(st.integers(0, len(places)))
+    for slot in range(gone):
+        ends.discard(slot, places[slot])
+    below, near, above = (set(slots_in(bits)) for bits in ends.around(asked))
+    left = set(range(gone, len(places)))
+    assert below | near | above == left
+    assert len(below) + len(near) + len(above) == len(left)
+    assert all(places[slot] < asked for slot in below)
+    assert all(places[slot] > asked for slot in above)
+    assert {slot for slot in left if places[slot] == asked} <= near
+
+
+def test_labels_are_found_whether_rare_or_common():
+    random, labels = Random(1), Labels()
+    held = {slot: random.choice("aaaaaaab") for slot in range(900)}
+    for slot, label in held.items():
+        labels.add(slot, label)
+    for slot in random.sample(sorted(held), 800):
+        labels.discard(slot, held.pop(slot))
+        for label in "abc":
+            assert labels.of(label) == bitmap(at for at, other in held.items() if other == label)
