@@ -68,7 +68,7 @@ class _Listening:
             since="shown" if wanted.since is None else wanted.since,
             acknowledge="automatic" if self._ack else "never",
         )
-        async with shown_when_slow("waiting until the network routes to this daemon", self._how_far):
+        async with shown_when_slow("waiting until relays or a server route to this daemon", self._how_far):
             await messages.__aenter__()
         is_over = False
         try:

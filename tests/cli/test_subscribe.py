@@ -118,7 +118,7 @@ async def test_waiting_is_shown_on_a_terminal(daemon: FakeDaemon) -> None:
             stderr=terminal.slave,
             env=environment(TERM="xterm"),
         )
-        await terminal.until(f"waiting until relays route to this daemon: {NODES} do".encode())
+        await terminal.until(f"waiting until relays or a server route to this daemon: {NODES} do".encode())
         daemon.network.installed.set()
         await terminal.until(b"subscribed: ")
         await daemon.put("t", b"done")
