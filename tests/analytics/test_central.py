@@ -145,7 +145,7 @@ def test_summary_and_report(out: Path, rows: list[Row]) -> None:
     assert "nobody to find" not in report
     text = told_in_full(summary)
     assert any(line.startswith("publications proxy*") for line in text)
-    (publisher,) = [line for line in text if line.startswith("Hardened, who published: ")]
+    (publisher,) = [line for line in text if line.startswith("Central, hardened, who published: ")]
     assert "not hidden from publications proxy*, nor from whoever works with them; 1" in publisher
 
 

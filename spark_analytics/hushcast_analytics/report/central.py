@@ -43,7 +43,7 @@ def profiles_in(rows: Sequence[Row]) -> list[str]:
 def said(rows: Sequence[Row]) -> list[str]:
     """Return a line for each profile and definition: from whom people are not hidden."""
     return [
-        f"{profile.capitalize()}, {GOALS[name]}: {_judged(ours, name)}"
+        f"Central, {profile}, {GOALS[name]}: {_judged(ours, name)}"
         for profile in profiles_in(rows)
         for name in DEFINITIONS
         if (ours := [row for row in rows if row["profile"] == profile and name in row])
@@ -51,16 +51,16 @@ def said(rows: Sequence[Row]) -> list[str]:
 
 
 def _judged(rows: Sequence[Row], name: str) -> str:
-    leaks = [row for row in rows if standing(row[name], len(rows)) is Standing.LEAKS]
+    stand = [(row, standing(row[name], len(rows))) for row in rows]
+    blind = [row for row in rows if row[name]["degree"] >= BLIND]
+    leaks = [row for row, each in stand if each is Standing.LEAKS]
+    still = [row for row, each in stand if each is Standing.OPEN and row not in blind]
     least = [row for row in leaks if not any(_is_part(other, row) for other in leaks if other is not row)]
-    blind = sum(row[name]["degree"] >= BLIND for row in rows)
-    text = (
-        "not hidden from " + " or from ".join(map(party_of, least))
-        if least
-        else "no party did better than a guess"
-    )
+    found = " or from ".join(map(party_of, least))
+    text = f"not hidden from {found}" if least else "no party is shown to do better than a guess"
     with_more = ", nor from whoever works with them" if len(leaks) > len(least) else ""
-    return f"{text}{with_more}; {blind} of {len(rows)} parties believe in all alike."
+    undecided = f"; too few trials to decide for {len(still)}" if still else ""
+    return f"{text}{with_more}; {len(blind)} of {len(rows)} parties believe in all alike{undecided}."
 
 
 def _is_part(part: Row, whole: Row) -> bool:
