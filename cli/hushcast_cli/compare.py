@@ -82,7 +82,7 @@ def compare(
     Runs real daemons of both systems in this process, each on a modelled machine of its own: what they work
     is measured here, what Tor adds was measured on a private Tor. Writes figures 3, 4 and 5 of the paper
     under both profiles: index.html, an SVG each, measurements.csv, compare.json, and model.json with what
-    was assumed. The default takes an hour or more; an interrupted one goes on when it is started again.
+    was assumed. The default takes about two hours; an interrupted one goes on when it is started again.
 
     \b
     Example:

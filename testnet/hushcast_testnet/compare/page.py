@@ -98,7 +98,8 @@ def _assumed(model: Mapping[str, Any]) -> str:
         " walks over the objects of all daemons. Records are kept in memory: no daemon waits for a disk.",
         "The central system is one server and two proxies, one for publications and one for deliveries. All"
         " participants of the trees are relays, and of them some subscribe; under hardened each to a mailbox"
-        " of its own. There are no probes, and no stamps are asked for. The one topic is an open one.",
+        " of its own. The networks are in use: proxies have their links to the server, and relays those to"
+        " each other. There are no probes, and no stamps are asked for. Topics are open ones.",
         f"Through Tor, as measured on a private Tor on one machine: an onion service is found"
         f" {tor['publish_median']:.2f} s after it began, a connection to one takes"
         f" {1000 * tor['connect_median']:.0f} ms, a way over it {1000 * tor['one_way_median']:.1f} ms"
