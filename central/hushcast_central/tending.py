@@ -41,7 +41,7 @@ class Tending:
 
     def own_moment(self) -> float:
         """Draw the seconds until a pseudonym attaches, where others of this daemon have to, too."""
-        return self._env.uniform(0.0, min(ATTACH_WITHIN, self._calendar.epoch_seconds / 2))
+        return self._env.uniform(0.0, min(ATTACH_WITHIN, self._calendar.grace / 2))
 
     async def run(self, receiver: Receiver, pseudonym: Pseudonym, pause: float) -> None:
         """Receive by a pseudonym, from `pause` seconds on, until its day is over or it is ending.
