@@ -30,6 +30,7 @@ MODULES = (
     "library",
     "rerouting",
     "central",
+    "filters",
 )
 FIGURES = dict(enumerate(MODULES, 1))
 FULL, SHORT = Effort(5, 1.0), Effort(5, 0.1)

@@ -6,6 +6,7 @@ import targets_broker
 import targets_central
 import targets_daemons
 import targets_decoders
+import targets_filters
 import targets_links
 import targets_local
 import targets_machines
@@ -23,6 +24,7 @@ TARGETS = {
         targets_local,
         targets_mqtt,
         targets_broker,
+        targets_filters,
         targets_central,
     )
     for target in module.TARGETS

@@ -73,7 +73,7 @@ def matched(one: Filter) -> set[int]:
     return {at for at, values in enumerate(ALL[one.topic]) if one.predicate.matches(values)}
 
 
-@properties(150)
+@properties(60)
 @given(pairs)
 def test_covering_is_what_messages_have(pair):
     one, other = pair
@@ -81,7 +81,7 @@ def test_covering_is_what_messages_have(pair):
     assert (one == other) is (matched(one) == matched(other))
 
 
-@properties(150)
+@properties(60)
 @given(pairs)
 def test_a_merger_is_the_smallest_that_covers_both_and_perfect_if_it_matches_no_more(pair):
     one, other = pair
@@ -94,7 +94,7 @@ def test_a_merger_is_the_smallest_that_covers_both_and_perfect_if_it_matches_no_
         assert merger.added == 0
 
 
-@properties(150)
+@properties(60)
 @given(pairs, st.integers(0, 2**32))
 def test_whatever_covers_both_covers_their_merger(pair, seed):
     from random import Random
@@ -104,7 +104,7 @@ def test_whatever_covers_both_covers_their_merger(pair, seed):
         assert covers(third, merge(*pair).filter)
 
 
-@properties(200)
+@properties(80)
 @given(filters())
 def test_a_filter_is_a_predicate_and_back(one):
     assert Filter.of(Interest(one.topic, one.predicate)) == one

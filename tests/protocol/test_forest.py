@@ -13,7 +13,7 @@ from hushcast_protocol.brokers.forest import Forest
 moves = st.lists(st.tuples(filters(), st.integers(0, 3), st.booleans()), max_size=60)
 
 
-@properties(100)
+@properties(50)
 @given(moves)
 def test_it_knows_part_of_what_the_poset_does_and_all_of_its_top(moves):
     forest, brute = Forest(), Brute()

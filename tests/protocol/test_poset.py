@@ -24,7 +24,7 @@ def agree(poset: Poset, brute: Brute, asked: Filter) -> None:
     assert (asked in poset) is (asked in brute.held)
 
 
-@properties(100)
+@properties(50)
 @given(moves, filters())
 def test_it_says_what_comparing_all_pairs_says(moves, other):
     poset, brute = Poset(), Brute()
@@ -88,7 +88,7 @@ def test_what_it_has_not_raises_key_error():
     assert poset.remove(one, "s")
 
 
-@properties(100)
+@properties(50)
 @given(st.sets(st.integers(0, 5000)))
 def test_a_bitmap_holds_its_slots(slots):
     assert list(slots_in(bitmap(slots))) == sorted(slots)

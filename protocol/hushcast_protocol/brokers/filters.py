@@ -81,11 +81,12 @@ def covers(wide: Filter, narrow: Filter) -> bool:
 def holds(wide: Sides, narrow: Sides) -> bool:
     """Tell whether one box holds another of the same topic."""
     for out, inside in zip(wide, narrow, strict=True):
-        if out is None or out == inside:
+        if out is None or out is inside:
             continue
-        if inside is None or isinstance(out, str) or isinstance(inside, str):
-            return False
-        if out[0] > inside[0] or out[1] < inside[1]:
+        if isinstance(out, tuple) and isinstance(inside, tuple):
+            if out[0] > inside[0] or out[1] < inside[1]:
+                return False
+        elif out != inside:
             return False
     return True
 

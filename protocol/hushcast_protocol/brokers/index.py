@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from hushcast_protocol.brokers.bitmaps import Ends, Labels, bitmap, slots_in
@@ -10,7 +10,7 @@ from hushcast_protocol.brokers.filters import Side, Sides, holds
 from hushcast_protocol.content.attributes import Attribute, Label
 
 Found = tuple[int, int]
-"""Slots that are surely meant, and all that may be."""
+"""Slots that are surely meant, and with them those that may be, as they share a leaf with an end."""
 
 
 class _Texts:
@@ -138,26 +138,25 @@ class Boxes:
 
     def covering(self, sides: Sides) -> int:
         """Return the slots whose boxes hold a box, that of an equal one included."""
-        found = [column.covering(side) for column, side in zip(self._columns, sides, strict=True)]
-        return self._checked(found, lambda other: holds(other, sides))
+        columns = zip(self._columns, sides, strict=True)
+        sure, unsure = self._common(column.covering(side) for column, side in columns)
+        boxes = self._sides
+        return sure | bitmap(slot for slot in slots_in(unsure) if holds(boxes[slot] or (), sides))
 
     def covered(self, sides: Sides) -> int:
         """Return the slots whose boxes a box holds, that of an equal one included."""
-        found = [
-            column.covered(side)
-            for column, side in zip(self._columns, sides, strict=True)
-            if side is not None
-        ]
-        return self._checked(found, lambda other: holds(sides, other))
+        columns = zip(self._columns, sides, strict=True)
+        sure, unsure = self._common(column.covered(side) for column, side in columns if side is not None)
+        boxes = self._sides
+        return sure | bitmap(slot for slot in slots_in(unsure) if holds(sides, boxes[slot] or ()))
 
     def _side(self, at: int, slot: int) -> Side:
         return self.sides(slot)[at]
 
-    def _checked(self, found: list[Found], is_meant: Callable[[Sides], bool]) -> int:
+    def _common(self, found: Iterable[Found]) -> Found:
+        """Return the slots that are surely meant on all attributes, and those to be looked at one by one."""
         sure = possible = self._all
         for certainly, perhaps in found:
             sure &= certainly
             possible &= perhaps
-        # What shares a leaf with one of the ends is looked at by itself.
-        unsure = possible ^ sure
-        return sure | bitmap(slot for slot in slots_in(unsure) if is_meant(self.sides(slot)))
+        return sure, possible ^ sure

@@ -7,7 +7,7 @@ each topic has a poset of its own.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Set
+from collections.abc import Callable, Hashable, Iterator, Set
 
 from hushcast_protocol.brokers.bitmaps import slots_in
 from hushcast_protocol.brokers.filters import Filter, Sides, holds
@@ -17,7 +17,7 @@ from hushcast_protocol.content.topics import Topic
 Source = Hashable
 """A distinct subscriber behind a filter."""
 _NOBODY: Set[int] = frozenset()
-_FEW = 64  # slots that are compared one by one sooner than by the index
+_MANY = 512  # comparisons that take longer than asking the index once
 
 
 class Order:
@@ -87,31 +87,34 @@ class Order:
     def _close(self, above: Set[int], below: Set[int]) -> None:
         """Link those on both sides of a gap, where no other way leads down from the one to the other."""
         # Another way down to one of them comes in from directly above it.
-        others = set().union(*map(self.above.__getitem__, below))
         ends = [slot for slot in below if not self.above[slot]]
         joined = [slot for slot in below if self.above[slot]]
-        found = [(higher, ends) for higher in above]
-        for higher in above if joined else ():
-            under = self._under(higher, others)
-            found.append((higher, [slot for slot in joined if under.isdisjoint(self.above[slot])]))
+        others = sum(len(self.above[slot]) for slot in joined)
+        found = []
+        for higher in above:
+            is_under = self._under(higher, others)
+            apart = [slot for slot in joined if not any(map(is_under, self.above[slot]))]
+            found.append((higher, [*ends, *apart]))
         for higher, lowers in found:
             for lower in lowers:
                 _link(self.below, higher, lower)
                 _link(self.above, lower, higher)
 
-    def _under(self, higher: int, slots: Set[int]) -> set[int]:
-        """Return those of some slots that a filter covers, itself left out."""
+    def _under(self, higher: int, times: int) -> Callable[[int], bool]:
+        """Return a function that tells whether a filter covers another, to be asked up to so many times."""
         sides = self.boxes.sides(higher)
-        if len(slots) <= _FEW:
-            return {slot for slot in slots if slot != higher and holds(sides, self.boxes.sides(slot))}
-        bits = self.successors(sides)
-        data = bits.to_bytes((max(max(slots), bits.bit_length()) >> 3) + 1, "little")
-        return {slot for slot in slots if data[slot >> 3] >> (slot & 7) & 1}
+        if times > _MANY:
+            bits = self.successors(sides)
+            data = bits.to_bytes(bits.bit_length() // 8 + 1, "little")
+            return lambda slot: slot >> 3 < len(data) and bool(data[slot >> 3] >> (slot & 7) & 1)
+        return lambda slot: slot != higher and holds(sides, self.boxes.sides(slot))
 
     def _nearest(self, bits: int, edges: dict[int, Set[int]]) -> set[int]:
-        """Return those of Pred, or Succ, of a box that no other of them stands beside nearer to it."""
+        """Return those of Pred, or Succ, of a box that no other of them stands beside nearer to it.
+
+        Whatever is above one of Pred is in Pred itself, and farther.
+        """
         slots = list(slots_in(bits))
-        # Whatever is above one of Pred is in Pred itself, and farther.
         return set(slots).difference(*map(edges.__getitem__, slots))
 
     def _without(self, sides: Sides, bits: int) -> int:
