@@ -25,7 +25,7 @@ from hushcast_testnet.compare.run import BITS_A_SECOND
 from hushcast_testnet.compare.tor_work import measured
 from hushcast_testnet.inventory import CarrierName
 
-ROUNDS = 5  # publications of one, and rounds of all at once
+ROUNDS = 20  # publications of one, and rounds of all at once
 EPOCH = 300  # seconds: no other starts meanwhile
 WITHIN = 300.0  # seconds for any of it
 TOPIC = "comparison"
