@@ -104,7 +104,8 @@ class Registering:
             if not self._is_done(pseudonym, request, (await talk.ask(request))[0]):
                 # The proxy has forgotten it, and the server perhaps not.
                 answer = await self._introducer.introduce(talk, pseudonym.credentials, request)
-                self._is_done(pseudonym, request, answer)
+                if not self._is_done(pseudonym, request, answer):
+                    raise Refusal("a pseudonym was forgotten as soon as it was introduced")
 
     async def _count(self, pseudonym: Pseudonym) -> None:
         """Take the next serial, durably: one that came before is answered as it was then."""

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 import trio
 from daemons import CentralNetworkOfDaemons, Node, daemons
-from small_network import EPOCH_SECONDS, ONE, TWO
+from small_network import EPOCH_SECONDS, ONE, TWO, until
 
 from hushcast_central.pseudonym import Credentials
 from hushcast_central.registering import MAX_FORGOTTEN
@@ -18,7 +18,7 @@ from hushcast_local.outbox import NotYetTaken
 from hushcast_protocol.base.secrets import Randomness
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.central import proofs
-from hushcast_protocol.central.frames import Delivery, Done, Introduce, Publish, Subscribe
+from hushcast_protocol.central.frames import Delivery, Done, Introduce, Publish, Subscribe, Withdraw
 from hushcast_protocol.central.group import Scalar
 from hushcast_protocol.central.rerouting import Wrapped, wrap
 from hushcast_protocol.content.bodies import Content
@@ -27,16 +27,27 @@ from hushcast_protocol.content.messages import TRAIL_SIZE, Message, message_id
 Answering = Callable[[Any], Awaitable[Any]]
 
 
-def answering(network: CentralNetworkOfDaemons, role: str, change: Callable[[Any, Any], Any]) -> None:
-    """Have a proxy say something else: `change` gets what was asked and the honest answer."""
+def answering(
+    network: CentralNetworkOfDaemons, role: str, change: Callable[[Any, Any], Any], instead: bool = False
+) -> Callable[[], None]:
+    """Have a proxy say something else: `change` gets what was asked and the honest answer.
+
+    With `instead` what is answered otherwise does not reach the server. Returns what makes it honest again.
+    """
     proxy = network.publications if role == "publications" else network.deliveries
     passing = proxy.daemon._passing
     inner: Answering = passing.answer
 
     async def answer(what: Any) -> Any:
+        if instead and (lie := change(what, None)) is not None:
+            return lie
         return change(what, await inner(what))
 
+    def honest() -> None:
+        passing.answer = inner
+
     passing.answer = answer
+    return honest
 
 
 def delivering(network: CentralNetworkOfDaemons, change: Callable[[Delivery], Delivery | None]) -> None:
@@ -107,6 +118,23 @@ async def test_a_proxy_that_forgets_at_once_is_not_told_for_ever() -> None:
         with trio.move_on_after(1.5):  # less than the first pause
             await network.nodes[0].listen()
         assert sum(isinstance(what, Introduce) for what in asked) <= MAX_FORGOTTEN
+
+
+async def test_a_proxy_that_says_it_knows_nobody_does_not_keep_the_server_from_forgetting() -> None:
+    async with listening() as (network, here, _there, _ear):
+        server = network.server.daemon
+        await until(lambda: server.status()["tokens"] == 1)
+        honest = answering(
+            network,
+            "deliveries",
+            lambda what, answer: Done("unknown", None) if isinstance(what, Withdraw) else answer,
+            instead=True,
+        )
+        await here.daemon.service.unsubscribe(ONE)
+        await trio.sleep(EPOCH_SECONDS)
+        assert server.status()["tokens"] == 1, "it was not asked"
+        honest()
+        await until(lambda: server.status()["tokens"] == 0, 10 * EPOCH_SECONDS)
 
 
 @pytest.mark.parametrize("how", ["alters", "drops", "repeats", "swaps"])
