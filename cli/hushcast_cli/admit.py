@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import stat
-import sys
 import tomllib
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,8 +14,9 @@ import msgspec
 from hushcast_central.network_file import ProxySection, listed_proxies, proxy_section
 from hushcast_central.settings import ServerSettings
 from hushcast_cli.config_files import write_whole
+from hushcast_cli.given import read_given
 from hushcast_protocol.base.errors import UsageError
-from hushcast_runtime.config import MAX_CONFIG, Section, load_settings, parse_settings, parse_toml
+from hushcast_runtime.config import Section, load_settings, parse_settings, parse_toml
 from hushcast_runtime.process import holder
 
 
@@ -28,15 +28,7 @@ class ProxyFile(Section, frozen=True, kw_only=True):
 
 def read_proxy(file: Path) -> ProxySection:
     """Return what a proxy gave out; raise `UsageError` that names the key and the reason."""
-    where = "standard input" if file == Path("-") else str(file)
-    try:
-        if file == Path("-"):
-            data = sys.stdin.buffer.read(MAX_CONFIG + 1)
-        else:
-            with file.open("rb") as opened:
-                data = opened.read(MAX_CONFIG + 1)
-    except OSError as error:
-        raise UsageError(f"{where} cannot be read: {error.strerror}") from None
+    data, where = read_given(file)
     try:
         return parse_toml(data, where, ProxyFile).proxies[0]
     except UsageError as error:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import stat
-import sys
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from hushcast_cli.given import read_given
 from hushcast_cli.options import Choices, json_option, pass_choices
 from hushcast_cli.places import PROXIES, Places, name_option, places
 
@@ -79,17 +79,9 @@ def read_network(file: Path) -> Joined:
     from hushcast_central.network_file import CentralNetworkFile
     from hushcast_node.settings import NetworkFile
     from hushcast_protocol.base.errors import UsageError
-    from hushcast_runtime.config import MAX_CONFIG, parse_toml
+    from hushcast_runtime.config import parse_toml
 
-    where = "standard input" if file == Path("-") else str(file)
-    try:
-        if file == Path("-"):
-            data = sys.stdin.buffer.read(MAX_CONFIG + 1)
-        else:
-            with file.open("rb") as opened:
-                data = opened.read(MAX_CONFIG + 1)
-    except OSError as error:
-        raise UsageError(f"{where} cannot be read: {error.strerror}") from None
+    data, where = read_given(file)
     try:
         if _is_central(data):
             return parse_toml(data, where, CentralNetworkFile).network
