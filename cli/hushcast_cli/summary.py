@@ -21,8 +21,6 @@ TROUBLES = (
     "answers_forged",
     "deliveries_refused",
     "roster_mismatches",
-    "answers_forged",
-    "deliveries_refused",
     "rosters_held",
     "rosters_late",
     "refused_quota",

@@ -109,6 +109,7 @@ def test_only_counters_that_say_that_something_is_wrong_are_shown() -> None:
         f"gaps_found 2: {COUNTERS['gaps_found']}",
     ]
     assert set(TROUBLES) <= set(COUNTERS)
+    assert len(set(TROUBLES)) == len(TROUBLES), "each is told once"
 
 
 def test_no_python_words() -> None:
