@@ -29,7 +29,6 @@ from hushcast_protocol.content.hops import Hop
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.context import Context
 from hushcast_runtime.spool import Spool, Spooled
-from hushcast_runtime.tracing import NoTracer
 
 WINDOW = 512 * 1024  # bytes sent in one attachment before the next waits: the proxy holds them in memory
 LOOK_EVERY = 5.0  # seconds between looks at who acknowledges too late
@@ -222,7 +221,7 @@ class Deliveries:
         wrapped = self._sealing.delivery(message)
         attachment.wrote(wrapped, self._now())
         self._counters.add("deliveries_sent")
-        if not isinstance(self._tracer, NoTracer):
+        if self._tracer.is_on:
             name, _ = self._sealing.seen_inside(wrapped)
             size = len(wrapped.payload)
             self._tracer.observe(observed.Dispatched(name, attachment.pseudonym, mark(wrapped), size))

@@ -96,8 +96,9 @@ class Passing:
             self._counters.add("server_faults")
             return None
         self._counters.add("deliveries_passed")
-        size = len(wrapped.payload)
-        self._tracer.observe(observed.Dispatched(None, pseudonym, mark(wrapped), size))
+        if self._tracer.is_on:
+            size = len(wrapped.payload)
+            self._tracer.observe(observed.Dispatched(None, pseudonym, mark(wrapped), size))
         return Delivery(turned)
 
     def forget_results(self) -> None:
@@ -125,7 +126,8 @@ class Passing:
         if isinstance(what, Publish) != (self._role == "publications"):
             raise Refusal("form")
         turned = self._turned(what)
-        self._observe(turned)
+        if self._tracer.is_on:
+            self._observe(turned)
         answer = await self._server.request(turned)
         if isinstance(answer, Factor):
             self._counters.add("server_faults")

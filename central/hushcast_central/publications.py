@@ -21,7 +21,6 @@ from hushcast_protocol.content.messages import Message
 from hushcast_runtime.context import Context
 from hushcast_runtime.spool import Spool
 from hushcast_runtime.store import Change
-from hushcast_runtime.tracing import NoTracer
 
 MAX_KNOWN = 262_144  # ids of publications, some 40 MB: three a second for a day; the oldest are forgotten
 
@@ -112,7 +111,7 @@ class Publications:
         return [Send(hop, message) for hop in hops]
 
     def _observe(self, request: Publish) -> None:
-        if isinstance(self._context.tracer, NoTracer):
+        if not self._context.tracer.is_on:
             return
         name, readable = self._sealing.seen_inside(request.wrapped)
         size = len(request.wrapped.payload)

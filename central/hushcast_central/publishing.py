@@ -98,7 +98,8 @@ class Publications:
         if answer.proof is None:
             self._counters.add("answers_forged")
             raise AuthenticationError("a proxy gave a receipt that is not the server's")
-        self._tracer.tell(told.Handed(message.id, credentials.pseudonym, mark(request.wrapped)))
+        if self._tracer.is_on:
+            self._tracer.tell(told.Handed(message.id, credentials.pseudonym, mark(request.wrapped)))
         if not self._profile.own_pseudonyms:
             self._remember(proxy.key, credentials)
 

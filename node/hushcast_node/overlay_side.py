@@ -35,7 +35,6 @@ from hushcast_runtime.connection_guard import ConnectionGuard
 from hushcast_runtime.context import Context
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.own_address import open_address
-from hushcast_runtime.tracing import NoTracer
 from hushcast_runtime.transports.base import Listener
 from hushcast_runtime.wording import counted
 
@@ -121,7 +120,7 @@ class OverlaySide:
         if parts.identity is not None:
             await self._start_relay(parts.identity, connector, directory, context)
         context.spawn(self.rosters.run, directory)
-        if not isinstance(context.tracer, NoTracer):  # it looks through each roster
+        if context.tracer.is_on:  # it looks through each roster
             context.spawn(self._trace_rosters, context)
         return carrier
 

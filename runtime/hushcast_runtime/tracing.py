@@ -16,6 +16,9 @@ from hushcast_runtime.files import private_directory
 class Tracer(Protocol):
     """Takes what a daemon observes, and what only it knows."""
 
+    is_on: bool
+    """Whether it writes anything: what takes work to tell is told only then."""
+
     def observe(self, observed: Observed) -> None:
         """Write down what this daemon saw."""
 
@@ -29,6 +32,8 @@ class Tracer(Protocol):
 class NoTracer:
     """The tracer of every daemon outside a testnet: it writes nothing."""
 
+    is_on = False
+
     def observe(self, observed: Observed) -> None:
         """Do nothing."""
 
@@ -41,6 +46,8 @@ class NoTracer:
 
 class FileTracer:
     """Writes the two files of one daemon."""
+
+    is_on = True
 
     def __init__(
         self, directory: Path, name: str, node: str, began: float, epoch_seconds: int, env: Environment
