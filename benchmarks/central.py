@@ -25,13 +25,12 @@ from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.central.group import Scalar
 from hushcast_protocol.central.introduction import SealingKey
-from hushcast_protocol.central.network import CentralNetwork, Proxy, ProxyRole
+from hushcast_protocol.central.network import PROXY_ROLES, CentralNetwork, Proxy
 
 FAN_OUTS = (1, 50)
 _MESSAGES = {1: 960, 50: 144}  # a run
 _RELAYED = 4  # times as many, for the relay is faster
 _TICK = 1e6 / os.sysconf("SC_CLK_TCK")  # µs
-_ROLES: tuple[ProxyRole, ...] = ("publications", "deliveries")
 _EPOCH = 24 * 3600  # seconds: none ends within a measurement
 
 
@@ -66,7 +65,7 @@ async def central(subscribers: int, directory: Path) -> AsyncIterator[Central]:
     """Run a server and two proxies, and subscribe."""
     directory.mkdir()
     seed, sealing, group = Seed.draw(os.urandom), SealingKey.draw(os.urandom), Scalar.draw(os.urandom)
-    proxies = {role: Seed.draw(os.urandom) for role in _ROLES}
+    proxies = {role: Seed.draw(os.urandom) for role in PROXY_ROLES}
     network = CentralNetwork("bench", "hardened", _EPOCH, seed.public(), sealing.public())
     told = ["bench", "hardened", _EPOCH, seed.public().hex(), sealing.public().hex()]
     system = Central(network, os.urandom(16), subscribers)
@@ -89,10 +88,10 @@ async def central(subscribers: int, directory: Path) -> AsyncIterator[Central]:
             seed=seed.reveal().hex(),
             sealing=sealing.reveal().hex(),
             group=group.reveal().hex(),
-            proxies=[(proxies[role].public().hex(), role) for role in _ROLES],
+            proxies=[(proxies[role].public().hex(), role) for role in PROXY_ROLES],
         )
         listed = {}
-        for role in _ROLES:
+        for role in PROXY_ROLES:
             address = await start(role, seed=proxies[role].reveal().hex(), role=role, server=server)
             listed[role] = Proxy(proxies[role].public(), address, role)
         await trio.sleep(1.0)  # until the proxies have their links

@@ -8,18 +8,16 @@ from hushcast_central.links import ANSWER_TIMEOUT, Conversation
 from hushcast_central.pseudonym import Pseudonym
 from hushcast_central.receiver import Receiver
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError
-from hushcast_protocol.base.wire import decoder
 from hushcast_protocol.central import proofs
 from hushcast_protocol.central.frames import Attached, Delivery, Ping, Pong, ToUser
+from hushcast_protocol.central.inside import message_inside
 from hushcast_protocol.central.profile import CentralProfile
-from hushcast_protocol.central.rerouting import MAX_INSIDE, unwrap
-from hushcast_protocol.content.messages import Message, check_message
+from hushcast_protocol.central.rerouting import unwrap
+from hushcast_protocol.content.messages import Message
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.transports.base import TransportError
 
 PING_EVERY = 60.0  # seconds without a word after which a sign of life is asked for
-
-_decode = decoder(Message, "message", MAX_INSIDE)
 
 
 class Attachments:
@@ -88,8 +86,7 @@ class Attachments:
                 raise
             return []
         try:
-            message = _decode(inside)
-            check_message(message)
+            message = message_inside(inside)
         except PeerError:
             self._counters.add("deliveries_refused")
             return []

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import get_args
 
 from hushcast_central.asked import ask_findings
 from hushcast_central.settings import CentralDaemonSettings
 from hushcast_central.upgrade import VERSION
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.findings import Finding, bad, good, warning
-from hushcast_protocol.central.network import Proxy, ProxyRole
+from hushcast_protocol.central.network import PROXY_ROLES, Proxy
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.examining import (
     examine_clock,
@@ -71,7 +70,7 @@ class Doctor:
 def examine_proxies(listed: Sequence[Proxy], connected: frozenset[bytes]) -> list[Finding]:
     """Look, as the server, whether there are proxies of each role, and whether they are connected."""
     found = []
-    for role in get_args(ProxyRole):
+    for role in PROXY_ROLES:
         ours = [proxy.key in connected for proxy in listed if proxy.role == role]
         told = f"{sum(ours)} of {len(ours)} connected"
         check = f"proxies for {role}"

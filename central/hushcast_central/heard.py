@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.central.network import ProxyRole
+from hushcast_protocol.central.network import PROXY_ROLES, ProxyRole, missing_roles
 from hushcast_runtime.store import Change, Store
 
 _HEARD = "heard"
-_ROLES: tuple[ProxyRole, ...] = get_args(ProxyRole)
 
 
 class Heard:
@@ -17,18 +14,19 @@ class Heard:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._roles: set[str] = set()
+        self._roles: set[ProxyRole] = set()
         self.is_server_there: bool | None = None
         """What the last proxy said that was asked; `None` before."""
 
     async def load(self) -> None:
         """Read what earlier lives heard."""
-        self._roles = {key.decode() for key, _ in await self._store.scan(_HEARD)}
+        kept = {key.decode() for key, _ in await self._store.scan(_HEARD)}
+        self._roles = {role for role in PROXY_ROLES if role in kept}
 
     @property
     def missing(self) -> list[ProxyRole]:
         """The roles of which no proxy has ever answered."""
-        return [role for role in _ROLES if role not in self._roles]
+        return missing_roles(self._roles)
 
     def note(self, role: ProxyRole, is_server_there: bool) -> None:
         """Note that a proxy of this role answered, and what it said of the server."""

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Literal, get_args
+from typing import Annotated
 
 import msgspec
 from nacl.bindings import crypto_box_seal
 from nacl.exceptions import CryptoError
 
 from hushcast_protocol.base.addresses import Address
-from hushcast_protocol.base.epochs import MAX_EPOCH, MIN_EPOCH
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.central.network import MAX_PROXIES, CentralNetwork, Proxy, ProxyRole
+from hushcast_protocol.central.network import MAX_PROXIES, CentralNetwork, Proxy, ProxyRole, missing_roles
 from hushcast_protocol.central.profile import CENTRAL_PROFILES, CentralProfile
-from hushcast_runtime.config import Section, reachable
+from hushcast_runtime.config import NetworkTerms, Section, reachable
 from hushcast_runtime.network_file import toml_text
 
 KeyText = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]  # 32 bytes in hexadecimal digits
@@ -31,15 +30,17 @@ class ProxySection(Section, frozen=True, kw_only=True):
     """The proxy's address, `….onion:7411`."""
 
 
-class CentralNetworkSection(Section, frozen=True, kw_only=True, tag_field="carrier", tag="central"):
+class CentralTerms(NetworkTerms, frozen=True, kw_only=True):
+    """What all daemons of a central network agree on, its server among them."""
+
+    def central_profile(self) -> CentralProfile:
+        """Return what the network's daemons do."""
+        return CENTRAL_PROFILES[self.profile]
+
+
+class CentralNetworkSection(CentralTerms, frozen=True, kw_only=True, tag_field="carrier", tag="central"):
     """A network with one server, which its operator gives out; all its daemons agree on it."""
 
-    name: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
-    """Any name; it keeps networks apart."""
-    profile: Literal["hardened", "paper"] = "hardened"
-    """`hardened`, or `paper` for experiments with the scheme as published."""
-    epoch_seconds: Annotated[int, msgspec.Meta(ge=MIN_EPOCH, le=MAX_EPOCH)] = 3600
-    """Length of an epoch."""
     server: str
     """The server's address, which proxies reach it by, `….onion:7411`."""
     server_key: KeyText
@@ -56,10 +57,6 @@ class CentralNetworkSection(Section, frozen=True, kw_only=True, tag_field="carri
         server, sealing = bytes.fromhex(self.server_key), bytes.fromhex(self.sealing_key)
         return CentralNetwork(self.name, self.profile, self.epoch_seconds, server, sealing)
 
-    def central_profile(self) -> CentralProfile:
-        """Return what the network's daemons do."""
-        return CENTRAL_PROFILES[self.profile]
-
     def proxies(self) -> list[Proxy]:
         """Return the proxies; their addresses are checked by `check`."""
         return listed_proxies(self.listed)
@@ -68,11 +65,10 @@ class CentralNetworkSection(Section, frozen=True, kw_only=True, tag_field="carri
         """Raise `UsageError` if nobody could publish and subscribe by this over the transport."""
         self.check_server(transport)
         check_proxies(self.listed, transport, "network.proxies")
-        for role in get_args(ProxyRole):
-            if not any(proxy.role == role for proxy in self.listed):
-                raise UsageError(
-                    f"network.proxies: none is for {role}; ask the server's operator for the newest file"
-                )
+        if missing := missing_roles(proxy.role for proxy in self.listed):
+            raise UsageError(
+                f"network.proxies: none is for {missing[0]}; ask the server's operator for the newest file"
+            )
         if any(proxy.key == self.server_key for proxy in self.listed):
             raise UsageError("network.proxies: one has the server's key; a proxy has a key of its own")
 

@@ -21,13 +21,14 @@ from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.layout import DATABASE, check_version, kept_version
 from hushcast_runtime.metrics import MetricsServer
+from hushcast_runtime.own_address import until_published
 from hushcast_runtime.process import open_transport
 from hushcast_runtime.readiness import Health
 from hushcast_runtime.store import SqliteStore, Store
 from hushcast_runtime.tor.consensus import compare_clock
 from hushcast_runtime.tor.transport import TorTransport
 from hushcast_runtime.tracing import NoTracer, Tracer
-from hushcast_runtime.transports.base import Listener, Transport, TransportError
+from hushcast_runtime.transports.base import Listener, Transport
 
 log = structlog.get_logger("central")
 
@@ -107,7 +108,7 @@ class Process(ABC):
                 await living.start(daemon.run)
                 assert daemon.listener is not None
                 self._doctor.transport, self._doctor.listener = transport, daemon.listener
-                await _until_published(daemon.listener)
+                await until_published(daemon.listener)
                 self._is_published = True
                 self._give_out()
                 log.info("running")
@@ -139,11 +140,3 @@ class Process(ABC):
 
     def _announce(self, tor: TorTransport) -> None:
         self._tor = self._doctor.tor = tor
-
-
-async def _until_published(listener: Listener) -> None:
-    while True:
-        try:
-            return await listener.published()
-        except TransportError as error:
-            log.warning("the address is not published yet", reason=str(error))

@@ -132,5 +132,4 @@ class CentralProxy:
             now = self._env.now()
             if self._env.is_certain() and self._keys.expire(now):
                 self._passing.forget_results()
-            epoch = calendar.epoch(now + calendar.grace) + 1
-            await self._env.sleep_until(calendar.epoch_start(epoch) - calendar.grace)
+            await self._env.sleep_until(calendar.next_middle(now))

@@ -14,9 +14,10 @@ from hushcast_protocol.base.wire import PublicKey, encode
 from hushcast_protocol.central import proofs
 from hushcast_protocol.central.frames import Attach, Publish, Subscribe, Withdraw
 from hushcast_protocol.central.group import Scalar
+from hushcast_protocol.central.inside import inside_of
 from hushcast_protocol.central.introduction import PseudonymSecret, Use, pseudonym_of
 from hushcast_protocol.central.rerouting import encrypted, wrap
-from hushcast_protocol.content.messages import TRAIL_SIZE, Message
+from hushcast_protocol.content.messages import Message
 from hushcast_runtime.store import Change, Store, record_reader
 
 _PSEUDONYM, _DAY_KEY = "pseudonym", "day-key"
@@ -50,8 +51,7 @@ class Credentials:
 
     def publish(self, message: Message, randomness: Randomness) -> Publish:
         """Hand in a message; takes up to 20 ms."""
-        inside = Message(message.id, message.day, message.tokens[:1], bytes(TRAIL_SIZE), message.body)
-        wrapped = wrap(self.key, encode(inside), randomness)
+        wrapped = wrap(self.key, inside_of(message), randomness)
         return proofs.publish(self.pseudonym, self.secret, self._encrypted(message.tokens), wrapped)
 
     def _encrypted(self, tokens: Iterable[bytes]) -> tuple[bytes, ...]:

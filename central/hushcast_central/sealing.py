@@ -9,14 +9,14 @@ from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.secrets import Randomness
 from hushcast_protocol.base.wire import decoder, encode
 from hushcast_protocol.central.group import Scalar, base, check_point
+from hushcast_protocol.central.inside import message_inside
 from hushcast_protocol.central.profile import CentralProfile
 from hushcast_protocol.central.rerouting import MAX_INSIDE, Wrapped, rerandomised, unwrap, wrap
 from hushcast_protocol.content.bodies import open_body
-from hushcast_protocol.content.messages import TRAIL_SIZE, Message, check_message
+from hushcast_protocol.content.messages import TRAIL_SIZE, Message
 from hushcast_protocol.content.tokens import OPEN_KEY
 
 _NO_TOKENS = (bytes(16),)  # a message has one at least
-_decode: Callable[[bytes], Message] = decoder(Message, "message", MAX_INSIDE)
 _decode_wrapped: Callable[[bytes], Wrapped] = decoder(Wrapped, "wrapped message", 2 * MAX_INSIDE)
 
 
@@ -64,8 +64,7 @@ class Sealing:
         return message.id, True
 
     def _inside(self, wrapped: Wrapped) -> Message:
-        message = _decode(unwrap(self._key, wrapped))
-        check_message(message)
+        message = message_inside(unwrap(self._key, wrapped))
         if message.trail != bytes(TRAIL_SIZE):
             raise DecodeError("a message is published with a trail that is not empty")
         return message

@@ -231,6 +231,4 @@ class CentralServer:
                 self._publications.expire(now)
                 expired = self._spool.expire(lambda day: calendar.lapse(day) > now)  # noqa: B023 - called at once
                 self.counters.add("deliveries_expired", expired)
-            # Days lapse in the middle of an epoch.
-            epoch = calendar.epoch(now + calendar.grace) + 1
-            await self._env.sleep_until(calendar.epoch_start(epoch) - calendar.grace)
+            await self._env.sleep_until(calendar.next_middle(now))

@@ -10,39 +10,28 @@ import msgspec
 
 from hushcast_central.network_file import (
     CentralNetworkSection,
+    CentralTerms,
     ProxySection,
     check_proxies,
     listed_proxies,
 )
-from hushcast_protocol.base.epochs import MAX_EPOCH, MIN_EPOCH
 from hushcast_protocol.central.network import MAX_PROXIES, CentralNetwork, Proxy, ProxyRole
-from hushcast_protocol.central.profile import CENTRAL_PROFILES, CentralProfile
-from hushcast_runtime.config import Section, check_path
+from hushcast_runtime.config import check_path
 from hushcast_runtime.testnet_section import TestnetDaemonSettings
 
 DOCTORS_SOCKET = "doctor.sock"
 """In the state directory: where `hushcast central … doctor` asks a daemon that runs."""
 
 
-class ServedNetworkSection(Section, frozen=True, kw_only=True):
+class ServedNetworkSection(CentralTerms, frozen=True, kw_only=True):
     """The network that a server makes; its keys are drawn at the first start."""
 
     carrier: Literal["central"]
     """`central`: so nobody takes this for a directory's configuration."""
-    name: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
-    """Any name; it keeps networks apart."""
-    profile: Literal["hardened", "paper"] = "hardened"
-    """`hardened`, or `paper` for experiments with the scheme as published."""
-    epoch_seconds: Annotated[int, msgspec.Meta(ge=MIN_EPOCH, le=MAX_EPOCH)] = 3600
-    """Length of an epoch."""
 
     def network(self, server: bytes, sealing: bytes) -> CentralNetwork:
         """Return what the protocol calls the network, which the server's two public keys belong to."""
         return CentralNetwork(self.name, self.profile, self.epoch_seconds, server, sealing)
-
-    def central_profile(self) -> CentralProfile:
-        """Return what the network's daemons do."""
-        return CENTRAL_PROFILES[self.profile]
 
 
 class CentralDaemonSettings(TestnetDaemonSettings, frozen=True, kw_only=True):

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import get_args
 
 from hushcast_central.network_file import CentralNetworkSection
 from hushcast_central.settings import ProxySettings, ServedNetworkSection, ServerSettings
-from hushcast_protocol.central.network import Proxy, ProxyRole
+from hushcast_protocol.central.network import PROXY_ROLES, Proxy, missing_roles
 from hushcast_runtime.wording import counted
 
 _KEY_SHOWN = 16  # digits: enough to compare
@@ -32,12 +31,6 @@ def proxy_summary(settings: ProxySettings) -> dict[str, list[str]]:
     }
 
 
-def missing_roles(proxies: Sequence[Proxy]) -> list[ProxyRole]:
-    """Return the roles for which there is no proxy, without which nobody can publish, or subscribe."""
-    there = {proxy.role for proxy in proxies}
-    return [role for role in get_args(ProxyRole) if role not in there]
-
-
 def _network(section: ServedNetworkSection | CentralNetworkSection) -> str:
     return f"{section.name}, {section.profile}, epochs of {counted(section.epoch_seconds, 'second')}"
 
@@ -45,8 +38,8 @@ def _network(section: ServedNetworkSection | CentralNetworkSection) -> str:
 def _proxies(proxies: Sequence[Proxy]) -> list[str]:
     found = [
         f"{proxy.role}: {proxy.key.hex()[:_KEY_SHOWN]}… at {proxy.address}"
-        for role in get_args(ProxyRole)
+        for role in PROXY_ROLES
         for proxy in proxies
         if proxy.role == role
     ]
-    return found + [f"{role}: none yet" for role in missing_roles(proxies)]
+    return found + [f"{role}: none yet" for role in missing_roles(proxy.role for proxy in proxies)]

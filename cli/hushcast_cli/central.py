@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hushcast_cli.checked import tell_summary
 from hushcast_cli.options import Choices, json_option, pass_choices
 from hushcast_cli.places import config_of, config_of_proxy, places
 
@@ -104,7 +105,7 @@ def check_server_config(choices: Choices, file: Path) -> None:
     from hushcast_central.summary import server_summary
     from hushcast_runtime.config import load_settings
 
-    _tell_summary(choices, file, "central-server", server_summary(load_settings(file, ServerSettings)))
+    tell_summary(choices, file, "central-server", server_summary(load_settings(file, ServerSettings)))
 
 
 @proxy.command("check-config")
@@ -126,7 +127,7 @@ def check_proxy_config(choices: Choices, file: Path) -> None:
     from hushcast_runtime.config import load_settings
 
     settings = load_settings(file, ProxySettings)
-    _tell_summary(choices, file, f"{settings.role}-proxy", proxy_summary(settings))
+    tell_summary(choices, file, f"{settings.role}-proxy", proxy_summary(settings))
 
 
 @server.command("doctor")
@@ -200,15 +201,15 @@ def admit(choices: Choices, file: Path, config: Path | None) -> None:
       hushcast central server admit proxy.toml
       ssh proxy.example cat proxy.toml | hushcast central server admit -
     """
-    from hushcast_central.summary import missing_roles
     from hushcast_cli.admit import admit_proxy, read_proxy, tell_server
     from hushcast_cli.output import json_line, note, text_line, write
+    from hushcast_protocol.central.network import missing_roles
 
     target = config_of("central-server", config)
     admitted = read_proxy(file)
     settings, is_new = admit_proxy(target, admitted)
     told = tell_server(settings.state_path())
-    missing = missing_roles(settings.proxies())
+    missing = missing_roles(proxy.role for proxy in settings.proxies())
     after = [] if told else [_how_to_apply(config, told)]
     if choices.json:
         line = {"file": str(target), "role": admitted.role, "new": is_new, "missing": missing, "next": after}
@@ -236,14 +237,3 @@ def _give_out(settings: ServerSettings) -> str:
     from hushcast_central.run import NETWORK_FILE
 
     return f"whoever is to join needs {settings.state_path() / NETWORK_FILE}, as the server writes it now"
-
-
-def _tell_summary(choices: Choices, file: Path, kind: str, summary: dict[str, list[str]]) -> None:
-    from hushcast_cli.output import json_line, table, text_line, write
-    from hushcast_cli.state import noun_of
-
-    if choices.json:
-        write(json_line({"file": str(file), "kind": kind, **summary}))
-        return
-    write(text_line(f"{file}: a good configuration of a {noun_of(kind)}"))
-    write(table([(name, what) for name, found in summary.items() for what in found]))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from hushcast_cli.checked import tell_summary
 from hushcast_cli.options import Choices, json_option, pass_choices
 from hushcast_cli.places import config_of
 
@@ -80,8 +81,7 @@ def check_config(choices: Choices, file: Path) -> None:
     Example:
       hushcast check-config relay.toml
     """
-    from hushcast_cli.output import json_line, text_line, write
-    from hushcast_cli.state import load_daemon, noun_of, program_of
+    from hushcast_cli.state import load_daemon, program_of
 
     if program_of(file) == "gateway":
         from hushcast_gateway.settings import GatewaySettings
@@ -91,7 +91,4 @@ def check_config(choices: Choices, file: Path) -> None:
         kind = "gateway"
     else:
         kind = load_daemon(file)[1].role
-    if choices.json:
-        write(json_line({"file": str(file), "kind": kind}))
-    else:
-        write(text_line(f"{file}: a good configuration of a {noun_of(kind)}"))
+    tell_summary(choices, file, kind, {})

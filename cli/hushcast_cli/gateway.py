@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from hushcast_cli.checked import tell_summary
 from hushcast_cli.options import Choices, json_option, pass_choices
 from hushcast_cli.places import config_of
 
@@ -60,18 +61,11 @@ def check_gateway_config(choices: Choices, file: Path) -> None:
     Example:
       hushcast gateway check-config gateway.toml
     """
-    from hushcast_cli.output import json_line, table, text_line, write
     from hushcast_gateway.settings import GatewaySettings
     from hushcast_gateway.summary import summary
     from hushcast_runtime.config import load_settings
 
-    settings = load_settings(file, GatewaySettings)
-    if choices.json:
-        write(json_line({"file": str(file), "kind": "gateway", **summary(settings)}))
-        return
-    write(text_line(f"{file}: a good configuration of a gateway"))
-    rows = [(name, what) for name, found in summary(settings).items() for what in found]
-    write(table(rows))
+    tell_summary(choices, file, "gateway", summary(load_settings(file, GatewaySettings)))
 
 
 @gateway.command("passwd")

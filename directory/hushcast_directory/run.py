@@ -23,13 +23,12 @@ from hushcast_runtime.files import load_seed, write_private
 from hushcast_runtime.layout import DATABASE, check_version, kept_version, migrate
 from hushcast_runtime.metrics import MetricsServer, readings
 from hushcast_runtime.network_file import network_section
-from hushcast_runtime.own_address import open_address
+from hushcast_runtime.own_address import open_address, until_published
 from hushcast_runtime.process import Load, open_transport, run_until_signal
 from hushcast_runtime.readiness import Health
 from hushcast_runtime.store import SqliteStore
 from hushcast_runtime.tor.consensus import compare_clock
 from hushcast_runtime.tor.transport import TorTransport
-from hushcast_runtime.transports.base import Listener, TransportError
 
 NETWORK_FILE = "network.toml"
 """In the state directory: the `[network]` section that daemons of the network need."""
@@ -83,7 +82,7 @@ class _Directory:
                 if self._tor is not None:
                     await living.start(compare_clock, server.clock, self._tor)
                 living.start_soon(server.run, listener)
-                await _until_published(listener)
+                await until_published(listener)
                 _write_network_file(state / NETWORK_FILE, settings, listener.address, seed)
                 self._published = True
                 log.info("running")
@@ -114,14 +113,6 @@ class _Directory:
 
     def _announce(self, tor: TorTransport) -> None:
         self._tor = tor
-
-
-async def _until_published(listener: Listener) -> None:
-    while True:
-        try:
-            return await listener.published()
-        except TransportError as error:
-            log.warning("the address is not published yet", reason=str(error))
 
 
 def _write_network_file(path: Path, settings: DirectorySettings, address: Address, seed: Seed) -> None:

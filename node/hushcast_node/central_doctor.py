@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
 from hushcast_node.central_side import CentralSide
 from hushcast_protocol.base.findings import Finding, bad, good, warning
 from hushcast_protocol.central.frames import Pong
-from hushcast_protocol.central.network import ProxyRole
+from hushcast_protocol.central.network import PROXY_ROLES, ProxyRole
 from hushcast_runtime.examining import examine_files
 
 FILES_NEEDED = 1024  # open files: two links for each of 256 subscriptions, applications, publications
@@ -16,7 +14,7 @@ FILES_NEEDED = 1024  # open files: two links for each of 256 subscriptions, appl
 async def examine_central(side: CentralSide | None) -> list[Finding]:
     """Return the findings, asking all proxies for a sign of life; no side: the daemon is not up yet."""
     answers = await side.greet() if side is not None else []
-    found = [_proxies(role, [pong for one, pong in answers if one == role]) for role in get_args(ProxyRole)]
+    found = [_proxies(role, [pong for one, pong in answers if one == role]) for role in PROXY_ROLES]
     heard = [pong for _, pong in answers if pong is not None]
     return [*found, _server(heard), examine_files(FILES_NEEDED)]
 

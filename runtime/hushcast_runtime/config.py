@@ -36,8 +36,8 @@ class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         return values
 
 
-class NetworkSection(Section, frozen=True, kw_only=True):
-    """Which network: the directory's operator gives these out, and all daemons of it agree on them."""
+class NetworkTerms(Section, frozen=True, kw_only=True):
+    """What all daemons of a network agree on, whatever its carrier."""
 
     name: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
     """Any name; it keeps networks apart."""
@@ -45,6 +45,10 @@ class NetworkSection(Section, frozen=True, kw_only=True):
     """`hardened`, or `paper` for experiments with the scheme as published."""
     epoch_seconds: Annotated[int, msgspec.Meta(ge=MIN_EPOCH, le=MAX_EPOCH)] = 3600
     """Length of an epoch."""
+
+
+class NetworkSection(NetworkTerms, frozen=True, kw_only=True):
+    """Which network: the directory's operator gives these out."""
 
     def network(self) -> Network:
         """Return what the protocol calls the network."""

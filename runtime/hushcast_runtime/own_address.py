@@ -8,7 +8,7 @@ from hushcast_protocol.base.addresses import Address, parse_address
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.secrets import Seed
 from hushcast_runtime.store import Change, Store
-from hushcast_runtime.transports.base import Listener, Transport
+from hushcast_runtime.transports.base import Listener, Transport, TransportError
 
 ADDRESS = "address"
 """The kind of the record."""
@@ -27,3 +27,12 @@ async def open_address(service: Seed, transport: Transport, store: Store) -> Lis
     listener = await transport.listen(service, previous)
     await store.write(Change(ADDRESS, b"", listener.address.encode()))
     return listener
+
+
+async def until_published(listener: Listener) -> None:
+    """Return once others can find the address, trying until they can."""
+    while True:
+        try:
+            return await listener.published()
+        except TransportError as error:
+            log.warning("the address is not published yet", reason=str(error))

@@ -6,17 +6,15 @@ import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from hushcast_central.run import PROXY_FILE
 from hushcast_directory.run import NETWORK_FILE
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.central.network import MAX_PROXIES, ProxyRole
+from hushcast_protocol.central.network import MAX_PROXIES, PROXY_ROLES, ProxyRole
 from hushcast_runtime.wording import counted
 from hushcast_testnet.builder import Builder, Layout
 from hushcast_testnet.inventory import CONTROL_SOCKET, CarrierName, Member, Role
-
-_ROLES: tuple[ProxyRole, ...] = get_args(ProxyRole)
 
 
 @dataclass(frozen=True)
@@ -93,8 +91,8 @@ class CentralLayout:
 
 def proxy_names(count: int) -> list[tuple[str, ProxyRole]]:
     """Return the names of so many proxies with their roles, which take turns."""
-    roles = [(_ROLES[number % len(_ROLES)], 1 + number // len(_ROLES)) for number in range(count)]
-    return [(f"{role}-{number}", role) for role, number in roles]
+    turns = (divmod(number, len(PROXY_ROLES)) for number in range(count))
+    return [(f"{PROXY_ROLES[role]}-{turn + 1}", PROXY_ROLES[role]) for turn, role in turns]
 
 
 def _key(section: str) -> str:
@@ -111,8 +109,8 @@ def layout_of(carrier: CarrierName, nodes: int | None, clients: int | None, prox
         return OverlayLayout(10 if nodes is None else nodes, 2 if clients is None else clients)
     if clients is not None:
         raise UsageError("nodes of the central system are all clients: give their number as --nodes")
-    count = len(_ROLES) if proxies is None else proxies
-    if not len(_ROLES) <= count <= MAX_PROXIES:
+    count = len(PROXY_ROLES) if proxies is None else proxies
+    if not len(PROXY_ROLES) <= count <= MAX_PROXIES:
         raise UsageError(
             f"--proxies {count}: a network has one of each role at least, and {MAX_PROXIES} at most"
         )

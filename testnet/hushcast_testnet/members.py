@@ -22,8 +22,6 @@ from hushcast_runtime.transports.memory import CallAt
 from hushcast_testnet.colluders import Colluders, Selecting
 from hushcast_testnet.lives import NodeLife, World
 
-SHORTEST_WAY, LONGEST_WAY = 0.05, 0.15  # virtual seconds that a stream takes one way; Tor's are of this order
-
 
 class _Loss(Router):
     """A hostile relay's decision: it takes every message, confirms it and sends it nowhere."""

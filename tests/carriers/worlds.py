@@ -173,7 +173,39 @@ class Loopback:
         return TcpTransport()
 
 
-class OverlayWorld(World):
+class DaemonWorld(World):
+    """A network of real daemons, some of which serve the others."""
+
+    def servants(self) -> Collection[Any]:
+        """What can be stopped and started, and serves both members."""
+        raise NotImplementedError
+
+    async def go_dark(self) -> None:
+        for servant in self.servants():
+            await servant.stop()
+
+    async def come_back(self) -> None:
+        for servant in self.servants():
+            await servant.start()
+
+
+class Bare:
+    """A daemon whose applications are the suite; beside what makes it one of its network."""
+
+    @property
+    def carrier(self) -> Carrier:
+        return self._applications.carrier
+
+    @property
+    def routes(self) -> Mapping[bytes, Route]:
+        return self._applications.routes
+
+    async def start(self, wanted: Collection[Wanted] = ()) -> None:
+        self._applications = _Applications(wanted)
+        await super().start()  # type: ignore[misc]
+
+
+class OverlayWorld(DaemonWorld):
     """The overlay: relays and clients, all of them real daemons."""
 
     def __init__(self, network: SmallNetwork) -> None:
@@ -188,13 +220,8 @@ class OverlayWorld(World):
         await member.start()
         return member
 
-    async def go_dark(self) -> None:
-        for relay in self.network.relays:
-            await relay.stop()
-
-    async def come_back(self) -> None:
-        for relay in self.network.relays:
-            await relay.start()
+    def servants(self) -> Collection[Any]:
+        return self.network.relays
 
     async def held(self) -> Held:
         network = self.network
@@ -206,7 +233,7 @@ class OverlayWorld(World):
         return Held(routes, await count(network.relays, "intake", "spool"))
 
 
-class OverlayMember(Node):
+class OverlayMember(Bare, Node):
     """A client whose applications are the suite."""
 
     def __init__(self, network: SmallNetwork, name: str) -> None:
@@ -214,23 +241,11 @@ class OverlayMember(Node):
         network.nodes.append(self)
         self._applications = _Applications()
 
-    @property
-    def carrier(self) -> Carrier:
-        return self._applications.carrier
-
-    @property
-    def routes(self) -> Mapping[bytes, Route]:
-        return self._applications.routes
-
-    async def start(self, wanted: Collection[Wanted] = ()) -> None:
-        self._applications = _Applications(wanted)
-        await super().start()
-
     def made(self, parts: Parts) -> Daemon:
         return _BareDaemon(parts, self.counters[-1], self._applications)
 
 
-class CentralWorld(World):
+class CentralWorld(DaemonWorld):
     """The central system: a server, two proxies, and clients, all of them real daemons."""
 
     def __init__(self, network: CentralNetworkOfDaemons) -> None:
@@ -245,13 +260,8 @@ class CentralWorld(World):
         await member.start()
         return member
 
-    async def go_dark(self) -> None:
-        for member in self.network.members:
-            await member.stop()
-
-    async def come_back(self) -> None:
-        for member in self.network.members:
-            await member.start()
+    def servants(self) -> Collection[Any]:
+        return self.network.members
 
     async def held(self) -> Held:
         network, server = self.network, self.network.server.store
@@ -262,25 +272,13 @@ class CentralWorld(World):
         return Held(routes, len(await server.scan("spool")))
 
 
-class CentralMember(CentralNode):
+class CentralMember(Bare, CentralNode):
     """A client whose applications are the suite."""
 
     def __init__(self, network: CentralNetworkOfDaemons, name: str) -> None:
         super().__init__(network, name)
         network.nodes.append(self)
         self._applications = _Applications()
-
-    @property
-    def carrier(self) -> Carrier:
-        return self._applications.carrier
-
-    @property
-    def routes(self) -> Mapping[bytes, Route]:  # type: ignore[override]
-        return self._applications.routes
-
-    async def start(self, wanted: Collection[Wanted] = ()) -> None:
-        self._applications = _Applications(wanted)
-        await super().start()
 
     def wired(self, parts: Parts) -> Daemon:
         return _BareDaemon(parts, self.counters[-1], self._applications)

@@ -291,6 +291,14 @@ async def faked(network: SmallCentral) -> FakeServer:
     return server
 
 
+async def subscribed_and_faked(network: SmallCentral) -> tuple[Person, FakeServer]:
+    """Return somebody whom the true server knows, and the fake one that stands in its place now."""
+    person = network.person("subscribe")
+    connection = await person.introduced(network.deliveries)
+    await network.accepted(person, connection, person.subscribe(TOPIC))
+    return person, await faked(network)
+
+
 async def test_a_server_that_forges_drops_and_repeats_is_found_out() -> None:
     async with small_central() as network:
         server = await faked(network)
@@ -326,10 +334,7 @@ async def test_a_server_that_forges_drops_and_repeats_is_found_out() -> None:
 
 async def test_deliveries_of_a_server_that_makes_them_up() -> None:
     async with small_central() as network:
-        person = network.person("subscribe")
-        connection = await person.introduced(network.deliveries)
-        await network.accepted(person, connection, person.subscribe(TOPIC))
-        server = await faked(network)
+        person, server = await subscribed_and_faked(network)
         good = wrap(Scalar.draw(network.env.randomness), b"made up", network.env.randomness)
         for wrapped, arrives in (
             (Wrapped(OUTSIDE, good.masked, good.payload), False),
@@ -355,10 +360,7 @@ async def test_deliveries_of_a_server_that_makes_them_up() -> None:
 
 async def test_a_server_that_sends_more_than_the_window_loses_the_attachment() -> None:
     async with small_central() as network:
-        person = network.person("subscribe")
-        connection = await person.introduced(network.deliveries)
-        await network.accepted(person, connection, person.subscribe(TOPIC))
-        server = await faked(network)
+        person, server = await subscribed_and_faked(network)
         large = wrap(person.key, bytes(250_000), network.env.randomness)
         server.answer = lambda request: [
             Answer(request.number, Attached(bytes(16))),
@@ -374,10 +376,7 @@ async def test_a_server_that_sends_more_than_the_window_loses_the_attachment() -
 
 async def test_deliveries_before_an_attachment_that_is_refused_hold_no_room() -> None:
     async with small_central() as network:
-        person = network.person("subscribe")
-        connection = await person.introduced(network.deliveries)
-        await network.accepted(person, connection, person.subscribe(TOPIC))
-        server = await faked(network)
+        person, server = await subscribed_and_faked(network)
         large = wrap(person.key, bytes(250_000), network.env.randomness)
         server.answer = lambda request: [
             Deliver(request.number, large),

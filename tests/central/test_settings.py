@@ -9,10 +9,10 @@ from test_network_file import DELIVERIES, NETWORK, PUBLICATIONS, onion
 
 from hushcast_central.network_file import central_section, proxy_section
 from hushcast_central.settings import ProxySettings, ServerSettings
-from hushcast_central.summary import missing_roles, proxy_summary, server_summary
+from hushcast_central.summary import proxy_summary, server_summary
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.central.network import MAX_PROXIES, Proxy
+from hushcast_protocol.central.network import MAX_PROXIES, Proxy, missing_roles
 from hushcast_runtime.config import ProcessSettings, parse_settings
 
 SERVER = 'state = "/s"\n[network]\ncarrier = "central"\nname = "n"\n'

@@ -61,3 +61,11 @@ def test_days_change_with_a_grace_on_both_sides(seconds):
     assert calendar.lapse(6) == midnight + calendar.grace
     assert calendar.lead == seconds / 6
     assert calendar.day_seconds == 24 * seconds
+
+
+@properties(200)
+@given(calendars, st.integers(0, 10**6))
+def test_days_lapse_in_the_middle_of_an_epoch(calendar, day):
+    lapse = calendar.lapse(day)
+    assert calendar.next_middle(lapse - 0.25) == lapse
+    assert calendar.next_middle(lapse) == lapse + calendar.epoch_seconds

@@ -67,6 +67,10 @@ class Calendar:
         """Return the moment at which what belongs to a day is forgotten."""
         return self.day_start(day + 1) + self.grace
 
+    def next_middle(self, now: float) -> float:
+        """Return the next middle of an epoch, when days may lapse."""
+        return self.epoch_start(self.epoch(now + self.grace) + 1) - self.grace
+
     def open_days(self, now: float) -> range:
         """Return the days whose messages are taken at a moment: one, or two around a change of day."""
         return range(self.day(now - self.grace), self.day(now + self.grace) + 1)

@@ -2,42 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated, Literal
-
-import msgspec
+from typing import Literal, get_args
 
 from hushcast_protocol.base.addresses import Address
-from hushcast_protocol.base.epochs import MAX_EPOCH, MIN_EPOCH, Calendar
-from hushcast_protocol.base.hashes import Domain, digest
-from hushcast_protocol.base.wire import PublicKey, Wire, encode
+from hushcast_protocol.base.roster import Network
+from hushcast_protocol.base.wire import PublicKey
 
 ProxyRole = Literal["publications", "deliveries"]
 """What a proxy carries: to the server what is published, or to subscribers what they asked for."""
 
+PROXY_ROLES: tuple[ProxyRole, ...] = get_args(ProxyRole)
+"""Both: without a proxy of each nobody can publish, or subscribe."""
+
 MAX_PROXIES = 32  # of both roles; one server has no work for more
 
 
-class CentralNetwork(Wire, frozen=True, tag="central-network/1"):
+class CentralNetwork(Network, frozen=True, tag="central-network/1"):
     """What all daemons of a network share. Proxies may come and go; the server stays."""
 
-    name: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
-    profile: Annotated[str, msgspec.Meta(max_length=16)]
-    epoch_seconds: Annotated[int, msgspec.Meta(ge=MIN_EPOCH, le=MAX_EPOCH)]
     server: PublicKey
     """The Ed25519 key that proves the server on links."""
     sealing_key: PublicKey
     """The X25519 key that introductions are sealed to."""
-
-    @property
-    def id(self) -> bytes:
-        """32 bytes that salt topic keys and open every handshake."""
-        return digest(Domain.NETWORK, encode(self))
-
-    @property
-    def calendar(self) -> Calendar:
-        """The network's epochs and days."""
-        return Calendar(self.epoch_seconds)
 
 
 @dataclass(frozen=True)
@@ -47,3 +35,9 @@ class Proxy:
     key: PublicKey
     address: Address
     role: ProxyRole
+
+
+def missing_roles(there: Iterable[ProxyRole]) -> list[ProxyRole]:
+    """Return the roles that are not among those that are there."""
+    found = set(there)
+    return [role for role in PROXY_ROLES if role not in found]

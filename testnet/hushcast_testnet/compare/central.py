@@ -12,14 +12,13 @@ from hushcast_node.daemon import Daemon, Parts
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.central.group import Scalar
 from hushcast_protocol.central.introduction import SealingKey
-from hushcast_protocol.central.network import CentralNetwork, Proxy, ProxyRole
+from hushcast_protocol.central.network import PROXY_ROLES, CentralNetwork, Proxy, ProxyRole
 from hushcast_protocol.central.profile import CENTRAL_PROFILES
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.store import MemoryStore
 from hushcast_runtime.tracing import NoTracer
 from hushcast_testnet.compare.network import EPOCH_SECONDS, Started, User, World, live, until_ready
 
-ROLES: tuple[ProxyRole, ...] = ("publications", "deliveries")
 LINKED_WITHIN = 120.0  # virtual seconds until both proxies have their links to the server
 
 
@@ -41,11 +40,11 @@ class _Central:
             self._keys.seed.public(),
             self._keys.sealing.public(),
         )
-        self._seeds = {role: Seed.draw(draw) for role in ROLES}
+        self._seeds = {role: Seed.draw(draw) for role in PROXY_ROLES}
 
     async def start(self, nursery: trio.Nursery) -> list[User]:
         server = await self._start_server(nursery)
-        proxies = [await self._start_proxy(role, server, nursery) for role in ROLES]
+        proxies = [await self._start_proxy(role, server, nursery) for role in PROXY_ROLES]
         server.replace_proxies(tuple(proxies))
         with trio.fail_after(LINKED_WITHIN):
             while len(server.connected()) < len(proxies):  # noqa: ASYNC110 - a mock clock makes waiting free
