@@ -24,14 +24,16 @@ ARROWS: dict[str, set[str]] = {
     "local": {"base", "content", "runtime", "client"},
     "overlay": {"base", "content", "overlay family", "runtime", "directory"},
     "central": {"base", "content", "central family", "runtime"},
-    "node": {"base", "content", "runtime", "directory", "client", "local", "overlay", "central"},
+    "brokers": {"base", "content", "brokers family", "runtime"},
+    "node": {"base", "content", "runtime", "directory", "client", "local", "overlay", "central", "brokers"},
 }
-ARROWS["node"] |= {"overlay family", "central family"}
+ARROWS["node"] |= {"overlay family", "central family", "brokers family"}
 ARROWS["gateway"] = {"base", "content", "mqtt family", "runtime", "client"}
 ARROWS["testnet"] = {*ARROWS["node"], "node", "mqtt family"}
-ARROWS["cli"] = {*ARROWS["testnet"], *ARROWS["gateway"], "brokers family", "testnet", "gateway"}
+ARROWS["cli"] = {*ARROWS["testnet"], *ARROWS["gateway"], "testnet", "gateway"}
 ARROWS["cli"].add("analytics")  # lazily: a test of the CLI holds that
-DAEMON = ["protocol", "runtime", "directory", "client", "local", "overlay", "central", "node", "gateway"]
+CARRIERS = ["overlay", "central", "brokers"]
+DAEMON = ["protocol", "runtime", "directory", "client", "local", *CARRIERS, "node", "gateway"]
 ANALYTICS = "spark_analytics"  # stands beside the daemon: it reads traces
 ALONE = {
     "base.intervals",

@@ -17,6 +17,9 @@ import msgspec.inspect as shapes
 from hushcast_protocol.base import handovers, links, roster, signatures, stamps
 from hushcast_protocol.base.hashes import Domain
 from hushcast_protocol.base.signatures import Purpose
+from hushcast_protocol.brokers import frames as brokers
+from hushcast_protocol.brokers import tree, words
+from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_protocol.central import frames as central
 from hushcast_protocol.central import introduction, network, rerouting
 from hushcast_protocol.content import messages, reports
@@ -50,6 +53,27 @@ SECTIONS: dict[str, tuple[type, ...]] = {
     "report": (reports.Report, reports.Heard),
     "parcel": (parcels.Parcel, parcels.Onward),
     "instruction": (leases.Install, leases.ToRelay, leases.ToMailbox, leases.Consent, leases.Withdraw),
+    "brokers-tree": (BrokersNetwork, tree.TreeBody, tree.Seat),
+    "brokers-up": (
+        brokers.Advertise,
+        words.ShownFilter,
+        brokers.Join,
+        brokers.Subscribe,
+        brokers.Terms,
+        brokers.Unsubscribe,
+        brokers.Ack,
+        brokers.Ping,
+        brokers.Publish,
+    ),
+    "brokers-down": (
+        brokers.Standing,
+        brokers.NewTree,
+        brokers.Done,
+        brokers.Level,
+        brokers.Forward,
+        brokers.Pong,
+        brokers.Receipt,
+    ),
     "central-user": (
         central.Introduce,
         central.Subscribe,
@@ -135,6 +159,8 @@ def _escaped(value: bytes) -> str:
 def _readable(shape: Any) -> str:
     if isinstance(shape, shapes.Metadata):
         return _readable(shape.type)
+    if isinstance(shape, shapes.EnumType):
+        return f"one of {', '.join(f'`{one.value}`' for one in shape.cls)}"
     if isinstance(shape, shapes.BytesType):
         return _sized("bytes", shape.min_length, shape.max_length)
     if isinstance(shape, shapes.StrType):

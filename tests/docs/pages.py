@@ -15,6 +15,7 @@ PACKAGES = (
     "local",
     "overlay",
     "central",
+    "brokers",
     "node",
     "gateway",
     "testnet",

@@ -10,12 +10,19 @@ from pages import ROOT
 
 from hushcast_protocol.base import handovers, links, roster, signatures, stamps
 from hushcast_protocol.base.wire import Wire
+from hushcast_protocol.brokers import frames as brokers_frames
+from hushcast_protocol.brokers import network as brokers_network
+from hushcast_protocol.brokers import tree, words
 from hushcast_protocol.central import frames as central_frames
 from hushcast_protocol.central import introduction, network, rerouting
 from hushcast_protocol.content import messages, reports
 from hushcast_protocol.overlay import frames, leases, parcels
 
 MODULES = (
+    brokers_frames,
+    brokers_network,
+    tree,
+    words,
     central_frames,
     introduction,
     network,

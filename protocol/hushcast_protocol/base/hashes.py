@@ -42,6 +42,8 @@ class Domain(bytes, Enum):
     WRAPPED_KEY = b"hc.wrapped-key"
     PSEUDONYM = b"hc.pseudonym"
     PROOF = b"hc.proof"
+    BROKER_TREE = b"hc.broker-tree"
+    SHOWN_FILTER = b"hc.shown-filter"
     # `tree` shuffles with `hc.tree` by itself: it depends on the standard library alone.
 
 

@@ -23,6 +23,7 @@ class Purpose(bytes, Enum):
     HANDOVER = b"hushcast handover 1\x00"
     CONSENT = b"hushcast consent 1\x00"
     AUTHOR = b"hushcast author 1\x00"
+    BROKER_TREE = b"hushcast broker tree 1\x00"
     LINK_INITIATOR = b"hushcast link initiator 1\x00"
     LINK_RESPONDER = b"hushcast link responder 1\x00"
 

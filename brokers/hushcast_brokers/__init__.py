@@ -1,0 +1,1 @@
+"""Brokers: a tree that routes by content, as a carrier, and the broker itself."""

@@ -1,0 +1,169 @@
+"""Frames of brokers: what a child says to its parent and the parent to it, and publishers to the root.
+
+The child opens the link, under its own name, and keeps it. It is a broker that the tree lists below the
+parent, or a client of an edge broker, whose key is its own draw. Messages go down, filters go up. Each
+request has a serial, higher than those before on this link. It is answered once it is durable, and once
+whatever it changes above is confirmed there: who hears `accepted` gets all that the root takes from then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Literal
+
+import msgspec
+
+from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.base.stamps import MAX_DIFFICULTY, Stamp
+from hushcast_protocol.base.wire import Bytes16, Counter, Wire, decoder
+from hushcast_protocol.brokers.conditions import Condition
+from hushcast_protocol.brokers.tree import MAX_TREE
+from hushcast_protocol.brokers.words import ShownFilter
+from hushcast_protocol.content.messages import MAX_BODY, Message
+
+MAX_IN_ONE = 256  # filters in one advertisement; a table goes up in as many as it takes
+MAX_K = 1_000_000  # subscribers that a filter may be asked to hide among
+MAX_BROKER_FRAME = MAX_BODY + 4096  # bytes; a message, an advertisement (at most 50 kB) or a tree
+assert MAX_TREE <= MAX_BROKER_FRAME
+
+Otherwise = Literal["refuse", "wait", "generalise", "bogus"]
+"""What becomes of a filter whose level is too low."""
+
+Verdict = Literal[
+    "accepted",
+    "form",  # it is not what the protocol allows
+    "day",  # its day is not open
+    "quota",  # there is no room
+    "stamp",  # it costs work, and came without
+    "level",  # too few subscribers stand behind the filter, and it was not to be shown otherwise
+    "unknown",  # nobody listed or joined here
+]
+
+
+# A child to its parent.
+
+
+class Advertise(Wire, frozen=True, tag="advertise"):
+    """A broker: route what these filters match to me, too, and what those that are named (`remove`) no more.
+
+    Both take effect at once. A whole table goes up in `part`s and an `end`: what none of these had is dropped
+    with the last.
+    """
+
+    serial: Counter
+    add: Annotated[tuple[ShownFilter, ...], msgspec.Meta(max_length=MAX_IN_ONE)]
+    remove: Annotated[tuple[Bytes16, ...], msgspec.Meta(max_length=MAX_IN_ONE)]
+    whole: Literal["no", "part", "end"]
+
+
+class Join(Wire, frozen=True, tag="join"):
+    """A client that this edge broker does not know."""
+
+    serial: Counter
+    stamp: Stamp | None
+
+
+class Terms(Wire, frozen=True, tag="terms"):
+    """How many subscribers are to stand behind what is shown of a filter; k = 1 asks for nothing."""
+
+    k: Annotated[int, msgspec.Meta(ge=1, le=MAX_K)]
+    condition: Condition
+    otherwise: Otherwise
+
+
+class Subscribe(Wire, frozen=True, tag="subscribe"):
+    """A client: send me what this filter matches. Again under the same name, it replaces the one before."""
+
+    serial: Counter
+    name: Bytes16
+    filter: ShownFilter
+    terms: Terms
+
+
+class Unsubscribe(Wire, frozen=True, tag="unsubscribe"):
+    """A client: send me nothing more for this."""
+
+    serial: Counter
+    name: Bytes16
+
+
+class Ack(Wire, frozen=True, tag="ack"):
+    """The answer to messages: all up to this number on this link (from 1) are durable."""
+
+    number: Counter
+
+
+class Ping(Wire, frozen=True, tag="ping"):
+    """Show a sign of life, or see whether anybody is there."""
+
+
+# A parent to its child.
+
+
+class Standing(Wire, frozen=True, tag="standing"):
+    """First of all: the digest of what is routed to this child, zero where nothing is, and bits of stamps.
+
+    A child that holds other filters sends its whole table.
+    """
+
+    digest: Bytes16
+    difficulty: Annotated[int, msgspec.Meta(ge=0, le=MAX_DIFFICULTY)]
+
+
+class NewTree(Wire, frozen=True, tag="tree"):
+    """Either way: a newer tree than the other end said it holds."""
+
+    tree: Signed
+
+
+class Done(Wire, frozen=True, tag="done"):
+    """The answer to the request with this serial."""
+
+    serial: Counter
+    verdict: Verdict
+
+
+class Level(Wire, frozen=True, tag="level"):
+    """How a subscription with terms stands: its level, what is shown for it outside, if anything.
+
+    `added` is the share of the topic's messages, in millionths, that comes to the edge broker in excess.
+    """
+
+    name: Bytes16
+    level: Counter
+    shown: ShownFilter | None
+    added: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
+
+
+class Forward(Wire, frozen=True, tag="forward"):
+    """A message. Its number is its place on this link, from 1."""
+
+    message: Message
+
+
+class Pong(Wire, frozen=True, tag="pong"):
+    """The answer to a `Ping`."""
+
+
+# A publisher, whom the link does not name, to the root, and its answer.
+
+
+class Publish(Wire, frozen=True, tag="publish"):
+    """Take a message: its tokens are words."""
+
+    message: Message
+    stamp: Stamp | None
+
+
+class Receipt(Wire, frozen=True, tag="receipt"):
+    """The answer, before any look-up: it says nothing of who subscribes. `difficulty` is for the next try."""
+
+    verdict: Verdict
+    difficulty: Annotated[int, msgspec.Meta(ge=0, le=MAX_DIFFICULTY)]
+
+
+FromBelow = Advertise | Join | Subscribe | Unsubscribe | Ack | Ping | NewTree | Publish
+FromAbove = Standing | NewTree | Done | Level | Forward | Pong | Receipt
+
+decode_from_below: Callable[[bytes], FromBelow] = decoder(FromBelow, "frame", MAX_BROKER_FRAME)
+decode_from_above: Callable[[bytes], FromAbove] = decoder(FromAbove, "frame", MAX_BROKER_FRAME)
