@@ -48,6 +48,7 @@ def compare(levels: Levels, brute: Brute) -> None:
     """Compare everything that is asked of any filter."""
     poset, table = levels.poset, Table(brute.held)
     assert set(poset) == set(brute.held)
+    assert poset.roots() == table.roots()
     for one in brute.held:
         assert poset.sources(one) == table.sources([one])
         for name in FUNCTIONS:

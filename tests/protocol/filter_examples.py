@@ -43,6 +43,17 @@ def filters(topics: list[Topic] = TOPICS) -> st.SearchStrategy[Filter]:
     return st.builds(lambda seed: drawn(Random(seed), topics), st.integers(0, 2**32))
 
 
+def message(random: Random, topic: Topic) -> Values:
+    """Draw a message: one attribute in five is missing, and some labels are in no filter."""
+    return {
+        one.name: random.randint(0, one.last)
+        if isinstance(one, Number)
+        else random.choice([*LABELS, "other"])
+        for one in topic.attributes
+        if random.random() < 0.8
+    }
+
+
 def messages(topic: Topic) -> Iterable[Values]:
     """Every message that a topic can have, as far as its filters can tell: attributes may be missing."""
     choices = [
@@ -89,6 +100,12 @@ class Brute:
     def immediate_successors(self, f: Filter) -> set[Filter]:
         below = self.successors(f)
         return {g for g in below if not any(h != g and covers(h, g) for h in below)}
+
+    def roots(self) -> set[Filter]:
+        return {f for f in self.held if not self.predecessors(f)}
+
+    def matching(self, topic: Topic, values: Values) -> set[Filter]:
+        return {f for f in self.held if f.topic == topic and f.predicate.matches(values)}
 
     def sources(self, filters: Iterable[Filter]) -> set[Hashable]:
         return set().union(*(self.held.get(one, ()) for one in filters))

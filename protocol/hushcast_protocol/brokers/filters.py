@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import prod
 
-from hushcast_protocol.content.attributes import Attribute, Label
+from hushcast_protocol.content.attributes import Attribute, Label, Value, Values
 from hushcast_protocol.content.predicates import Between, Condition, Equals, Predicate
 from hushcast_protocol.content.tokens import LABEL_SHARE
 from hushcast_protocol.content.topics import Interest, Topic
@@ -91,6 +91,15 @@ def holds(wide: Sides, narrow: Sides) -> bool:
     return True
 
 
+def point(topic: Topic, values: Values) -> Sides:
+    """Return the smallest box that a message with these attributes lies in.
+
+    The filters that match the message are those that cover it: one that names an attribute which the message
+    lacks does not, as there is no condition on that side of the point.
+    """
+    return tuple(_place(values.get(attribute.name)) for attribute in topic.attributes)
+
+
 def joined(one: Sides, other: Sides) -> Sides:
     """Return the smallest box that holds two of the same topic: ranges joined, conditions dropped."""
     return tuple(map(_join, one, other))
@@ -113,6 +122,10 @@ def _side(condition: Condition | None) -> Side:
     if isinstance(condition, Between):
         return condition.low, condition.high
     return condition.value if condition is not None else None
+
+
+def _place(value: Value | None) -> Side:
+    return (value, value) if isinstance(value, int) else value
 
 
 def _condition(attribute: Attribute, side: Side) -> Condition:

@@ -7,20 +7,22 @@ filter is known in part only, so levels of anonymity are not.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Iterator, Set
 
-from hushcast_protocol.brokers.filters import Filter, covers
-from hushcast_protocol.brokers.poset import Source
+from hushcast_protocol.brokers.filters import Filter, Sides, holds
+from hushcast_protocol.brokers.roots import RootChanges, Roots
+from hushcast_protocol.brokers.table import Source
 from hushcast_protocol.content.topics import Topic
 
 
 class _Tree:
     """A filter with what stands under it; the root of a topic has no filter."""
 
-    __slots__ = ("children", "filter", "parent", "sources")
+    __slots__ = ("children", "filter", "parent", "sides", "sources")
 
     def __init__(self, given: Filter | None, parent: _Tree | None) -> None:
         self.filter = given
+        self.sides: Sides = () if given is None else given.sides
         self.parent = parent
         self.children: list[_Tree] = []
         self.sources: set[Source] = set()
@@ -32,6 +34,7 @@ class Forest:
     def __init__(self) -> None:
         self._topics: dict[Topic, _Tree] = {}
         self._trees: dict[Filter, _Tree] = {}
+        self._roots = Roots()
 
     def __len__(self) -> int:
         """The number of distinct filters."""
@@ -46,7 +49,7 @@ class Forest:
         is_new = tree is None
         if tree is None:
             tree = self._trees[given] = _Tree(given, None)
-            _place(self._topics.setdefault(given.topic, _Tree(None, None)), tree)
+            self._place(self._topics.setdefault(given.topic, _Tree(None, None)), tree)
         tree.sources.add(source)
         return is_new
 
@@ -63,8 +66,10 @@ class Forest:
         parent = tree.parent
         assert parent is not None
         parent.children.remove(tree)
+        if parent.filter is None:
+            self._roots.remove(given)
         for child in tree.children:
-            _place(parent, child)
+            self._place(parent, child)
         if parent.filter is None and not parent.children:
             del self._topics[given.topic]
         return True
@@ -74,9 +79,21 @@ class Forest:
         tree = self._trees.get(given)
         return frozenset() if tree is None else tree.sources
 
-    def roots(self) -> set[Filter]:
-        """Return the filters that no other covers."""
-        return _filters(tree for root in self._topics.values() for tree in root.children)
+    def matching(self, topic: Topic, point: Sides) -> list[Filter]:
+        """Return the filters that match a message: those that cover its `point`, in no order."""
+        return [tree.filter for tree in self._matching(topic, point) if tree.filter is not None]
+
+    def interested(self, topic: Topic, point: Sides) -> set[Source]:
+        """Return the sources of all filters that match a message, given as its `point`."""
+        return set().union(*(tree.sources for tree in self._matching(topic, point)))
+
+    def roots(self) -> Set[Filter]:
+        """Return the filters that no other covers: not to be kept, as it changes with them."""
+        return self._roots.now
+
+    def take_changes(self) -> RootChanges:
+        """Return what changed among the roots since this was asked last, or since there was none."""
+        return self._roots.take_changes()
 
     def predecessors(self, given: Filter) -> set[Filter]:
         """Return the filters above one that is here: some of those that cover it."""
@@ -90,29 +107,40 @@ class Forest:
         """Return the filters directly below one that is here: some of those that it covers."""
         return _filters(self._trees[given].children)
 
+    def _matching(self, topic: Topic, point: Sides) -> Iterator[_Tree]:
+        """Yield what covers a point: nothing under a filter does if the filter does not."""
+        waiting = [self._topics[topic]] if topic in self._topics else []
+        while waiting:
+            for child in waiting.pop().children:
+                if holds(child.sides, point):
+                    waiting.append(child)
+                    yield child
 
-def _place(parent: _Tree, tree: _Tree) -> None:
-    """Put a filter, with what is under it, under the deepest that covers it, first come."""
+    def _place(self, parent: _Tree, tree: _Tree) -> None:
+        """Put a filter, with what is under it, under the deepest that covers it, first come."""
+        below: _Tree | None = parent
+        while below is not None:
+            parent = below
+            below = next((child for child in parent.children if holds(child.sides, tree.sides)), None)
+        is_top = parent.filter is None
+        apart = []
+        for child in parent.children:
+            if holds(tree.sides, child.sides):
+                child.parent = tree
+                tree.children.append(child)
+                if is_top:
+                    self._roots.remove(_given(child))
+            else:
+                apart.append(child)
+        parent.children = [*apart, tree]
+        tree.parent = parent
+        if is_top:
+            self._roots.add(_given(tree))
+
+
+def _given(tree: _Tree) -> Filter:
     assert tree.filter is not None
-    below: _Tree | None = parent
-    while below is not None:
-        parent = below
-        below = next((child for child in parent.children if _covers(child, tree)), None)
-    apart = []
-    for child in parent.children:
-        if _covers(tree, child):
-            child.parent = tree
-            tree.children.append(child)
-        else:
-            apart.append(child)
-    parent.children = [*apart, tree]
-    tree.parent = parent
-
-
-def _covers(one: _Tree, other: _Tree) -> bool:
-    assert one.filter is not None
-    assert other.filter is not None
-    return covers(one.filter, other.filter)
+    return tree.filter
 
 
 def _filters(trees: Iterable[_Tree]) -> set[Filter]:

@@ -12,7 +12,9 @@ from collections.abc import Iterable, Iterator, Set
 from hushcast_protocol.brokers.bitmaps import slots_in
 from hushcast_protocol.brokers.conditions import Condition
 from hushcast_protocol.brokers.filters import Filter, Sides
-from hushcast_protocol.brokers.poset import Order, Poset, Source
+from hushcast_protocol.brokers.poset import Order, Poset
+from hushcast_protocol.brokers.roots import RootChanges, Roots
+from hushcast_protocol.brokers.table import Source
 from hushcast_protocol.content.topics import Topic
 
 
@@ -24,6 +26,13 @@ class Levels:
         # By topic and slot: the level of the two conditions below a filter, until something below it changes.
         self._near: dict[Topic, dict[int, int]] = {}
         self._below: dict[Topic, dict[int, int]] = {}
+
+    def __len__(self) -> int:
+        """The number of distinct filters."""
+        return len(self.poset)
+
+    def __contains__(self, given: Filter) -> bool:
+        return given in self.poset
 
     def insert(self, given: Filter, source: Source) -> bool:
         """Add a source to a filter; return whether the filter is new."""
@@ -42,6 +51,26 @@ class Levels:
             raise KeyError("the filter does not have this source")
         self._forget(given)  # while it is still there to tell what is above it
         return self.poset.remove(given, source)
+
+    def sources(self, given: Filter) -> Set[Source]:
+        """Return Source(f): the distinct subscribers of a filter, none if it is not here."""
+        return self.poset.sources(given)
+
+    def matching(self, topic: Topic, point: Sides) -> list[Filter]:
+        """Return the filters that match a message: those that cover its `point`, in no order."""
+        return self.poset.matching(topic, point)
+
+    def interested(self, topic: Topic, point: Sides) -> set[Source]:
+        """Return the sources of all filters that match a message, given as its `point`."""
+        return self.poset.interested(topic, point)
+
+    def roots(self) -> Set[Filter]:
+        """Return the filters that no other covers: not to be kept, as it changes with them."""
+        return self.poset.roots()
+
+    def take_changes(self) -> RootChanges:
+        """Return what changed among the roots since this was asked last, or since there was none."""
+        return self.poset.take_changes()
 
     def level(self, given: Filter, condition: Condition) -> int:
         """Return the level of any filter under a condition: of one that is not here, as if it were."""
@@ -71,7 +100,7 @@ class Levels:
         """
         order = self.poset.order(given.topic)
         if order is None:
-            order = Order(given.topic)
+            order = Order(given.topic, Roots())
         return enough(_behind(order, given.sides, condition, also), k)
 
     def _near_level(self, order: Order, slot: int) -> int:

@@ -7,24 +7,25 @@ each topic has a poset of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Set
 
 from hushcast_protocol.brokers.bitmaps import slots_in
 from hushcast_protocol.brokers.filters import Filter, Sides, holds
 from hushcast_protocol.brokers.index import Boxes
+from hushcast_protocol.brokers.roots import RootChanges, Roots
+from hushcast_protocol.brokers.table import Source
 from hushcast_protocol.content.topics import Topic
 
-Source = Hashable
-"""A distinct subscriber behind a filter."""
 _NOBODY: Set[int] = frozenset()
 _MANY = 512  # comparisons that take longer than asking the index once
 
 
 class Order:
-    """The poset of one topic, by slots: what `Poset` shows by filters."""
+    """The poset of one topic, by slots: what `Poset` shows by filters. `roots` are those of all topics."""
 
-    def __init__(self, topic: Topic) -> None:
+    def __init__(self, topic: Topic, roots: Roots) -> None:
         self.topic = topic
+        self._roots = roots
         self.boxes = Boxes(topic.attributes)
         self.slots: dict[Sides, int] = {}
         self.sources: dict[int, set[Source]] = {}
@@ -63,6 +64,11 @@ class Order:
         self.slots[sides] = slot
         self.sources[slot] = set()
         self.above[slot], self.below[slot] = above or _NOBODY, below or _NOBODY
+        for lower in below:
+            if not self.above[lower]:
+                self._roots.remove(self.filter(lower))
+        if not above:
+            self._roots.add(self.filter(slot))
         for higher in above:
             for lower in self.below[higher] & below:
                 _unlink(self.above, lower, higher)
@@ -81,6 +87,11 @@ class Order:
             _unlink(self.above, lower, slot)
         if above:
             self._close(above, below)
+        else:
+            self._roots.remove(self.filter(slot))
+            for lower in below:
+                if not self.above[lower]:
+                    self._roots.add(self.filter(lower))
         del self.slots[self.boxes.sides(slot)], self.sources[slot]
         self.boxes.discard(slot)
 
@@ -126,6 +137,7 @@ class Poset:
 
     def __init__(self) -> None:
         self._orders: dict[Topic, Order] = {}
+        self._roots = Roots()
         self._count = 0
 
     def __len__(self) -> int:
@@ -143,7 +155,7 @@ class Poset:
         """Add a source to a filter; return whether the filter is new."""
         order = self._orders.get(given.topic)
         if order is None:
-            order = self._orders[given.topic] = Order(given.topic)
+            order = self._orders[given.topic] = Order(given.topic, self._roots)
         slot = order.slots.get(given.sides)
         is_new = slot is None
         if slot is None:
@@ -179,6 +191,26 @@ class Poset:
             return frozenset()
         return order.sources[order.slots[given.sides]]
 
+    def matching(self, topic: Topic, point: Sides) -> list[Filter]:
+        """Return the filters that match a message: those that cover its `point`, in no order."""
+        order = self._orders.get(topic)
+        return [] if order is None else list(map(order.filter, slots_in(order.boxes.covering(point))))
+
+    def interested(self, topic: Topic, point: Sides) -> set[Source]:
+        """Return the sources of all filters that match a message, given as its `point`."""
+        order = self._orders.get(topic)
+        if order is None:
+            return set()
+        return set().union(*map(order.sources.__getitem__, slots_in(order.boxes.covering(point))))
+
+    def roots(self) -> Set[Filter]:
+        """Return the filters that no other covers: not to be kept, as it changes with them."""
+        return self._roots.now
+
+    def take_changes(self) -> RootChanges:
+        """Return what changed among the roots since this was asked last, or since there was none."""
+        return self._roots.take_changes()
+
     def predecessors(self, given: Filter) -> set[Filter]:
         """Return Pred(f) of any filter, in the poset or not."""
         order = self._orders.get(given.topic)
@@ -192,15 +224,15 @@ class Poset:
     def immediate_predecessors(self, given: Filter) -> set[Filter]:
         """Return ImPred(f) of any filter: of one that is not here, as if it were."""
         order = self._orders.get(given.topic)
-        return set() if order is None else _filters(order, iter(order.directly_above(given.sides)))
+        return set() if order is None else _filters(order, order.directly_above(given.sides))
 
     def immediate_successors(self, given: Filter) -> set[Filter]:
         """Return ImSucc(f) of any filter: of one that is not here, as if it were."""
         order = self._orders.get(given.topic)
-        return set() if order is None else _filters(order, iter(order.directly_below(given.sides)))
+        return set() if order is None else _filters(order, order.directly_below(given.sides))
 
 
-def _filters(order: Order, slots: Iterator[int]) -> set[Filter]:
+def _filters(order: Order, slots: Iterable[int]) -> set[Filter]:
     return {order.filter(slot) for slot in slots}
 
 
