@@ -27,13 +27,7 @@ from hushcast_protocol.content.topics import Interest, Topic, make_topic, parse_
 
 _KEYS = {"source": str, "topic": str, "where": str, "attributes": list}
 _LINE = '{"source": "alice", "topic": "news", "where": ""}'
-_COLUMNS = {
-    Condition.SOURCE: "source",
-    Condition.IMMEDIATE_SUCCESSOR: "immediate_successor",
-    Condition.SUCCESSOR: "successor",
-    Condition.IMMEDIATE_PREDECESSOR_SUCCESSOR: "immediate_predecessor_successor",
-    Condition.IMMEDIATE_PREDECESSOR: "immediate_predecessor",
-}
+_COLUMNS = {condition: condition.replace("-", "_") for condition in Condition}
 Progress = Callable[[str], None]
 
 

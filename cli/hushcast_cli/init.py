@@ -164,7 +164,7 @@ def _write_new(file: Path, text: str, mode: int, force: bool) -> None:
 
 def _next(role: str, found: Places, output: Path | None, name: str | None) -> list[str]:
     config = f" --config {output}" if output else ""
-    if role in ("directory", "gateway", "central-server"):
+    if role in (*_FOUNDERS, "gateway"):
         run = "central server" if role == "central-server" else role
         start = f"systemctl enable --now {found.unit}" if found.unit and not output else ""
         return [start or f"hushcast {run} run{config}"]

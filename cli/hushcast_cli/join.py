@@ -82,21 +82,26 @@ def read_network(file: Path) -> Joined:
     from hushcast_runtime.config import parse_toml
 
     data, where = read_given(file)
+    is_central = _is_central(_network_in(data))
     try:
-        if _is_central(data):
+        if is_central:
             return parse_toml(data, where, CentralNetworkFile).network
         return parse_toml(data, where, NetworkFile).network
     except UsageError as error:
-        writer = "server" if _is_central(data) else "directory"
+        writer = "server" if is_central else "directory"
         raise UsageError(f"{error} (it takes network.toml, as the {writer} wrote it)") from None
 
 
-def _is_central(data: bytes) -> bool:
-    """Tell which carrier a network file names; where that cannot be told, parsing will say why."""
+def _network_in(data: bytes) -> Any:
+    """Return what a file has as its network; where that cannot be told, parsing will say why."""
     try:
-        network = tomllib.loads(data.decode()).get("network")
+        return tomllib.loads(data.decode()).get("network")
     except (ValueError, RecursionError):
-        return False
+        return None
+
+
+def _is_central(network: Any) -> bool:
+    """Tell whether this is a section that names the central carrier."""
     return isinstance(network, dict) and network.get("carrier") == "central"
 
 
@@ -138,23 +143,21 @@ def _settings(text: str, target: Path) -> tuple[NodeSettings | ProxySettings, st
 
 def _refusal(before: Joined | None, network: Joined, leaves: bool) -> str | None:
     """Return why another network is not taken unasked; `None` for the same, whatever proxies it lists now."""
-    if before is None:
-        return None
     if leaves:
         return "is in another network: --force leaves it"
-    here, there = (_where(section) for section in (before, network))
-    who = "server" if len(here) == 1 else "directory"
-    if here == there:
+    if before is None or _where(before) == _where(network):
         return None
+    who, *_ = _where(network)
     return f"has another address or key of this network's {who}: ask its operator; --force takes it"
 
 
 def _where(section: Joined) -> tuple[str, ...]:
+    """Return who made a network, and what it is reached and known by."""
     from hushcast_central.network_file import CentralNetworkSection
 
     if isinstance(section, CentralNetworkSection):
-        return (section.server,)  # its keys are the network
-    return section.directory, section.directory_key
+        return "server", section.server  # its keys are the network
+    return "directory", section.directory, section.directory_key
 
 
 def _read_config(target: Path) -> tuple[str, Joined | None]:
@@ -175,7 +178,7 @@ def _read_config(target: Path) -> tuple[str, Joined | None]:
     if "network" not in found:
         return text, None
     if "role" not in found:
-        whose = "server" if found["network"].get("carrier") == "central" else "directory"
+        whose = "server" if _is_central(found["network"]) else "directory"
         raise UsageError(f"{target} is a {whose}'s: only relays and clients, and proxies, join a network")
     return text, _known(found["network"])
 
@@ -188,7 +191,7 @@ def _known(network: Any) -> Joined | None:
     from hushcast_node.settings import JoinedNetworkSection
 
     try:
-        if isinstance(network, dict) and network.get("carrier") == "central":
+        if _is_central(network):
             return msgspec.convert(network, CentralNetworkSection)
         return msgspec.convert(network, JoinedNetworkSection)
     except msgspec.ValidationError:
@@ -228,10 +231,10 @@ def _ends(line: str) -> bool:
 
 def _next(usual: Places | None, config: Path, kind: str, running: bool) -> str:
     start = "hushcast node run"
-    for proxy in PROXIES:
-        if kind == proxy:
-            start = "hushcast central proxy run"
-            usual = places(proxy) if places(proxy).config == config else None
+    if kind in PROXIES:
+        start = "hushcast central proxy run"
+        own = places(kind)
+        usual = own if own.config == config else None
     if usual is not None and usual.unit is not None:
         return f"systemctl {'restart' if running else 'enable --now'} {usual.unit}"
     return start if config == places("node").config else f"{start} --config {config}"

@@ -122,16 +122,21 @@ def published_by(truths: DataFrame, members: DataFrame) -> DataFrame:
 
 
 def known_to(adversary: Adversary, topics: DataFrame, name: str) -> DataFrame:
-    """Return the rows of topics that the adversary knows, of a table with `run` and a topic's `name`.
+    """Return the rows of topics that the adversary knows, of a table with `run` and a topic's `name`."""
+    return topics.where(is_known(adversary.topics_known, adversary.seed, name))
+
+
+def is_known(share: float, seed: int, name: str) -> Column:
+    """Tell whether who knows a share of all topics knows the one in the column `name`, of the run in `run`.
 
     Drawn by the seed and the topic; a larger share has the topics of a smaller one and more.
     """
-    if adversary.topics_known == 1:
-        return topics
+    if share == 1:
+        return F.lit(True)
     # All copies of a run, `run@share`, are of one network.
     run = F.regexp_replace("run", "@[^@]*$", "")
-    chance = F.pmod(F.xxhash64(F.lit(adversary.seed), F.lit("topic"), run, name), F.lit(1 << 40))
-    return topics.where(chance < F.lit(int(adversary.topics_known * (1 << 40))))
+    chance = F.pmod(F.xxhash64(F.lit(seed), F.lit("topic"), run, name), F.lit(1 << 40))
+    return chance < F.lit(int(share * (1 << 40)))
 
 
 def rosters_of(observations: DataFrame, adversary: Adversary, members: DataFrame) -> DataFrame:

@@ -182,6 +182,15 @@ async def test_a_directory_joins_nothing(tmp_path: Path, home: dict[str, str]) -
     assert "only relays and clients" in outcome.error
 
 
+async def test_what_is_no_section_makes_no_traceback(tmp_path: Path, home: dict[str, str]) -> None:
+    file, network = tmp_path / "node.toml", tmp_path / "network.toml"
+    file.write_text('network = "somewhere"\n')
+    network.write_text(network_text())
+    outcome = await hushcast("join", network, "--config", file, env=home)
+    assert outcome.code == 2
+    assert "only relays and clients" in outcome.error
+
+
 def test_services_have_the_places_of_their_units() -> None:
     for unit, found in {
         "hushcast-node.service": service_places("node"),

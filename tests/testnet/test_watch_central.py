@@ -189,3 +189,11 @@ def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         made.take("server", line | {"payload": f"f{number:063x}", "message": name})
     assert len(made._early) == len(made._known) == 3
     assert len(made._where.owners) == len(made._where.proxies) == 3
+
+
+def test_before_a_proxy_has_started_none_is_drawn() -> None:
+    made = CentralPicture()
+    made.take("server", {"kind": "started", "node": "server", "role": "server"})
+    drawing = made.tree_drawing("", USERS)
+    assert drawing is not None
+    assert all(box.id for level in drawing.levels for box in level)

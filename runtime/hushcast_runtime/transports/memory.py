@@ -31,6 +31,15 @@ class MemoryNetwork:
         """Return the transport of one daemon."""
         return MemoryTransport(self)
 
+    async def pause(self, seconds: float) -> None:
+        """Wait, as a task that sleeps would."""
+        if self.call_at is None:
+            await trio.sleep(seconds)
+        else:
+            over = trio.Event()
+            self.call_at(trio.current_time() + seconds, over.set)
+            await over.wait()
+
 
 class MemoryTransport:
     """One daemon's way into a `MemoryNetwork`."""
@@ -61,21 +70,13 @@ class MemoryTransport:
     async def connect(self, address: Address, isolation: str) -> trio.abc.Stream:
         """Connect to a listener of the same network."""
         delay = self._network.delay()
-        await self._pause(2 * delay)
+        await self._network.pause(2 * delay)
         listener = self._network.listeners.get(address)
         if listener is None:
             raise TransportError("no daemon answers at this address")
         forth, back = (Pipe(delay, self._network.call_at) for _ in range(2))
         listener.accept(MemoryStream(forth, back))
         return MemoryStream(back, forth)
-
-    async def _pause(self, seconds: float) -> None:
-        if self._network.call_at is None:
-            await trio.sleep(seconds)
-        else:
-            over = trio.Event()
-            self._network.call_at(trio.current_time() + seconds, over.set)
-            await over.wait()
 
 
 class MemoryListener:

@@ -9,11 +9,12 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from hushcast_analytics.attacks.catalogue import Subject
+from hushcast_analytics.adversaries import is_known
 from hushcast_analytics.central.beliefs import publishers, subscribers, subscriptions
 from hushcast_analytics.central.facts import Facts, facts_of
+from hushcast_analytics.central.learnt import DEFINITIONS, SHARES
 from hushcast_analytics.central.parties import USER, Party, members_of, numbered, parties
-from hushcast_analytics.central.shares import SHARES, shares
+from hushcast_analytics.central.shares import shares
 from hushcast_analytics.central.sight import OF, Sight
 from hushcast_analytics.keeping import kept
 from hushcast_analytics.measures import measured
@@ -24,13 +25,6 @@ from hushcast_analytics.summary import summarised
 from hushcast_analytics.trials import trials_of
 
 Row = dict[str, Any]
-
-DEFINITIONS: dict[str, Subject] = {
-    "publisher": "message",
-    "subscriber": "topic",
-    "subscription": "participant",
-}
-"""The definitions of VB §3, and what the trials of each are about."""
 
 FIGURES = ("trials", "accuracy", "accuracy_low", "accuracy_high", "bound", "degree", "effective_set")
 """What is told of a definition; `accuracy` beside `bound`, as of attacks on the overlay."""
@@ -65,7 +59,7 @@ class Central:
         self._parties = parties(_users(facts, wanted.colluding))
         numbers = numbered(truths.sparkSession, self._parties)
         self._members = kept(members_of(facts.people, numbers, wanted.seed))
-        self._sight = Sight(facts, truths, self._members, _guessed(wanted))
+        self._sight = Sight(facts, truths, self._members, is_known(wanted.topics_known, wanted.seed, "topic"))
 
     def _name(self) -> None:
         self._named = _definitions(self._traces.truths, self._members, self._sight, self._profiles)
@@ -91,14 +85,6 @@ def _users(facts: Facts, colluding: tuple[float, ...]) -> list[int]:
     most = counted.agg(F.max("count")).first()
     users = int((most and most[0]) or 0)
     return [int(share * users) for share in colluding]
-
-
-def _guessed(wanted: Wanted) -> Column:
-    """Tell of a topic whether guessers know it, as `adversaries.known_to` does."""
-    if wanted.topics_known == 1:
-        return F.lit(True)
-    chance = F.pmod(F.xxhash64(F.lit(wanted.seed), F.lit("topic"), "run", "topic"), F.lit(1 << 40))
-    return chance < F.lit(int(wanted.topics_known * (1 << 40)))
 
 
 def _definitions(

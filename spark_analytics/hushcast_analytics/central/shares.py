@@ -12,29 +12,19 @@ from pyspark.sql import functions as F
 
 from hushcast_analytics.central.sight import OF, Sight
 
-SHARES = {
-    "subscriptions_linked": "pairs of one user's subscriptions that are seen to be one user's",
-    "publications_linked": "pairs of one user's publications that are seen to be one user's",
-    "deliveries_tied": "deliveries that are seen to be of a publication that was seen",
-    "subscriptions_named": "subscriptions whose topics are recognised",
-    "publications_named": "publications whose topics are recognised",
-    "bodies_read": "messages whose bodies are read",
-}
-"""By name, what each is a share of."""
-
 
 def shares(sight: Sight) -> DataFrame:
-    """Return (run, party, share, part, whole), one row for each of `SHARES` that has a whole."""
+    """Return (run, party, share, part, whole), one row for each of `learnt.SHARES` that has a whole."""
     asked, published = sight.requests, sight.publications
     topics, messages = _linked(asked, "topic"), _linked(published, "message")
-    of = {
-        "subscriptions_named": (asked, F.lit(True), F.col("named")),
-        "publications_named": (published, F.lit(True), F.col("named")),
-        "bodies_read": (published, F.lit(True), _read()),
-        "deliveries_tied": (sight.deliveries, F.lit(True), _tied()),
-    }
     counted = [
-        _row(name, table, F.count_if(whole), F.count_if(part)) for name, (table, whole, part) in of.items()
+        _row(name, table, F.count("*"), F.count_if(part))
+        for name, table, part in (
+            ("subscriptions_named", asked, F.col("named")),
+            ("publications_named", published, F.col("named")),
+            ("bodies_read", published, _read()),
+            ("deliveries_tied", sight.deliveries, _tied()),
+        )
     ]
     paired = [
         _row(name, table, F.sum("whole"), F.sum("part"))

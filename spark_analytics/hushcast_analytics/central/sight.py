@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from hushcast_analytics.central.facts import Facts
-from hushcast_analytics.central.parties import USER
+from hushcast_analytics.central.parties import DELIVERIES, PUBLICATIONS, SERVER, USER
 from hushcast_analytics.keeping import kept
 
 OF = ["run", "party"]
@@ -35,7 +35,7 @@ class Sight:
         self._own = F.broadcast(theirs.select(*OF, F.col("node").alias("owner")))
         self._each = F.broadcast(
             members.groupBy(*OF, "opens", "told", "guesses").agg(
-                *(F.max(F.col("role") == role).alias(role) for role in _ROLES)
+                *(F.max(F.col("role") == role).alias(role) for role in (SERVER, PUBLICATIONS, DELIVERIES))
             )
         )
         did = truths.where("kind in ('subscribed', 'published')").select(
@@ -46,8 +46,8 @@ class Sight:
         guessers = self._each.where("guesses").select(*OF)
         could = topics.distinct().where(guessed).join(guessers, "run").select(*OF, "topic")
         self._known = kept(own.union(could).distinct().withColumn("knows", F.lit(True)))
-        self.requests = self._seen_by(facts.requests, "deliveries")
-        self.publications = self._seen_by(facts.publications, "publications")
+        self.requests = self._seen_by(facts.requests, DELIVERIES)
+        self.publications = self._seen_by(facts.publications, PUBLICATIONS)
         self.deliveries = self._honest(facts.deliveries)
 
     def _honest(self, table: DataFrame) -> DataFrame:
@@ -55,7 +55,7 @@ class Sight:
 
     def _seen_by(self, table: DataFrame, proxies: str) -> DataFrame:
         met = F.col(proxies) & F.col(f"at_{proxies}")
-        seen = met | (F.col("server") & F.col("at_server"))
+        seen = met | (F.col(SERVER) & F.col(f"at_{SERVER}"))
         return kept(
             self._honest(table)
             .join(self._known, [*OF, "topic"], "left")
@@ -64,6 +64,3 @@ class Sight:
             .withColumn("named", F.col("knows") & F.col("opens") & F.col("seen"))
             .withColumn("user", F.when(F.col("told") & met, F.col("owner")))
         )
-
-
-_ROLES = ("server", "publications", "deliveries")

@@ -5,20 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
+from hushcast_analytics.central.learnt import DEFINITIONS, SHARES
 from hushcast_analytics.report.findings import Row
 from hushcast_analytics.report.verdict import Standing, standing
 from hushcast_analytics.report.words import GOALS, percent
-
-DEFINITIONS = ("publisher", "subscriber", "subscription")
-SHARES = {
-    "subscriptions_linked": "pairs of one user's subscriptions that the party sees to be one user's",
-    "publications_linked": "pairs of one user's publications that it sees to be one user's",
-    "deliveries_tied": "deliveries that it sees to be of a publication that it saw",
-    "subscriptions_named": "subscriptions whose topics it recognises",
-    "publications_named": "publications whose topics it recognises",
-    "bodies_read": "messages whose bodies it reads",
-}
-"""What each is a share of; a test compares with those measured."""
 
 _LEGEND = (
     "Publisher, subscriber and subscription are the definitions of VB §3: how often the one whom the party "
@@ -117,7 +107,7 @@ def _cells(row: Row) -> tuple[str, ...]:
 def _definition(row: Row, name: str) -> str:
     if name not in row:
         return "–"
-    return " ".join((_percent(row[name]["accuracy"]), f"({_percent(row[name]['bound'])})"))
+    return f"{_percent(row[name]['accuracy'])} ({_percent(row[name]['bound'])})"
 
 
 def _share(row: Row, name: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from statistics import correlation, fmean, linear_regression
 from typing import Any
 
 SYSTEMS = ("central", "tree")
@@ -72,14 +72,9 @@ def fit(places: Sequence[Place]) -> Fit | None:
     if len(places) < 3:
         return None
     x, y = [place.x for place in places], [place.seconds for place in places]
-    mean_x, mean_y = fmean(x), fmean(y)
-    slope = sum((a - mean_x) * (b - mean_y) for a, b in zip(x, y, strict=True)) / sum(
-        (a - mean_x) ** 2 for a in x
-    )
-    start = mean_y - slope * mean_x
-    whole = sum((b - mean_y) ** 2 for b in y)
-    left = sum((b - start - slope * a) ** 2 for a, b in zip(x, y, strict=True))
-    return Fit(start, slope, 1 - left / whole if whole else 1.0)
+    slope, start = linear_regression(x, y)
+    r2 = correlation(x, y) ** 2 if min(y) < max(y) else 1.0  # a level line leaves nothing to explain
+    return Fit(start, slope, r2)
 
 
 def crossing(one: Curve, other: Curve) -> float | None:

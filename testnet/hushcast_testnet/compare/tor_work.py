@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, linear_regression, median_high
 from typing import Any
 
 CELL = 514  # bytes on the line
@@ -63,9 +63,9 @@ class TorWork:
             "send_cpu_a_cell": self.send_cpu.each,
             "receive_cpu_a_write": self.receive_cpu.first,
             "receive_cpu_a_cell": self.receive_cpu.each,
-            "connect_median": _median(self.connect_seconds),
-            "one_way_median": _median(self.one_way_seconds),
-            "publish_median": _median(self.publish_seconds),
+            "connect_median": median_high(self.connect_seconds),
+            "one_way_median": median_high(self.one_way_seconds),
+            "publish_median": median_high(self.publish_seconds),
         }
 
 
@@ -97,13 +97,5 @@ def read_work(found: dict[str, Any]) -> TorWork:
 
 def _fitted(x: list[float] | list[int], y: list[float]) -> Line:
     """Return the line of least squares, flat where it would fall."""
-    mean_x, mean_y = fmean(x), fmean(y)
-    slope = sum((a - mean_x) * (b - mean_y) for a, b in zip(x, y, strict=True)) / sum(
-        (a - mean_x) ** 2 for a in x
-    )
-    slope = max(0.0, slope)
-    return Line(max(0.0, mean_y - slope * mean_x), slope)
-
-
-def _median(seconds: tuple[float, ...]) -> float:
-    return sorted(seconds)[len(seconds) // 2]
+    slope, first = linear_regression(x, y)
+    return Line(max(0.0, first), slope) if slope > 0 else Line(fmean(y), 0.0)

@@ -48,9 +48,7 @@ class Wires(MemoryNetwork):
 
     async def wait_until(self, moment: float) -> None:
         """Wait for a moment of trio's clock."""
-        over = trio.Event()
-        self.at(moment, over.set)
-        await over.wait()
+        await self.pause(moment - trio.current_time())
 
 
 class MachineTransport(MemoryTransport):
@@ -89,7 +87,7 @@ class MachineTransport(MemoryTransport):
         forth = _Way(wires, delay, self._machine, there, circuit)
         back = _Way(wires, delay, there, self._machine, circuit)
         listener.accept(MemoryStream(forth, back))
-        await wires.wait_until(trio.current_time() + delay)
+        await wires.pause(delay)
         return MemoryStream(back, forth)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from hushcast_testnet.compare.findings import SYSTEMS, Curve, Fit, Measurement, crossing, curve, fit
 
 LINEAR = 0.95  # R² from which a curve is called a line
+_ROUGHLY = 0.5  # from which it is roughly one
 _NAMES = {"central": "the central server", "tree": "the spanning trees"}
 
 
@@ -35,7 +36,7 @@ def _shape(name: str, curve: Curve, found: Fit | None, figure: int) -> str:
     text = f"{name}: {first.seconds:.2f} s at {first.x} {of}, {last.seconds:.2f} s at {last.x}"
     if found is None:
         return text + "."
-    line = "a line" if found.r2 >= LINEAR else "no line" if found.r2 < 0.5 else "roughly a line"
+    line = "a line" if found.r2 >= LINEAR else "roughly a line" if found.r2 >= _ROUGHLY else "no line"
     return f"{text}; {line} (R² {found.r2:.3f}) of {1000 * found.slope:.2f} ms more for each."
 
 
@@ -53,11 +54,9 @@ def _order(curves: Mapping[str, Curve], figure: int) -> str:
         return "No number was measured with both."
     central, tree = both[-1]
     less, more = sorted((central.seconds, tree.seconds))
-    quicker = "the central server" if central.seconds <= tree.seconds else "the trees"
+    quicker = "the central server stays" if central.seconds <= tree.seconds else "the trees stay"
     ratio = f"{more / less:.1f} times as fast at {central.x}" if less > 0 else "faster"
-    return f"The lines do not cross: {quicker} stay ahead throughout, {ratio}.".replace(
-        "the central server stay", "the central server stays"
-    )
+    return f"The lines do not cross: {quicker} ahead throughout, {ratio}."
 
 
 def _slopes(fits: Mapping[str, Fit | None]) -> Iterator[str]:

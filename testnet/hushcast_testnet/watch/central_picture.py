@@ -99,11 +99,10 @@ class CentralPicture(Picture):
     def tree_drawing(self, mailbox: str, daemons: Iterable[str]) -> Drawing | None:
         """Return the network as messages go through it: users, proxies, server, proxies, users."""
         names = list(daemons)
-        publications, (server, *_), deliveries = (
-            self._where.named(role) or [""] for role in ("publications", "server", "deliveries")
-        )
-        if not server or not names:
+        publications, servers, deliveries = map(self._where.named, ("publications", "server", "deliveries"))
+        if not servers or not names:
             return None
+        server = servers[0]
         owners = {one.owner for one in self._subscriptions.values()}
         levels = [
             [Box(BY + name, name, "publisher", "as publisher") for name in names],
