@@ -49,6 +49,24 @@ def generalise(levels: Levels, given: Filter, condition: Condition, k: int) -> S
     return None if found is None else Shown(found, max(0.0, found.volume - given.volume))
 
 
+def may_show(levels: Levels, given: Filter, shown: Filter, condition: Condition, k: int) -> bool:
+    """Tell whether a filter may be shown in place of a given one that it covers, or of itself."""
+    if k <= 0 or shown == given:
+        return levels.reaches(given, condition, k)
+    order = levels.poset.order(given.topic)
+    return order is not None and _reaches(levels, order, given, shown, condition, k)
+
+
+def _reaches(
+    levels: Levels, order: Order, given: Filter, shown: Filter, condition: Condition, k: int
+) -> bool:
+    """Tell whether a filter other than the given one, which it covers, satisfies a condition."""
+    if condition is Condition.SOURCE:
+        covered = slots_in(order.boxes.covered(shown.sides))
+        return enough((order.sources[slot] for slot in covered), k)
+    return levels.reaches(shown, condition, k, frozenset(levels.poset.sources(given)))
+
+
 class _Search:
     """One search for a filter to show."""
 
@@ -58,15 +76,12 @@ class _Search:
         self._given = given
         self._condition = condition
         self._k = k
-        self._own = frozenset(levels.poset.sources(given))
         self._near = self._nearest()
 
     def satisfies(self, sides: Sides) -> bool:
         """Tell whether a filter that covers the given one, and is another, may be shown."""
-        if self._condition is Condition.SOURCE:
-            covered = slots_in(self._order.boxes.covered(sides))
-            return enough((self._order.sources[slot] for slot in covered), self._k)
-        return self._levels.reaches(self._filter(sides), self._condition, self._k, self._own)
+        shown = self._filter(sides)
+        return _reaches(self._levels, self._order, self._given, shown, self._condition, self._k)
 
     def merged(self) -> Filter | None:
         """Return the least filter that is found by merging with neighbours, by what is above, by dropping."""

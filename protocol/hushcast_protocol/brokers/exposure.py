@@ -1,0 +1,288 @@
+"""Exposure: which filters an edge broker shows outside for its clients, and which it keeps back.
+
+A filter is shown only while its level reaches k under the subscription's condition, and under the broker's
+own (Tarkoma and Prehofer §4); k = 1 asks for nothing. Whatever comes or goes, each filter that is shown is
+checked before anything is said outside, so none stays that has sunk below its k. What waits to be shown is
+looked at later (`advance`), a few at a time: a search for a wider filter may take long.
+
+A filter that sank is shown again only at k and a quarter more, so that somebody who comes and goes does not
+show it each time. Where nothing is shown for a subscription, a filter that is shown for another one may cover
+it, and bring its messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from hushcast_protocol.brokers.conditions import Condition
+from hushcast_protocol.brokers.filters import Filter, Sides
+from hushcast_protocol.brokers.forest import Forest
+from hushcast_protocol.brokers.frames import Otherwise, Terms
+from hushcast_protocol.brokers.generalise import generalise, may_show
+from hushcast_protocol.brokers.levels import Levels
+from hushcast_protocol.brokers.table import Source
+from hushcast_protocol.content.topics import Topic
+
+MAX_BOGUS = 64  # bogus sources behind one subscription; each takes the place of one of its client's filters
+
+OPEN = Terms(1, Condition.SOURCE, "wait")
+"""Terms that ask for nothing."""
+
+Name = tuple[Source, bytes]
+"""A subscription: whose it is, and its name there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a subscription stands."""
+
+    level: int
+    """Of its filter, under its condition; bogus sources not counted."""
+    shown: Filter | None
+    """What is shown outside that brings its messages, if anything is: its own, a wider one, or another's."""
+    added: float
+    """The share (0 to 1) of the topic's messages that `shown` lets through besides."""
+    bogus: int = 0
+    """Bogus sources that its client pays for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What is to be told: to whoever is above, filters shown from now on and not any more; to clients."""
+
+    show: frozenset[Filter] = frozenset()
+    withdraw: frozenset[Filter] = frozenset()
+    told: dict[Name, Standing] = field(default_factory=dict)
+
+
+def _none(k: int) -> int:
+    return 0
+
+
+class _Subscription:
+    """One subscription and what is shown for it."""
+
+    __slots__ = ("bogus", "demands", "filter", "has_sunk", "name", "otherwise", "shown", "terms", "told")
+
+    def __init__(self, name: Name, filter_: Filter, terms: Terms, minimum: Terms) -> None:
+        self.name = name
+        self.filter = filter_
+        self.terms = terms
+        strict = terms if terms.k > 1 else minimum
+        self.otherwise: Otherwise = strict.otherwise
+        self.demands = tuple({(one.condition, one.k) for one in (terms, minimum) if one.k > 1})
+        self.shown: Filter | None = None
+        self.has_sunk = False
+        self.bogus = 0
+        self.told: Standing | None = None
+
+    def margin(self, k: int) -> int:
+        """Return how far above k its level has to be for it to be shown."""
+        return max(1, k // 4) if self.has_sunk and self.otherwise != "bogus" else 0
+
+
+class Exposure:
+    """The subscriptions at one edge broker, and what it shows of them."""
+
+    def __init__(self, minimum: Terms = OPEN) -> None:
+        """`minimum` is what the broker itself asks of every filter, beside what a subscription asks."""
+        self._minimum = minimum
+        self._levels = Levels()
+        self._subscriptions: dict[Name, _Subscription] = {}
+        self._of: dict[Source, dict[bytes, _Subscription]] = {}
+        self._held: dict[tuple[Filter, Source], int] = {}  # subscriptions of one source to one filter
+        self._strict: dict[Topic, dict[Name, _Subscription]] = {}  # those that ask for anything
+        self._waiting: dict[Name, None] = {}  # to be looked at by `advance`
+        self._shown: dict[Filter, int] = {}  # subscriptions that each is shown for
+        self._tree = Forest()  # of what is shown
+        self._before: dict[Filter, bool] = {}  # whether it was shown when changes were taken last
+
+    def __len__(self) -> int:
+        return len(self._subscriptions)
+
+    @property
+    def shown(self) -> frozenset[Filter]:
+        """All that is shown outside."""
+        return frozenset(self._shown)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether `advance` has anything to look at."""
+        return bool(self._waiting)
+
+    def filters(self, source: Source) -> int:
+        """Return how many filters a source has, bogus ones included."""
+        return sum(1 + one.bogus for one in self._of.get(source, {}).values())
+
+    def interested(self, topic: Topic, point: Sides) -> set[Source]:
+        """Return whose filters, as they were subscribed to, match a message given as its point."""
+        return self._levels.interested(topic, point)
+
+    def standing(self, source: Source, name: bytes) -> Standing | None:
+        """Return how a subscription stands, or none if it is not here."""
+        one = self._subscriptions.get((source, name))
+        return None if one is None else self._stands(one)
+
+    def load(self, source: Source, name: bytes, filter_: Filter, terms: Terms) -> None:
+        """Take a subscription that was accepted before a restart; `advance` shows what may be shown."""
+        one = self._put((source, name), filter_, terms)
+        self._waiting[one.name] = None
+
+    def subscribe(self, source: Source, name: bytes, filter_: Filter, terms: Terms) -> Changes:
+        """Add a subscription, or replace the one of that name.
+
+        It is not here afterwards if its level is too low, nothing else brings its messages, and it was rather
+        to be refused than to wait.
+        """
+        former = self._drop((source, name))
+        one = self._put((source, name), filter_, terms)
+        self._look(one)
+        if one.otherwise == "refuse" and self._brings(one) is None:
+            self._drop(one.name)
+        topics = {filter_.topic} if former is None else {filter_.topic, former.filter.topic}
+        return self._checked(topics, one)
+
+    def unsubscribe(self, source: Source, name: bytes) -> Changes:
+        """Forget a subscription; unknown ones change nothing."""
+        one = self._drop((source, name))
+        return Changes() if one is None else self._checked({one.filter.topic})
+
+    def forget(self, source: Source) -> Changes:
+        """Forget all subscriptions of a source."""
+        gone = [self._drop((source, name)) for name in list(self._of.get(source, ()))]
+        return self._checked({one.filter.topic for one in gone if one is not None})
+
+    def advance(self, most: int) -> Changes:
+        """Look at so many of those that wait: what may be shown of them, and how they stand."""
+        looked: list[_Subscription] = []
+        while self._waiting and len(looked) < most:
+            name = next(iter(self._waiting))
+            del self._waiting[name]
+            one = self._subscriptions[name]
+            self._look(one)
+            looked.append(one)
+        return self._changes(looked)
+
+    def _put(self, name: Name, filter_: Filter, terms: Terms) -> _Subscription:
+        source, inner = name
+        one = self._subscriptions[name] = _Subscription(name, filter_, terms, self._minimum)
+        self._of.setdefault(source, {})[inner] = one
+        held = self._held.get((filter_, source), 0)
+        self._held[filter_, source] = held + 1
+        if not held:
+            self._levels.insert(filter_, source)
+        if one.demands:
+            self._strict.setdefault(filter_.topic, {})[name] = one
+        return one
+
+    def _drop(self, name: Name) -> _Subscription | None:
+        one = self._subscriptions.pop(name, None)
+        if one is None:
+            return None
+        source, inner = name
+        del self._of[source][inner]
+        if not self._of[source]:
+            del self._of[source]
+        held = self._held.pop((one.filter, source)) - 1
+        if held:
+            self._held[one.filter, source] = held
+        else:
+            self._levels.remove(one.filter, source)
+        if one.demands:
+            strict = self._strict[one.filter.topic]
+            del strict[name]
+            if not strict:
+                del self._strict[one.filter.topic]
+        self._waiting.pop(name, None)
+        self._show(one, None)
+        return one
+
+    def _checked(self, topics: set[Topic], new: _Subscription | None = None) -> Changes:
+        """Look at whatever is shown on topics on which somebody came or went; all else there may wait."""
+        looked = [] if new is None or new.name not in self._subscriptions else [new]
+        for topic in topics:
+            for one in self._strict.get(topic, {}).values():
+                self._waiting[one.name] = None
+                if one.shown is not None and not self._may(one, one.shown, one.bogus):
+                    self._look(one)
+                    looked.append(one)
+        return self._changes(looked)
+
+    def _look(self, one: _Subscription) -> None:
+        """Decide what is shown for a subscription."""
+        if self._may(one, one.filter, 0, one.margin):
+            one.has_sunk, one.bogus = False, 0
+            self._show(one, one.filter)
+            return
+        if one.shown is not None and one.shown != one.filter and self._may(one, one.shown, 0):
+            return  # what was shown instead may stay, though there may be a narrower one by now
+        one.has_sunk = one.has_sunk or one.shown is not None
+        one.bogus = self._missing(one) if one.otherwise == "bogus" else 0
+        if one.bogus:
+            self._show(one, one.filter)
+        else:
+            self._show(one, self._wider(one) if one.otherwise == "generalise" else None)
+
+    def _may(
+        self, one: _Subscription, shown: Filter, bogus: int, margin: Callable[[int], int] = _none
+    ) -> bool:
+        """Tell whether a filter may be shown for a subscription, with so many bogus sources behind it."""
+        return all(
+            may_show(self._levels, one.filter, shown, condition, k + margin(k) - bogus)
+            for condition, k in one.demands
+        )
+
+    def _missing(self, one: _Subscription) -> int:
+        """Return how many bogus sources it takes to show a filter as it is; 0 where they are too many."""
+        missing = max(k - self._levels.level(one.filter, condition) for condition, k in one.demands)
+        return missing if missing <= MAX_BOGUS else 0
+
+    def _wider(self, one: _Subscription) -> Filter | None:
+        for condition, k in one.demands:
+            found = generalise(self._levels, one.filter, condition, k + one.margin(k))
+            if found is not None and self._may(one, found.filter, 0):
+                return found.filter
+        return None
+
+    def _show(self, one: _Subscription, shown: Filter | None) -> None:
+        if one.shown == shown:
+            return
+        if one.shown is not None:
+            self._before.setdefault(one.shown, True)
+            self._shown[one.shown] -= 1
+            if not self._shown[one.shown]:
+                del self._shown[one.shown]
+                self._tree.remove(one.shown, None)
+        if shown is not None:
+            self._before.setdefault(shown, shown in self._shown)
+            if shown not in self._shown:
+                self._tree.insert(shown, None)
+            self._shown[shown] = self._shown.get(shown, 0) + 1
+        one.shown = shown
+
+    def _changes(self, looked: list[_Subscription]) -> Changes:
+        before, self._before = self._before, {}
+        show = frozenset(one for one, was in before.items() if not was and one in self._shown)
+        withdraw = frozenset(one for one, was in before.items() if was and one not in self._shown)
+        told = {}
+        for one in looked:
+            if one.demands and (standing := self._stands(one)) != one.told:
+                told[one.name] = one.told = standing
+        return Changes(show, withdraw, told)
+
+    def _brings(self, one: _Subscription) -> Filter | None:
+        """Return what is shown outside that brings a subscription's messages, the narrowest of it."""
+        if one.shown is not None:
+            return one.shown
+        return min(self._tree.matching(one.filter.topic, one.filter.sides), key=_volume, default=None)
+
+    def _stands(self, one: _Subscription) -> Standing:
+        condition = (one.terms if one.terms.k > 1 else self._minimum).condition
+        shown = self._brings(one)
+        added = 0.0 if shown is None else max(0.0, shown.volume - one.filter.volume)
+        return Standing(self._levels.level(one.filter, condition), shown, added, one.bogus)
+
+
+def _volume(one: Filter) -> float:
+    return one.volume

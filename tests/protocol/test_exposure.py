@@ -1,0 +1,133 @@
+"""What an edge broker shows of its clients' filters: never one below its k, and no more than it takes."""
+
+from __future__ import annotations
+
+from itertools import product
+from random import Random
+
+import pytest
+from exposing import WAYS, play
+
+from hushcast_protocol.brokers.conditions import Condition
+from hushcast_protocol.brokers.exposure import MAX_BOGUS, OPEN, Exposure
+from hushcast_protocol.brokers.filters import Filter
+from hushcast_protocol.brokers.frames import Otherwise, Terms
+from hushcast_protocol.content.predicates import parse_where
+from hushcast_protocol.content.topics import Interest, make_topic
+
+TOPIC = make_topic("weather", ["a:0..99"])
+
+
+def where(text: str) -> Filter:
+    return Filter.of(Interest(TOPIC, parse_where(text, TOPIC.attributes)))
+
+
+def terms(k: int, otherwise: Otherwise = "wait", condition: Condition = Condition.SOURCE) -> Terms:
+    return Terms(k, condition, otherwise)
+
+
+NAME = bytes(16)
+HOME = where("a in [10, 20]")
+
+
+@pytest.mark.parametrize(("condition", "way"), [*product(Condition, WAYS)])
+@pytest.mark.parametrize(
+    "minimum", [OPEN, Terms(2, Condition.SOURCE, "wait")], ids=["own k", "and the broker's"]
+)
+def test_no_filter_below_its_k_is_outside_whoever_comes_and_goes(
+    condition: Condition, way: Otherwise, minimum: Terms
+) -> None:
+    play(Random(f"{condition} {way}"), 60, condition, way, minimum)
+
+
+def test_who_asks_for_nothing_is_shown_at_once_and_withdrawn_when_gone() -> None:
+    exposure = Exposure()
+    assert exposure.subscribe("ann", NAME, HOME, OPEN).show == {HOME}
+    assert not exposure.subscribe("bob", NAME, HOME, OPEN).show
+    assert not exposure.unsubscribe("ann", NAME).withdraw
+    assert exposure.unsubscribe("bob", NAME).withdraw == {HOME}
+    assert exposure.unsubscribe("bob", NAME).withdraw == frozenset()
+
+
+def test_a_filter_that_waits_is_shown_when_enough_have_come_and_withdrawn_when_one_leaves() -> None:
+    exposure = Exposure()
+    assert not exposure.subscribe("ann", NAME, HOME, terms(3)).show
+    assert not exposure.subscribe("bob", NAME, HOME, terms(3)).show
+    last = exposure.subscribe("eve", NAME, HOME, terms(3))
+    assert last.show == {HOME}
+    assert last.told["eve", NAME].level == 3
+    exposure.advance(9)
+    gone = exposure.unsubscribe("bob", NAME)
+    assert gone.withdraw == {HOME}
+    assert {name for name, standing in gone.told.items() if standing.shown is None} == {
+        ("ann", NAME),
+        ("eve", NAME),
+    }
+
+
+def test_one_who_comes_and_goes_does_not_show_a_filter_that_sank_each_time() -> None:
+    exposure = Exposure()
+    for name in ("ann", "bob", "eve"):
+        exposure.subscribe(name, NAME, HOME, terms(3))
+    exposure.unsubscribe("bob", NAME)
+    exposure.subscribe("bob", NAME, HOME, OPEN)  # shows it for himself alone
+    exposure.unsubscribe("bob", NAME)
+    again = exposure.subscribe("cat", NAME, HOME, terms(3))
+    assert again.show == {HOME}, "whose filter did not sink is shown at its k"
+    exposure.unsubscribe("cat", NAME)
+    exposure.subscribe("dan", b"x" * 16, where("a in [10, 30]"), terms(3))
+    assert not exposure.advance(9).show
+    assert HOME not in exposure.shown
+
+
+def test_a_refused_subscription_is_not_kept_unless_what_is_shown_already_brings_its_messages() -> None:
+    exposure = Exposure()
+    assert not exposure.subscribe("ann", NAME, HOME, terms(2, "refuse")).show
+    assert exposure.standing("ann", NAME) is None
+    assert len(exposure) == 0
+    exposure.subscribe("bob", NAME, where("a in [0, 50]"), OPEN)
+    assert not exposure.subscribe("ann", NAME, HOME, terms(2, "refuse")).show
+    standing = exposure.standing("ann", NAME)
+    assert standing is not None
+    assert standing.level == 1
+    assert standing.shown == where("a in [0, 50]")
+    assert standing.added == pytest.approx(0.4)
+
+
+def test_a_wider_filter_is_shown_until_the_own_one_has_enough_behind_it() -> None:
+    exposure = Exposure()
+    exposure.subscribe("ann", NAME, HOME, terms(2, "generalise"))
+    assert exposure.shown == set()
+    exposure.subscribe("bob", NAME, where("a in [15, 25]"), terms(2, "generalise"))
+    exposure.advance(9)
+    assert exposure.shown == {where("a in [10, 25]")}
+    for name in ("cat", "dan"):
+        exposure.subscribe(name, NAME, HOME, OPEN)
+    exposure.advance(9)
+    assert HOME in exposure.shown
+
+
+def test_bogus_sources_cost_and_are_bounded() -> None:
+    exposure = Exposure()
+    assert exposure.subscribe("ann", NAME, HOME, terms(4, "bogus")).show == {HOME}
+    standing = exposure.standing("ann", NAME)
+    assert standing is not None
+    assert (standing.level, standing.bogus) == (1, 3)
+    assert exposure.filters("ann") == 4
+    assert not exposure.subscribe("bob", NAME, where("a = 99"), terms(MAX_BOGUS + 2, "bogus")).show
+    exposure.subscribe("cat", NAME, HOME, OPEN)
+    exposure.advance(9)
+    standing = exposure.standing("ann", NAME)
+    assert standing is not None
+    assert (standing.level, standing.bogus) == (2, 2)
+
+
+def test_after_a_restart_what_may_be_shown_is_shown_and_nothing_else() -> None:
+    exposure = Exposure()
+    for name in ("ann", "bob"):
+        exposure.load(name, NAME, HOME, terms(2, "refuse"))
+    exposure.load("cat", NAME, where("a = 5"), terms(2, "refuse"))
+    assert exposure.is_waiting
+    assert exposure.advance(9).show == {HOME}
+    assert not exposure.is_waiting
+    assert exposure.standing("cat", NAME) is not None, "it was accepted once: it waits"
