@@ -17,7 +17,6 @@ from hushcast_protocol.brokers.roots import RootChanges
 from hushcast_protocol.brokers.routes import table_digest
 from hushcast_protocol.brokers.words import ShownFilter, from_outside
 
-
 T = TypeVar("T")
 
 
@@ -50,7 +49,9 @@ class Upward:
 
     def change(self, changes: RootChanges) -> int:
         """Take what changed; return the version of it."""
-        return self._take(map(from_outside, changes.shown), [from_outside(one).name for one in changes.withdrawn])
+        return self._take(
+            map(from_outside, changes.shown), [from_outside(one).name for one in changes.withdrawn]
+        )
 
     def replace(self, roots: Iterable[Filter]) -> int:
         """Show these filters, whatever was shown before; return the version of it."""
@@ -84,16 +85,19 @@ class Upward:
             self._forget()
         return batch
 
-    def answered(self, is_accepted: bool) -> None:
-        """Hear of the batch under way: whether the parent accepted all of it. If not, all is due again."""
+    def answered(self, is_accepted: bool) -> int:
+        """Hear whether the parent accepted all of the batch under way; return the version that it was of.
+
+        If not, all is due again.
+        """
         said, self._said = self._said, None
-        if said is None:
-            return
+        assert said is not None, "something is under way"
         if is_accepted:
             self.confirmed = max(self.confirmed, said)
         else:
             self._is_whole_due = True
         self._note()
+        return said
 
     def _take(self, add: Iterable[ShownFilter], remove: Iterable[bytes]) -> int:
         self.version += 1
