@@ -36,15 +36,20 @@ class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         return values
 
 
-class NetworkTerms(Section, frozen=True, kw_only=True):
+class AnyNetworkTerms(Section, frozen=True, kw_only=True):
     """What all daemons of a network agree on, whatever its carrier."""
 
     name: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
     """Any name; it keeps networks apart."""
-    profile: Literal["hardened", "paper"] = "hardened"
-    """`hardened`, or `paper` for experiments with the scheme as published."""
     epoch_seconds: Annotated[int, msgspec.Meta(ge=MIN_EPOCH, le=MAX_EPOCH)] = 3600
     """Length of an epoch."""
+
+
+class NetworkTerms(AnyNetworkTerms, frozen=True, kw_only=True):
+    """What all daemons of a network agree on whose scheme was published, and is hardened here."""
+
+    profile: Literal["hardened", "paper"] = "hardened"
+    """`hardened`, or `paper` for experiments with the scheme as published."""
 
 
 class NetworkSection(NetworkTerms, frozen=True, kw_only=True):
