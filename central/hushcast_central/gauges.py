@@ -1,12 +1,5 @@
 """Gauges of the server and of proxies: numbers alone, by no pseudonym, proxy or peer."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any
-
-from hushcast_runtime.metrics import GAUGES, readings
-
 CENTRAL_GAUGES = {
     "proxies_listed": "proxies that the server's configuration lists",
     "proxies_connected": "of these, those whose link to the server is open",
@@ -17,10 +10,3 @@ CENTRAL_GAUGES = {
     "connections": "users' connections that are open at a proxy",
 }
 """Every gauge with its meaning; the server leaves out a proxy's, and a proxy the server's."""
-
-ALL_GAUGES = {**GAUGES, **CENTRAL_GAUGES}
-
-
-def central_readings(status: Mapping[str, Any]) -> dict[str, float]:
-    """Return the gauges that a status has values for."""
-    return readings(status) | {name: float(status[name]) for name in CENTRAL_GAUGES if name in status}

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 import structlog
 
 from hushcast_central.counted import PROXY_COUNTERS, SERVER_COUNTERS
-from hushcast_central.doctor import Doctor, examine_proxies, examine_server_link
+from hushcast_central.doctor import examine_proxies, examine_server_link
+from hushcast_central.gauges import CENTRAL_GAUGES
 from hushcast_central.keys import PROXY_KEYS, SERVER_KEYS, load_scalar
 from hushcast_central.network_file import central_section, proxy_section
-from hushcast_central.process import Around, Process
 from hushcast_central.proxy import CentralProxy, ProxyParts
 from hushcast_central.server import CentralServer, ServerKeys, ServerParts
 from hushcast_central.settings import ProxySettings, ServerSettings
+from hushcast_central.upgrade import VERSION
 from hushcast_central.users import MAX_ATTACHED
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.errors import UsageError
@@ -21,7 +22,8 @@ from hushcast_protocol.base.findings import Finding
 from hushcast_protocol.central.introduction import SealingKey
 from hushcast_protocol.central.network import CentralNetwork, Proxy
 from hushcast_runtime.connection_guard import MAX_STRANGERS
-from hushcast_runtime.counters import Counters
+from hushcast_runtime.doctor import Kind
+from hushcast_runtime.examined_process import Around, Process
 from hushcast_runtime.files import load_or_create, load_seed, write_private
 from hushcast_runtime.process import Load, run_until_signal
 
@@ -29,8 +31,20 @@ NETWORK_FILE = "network.toml"
 """In a server's state directory: the `[network]` section that proxies and daemons of the network need."""
 PROXY_FILE = "proxy.toml"
 """In a proxy's state directory: the lines that the server's operator needs."""
-FILES_OF_SERVER = 512  # open files that a server may need: links and dials of proxies, the database
-FILES_OF_PROXY = MAX_ATTACHED + MAX_STRANGERS + 512  # and a proxy, which has a connection for each pseudonym
+SERVER = Kind(
+    "hushcast central server run",
+    VERSION,
+    512,  # links and dials of proxies, the database
+    SERVER_COUNTERS,
+    CENTRAL_GAUGES,
+)
+PROXY = Kind(
+    "hushcast central proxy run",
+    VERSION,
+    MAX_ATTACHED + MAX_STRANGERS + 512,  # a connection for each pseudonym, too
+    PROXY_COUNTERS,
+    CENTRAL_GAUGES,
+)
 
 _WAITING = {
     "not listed": "waiting for the server to list this proxy",
@@ -60,9 +74,7 @@ def run_proxy(load: Load[ProxySettings]) -> None:
 
 class _Server(Process):
     def __init__(self, settings: ServerSettings) -> None:
-        env = settings.environment()
-        doctor = Doctor(settings, env, "hushcast central server run", FILES_OF_SERVER)
-        super().__init__(settings, Counters(SERVER_COUNTERS), doctor)
+        super().__init__(settings, SERVER)
         self._own = settings
         self._proxies = settings.proxies()
         self._server: CentralServer | None = None
@@ -129,8 +141,7 @@ class _Server(Process):
 
 class _Proxy(Process):
     def __init__(self, settings: ProxySettings) -> None:
-        doctor = Doctor(settings, settings.environment(), "hushcast central proxy run", FILES_OF_PROXY)
-        super().__init__(settings, Counters(PROXY_COUNTERS), doctor)
+        super().__init__(settings, PROXY)
         self._own = settings
         self._proxy: CentralProxy | None = None
         self._key = b""

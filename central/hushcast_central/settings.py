@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 import msgspec
@@ -16,11 +15,7 @@ from hushcast_central.network_file import (
     listed_proxies,
 )
 from hushcast_protocol.central.network import MAX_PROXIES, CentralNetwork, Proxy, ProxyRole
-from hushcast_runtime.config import check_path
-from hushcast_runtime.testnet_section import TestnetDaemonSettings
-
-DOCTORS_SOCKET = "doctor.sock"
-"""In the state directory: where `hushcast central … doctor` asks a daemon that runs."""
+from hushcast_runtime.doctors_socket import ExaminedSettings
 
 
 class ServedNetworkSection(CentralTerms, frozen=True, kw_only=True):
@@ -34,19 +29,7 @@ class ServedNetworkSection(CentralTerms, frozen=True, kw_only=True):
         return CentralNetwork(self.name, self.profile, self.epoch_seconds, server, sealing)
 
 
-class CentralDaemonSettings(TestnetDaemonSettings, frozen=True, kw_only=True):
-    """What settings of the server and of proxies share."""
-
-    def doctors_socket(self) -> Path:
-        """Return where a daemon that runs is asked by its doctor."""
-        return self.state_path() / DOCTORS_SOCKET
-
-    def check_own(self) -> None:
-        """Raise `UsageError` where the doctor's socket would have no room."""
-        check_path("state", self.doctors_socket())
-
-
-class ServerSettings(CentralDaemonSettings, frozen=True, kw_only=True):
+class ServerSettings(ExaminedSettings, frozen=True, kw_only=True):
     """Settings of `hushcast central server run`."""
 
     live: ClassVar[frozenset[str]] = frozenset({"log", "listed"})
@@ -68,7 +51,7 @@ class ServerSettings(CentralDaemonSettings, frozen=True, kw_only=True):
         check_proxies(self.listed, self.transport, "proxies")
 
 
-class ProxySettings(CentralDaemonSettings, frozen=True, kw_only=True):
+class ProxySettings(ExaminedSettings, frozen=True, kw_only=True):
     """Settings of `hushcast central proxy run`."""
 
     way_out: ClassVar[Mapping[str, str]] = {

@@ -148,13 +148,14 @@ def server_doctor(choices: Choices, config: Path | None) -> None:
     """
     import trio
 
-    from hushcast_central.doctor import examine_from_outside
+    from hushcast_central.run import SERVER
     from hushcast_central.settings import ServerSettings
     from hushcast_cli.doctor import tell_findings
     from hushcast_runtime.config import load_settings
+    from hushcast_runtime.doctor import examine_from_outside
 
     settings = load_settings(config_of("central-server", config), ServerSettings)
-    tell_findings(choices, trio.run(examine_from_outside, settings, "hushcast central server run"))
+    tell_findings(choices, trio.run(examine_from_outside, settings, SERVER))
 
 
 @proxy.command("doctor")
@@ -175,13 +176,14 @@ def proxy_doctor(choices: Choices, config: Path | None) -> None:
     """
     import trio
 
-    from hushcast_central.doctor import examine_from_outside
+    from hushcast_central.run import PROXY
     from hushcast_central.settings import ProxySettings
     from hushcast_cli.doctor import tell_findings
     from hushcast_runtime.config import load_settings
+    from hushcast_runtime.doctor import examine_from_outside
 
     settings = load_settings(config_of_proxy(config), ProxySettings)
-    tell_findings(choices, trio.run(examine_from_outside, settings, "hushcast central proxy run"))
+    tell_findings(choices, trio.run(examine_from_outside, settings, PROXY))
 
 
 @server.command("admit")

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 import msgspec
 import trio
 
-from hushcast_central.settings import DOCTORS_SOCKET
 from hushcast_protocol.base.errors import UsageError
+from hushcast_runtime.doctors_socket import DOCTORS_SOCKET
 from hushcast_runtime.files import private_directory, write_private
 from hushcast_runtime.local_sockets import MAX_PATH
 from hushcast_runtime.wording import counted

@@ -10,13 +10,11 @@ import pytest
 import trio
 from running import WITHIN, Running, environment, hushcast
 
-from hushcast_central.asked import MAX_ASKING, ask_findings, tell_findings
 from hushcast_central.doctor import examine_proxies, examine_server_link
 from hushcast_central.network_file import central_section, proxy_section
 from hushcast_central.settings import ProxySettings, ServerSettings
 from hushcast_node.settings import NodeSettings
 from hushcast_protocol.base.addresses import Address, onion_address
-from hushcast_protocol.base.findings import Finding, good
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.central.introduction import SealingKey
 from hushcast_protocol.central.network import CentralNetwork, Proxy
@@ -277,31 +275,6 @@ async def test_a_server_that_runs_is_asked_and_takes_a_proxy_at_once(tmp_path: P
     assert outcome.code == 0
     assert "configuration read again" in outcome.stderr
     assert not (tmp_path / "s" / "doctor.sock").exists()
-
-
-async def test_silent_askers_keep_nobody_out(tmp_path: Path, nursery: trio.Nursery) -> None:
-    path = tmp_path / "doctor.sock"
-    asked = 0
-
-    async def examine() -> list[Finding]:
-        nonlocal asked
-        asked += 1
-        if asked <= 2 * MAX_ASKING:
-            await trio.sleep_forever()
-        return [good("disk", "there")]
-
-    await nursery.start(tell_findings, path, examine)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    silent = [await trio.open_unix_socket(path) for _ in range(2 * MAX_ASKING)]
-    await trio.testing.wait_all_tasks_blocked(0.01)
-    assert await ask_findings(path) == [good("disk", "there")]
-    for stream in silent:
-        await stream.aclose()
-    nursery.cancel_scope.cancel()
-
-
-async def test_what_is_no_doctor_is_no_answer(tmp_path: Path) -> None:
-    assert await ask_findings(tmp_path / "none") is None
 
 
 def test_each_role_is_looked_at() -> None:

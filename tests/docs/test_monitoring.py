@@ -11,17 +11,19 @@ import yaml
 from pages import ROOT
 
 from hushcast_central.counted import PROXY_COUNTERS, SERVER_COUNTERS
-from hushcast_central.gauges import ALL_GAUGES
+from hushcast_central.gauges import CENTRAL_GAUGES
 from hushcast_directory.counted import DIRECTORY_COUNTERS
 from hushcast_node.counted import COUNTERS
-from hushcast_runtime.metrics import PREFIX
+from hushcast_runtime.metrics import GAUGES, PREFIX
 
 FOLDER = ROOT / "docs" / "monitoring"
 DASHBOARD = json.loads((FOLDER / "hushcast-dashboard.json").read_text())
 ALERTS = yaml.safe_load((FOLDER / "hushcast-alerts.yml").read_text())
 RULES = [rule for group in ALERTS["groups"] for rule in group["rules"]]
 COUNTED = [*COUNTERS, *DIRECTORY_COUNTERS, *SERVER_COUNTERS, *PROXY_COUNTERS]
-SERVED = {PREFIX + name for name in ALL_GAUGES} | {f"{PREFIX}{name}_total" for name in COUNTED}
+SERVED = {PREFIX + name for name in {**GAUGES, **CENTRAL_GAUGES}} | {
+    f"{PREFIX}{name}_total" for name in COUNTED
+}
 
 
 def asked(expression: str) -> set[str]:

@@ -1,4 +1,4 @@
-"""The socket at which a running server or proxy tells its doctor's findings, for its own user alone.
+"""The socket at which a daemon that has no other tells its doctor's findings, for its own user alone.
 
 Whoever connects is told, a line of JSON for each finding, and asks nothing: there is one answer.
 """
@@ -13,10 +13,15 @@ import msgspec
 import trio
 
 from hushcast_protocol.base.findings import Finding
+from hushcast_runtime.config import check_path
 from hushcast_runtime.local_sockets import listen_at
 from hushcast_runtime.rooms import Room
+from hushcast_runtime.testnet_section import TestnetDaemonSettings
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.streams import serve_streams
+
+DOCTORS_SOCKET = "doctor.sock"
+"""In the state directory: where `hushcast … doctor` asks a daemon that runs."""
 
 MAX_ASKING = 4  # at once; one more takes the place of another
 MAX_FINDINGS = 64 * 1024  # bytes; a dozen lines
@@ -25,6 +30,18 @@ ANSWER_WITHIN = 120.0  # seconds; a connection through Tor to itself may take 60
 Examine = Callable[[], Awaitable[list[Finding]]]
 
 _GONE = (trio.BrokenResourceError, trio.ClosedResourceError, TransportError)
+
+
+class ExaminedSettings(TestnetDaemonSettings, frozen=True, kw_only=True):
+    """Settings of a daemon with a doctor's socket."""
+
+    def doctors_socket(self) -> Path:
+        """Return where a daemon that runs is asked by its doctor."""
+        return self.state_path() / DOCTORS_SOCKET
+
+    def check_own(self) -> None:
+        """Raise `UsageError` where the doctor's socket would have no room."""
+        check_path("state", self.doctors_socket())
 
 
 async def tell_findings(

@@ -1,4 +1,4 @@
-"""What the processes of servers and proxies share: from settings to a daemon that runs and is examined."""
+"""A process of a daemon with a doctor's socket: from settings to a life in which it is examined."""
 
 from __future__ import annotations
 
@@ -10,17 +10,14 @@ from typing import Any, Protocol
 import structlog
 import trio
 
-from hushcast_central.asked import tell_findings
-from hushcast_central.doctor import Doctor
-from hushcast_central.gauges import ALL_GAUGES, central_readings
-from hushcast_central.settings import CentralDaemonSettings
-from hushcast_central.upgrade import VERSION
 from hushcast_protocol.base.findings import Finding
 from hushcast_runtime.clock import DaemonClock
 from hushcast_runtime.counters import Counters
+from hushcast_runtime.doctor import Doctor, Kind
+from hushcast_runtime.doctors_socket import ExaminedSettings, tell_findings
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.layout import DATABASE, check_version, kept_version
-from hushcast_runtime.metrics import MetricsServer
+from hushcast_runtime.metrics import GAUGES, MetricsServer, readings
 from hushcast_runtime.own_address import until_published
 from hushcast_runtime.process import open_transport
 from hushcast_runtime.readiness import Health
@@ -30,11 +27,11 @@ from hushcast_runtime.tor.transport import TorTransport
 from hushcast_runtime.tracing import NoTracer, Tracer
 from hushcast_runtime.transports.base import Listener, Transport
 
-log = structlog.get_logger("central")
+log = structlog.get_logger("process")
 
 
 class Daemon(Protocol):
-    """What a server and a proxy have in common."""
+    """What lives in such a process."""
 
     @property
     def clock(self) -> DaemonClock:
@@ -62,13 +59,14 @@ class Around:
 
 
 class Process(ABC):
-    """One process of a server or of a proxy."""
+    """One process."""
 
-    def __init__(self, settings: CentralDaemonSettings, counters: Counters, doctor: Doctor) -> None:
+    def __init__(self, settings: ExaminedSettings, kind: Kind) -> None:
         self._settings = settings
-        self._env = doctor.env
-        self._counters = counters
-        self._doctor = doctor
+        self._kind = kind
+        self._env = settings.environment()
+        self._counters = Counters(kind.counters)
+        self._doctor = Doctor(settings, self._env, kind)
         self._tor: TorTransport | None = None
         self._daemon: Daemon | None = None
         self._is_published = False
@@ -93,10 +91,10 @@ class Process(ABC):
     async def live(self, nursery: trio.Nursery) -> None:
         """Start everything; others can reach the daemon when `running` is logged."""
         settings, state = self._settings, self._settings.state_path()
-        check_version(kept_version(state), VERSION)  # before anything is written
+        check_version(kept_version(state), self._kind.version)  # before anything is written
         await nursery.start(tell_findings, settings.doctors_socket(), self._examine)
         if (endpoint := settings.metrics_endpoint()) is not None:
-            metrics = MetricsServer(self._counters, lambda: central_readings(self._status()), ALL_GAUGES)
+            metrics = MetricsServer(self._counters, self._readings, {**GAUGES, **self._kind.gauges})
             await nursery.start(metrics.run, endpoint, settings.socket_group)
         store = SqliteStore(state / DATABASE)
         try:
@@ -137,6 +135,11 @@ class Process(ABC):
         if self._tor is not None:
             status["tor"] = asdict(self._tor.state)
         return status | dict(self._daemon.status() if self._daemon is not None else {})
+
+    def _readings(self) -> dict[str, float]:
+        status = self._status()
+        own = {name: float(status[name]) for name in self._kind.gauges if name in status}
+        return readings(status) | own
 
     def _announce(self, tor: TorTransport) -> None:
         self._tor = self._doctor.tor = tor
