@@ -83,13 +83,10 @@ class Cancel(_Numbered, frozen=True, tag_field="op", tag="cancel"):
 
 
 class Terms(_Line, frozen=True, omit_defaults=True):
-    """How many subscribers a condition is to hide among before a network of brokers sees it.
-
-    `condition` says whom the level counts, `otherwise` what to do while it is below `k`; docs/brokers.md has
-    the meaning of each.
-    """
+    """How many subscribers topic and condition are to hide among before a network of brokers sees them."""
 
     k: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
+    """So many are enough; 1 asks for nothing."""
     condition: Literal[
         "source",
         "immediate-successor",
@@ -97,7 +94,9 @@ class Terms(_Line, frozen=True, omit_defaults=True):
         "immediate-predecessor-successor",
         "immediate-predecessor",
     ] = "source"
+    """Whom the level counts, as in docs/brokers.md."""
     otherwise: Literal["refuse", "wait", "generalise", "bogus"] = "refuse"
+    """What is done while the level is below `k`."""
 
 
 class Subscribe(_Numbered, frozen=True, tag_field="op", tag="subscribe"):
@@ -106,7 +105,7 @@ class Subscribe(_Numbered, frozen=True, tag_field="op", tag="subscribe"):
     `where` is a condition on attributes, as in `lat in [60, 61], kind = fire`. With `since` it begins behind
     that cursor, with all that is kept; without, behind what was shown. With `window` the daemon sends so many
     messages, and then as many as `Shown` allows; without, as they come. With `coverage` it tells of changes.
-    `terms` hold from now on, also where the daemon is subscribed already; without, those that it has.
+    Without `terms` those of a subscription that is held will do; to others than it has it is refused.
     """
 
     topic: str
