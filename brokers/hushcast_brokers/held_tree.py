@@ -49,12 +49,21 @@ class HeldTree:
         tree = check_tree(signed, self._network)
         if not check_newer(tree, self.newest):
             return False
-        self.newest = tree
-        changed, self._changed = self._changed, trio.Event()
-        changed.set()
+        self._set(tree)
         await self._store.write(Change(_KIND, _KEY, encode(signed)))
         return True
+
+    async def keep(self, signed: Signed) -> None:
+        """Hold a tree that was signed here; on disk before anybody hears of it. Raises as `check_tree`."""
+        tree = check_tree(signed, self._network)
+        await self._store.write(Change(_KIND, _KEY, encode(signed)))
+        self._set(tree)
 
     async def changed(self) -> None:
         """Return when there is a newer tree than now."""
         await self._changed.wait()
+
+    def _set(self, tree: BrokerTree) -> None:
+        self.newest = tree
+        changed, self._changed = self._changed, trio.Event()
+        changed.set()
