@@ -71,7 +71,7 @@ class Machine:
     def __init__(self, name: str, processors: Processors, house: House | None = None) -> None:
         self.name = name
         self._processors = processors
-        self.processor = Queue(house and house.cores)
+        self.processor = Queue(None if house is None else house.cores)
         self.tor = Queue() if house is None else house.tor
         self.up = Queue()
         self.down = Queue()
