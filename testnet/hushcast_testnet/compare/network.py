@@ -36,6 +36,8 @@ class Scene:
     work: TorWork
     bits_a_second: float
     """Of each machine's line, up and down."""
+    spares: bool = True
+    """Of trees, whether all have been up for a while, and each has a mailbox to spare."""
 
 
 class Participant(Protocol):
