@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence, Set
 import trio
 
 from hushcast_brokers.downstream import Downstream, hop_of
+from hushcast_brokers.former_children import FormerChildren
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.base.wire import PublicKey
@@ -25,9 +26,16 @@ class Forwarding:
     """What one broker does with the messages that come."""
 
     def __init__(
-        self, routes: Routes, spool: Spool, downstream: Downstream, calendar: Calendar, context: Context
+        self,
+        routes: Sequence[Routes],
+        former: FormerChildren,
+        spool: Spool,
+        downstream: Downstream,
+        calendar: Calendar,
+        context: Context,
     ) -> None:
         self._routes = routes
+        self._former = former
         self._spool = spool
         self._downstream = downstream
         self._calendar = calendar
@@ -53,10 +61,10 @@ class Forwarding:
 
     def sends(self, message: Message) -> Sequence[Send]:
         """Return whom a message is for, and has not gone to; raise `DecodeError` where it has no words."""
-        interested = self._routes.interested(message.tokens)
+        interested = set().union(*(routes.interested(message.tokens) for routes in self._routes))
         if not interested:
             self._counters.add("messages_unmatched")
-        fresh = self._passed.fresh(message.id, interested)
+        fresh = self._passed.fresh(message.id, self._former.divert(interested))
         return [Send(hop_of(child), message) for child in self._with_room(fresh, len(message.body))]
 
     def put(self, sends: Sequence[Send]) -> None:
