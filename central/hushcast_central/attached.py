@@ -11,10 +11,10 @@ from collections import deque
 import trio
 
 from hushcast_central.passing import Passing
-from hushcast_central.writing import Writer
 from hushcast_protocol.base.wire import Wire
 from hushcast_protocol.central.frames import Attached, Delivery
 from hushcast_protocol.central.rerouting import Wrapped
+from hushcast_runtime.writing import Writer
 
 MAX_HELD = 1024 * 1024  # bytes that wait for one user: the server's window, and what may go over it
 MAX_HELD_OF_ALL = 128 * 1024 * 1024  # bytes; some hundred users that read nothing

@@ -14,7 +14,7 @@ from hushcast_central.receiver import Route
 from hushcast_central.routes import Routes
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.content.messages import Message
-from hushcast_runtime.carrier import Handover, Wanted
+from hushcast_runtime.carrier import Handover, Wanted, check_no_terms
 from hushcast_runtime.environment import Environment
 
 
@@ -48,7 +48,8 @@ class CentralCarrier:
         return {name: self._kept(route) for name, route in (await self._routes.resume(wanted)).items()}
 
     def keep(self, wanted: Wanted) -> KeptRoute:
-        """Begin to keep an interest routed; raise `Refusal` as `check_open`."""
+        """Begin to keep an interest routed; raise `Refusal` as `check_open`, and for terms."""
+        check_no_terms(wanted)
         self._heard.check()
         return self._kept(self._routes.keep(wanted))
 

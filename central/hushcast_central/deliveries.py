@@ -13,7 +13,6 @@ from functools import partial
 import trio
 
 from hushcast_central.sealing import Sealing
-from hushcast_central.writing import Writer
 from hushcast_protocol.base import observed
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
 from hushcast_protocol.base.hop import NextHop
@@ -29,6 +28,7 @@ from hushcast_protocol.content.hops import Hop
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.context import Context
 from hushcast_runtime.spool import Spool, Spooled
+from hushcast_runtime.writing import Writer
 
 WINDOW = 512 * 1024  # bytes sent in one attachment before the next waits: the proxy holds them in memory
 LOOK_EVERY = 5.0  # seconds between looks at who acknowledges too late

@@ -6,7 +6,6 @@ from typing import cast
 
 import msgspec
 
-from hushcast_central.admission import Admission
 from hushcast_central.server_link import Receiver, ServerLink
 from hushcast_central.transformation_keys import TransformationKeys
 from hushcast_protocol.base import observed
@@ -25,10 +24,11 @@ from hushcast_protocol.central.frames import (
     Withdraw,
 )
 from hushcast_protocol.central.group import Scalar, received_scalar
-from hushcast_protocol.central.introduction import transformation
+from hushcast_protocol.central.introduction import handed_in, transformation
 from hushcast_protocol.central.network import ProxyRole
 from hushcast_protocol.central.rerouting import Wrapped, mark, rerouted
 from hushcast_protocol.central.transforming import Transformer
+from hushcast_runtime.admission import Admission
 from hushcast_runtime.context import Context
 from hushcast_runtime.transports.base import TransportError
 
@@ -106,7 +106,7 @@ class Passing:
         self._transformer.forget()
 
     async def _introduce(self, what: Introduce) -> Done:
-        if (refused := self._admission.refusal(what)) is not None:
+        if (refused := self._admission.refusal(what.stamp, handed_in(what.sealed))) is not None:
             raise Refusal(refused)
         blinding = _scalar(what.blinding)
         answer = await self._server.request(AskFactor(what.sealed))

@@ -7,7 +7,6 @@ from typing import Any
 
 import trio
 
-from hushcast_central.admission import Admission
 from hushcast_central.passing import Passing
 from hushcast_central.server_link import LinkState, ServerLink
 from hushcast_central.transformation_keys import TransformationKeys
@@ -19,6 +18,7 @@ from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.central.frames import MAX_CENTRAL_FRAME, decode_from_user
 from hushcast_protocol.central.network import CentralNetwork, ProxyRole
+from hushcast_runtime.admission import Admission
 from hushcast_runtime.channel import accept_channel
 from hushcast_runtime.clock import DaemonClock
 from hushcast_runtime.connection_guard import ConnectionGuard

@@ -14,7 +14,6 @@ from hushcast_central.requests import MAX_UNDER_WAY, Requests
 from hushcast_central.sealing import Sealing
 from hushcast_central.subscriptions import Subscriptions
 from hushcast_central.upgrade import MIGRATIONS
-from hushcast_central.writing import Writer
 from hushcast_protocol.base import told
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.hop_link import IDLE
@@ -46,6 +45,7 @@ from hushcast_runtime.spool import Spool
 from hushcast_runtime.store import Store
 from hushcast_runtime.tracing import Tracer
 from hushcast_runtime.transports.base import Listener, Transport, TransportError
+from hushcast_runtime.writing import Writer
 
 log = structlog.get_logger("server")
 

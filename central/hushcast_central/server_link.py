@@ -7,7 +7,6 @@ from typing import Literal, Protocol
 import structlog
 import trio
 
-from hushcast_central.writing import Writer
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.backoff import Backoff
 from hushcast_protocol.base.errors import PeerError, Refusal
@@ -39,6 +38,7 @@ from hushcast_protocol.central.rerouting import Wrapped
 from hushcast_runtime.channel import Channel, open_channel
 from hushcast_runtime.context import Context
 from hushcast_runtime.transports.base import Transport, TransportError
+from hushcast_runtime.writing import Writer
 
 MAX_REQUESTS = 1024  # of users, whose answers are awaited at once
 ANSWER_WITHIN = 60.0  # seconds; the server's disk may be busy, and Tor slow

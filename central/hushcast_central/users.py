@@ -10,19 +10,19 @@ from collections import deque
 
 import trio
 
-from hushcast_central.admission import Admission
 from hushcast_central.attached import AttachedUser, HeldBytes
 from hushcast_central.passing import Passing
 from hushcast_central.server_link import ServerLink
-from hushcast_central.writing import Writer
 from hushcast_protocol.base.buckets import TokenBucket
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.hop_link import QUIET
 from hushcast_protocol.central.frames import Acknowledge, Attach, Attached, FromUser, Introduce, Ping, Pong
+from hushcast_runtime.admission import Admission
 from hushcast_runtime.channel import Channel
 from hushcast_runtime.connection_guard import strangers_room
 from hushcast_runtime.context import Context
 from hushcast_runtime.rooms import Room
+from hushcast_runtime.writing import Writer
 
 MAX_ATTACHED = 4096  # connections that stay; one more takes the place of another
 ASK_WITHIN = 120.0  # seconds that an unattached connection may stay; each answer may take the server 60

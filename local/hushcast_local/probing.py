@@ -2,7 +2,7 @@
 
 A probe has the tokens, the size and the seal of a publication, and is handed over as one. Only those who know
 the topic, and so can open it, can tell it apart; it carries a report to the topic's other subscribers. Of the
-subscription's conditions it reveals only the entry condition, which carriers know already.
+subscription's conditions it reveals only those that its carrier knows already (`TokenScheme.known`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from hushcast_protocol.content.bodies import Content, compose
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.predicates import Equals
 from hushcast_protocol.content.reports import MAX_HEARD, write_report
-from hushcast_protocol.content.tokens import entry_condition, published_tokens
 from hushcast_protocol.content.topics import Interest
 from hushcast_runtime.context import Context
 
@@ -47,6 +46,8 @@ class Prober:
             return
         await subscription.route.ready.wait()
         subscription.recent.whole_since = self._env.now()
+        if subscription.terms is not None:
+            return  # messages that meet all of its conditions would show what the carrier is to hide
         between = self._calendar.epoch_seconds / self._rate
         while True:
             await trio.sleep(between * self._env.uniform(0.5, 1.5))
@@ -60,18 +61,17 @@ class Prober:
     async def _compose(self, subscription: Subscription) -> Message:
         now = self._env.now()
         day, topic = self._calendar.day(now), subscription.interest.topic
-        key = await self._keys.get(topic, day)
         report = write_report(self._env.sample(subscription.recent.heard(now, SETTLED), MAX_HEARD))
         values = self._values(subscription.interest)
-        tokens = published_tokens(key, topic, values, self._env.randomness)
+        tokens = await self._keys.published(topic, day, values)
         body_key = await self._keys.of_bodies(topic, day)
         return compose(body_key, day, tokens, Content(report, values, probe=True), self._env.randomness)
 
     def _values(self, interest: Interest) -> dict[str, Value]:
-        """Draw all attributes of the topic, that of the entry condition so that it lets the probe in.
+        """Draw all attributes of the topic, so that they meet the conditions that the carrier knows anyway.
 
-        Carriers know the entry condition anyway. The other conditions must stay secret, and the subscription
-        takes its probe whatever its attributes are.
+        The other conditions must stay secret, and the subscription takes its probe whatever its attributes
+        are.
         """
         values: dict[str, Value] = {
             attribute.name: self._env.below(attribute.last + 1)
@@ -79,10 +79,10 @@ class Prober:
             else self._env.randomness(_LABEL).hex()
             for attribute in interest.topic.attributes
         }
-        entry = entry_condition(interest.predicate)
-        if isinstance(entry, Equals):
-            values[entry.attribute.name] = entry.value
-        elif entry is not None:
-            span = entry.high - entry.low + 1
-            values[entry.attribute.name] = entry.low + self._env.below(span)
+        for known in self._keys.scheme.known(interest.predicate):
+            values[known.attribute.name] = (
+                known.value
+                if isinstance(known, Equals)
+                else known.low + self._env.below(known.high - known.low + 1)
+            )
         return values

@@ -12,7 +12,6 @@ from hushcast_protocol.base.backoff import Backoff
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.bodies import Content, compose
-from hushcast_protocol.content.tokens import published_tokens
 from hushcast_protocol.content.topics import Topic
 from hushcast_runtime.carrier import Carrier
 from hushcast_runtime.context import Context
@@ -81,8 +80,7 @@ class Publisher:
         if at_once:
             self._carrier.check_open()
         day = self._calendar.day(self._env.now())
-        key = await self._keys.get(topic, day)
-        tokens = published_tokens(key, topic, content.values, self._env.randomness)
+        tokens = await self._keys.published(topic, day, content.values)
         body_key = await self._keys.of_bodies(topic, day)
         message = compose(body_key, day, tokens, content, self._env.randomness, author)
         publication = self._outbox.put(topic.name, message, token)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from hushcast_local.inbox import Gap, InboxListener, Received
@@ -69,12 +70,16 @@ class Service:
         """Remove a publication from the outbox; return its topic's name, `None` if there is none."""
         return await self._outbox.cancel(message_id)
 
-    async def subscribe(self, interest: Interest, since: int | None = None) -> InboxFeed:
+    async def subscribe(
+        self, interest: Interest, since: int | None = None, terms: Mapping[str, Any] | None = None
+    ) -> InboxFeed:
         """Subscribe; return once messages reach this daemon. Raises `Refusal`."""
-        subscription = await self.subscriber.subscribe(interest)
+        subscription = await self.subscriber.subscribe(interest, terms)
         if since is not None:
             subscription.inbox.check_cursor(since)
         await subscription.route.ready.wait()
+        if subscription.refusal is not None:
+            raise Refusal(subscription.refusal)
         return InboxFeed(subscription, since)
 
     async def acknowledge(self, topic: Topic, cursor: int, predicate: Predicate | None = None) -> None:

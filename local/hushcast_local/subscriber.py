@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import trio
 
 from hushcast_local.inbox import Inbox
@@ -11,7 +14,6 @@ from hushcast_local.subscription import NAME_SIZE, Subscription, forget, keep, k
 from hushcast_local.topic_keys import TopicKeys
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.content.predicates import Predicate
-from hushcast_protocol.content.tokens import check_predicate
 from hushcast_protocol.content.topics import Interest, Topic
 from hushcast_runtime.carrier import Carrier
 from hushcast_runtime.context import Context
@@ -59,18 +61,21 @@ class Subscriber:
             subscription.route = routes[subscription.name]
             self._start(subscription)
 
-    async def subscribe(self, interest: Interest) -> Subscription:
+    async def subscribe(self, interest: Interest, terms: Mapping[str, Any] | None = None) -> Subscription:
         """Return the subscription for an interest, new or held; its route tells when messages reach it.
 
-        Raises `Refusal` where the carrier cannot keep it routed, or where there are too many; `UsageError` if
-        no tokens can cover what is wanted.
+        `terms` are the carrier's business; without any, those of a subscription that is held will do. Raises
+        `Refusal` where the carrier cannot keep it routed, or not to these terms, or where there are too many;
+        `UsageError` if no tokens can cover what is wanted.
         """
         if (held := self._by_interest.get(interest)) is not None:
+            if terms not in (None, held.terms):
+                raise Refusal("this subscription is held to other terms: unsubscribe from it first")
             return held
-        check_predicate(interest.predicate)
+        self._keys.scheme.check(interest.predicate)
         if len(self._by_interest) >= MAX_SUBSCRIPTIONS:
             raise Refusal(f"this daemon has {MAX_SUBSCRIPTIONS} subscriptions: unsubscribe from one first")
-        subscription = self._made(self._env.randomness(NAME_SIZE), interest, self._env.now())
+        subscription = self._made(self._env.randomness(NAME_SIZE), interest, self._env.now(), terms)
         subscription.route = self._carrier.keep(subscription)
         self._start(subscription)
         await keep(self._store, subscription)
@@ -96,6 +101,14 @@ class Subscriber:
                     nursery.start_soon(subscription.route.forgotten)
         return bool(ending)
 
+    async def _drop_if_refused(self, subscription: Subscription) -> None:
+        """Have nothing left of what the network did not take; whoever waits for it hears why."""
+        await subscription.route.ready.wait()
+        if subscription.refusal is None or self._by_interest.get(subscription.interest) is not subscription:
+            return
+        del self._by_interest[subscription.interest]
+        self._context.spawn(self._end, subscription, trio.Event())
+
     async def _end(self, subscription: Subscription, ended: trio.Event) -> None:
         subscription.scope.cancel()
         subscription.inbox.close()
@@ -104,9 +117,11 @@ class Subscriber:
         await subscription.inbox.erase()
         ended.set()
 
-    def _made(self, name: bytes, interest: Interest, created: float) -> Subscription:
+    def _made(
+        self, name: bytes, interest: Interest, created: float, terms: Mapping[str, Any] | None
+    ) -> Subscription:
         inbox = Inbox(name, self._env, self._store, self._context.counters, self._retention)
-        return Subscription(name, interest, created, inbox, self._keys, self._context)
+        return Subscription(name, interest, created, terms, inbox, self._keys, self._context)
 
     def _start(self, subscription: Subscription) -> None:
         self._by_interest[subscription.interest] = subscription
@@ -117,6 +132,7 @@ class Subscriber:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._forget_days, subscription)
                 nursery.start_soon(self._prober.run, subscription)
+                nursery.start_soon(self._drop_if_refused, subscription)
 
     async def _forget_days(self, subscription: Subscription) -> None:
         """Forget in the inbox the ids of days gone by."""

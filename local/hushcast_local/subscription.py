@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import msgspec
 import trio
 
@@ -15,7 +18,6 @@ from hushcast_protocol.content.bodies import Content, open_body
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.predicates import parse_where, write_where
 from hushcast_protocol.content.reports import decode_report, missed
-from hushcast_protocol.content.tokens import entry_tokens, token
 from hushcast_protocol.content.topics import Interest, check_values, parse_topic, write_link
 from hushcast_runtime.carrier import Route, Tokens
 from hushcast_runtime.context import Context
@@ -32,12 +34,22 @@ class Subscription:
     """One daemon's state for one interest, shared by all its applications; implements `Wanted`."""
 
     def __init__(
-        self, name: bytes, interest: Interest, created: float, inbox: Inbox, keys: TopicKeys, context: Context
+        self,
+        name: bytes,
+        interest: Interest,
+        created: float,
+        terms: Mapping[str, Any] | None,
+        inbox: Inbox,
+        keys: TopicKeys,
+        context: Context,
     ) -> None:
-        """`created` is Unix seconds."""
+        """`created` is Unix seconds; `terms` are the carrier's business."""
         self.name = name
         self.interest = interest
         self.created = created
+        self.terms = terms
+        self.refusal: str | None = None
+        """Why the network does not take it, for people."""
         self.inbox = inbox
         self.recent = Recent()
         self.scope = trio.CancelScope()
@@ -59,8 +71,7 @@ class Subscription:
 
     async def tokens(self, day: int) -> Tokens:
         """Return the tokens by which the carrier routes it on a day."""
-        key = await self._keys.get(self.interest.topic, day)
-        return Tokens(token(key), entry_tokens(key, self.interest.predicate))
+        return await self._keys.wanted(self.interest, day)
 
     def knows(self, message_id: bytes) -> bool:
         """Tell whether a message came before."""
@@ -72,6 +83,10 @@ class Subscription:
             if not self.inbox.knows(message.id):
                 await self._take(message)
         await self.inbox.durable()  # for repeats, too: they may not be on disk yet
+
+    def refuse(self, reason: str) -> None:
+        """Take notice that the network does not take it."""
+        self.refusal = reason
 
     async def _take(self, message: Message) -> None:
         topic = self.interest.topic
@@ -121,6 +136,7 @@ class _Stored(msgspec.Struct, frozen=True, array_like=True):
     link: str
     where: str
     created: float
+    terms: dict[str, Any] | None = None
 
 
 _decode = record_reader(_Stored, "subscription")
@@ -128,12 +144,16 @@ _decode = record_reader(_Stored, "subscription")
 
 async def keep(store: Store, subscription: Subscription) -> None:
     """Write a subscription; durable on return."""
-    await store.write(interest_record(subscription.name, subscription.interest, subscription.created))
+    held = subscription
+    await store.write(interest_record(held.name, held.interest, held.created, held.terms))
 
 
-def interest_record(name: bytes, interest: Interest, created: float) -> Change:
+def interest_record(
+    name: bytes, interest: Interest, created: float, terms: Mapping[str, Any] | None = None
+) -> Change:
     """Return the record of an interest."""
-    stored = _Stored(write_link(interest.topic), write_where(interest.predicate), created)
+    link, where = write_link(interest.topic), write_where(interest.predicate)
+    stored = _Stored(link, where, created, None if terms is None else dict(terms))
     return Change(_KIND, name, encode(stored))
 
 
@@ -142,11 +162,12 @@ async def forget(store: Store, subscription: Subscription) -> None:
     await store.write(Change(_KIND, subscription.name, None))
 
 
-async def kept(store: Store) -> list[tuple[bytes, Interest, float]]:
-    """Return the name, interest and beginning of each subscription kept, oldest first."""
+async def kept(store: Store) -> list[tuple[bytes, Interest, float, Mapping[str, Any] | None]]:
+    """Return the name, interest, beginning and terms of each subscription kept, oldest first."""
     found = []
     for name, value in await store.scan(_KIND):
         stored = _decode(value)
         topic = parse_topic(stored.link)
-        found.append((name, Interest(topic, parse_where(stored.where, topic.attributes)), stored.created))
+        interest = Interest(topic, parse_where(stored.where, topic.attributes))
+        found.append((name, interest, stored.created, stored.terms))
     return sorted(found, key=lambda one: one[2])

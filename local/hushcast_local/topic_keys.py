@@ -1,4 +1,4 @@
-"""Topic keys, derived once for each topic and day and cached in memory only."""
+"""Topic keys, derived once for each topic and day and cached in memory only; and the tokens made of them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from collections.abc import Callable
 
 import trio
 
+from hushcast_local.token_scheme import DailyTokens, TokenScheme
 from hushcast_protocol.base.secrets import TopicKey
+from hushcast_protocol.content.attributes import Values
 from hushcast_protocol.content.tokens import topic_key
-from hushcast_protocol.content.topics import Topic
+from hushcast_protocol.content.topics import Interest, Topic
+from hushcast_runtime.carrier import Tokens
 from hushcast_runtime.environment import Environment
 
 MAX_KEYS = 1024  # three days of each subscription, and of publications; a miss costs tens of ms
@@ -25,8 +28,13 @@ class TopicKeys:
         env: Environment,
         derive: Derive = topic_key,
         body_key: TopicKey | None = None,
+        scheme: TokenScheme | None = None,
     ) -> None:
-        """`body_key` is the one key of all bodies, where these are not sealed under their topics'."""
+        """`body_key` is the one key of all bodies, where these are not sealed under their topics'.
+
+        `scheme` is that of `DailyTokens` unless given.
+        """
+        self.scheme: TokenScheme = scheme or DailyTokens()
         self._network = network
         self._env = env
         self._derive = derive
@@ -39,6 +47,16 @@ class TopicKeys:
     async def of_bodies(self, topic: Topic, day: int) -> TopicKey:
         """Return the key that bodies of a topic are sealed under on a day."""
         return self._body_key if self._body_key is not None else await self.get(topic, day)
+
+    async def published(self, topic: Topic, day: int, values: Values) -> tuple[bytes, ...]:
+        """Return the tokens of a message of a day."""
+        key = await self.get(topic, self.scheme.key_day(day))
+        return self.scheme.published(key, topic, values, self._env.randomness)
+
+    async def wanted(self, interest: Interest, day: int) -> Tokens:
+        """Return what a subscription's messages of a day are known by."""
+        key = await self.get(interest.topic, self.scheme.key_day(day))
+        return self.scheme.wanted(key, interest)
 
     async def get(self, topic: Topic, day: int) -> TopicKey:
         """Return the key of a topic for a day, which its tokens come from."""

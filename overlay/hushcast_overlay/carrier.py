@@ -15,7 +15,7 @@ from hushcast_overlay.routes import Routes
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.content.messages import Message
-from hushcast_runtime.carrier import Handover, Wanted
+from hushcast_runtime.carrier import Handover, Wanted, check_no_terms
 from hushcast_runtime.environment import Environment
 
 
@@ -57,7 +57,8 @@ class OverlayCarrier:
         return {name: self._kept(route) for name, route in (await self._routes.resume(wanted)).items()}
 
     def keep(self, wanted: Wanted) -> KeptRoute:
-        """Begin to keep an interest routed; raise `Refusal` where there is no roster, or no right to."""
+        """Begin to keep an interest routed; raise `Refusal` without a roster or a right, and for terms."""
+        check_no_terms(wanted)
         self._rosters.current()
         if not self._can_subscribe:
             raise Refusal("under the profile paper only relays can subscribe: this daemon is a client")

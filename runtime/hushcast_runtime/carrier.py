@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, Protocol
 import trio
 
 from hushcast_protocol.base.epochs import Calendar
+from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.topics import Interest
 
@@ -41,7 +42,7 @@ class Tokens(NamedTuple):
     trunk: bytes
     """That all messages of the topic have."""
     entries: tuple[bytes, ...]
-    """That a message needs one of."""
+    """That a message needs one of; where carriers compare values themselves, what they compare with."""
 
 
 class Wanted(Protocol):
@@ -55,6 +56,10 @@ class Wanted(Protocol):
     def interest(self) -> Interest:
         """The topic and the condition."""
 
+    @property
+    def terms(self) -> Mapping[str, Any] | None:
+        """What is asked of the carrier beside being routed, in its own words; `None`: nothing."""
+
     async def tokens(self, day: int) -> Tokens:
         """Return the tokens for a day; takes tens of milliseconds the first time."""
 
@@ -64,13 +69,16 @@ class Wanted(Protocol):
     async def take(self, messages: list[Message]) -> None:
         """Take arrived messages, including repeats; durable on return. What raises has taken nothing."""
 
+    def refuse(self, reason: str) -> None:
+        """Take notice that the network does not take it as it is, for people; its route is ended next."""
+
 
 class Route(Protocol):
     """One interest, kept routed."""
 
     @property
     def ready(self) -> trio.Event:
-        """Set when messages of the running day arrive; and when the route has ended."""
+        """Set when messages of the running day arrive; and when the route has ended, or was refused."""
 
     def describe(self) -> dict[str, Any]:
         """Describe how it is routed: `nodes` is how many route to it, `by` what they are if not relays."""
@@ -115,3 +123,9 @@ class Carrier(Protocol):
 
     def keep(self, wanted: Wanted) -> Route:
         """Begin to keep an interest routed; raise `Refusal` where this carrier or this daemon cannot."""
+
+
+def check_no_terms(wanted: Wanted) -> None:
+    """Raise `Refusal` where a carrier that knows no terms is asked for some."""
+    if wanted.terms is not None:
+        raise Refusal("terms of a subscription (`--k`) need a network of brokers, and this is another")

@@ -16,7 +16,7 @@ import trio
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.content.messages import Message
-from hushcast_runtime.carrier import Handover, Tokens, Wanted
+from hushcast_runtime.carrier import Handover, Tokens, Wanted, check_no_terms
 from hushcast_runtime.environment import Environment
 
 NODES = 7  # that route to every subscriber
@@ -164,6 +164,7 @@ class FakeCarrier:
         return {one.name: self._begun(one) for one in wanted}
 
     def keep(self, wanted: Wanted) -> FakeRoute:
+        check_no_terms(wanted)
         self.check_open()
         return self._begun(wanted)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import trio
 from small_network import EPOCH_SECONDS, until
@@ -47,6 +48,10 @@ class Reader:
         """How many were not."""
         self.hangs = False
         """Whether the disk never returns."""
+        self.terms: Mapping[str, Any] | None = None
+        """What is asked of the carrier beside."""
+        self.refusal: str | None = None
+        """Why the network did not take it."""
         self._keys = keys
 
     async def tokens(self, day: int) -> Tokens:
@@ -56,6 +61,9 @@ class Reader:
 
     def knows(self, message_id: bytes) -> bool:
         return message_id in self.disk
+
+    def refuse(self, reason: str) -> None:
+        self.refusal = reason
 
     async def take(self, messages: list[Message]) -> None:
         self.handed.update(message.id for message in messages)

@@ -312,6 +312,16 @@ async def test_whom_nobody_answers_is_told_why(world: World) -> None:
     assert stranger.routes == {}, "nothing is left of what was refused"
 
 
+async def test_terms_are_taken_or_refused_with_a_reason(world: World) -> None:
+    reader = world.reader()
+    reader.terms = {"what": "nobody ever heard of"}
+    with pytest.raises(Refusal) as unkept:
+        world.here.carrier.keep(reader)
+    assert_for_people(unkept.value.reason)
+    await restart(world.here)
+    assert await world.held() == (0, 0)
+
+
 async def test_routes_outlast_a_network_that_is_away(world: World) -> None:
     reader, receipts = world.reader(), Receipts()
     await keep(world.here, reader)

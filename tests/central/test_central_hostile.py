@@ -11,7 +11,6 @@ import trio
 from small_central import TOPIC, Person, SmallCentral, hears, small_central
 from small_network import until
 
-from hushcast_central import writing
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.central import proofs
 from hushcast_protocol.central.frames import (
@@ -33,6 +32,7 @@ from hushcast_protocol.central.frames import (
 from hushcast_protocol.central.group import Scalar, received_scalar
 from hushcast_protocol.central.introduction import transformation
 from hushcast_protocol.central.rerouting import Wrapped, rerouted, transformed, unwrap, wrap
+from hushcast_runtime import writing
 from hushcast_runtime.channel import accept_channel
 from hushcast_runtime.transports import memory
 from hushcast_runtime.transports.base import TransportError

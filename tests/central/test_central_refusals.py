@@ -10,7 +10,7 @@ import trio
 from small_central import OTHER, TOPIC, SmallCentral, hears, small_central
 from small_network import until
 
-from hushcast_central import admission, attached, requests, transformation_keys, users
+from hushcast_central import attached, requests, transformation_keys, users
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.stamps import FIRST_DIFFICULTY, Stamp, mint
 from hushcast_protocol.central import proofs, register
@@ -18,6 +18,7 @@ from hushcast_protocol.central.frames import Acknowledge, Done, Introduce, Ping,
 from hushcast_protocol.central.introduction import PseudonymSecret, handed_in
 from hushcast_protocol.central.rerouting import MAX_INSIDE, Wrapped, wrap
 from hushcast_protocol.content.messages import Message
+from hushcast_runtime import admission
 from hushcast_runtime.transports import memory
 
 OUTSIDE = bytes(32)  # of the group
@@ -281,8 +282,8 @@ async def test_introductions_are_limited_at_the_proxy_and_at_the_server(
         await trio.sleep(60)
         assert await refused(network, network.deliveries, person.introduce()) == "accepted"
     monkeypatch.undo()
-    monkeypatch.setattr(admission, "INTRODUCTIONS_AT_ONCE", 2.0)
-    monkeypatch.setattr(admission, "INTRODUCTIONS_A_SECOND", 0.1)
+    monkeypatch.setattr(admission, "HANDED_IN_AT_ONCE", 2.0)
+    monkeypatch.setattr(admission, "HANDED_IN_A_SECOND", 0.1)
     async with small_central() as network:
         frames = [network.person("subscribe").introduce() for _ in range(8)]
         connection = await network.connect(network.deliveries)

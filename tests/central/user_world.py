@@ -54,6 +54,7 @@ class Wanted:
 
     name = b"w" * 16
     interest = Interest(parse_topic("topic"), parse_where("", ()))
+    terms = None
 
     def __init__(self) -> None:
         self.taken: list[bytes] = []
@@ -66,6 +67,9 @@ class Wanted:
 
     async def take(self, messages: list[Message]) -> None:
         self.taken += [message.id for message in messages]
+
+    def refuse(self, reason: str) -> None:
+        raise AssertionError(reason)
 
 
 class Receipts:

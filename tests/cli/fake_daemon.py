@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -48,8 +49,10 @@ class WatchedService(Service):
         self._feeds = 0
         self._feeds_changed = trio.lowlevel.ParkingLot()
 
-    async def subscribe(self, interest: Interest, since: int | None = None) -> InboxFeed:
-        feed = await super().subscribe(interest, since)
+    async def subscribe(
+        self, interest: Interest, since: int | None = None, terms: Mapping[str, Any] | None = None
+    ) -> InboxFeed:
+        feed = await super().subscribe(interest, since, terms)
         show = feed.shown
 
         def shown(number: int, acknowledged: bool = False) -> None:

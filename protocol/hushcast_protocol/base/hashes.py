@@ -44,6 +44,7 @@ class Domain(bytes, Enum):
     PROOF = b"hc.proof"
     BROKER_TREE = b"hc.broker-tree"
     SHOWN_FILTER = b"hc.shown-filter"
+    ROUTES = b"hc.routes"
     # `tree` shuffles with `hc.tree` by itself: it depends on the standard library alone.
 
 

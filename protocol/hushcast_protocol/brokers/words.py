@@ -119,12 +119,22 @@ def read_words(tokens: Sequence[bytes]) -> tuple[bytes, dict[int, Side]]:
 
 
 def point(topic: Topic, found: dict[int, Side]) -> Sides:
-    """Return the box of one message on a topic: filters that cover it are those that match it."""
-    return tuple(found.get(place) for place in range(len(topic.attributes)))
+    """Return the box of one message on a topic: filters that cover it are those that match it.
+
+    Where it has a label for a number, a number for a label, or one that lies outside of the grid, it lacks
+    the attribute: it is of another topic, or its author lies.
+    """
+    return tuple(_fitting(one, found.get(place)) for place, one in enumerate(topic.attributes))
 
 
 def _label(key: TopicKey, attribute: Attribute, value: str) -> bytes:
     return token(key, encode(["label", attribute.name, value]))[:LABEL_DIGEST]
+
+
+def _fitting(attribute: Attribute, side: Side) -> Side:
+    if isinstance(side, tuple):
+        return side if isinstance(attribute, Number) and side[1] <= attribute.last else None
+    return side if isinstance(attribute, Label) else None
 
 
 def _read_side(last: int | None, side: tuple[int, ...] | bytes | None) -> Side:

@@ -1,4 +1,4 @@
-"""Admission: prices and limits the introductions that users make at a proxy, before any other work."""
+"""Admission: prices and limits what whoever shows no name hands in, before any other work for it."""
 
 from __future__ import annotations
 
@@ -9,41 +9,46 @@ import trio
 
 from hushcast_protocol.base.buckets import TokenBucket
 from hushcast_protocol.base.epochs import Calendar
-from hushcast_protocol.base.stamps import LOAD_WINDOW, Load, StampCheck, difficulty_of, next_difficulty
+from hushcast_protocol.base.stamps import (
+    LOAD_WINDOW,
+    Load,
+    Stamp,
+    StampCheck,
+    difficulty_of,
+    next_difficulty,
+)
 from hushcast_protocol.base.wire import PublicKey
-from hushcast_protocol.central.frames import Introduce
-from hushcast_protocol.central.introduction import handed_in
 from hushcast_runtime.environment import Environment
 
 # Five times what a daemon serves at ease with its tor (`stamps.CAPACITY`), as at a relay.
-INTRODUCTIONS_A_SECOND, INTRODUCTIONS_AT_ONCE = 100.0, 1000.0
+HANDED_IN_A_SECOND, HANDED_IN_AT_ONCE = 100.0, 1000.0
 
 
 class Admission:
-    """Admission at one proxy."""
+    """Admission at one daemon, which stamps name by its key."""
 
     def __init__(
-        self, proxy: PublicKey, calendar: Calendar, env: Environment, fullness: Callable[[], float]
+        self, key: PublicKey, calendar: Calendar, env: Environment, fullness: Callable[[], float]
     ) -> None:
         """`fullness` tells which share (0 to 1) of the room that lasts is taken."""
         now = env.elapsed()
         self._calendar = calendar
         self._env = env
         self._fullness = fullness
-        self._stamps = StampCheck(proxy)
+        self._stamps = StampCheck(key)
         self._load = Load(now)
-        self._bucket = TokenBucket(INTRODUCTIONS_A_SECOND, INTRODUCTIONS_AT_ONCE, now)
+        self._bucket = TokenBucket(HANDED_IN_A_SECOND, HANDED_IN_AT_ONCE, now)
         self._by_load = 0
         self._before = 0
         self.difficulty = 0
         """Bits of the stamps that are asked for; who heard the ones of a minute ago need not mint again."""
 
-    def refusal(self, frame: Introduce) -> Literal["stamp", "quota"] | None:
-        """Tell why an introduction is not taken, `None` if it is."""
+    def refusal(self, stamp: Stamp | None, content: bytes) -> Literal["stamp", "quota"] | None:
+        """Tell why what a digest names is not taken, `None` if it is."""
         now = self._env.elapsed()
         needed = min(self.difficulty, self._before)
         epoch = self._calendar.epoch(self._env.now())
-        if needed and not self._stamps.spend(frame.stamp, handed_in(frame.sealed), epoch, needed):
+        if needed and not self._stamps.spend(stamp, content, epoch, needed):
             return "stamp"
         if not self._bucket.take(now):
             return "quota"

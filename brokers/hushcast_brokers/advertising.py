@@ -1,0 +1,104 @@
+"""Advertising: tells the parent what this broker's children have asked for, and knows what is confirmed."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+
+import structlog
+import trio
+
+from hushcast_brokers.upstream import Upstream
+from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.brokers.filters import Filter
+from hushcast_protocol.brokers.roots import RootChanges
+from hushcast_protocol.brokers.upward import Upward
+from hushcast_runtime.counters import Counters
+
+AFTER_REFUSAL = 60.0  # seconds before a parent that had no room is told everything again
+
+log = structlog.get_logger("advertising")
+
+
+class _Waiting:
+    """A request that waits for a version to be confirmed."""
+
+    __slots__ = ("is_refused", "over", "version")
+
+    def __init__(self, version: int) -> None:
+        self.version = version
+        self.over = trio.Event()
+        self.is_refused = False
+
+
+class Advertising:
+    """One broker's table on its way up; the root has nobody to tell, and confirms at once."""
+
+    def __init__(self, is_root: bool, counters: Counters) -> None:
+        self._is_root = is_root
+        self._counters = counters
+        self._upward = Upward()
+        self._changed = trio.Event()
+        self._waiting: deque[_Waiting] = deque()  # in the order of versions
+        self._turn = 0
+
+    def __len__(self) -> int:
+        """The number of filters shown."""
+        return len(self._upward.shown)
+
+    def change(self, changes: RootChanges) -> int:
+        """Show what changed; return the version of it, which `confirmed` takes."""
+        version = self._upward.change(changes)
+        self._changed.set()
+        return version
+
+    def replace(self, roots: Iterable[Filter]) -> None:
+        """Show these filters, whatever was shown before."""
+        self._upward.replace(roots)
+        self._changed.set()
+
+    async def confirmed(self, version: int) -> None:
+        """Return once the parent has confirmed a version; raise `Refusal` where it has no room for it."""
+        if self._is_root or self._upward.confirmed >= version:
+            return
+        waiting = _Waiting(version)
+        self._waiting.append(waiting)
+        try:
+            await waiting.over.wait()
+        finally:
+            if not waiting.over.is_set():
+                self._waiting.remove(waiting)
+        if waiting.is_refused:
+            raise Refusal("quota")
+
+    async def say(self, upstream: Upstream, digest: bytes) -> None:
+        """Bring a parent up to date that has a table with this digest; until the link ends."""
+        self._turn += 1
+        turn = self._turn
+        self._upward.linked(digest)
+        try:
+            while True:
+                self._settle(self._upward.confirmed)
+                self._changed = trio.Event()
+                if not (batch := self._upward.next()):
+                    await self._changed.wait()
+                    continue
+                self._counters.add("advertisements_sent", len(batch))
+                awaited = [upstream.post(said.frame) for said in batch]
+                verdicts = [await upstream.answer(one) for one in awaited]
+                refused = sum(verdict != "accepted" for verdict in verdicts)
+                version = self._upward.answered(not refused)
+                if refused:
+                    self._counters.add("advertisements_refused", refused)
+                    log.warning("the parent has no room for what is asked for here", count=refused)
+                    self._settle(version, is_refused=True)
+                    await trio.sleep(AFTER_REFUSAL)
+        finally:
+            if turn == self._turn:
+                self._upward.unlinked()
+
+    def _settle(self, version: int, is_refused: bool = False) -> None:
+        while self._waiting and self._waiting[0].version <= version:
+            waiting = self._waiting.popleft()
+            waiting.is_refused = is_refused
+            waiting.over.set()

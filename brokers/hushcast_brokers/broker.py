@@ -1,0 +1,266 @@
+"""A broker: root of the tree, between others, or an edge broker with clients; which, the tree says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+import trio
+
+from hushcast_brokers.advertising import Advertising
+from hushcast_brokers.asking import Peer
+from hushcast_brokers.children import Children
+from hushcast_brokers.clients import MAX_CLIENTS, Clients
+from hushcast_brokers.downstream import Downstream
+from hushcast_brokers.forwarding import Forwarding
+from hushcast_brokers.held_tree import HeldTree
+from hushcast_brokers.incoming import Doors, Incoming
+from hushcast_brokers.publications import Publications
+from hushcast_brokers.strangers import Strangers
+from hushcast_brokers.tables import Tables
+from hushcast_brokers.tree_keeper import TreeKeeper
+from hushcast_brokers.upgrade import MIGRATIONS
+from hushcast_brokers.upstream import Parent, ParentState, Upstream
+from hushcast_protocol.base import told
+from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.wire import PublicKey
+from hushcast_protocol.brokers.frames import Level, Standing, Terms
+from hushcast_protocol.brokers.network import BrokersNetwork
+from hushcast_protocol.brokers.routes import Routes
+from hushcast_protocol.brokers.tree import MAX_CHILDREN, BrokerTree, Seat
+from hushcast_protocol.content.messages import Message
+from hushcast_runtime.admission import Admission
+from hushcast_runtime.clock import DaemonClock
+from hushcast_runtime.connection_guard import ConnectionGuard
+from hushcast_runtime.context import Context
+from hushcast_runtime.counters import Counters
+from hushcast_runtime.environment import Environment
+from hushcast_runtime.layout import migrate
+from hushcast_runtime.own_address import open_address
+from hushcast_runtime.spool import MAX_SPOOL, Spool
+from hushcast_runtime.store import Store
+from hushcast_runtime.tracing import Tracer
+from hushcast_runtime.transports.base import Listener, Transport
+
+log = structlog.get_logger("broker")
+
+
+@dataclass(frozen=True)
+class BrokerParts:
+    """What a broker is made of."""
+
+    network: BrokersNetwork
+    seed: Seed
+    """Proves it on links; the root's signs the tree."""
+    service: Seed
+    """The key of its address."""
+    root: Address | None
+    """The root's address, by the network's file; `None` at the root."""
+    seats: tuple[Seat, ...] | None
+    """At the root: all other brokers' places."""
+    anonymity: Terms
+    """What an edge broker asks of each filter that it shows; k = 1 asks for nothing."""
+    clients: frozenset[PublicKey] | None
+    """The clients that an edge broker serves; `None`: all who come."""
+    env: Environment
+    """With the machine's clock as it is."""
+    transport: Transport
+    store: Store
+    counters: Counters
+    tracer: Tracer
+
+
+class Broker:
+    """One broker. `run` makes it live; once that has started it has an address."""
+
+    def __init__(self, parts: BrokerParts) -> None:
+        self._parts = parts
+        self.clock = DaemonClock(parts.env, parts.network.calendar)
+        self.listener: Listener | None = None
+        self._env = self.clock.environment()
+        self._held = HeldTree(parts.network, parts.store)
+        self._keeper = TreeKeeper(parts.network, parts.seed, parts.root, self._held)
+        self._routes = Routes()
+        self._spool = Spool(parts.store)
+        self._advertising = Advertising(self._keeper.is_root, parts.counters)
+        self._admission = Admission(parts.seed.public(), parts.network.calendar, self._env, self._fullness)
+        self._downstream: Downstream
+        self._forwarding: Forwarding
+        self._tables: Tables
+        self._clients: Clients
+        self._children: Children
+        self._publications: Publications | None = None
+        self._upstream: Upstream | None = None
+
+    @property
+    def address(self) -> Address:
+        """Where others reach it."""
+        assert self.listener is not None
+        return self.listener.address
+
+    @property
+    def counters(self) -> Counters:
+        """What was counted since it started."""
+        return self._parts.counters
+
+    @property
+    def tree(self) -> BrokerTree | None:
+        """The newest tree that it holds."""
+        return self._held.newest
+
+    @property
+    def parent_state(self) -> ParentState | None:
+        """How it stands with its parent; `None` at the root."""
+        return self._upstream.state if self._upstream is not None else None
+
+    def connected(self) -> set[PublicKey]:
+        """Return the keys of children, brokers and clients, whose link is open."""
+        return self._children.keys
+
+    async def replace_seats(self, seats: tuple[Seat, ...]) -> None:
+        """Have the tree list these brokers from now on, besides the root; `DecodeError` if it is none."""
+        await self._keeper.sign(seats, self.address)
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Live until cancelled. Reports started when it listens."""
+        parts = self._parts
+        async with trio.open_nursery() as nursery:
+            context = Context(self._env, parts.store, parts.counters, parts.tracer, nursery.start_soon)
+            nursery.start_soon(parts.store.run)
+            await migrate(parts.store, MIGRATIONS)
+            incoming = self._make(context)
+            await self._load()
+            listener = self.listener = await open_address(parts.service, parts.transport, parts.store)
+            if parts.seats is not None:
+                await self._keeper.sign(parts.seats, listener.address)
+            guard = ConnectionGuard(
+                incoming.accept, incoming.serve, MAX_CLIENTS + 2 * MAX_CHILDREN, self._env, parts.counters
+            )
+            nursery.start_soon(self._follow_tree)
+            nursery.start_soon(listener.serve, guard.admit)
+            nursery.start_soon(self._downstream.run)
+            nursery.start_soon(self._admission.run)
+            nursery.start_soon(self._keep_time)
+            for part in (self._publications, self._upstream):
+                if part is not None:
+                    nursery.start_soon(part.run)
+            parts.tracer.tell(told.Started(self._keeper.role or "broker", parts.network.profile))
+            task_status.started()
+
+    def status(self) -> dict[str, Any]:
+        """Describe it, by no key and no filter."""
+        tree = self.tree
+        return {
+            "role": self._keeper.role,
+            "tree": tree.version if tree is not None else None,
+            "parent": self.parent_state,
+            "parent_connected": int(self.parent_state == "open"),
+            "brokers_listed": len(tree.brokers) if tree is not None else 0,
+            "brokers_below": len(self._keeper.children()),
+            "brokers_connected": self._children.count(is_client=False),
+            "clients": len(self._clients),
+            "clients_connected": self._children.count(is_client=True),
+            "filters": len(self._routes),
+            "filters_shown": 0 if self._keeper.is_root else len(self._advertising),
+            "messages_waiting": len(self._spool),
+            "messages_waiting_bytes": self._spool.size,
+            "difficulty": self._admission.difficulty,
+            "clock": self.clock.describe(),
+            "counters": self.counters.as_dict(),
+        }
+
+    def _make(self, context: Context) -> Incoming:
+        parts = self._parts
+        calendar = parts.network.calendar
+        downstream = self._downstream = Downstream(self._spool, context)
+        forwarding = self._forwarding = Forwarding(self._routes, self._spool, downstream, calendar, context)
+        self._tables = Tables(self._routes, self._advertising, context)
+        self._clients = Clients(
+            parts.clients, self._routes, self._advertising, downstream, self._admission, calendar, context
+        )
+        self._children = Children(downstream, self._advertising, self._held, context)
+        if self._keeper.is_root:
+            self._publications = Publications(
+                forwarding, downstream, self._spool, self._admission, calendar, context
+            )
+        else:
+            below = _AsChild(self._keeper, self._advertising, forwarding)
+            self._upstream = Upstream(parts.network, self._held, below, parts.transport, context)
+            below.upstream = self._upstream
+        doors = Doors(self._tables, self._clients, Strangers(self._publications, context))
+        return Incoming(parts.network, parts.seed, self._keeper, self._children, doors, context)
+
+    async def _load(self) -> None:
+        await self._held.load()
+        await self._tables.load()
+        await self._clients.load()
+        await self._spool.load()
+        if self._publications is not None:
+            await self._publications.load()
+        self._advertising.change(self._routes.take_changes())
+
+    async def _follow_tree(self) -> None:
+        """Do what each newer tree asks for, until cancelled."""
+        while True:
+            tree = self._held.newest
+            if tree is not None:
+                await self._leave_those_gone()
+                self._children.tell_tree()
+            if tree is self._held.newest:
+                await self._held.changed()
+
+    async def _leave_those_gone(self) -> None:
+        """Serve nobody any more who is no child now, and route nothing to it."""
+        below, is_edge = self._keeper.children(), self._keeper.role == "edge"
+        for key in self.connected():
+            if key not in below and not (is_edge and not self._keeper.is_listed(key)):
+                self._children.let_go(key)
+        if not is_edge:
+            self._clients.forget_all()
+        for child in self._tables.children() - below:
+            await self._tables.drop(child)
+            self._downstream.clear(child)
+
+    def _fullness(self) -> float:
+        return self._spool.size / MAX_SPOOL if self._keeper.is_root else self._clients.fullness()
+
+    async def _keep_time(self) -> None:
+        calendar = self._parts.network.calendar
+        while True:
+            now = self._env.now()
+            if self._env.is_certain():
+                self._clients.expire(now)
+                if self._publications is not None:
+                    self._publications.expire(now)
+                expired = self._spool.expire(lambda day: calendar.lapse(day) > now)  # noqa: B023 - called at once
+                self.counters.add("messages_expired", expired)
+            await self._env.sleep_until(calendar.next_middle(now))
+
+
+class _AsChild:
+    """A broker as its parent's child (`upstream.Below`)."""
+
+    upstream: Upstream
+
+    def __init__(self, keeper: TreeKeeper, advertising: Advertising, forwarding: Forwarding) -> None:
+        self._keeper = keeper
+        self._advertising = advertising
+        self._forwarding = forwarding
+
+    def parent(self) -> Parent | None:
+        return self._keeper.parent()
+
+    def others(self) -> Sequence[Peer]:
+        return self._keeper.others()
+
+    async def opened(self, standing: Standing) -> None:
+        await self._advertising.say(self.upstream, standing.digest)
+
+    async def take(self, messages: list[Message]) -> None:
+        await self._forwarding.take(messages)
+
+    def level(self, level: Level) -> None:
+        pass  # brokers have no terms with their parents

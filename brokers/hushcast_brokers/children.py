@@ -1,0 +1,175 @@
+"""Children: the links that brokers below and clients keep to this broker, and their requests over them."""
+
+from __future__ import annotations
+
+from typing import Protocol, cast
+
+import structlog
+import trio
+
+from hushcast_brokers.advertising import Advertising
+from hushcast_brokers.downstream import ChildLink, Downstream
+from hushcast_brokers.held_tree import HeldTree
+from hushcast_brokers.tasks import Tasks
+from hushcast_protocol.base.buckets import TokenBucket
+from hushcast_protocol.base.errors import DecodeError, Refusal
+from hushcast_protocol.base.hop_link import IDLE
+from hushcast_protocol.base.wire import PublicKey
+from hushcast_protocol.brokers.frames import (
+    Ack,
+    Advertise,
+    Done,
+    FromBelow,
+    Join,
+    NewTree,
+    Ping,
+    Pong,
+    Standing,
+    Subscribe,
+    Unsubscribe,
+    Verdict,
+)
+from hushcast_runtime.channel import Channel
+from hushcast_runtime.context import Context
+from hushcast_runtime.writing import Writer
+
+MAX_UNDER_WAY = 512  # requests of a child whose answers wait for a disk, or for somebody above
+REQUESTS_A_SECOND, REQUESTS_AT_ONCE = 8.0, 1024.0  # of a client; each may change tables up to the root
+
+log = structlog.get_logger("children")
+
+
+class Served(Protocol):
+    """Who takes the requests of a kind of child."""
+
+    def standing(self, child: PublicKey, /) -> Standing:
+        """Say what is routed to a child, over a link that has just opened."""
+
+    def take(self, child: PublicKey, frame: FromBelow, /) -> int:
+        """Take a request; return the version of what it changes upward. Raises `Refusal` with a verdict."""
+
+
+class Child:
+    """A child's open link."""
+
+    def __init__(
+        self, key: PublicKey, is_client: bool, writer: Writer, tasks: Tasks, tree: int, now: float
+    ) -> None:
+        self.key = key
+        self.is_client = is_client
+        self.writer = writer
+        self.tasks = tasks
+        self.tree = tree
+        """The version of the tree that it holds, as far as is known."""
+        self.serial = 0
+        self.under_way = 0
+        self.bucket = TokenBucket(REQUESTS_A_SECOND, REQUESTS_AT_ONCE, now)
+
+
+class Children:
+    """The open links of one broker's children."""
+
+    def __init__(
+        self, downstream: Downstream, advertising: Advertising, tree: HeldTree, context: Context
+    ) -> None:
+        self._downstream = downstream
+        self._advertising = advertising
+        self._tree = tree
+        self._store = context.store
+        self._env = context.env
+        self._counters = context.counters
+        self._spawn = context.spawn
+        self._links: dict[PublicKey, Child] = {}  # the newest of each
+
+    @property
+    def keys(self) -> set[PublicKey]:
+        """The keys of children whose link is open."""
+        return set(self._links)
+
+    def count(self, is_client: bool) -> int:
+        """Return how many links of clients, or of brokers, are open."""
+        return sum(child.is_client is is_client for child in self._links.values())
+
+    def let_go(self, key: PublicKey) -> None:
+        """End the link of somebody who is no child any more."""
+        if (child := self._links.get(key)) is not None:
+            child.writer.scope.cancel()
+
+    def tell_tree(self) -> None:
+        """Say the tree that is held to all who have an older one."""
+        tree = self._tree.newest
+        for child in self._links.values():
+            if tree is not None and tree.version > child.tree:
+                child.tree = tree.version
+                child.writer.post(NewTree(tree.signed))
+
+    async def serve(
+        self, channel: Channel[FromBelow], key: PublicKey, is_client: bool, served: Served
+    ) -> None:
+        """Serve a child's link until it ends; it knows the tree that is held now. Raises a `PeerError`."""
+        writer = Writer(channel, self._spawn)
+        tasks = Tasks(self._spawn)
+        child = Child(key, is_client, writer, tasks, self._tree.view.epoch, self._env.elapsed())
+        writer.post(served.standing(key))
+        link = self._downstream.begin(key, writer, is_client)
+        self._links[key] = child
+        try:
+            with writer.scope as scope:
+                scope.deadline = trio.current_time() + IDLE
+                while batch := await channel.receive():
+                    scope.deadline = trio.current_time() + IDLE
+                    for frame in batch:
+                        await self._take(child, link, frame, served)
+        finally:
+            writer.scope.cancel()
+            tasks.end()
+            self._downstream.end(link)
+            if self._links.get(key) is child:
+                del self._links[key]
+
+    async def _take(self, child: Child, link: ChildLink, frame: FromBelow, served: Served) -> None:
+        if isinstance(frame, Ack):
+            self._downstream.acknowledged(link, frame.number)
+        elif isinstance(frame, Ping):
+            child.writer.post(Pong())
+        elif isinstance(frame, NewTree):
+            if await self._tree.take(frame.tree):
+                self._counters.add("trees_taken")
+            child.tree = max(child.tree, self._tree.view.epoch)
+        elif isinstance(frame, Advertise | Join | Subscribe | Unsubscribe):
+            await self._request(child, frame, served)
+        else:
+            raise DecodeError("a child says what children do not say")
+
+    async def _request(
+        self, child: Child, frame: Advertise | Join | Subscribe | Unsubscribe, served: Served
+    ) -> None:
+        if child.is_client and (wait := child.bucket.owe(self._env.elapsed())):
+            await trio.sleep(wait)
+        if frame.serial <= child.serial:
+            raise DecodeError("a request's serial does not grow")
+        child.serial = frame.serial
+        try:
+            if child.under_way >= MAX_UNDER_WAY:
+                raise Refusal("quota")
+            version = served.take(child.key, frame)
+        except Refusal as refusal:
+            self._refuse(child, frame.serial, refusal)
+            return
+        child.under_way += 1
+        child.tasks.start(self._confirm, child, frame.serial, version)
+
+    async def _confirm(self, child: Child, serial: int, version: int) -> None:
+        """Answer a request once it is durable, and confirmed above."""
+        try:
+            await self._store.write()
+            await self._advertising.confirmed(version)
+            child.writer.post(Done(serial, "accepted"))
+        except Refusal as refusal:
+            self._refuse(child, serial, refusal)
+        finally:
+            child.under_way -= 1
+
+    def _refuse(self, child: Child, serial: int, refusal: Refusal) -> None:
+        self._counters.add(f"refused_{refusal.reason}")
+        child.writer.post(Done(serial, cast(Verdict, refusal.reason)))

@@ -1,0 +1,40 @@
+"""What is counted of a network of brokers, at the brokers."""
+
+from __future__ import annotations
+
+from hushcast_runtime.counters import COMMON_COUNTERS
+
+BROKER_COUNTERS = {
+    "publications_accepted": "publications that the root took, and that are on disk",
+    "publications_repeated": "publications that came to the root again and were answered as before",
+    "messages_received": "messages that came from the parent, repeats included",
+    "messages_forwarded": "messages sent to brokers below and to clients, repeats included",
+    "messages_acknowledged": "messages that brokers below and clients acknowledged",
+    "messages_unmatched": "messages that nobody here had asked for",
+    "messages_excess": "messages that came for filters shown wider than what clients asked for",
+    "messages_expired": "messages given up because their day was over",
+    "messages_over_share": "messages lost: too much waits for that broker or client, or in all, already",
+    "messages_rematched": "messages that waited for a broker that left the tree, and went another way",
+    "messages_orphaned": "messages that waited for a broker that left the tree, and found no other way",
+    "advertisements_sent": "advertisements sent to the parent",
+    "advertisements_received": "advertisements that came from brokers below",
+    "advertisements_refused": "advertisements that the parent refused; all is told it again later",
+    "subscriptions": "subscriptions of clients taken, repeated ones included",
+    "clients_joined": "clients that were not known before",
+    "clients_forgotten": "clients that left nothing behind, or did not attach for long",
+    "children_lapsed": "links ended because acknowledgements did not come in time",
+    "trees_taken": "newer trees taken",
+    "parent_faults": "what the parent sent that the protocol does not allow",
+    "refused_form": "what was refused because its bytes, words, filters or numbers did not hold",
+    "refused_day": "publications for a day that is not open",
+    "refused_quota": "what was refused because a cap was reached",
+    "refused_stamp": "publications and new clients without the stamp that is asked for under load",
+    "refused_level": "subscriptions refused because too few stand behind the filter",
+    "refused_unknown": "requests of clients that are not known, or not listed, here",
+    "refused_unlisted": "connections under a name that the tree does not list below this broker",
+    "strangers_dropped": "connections that had proved nothing and gave way to newer ones",
+    "links_opened": "links whose handshake succeeded, either way",
+    "links_failed": "links that could not be opened or broke",
+    **COMMON_COUNTERS,
+}
+"""Of a broker, by name, with its meaning."""

@@ -1,0 +1,77 @@
+"""Forwarding: finds the children that a message is for, and has it wait for each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence, Set
+
+import trio
+
+from hushcast_brokers.downstream import Downstream, hop_of
+from hushcast_protocol.base.epochs import Calendar
+from hushcast_protocol.base.errors import PeerError
+from hushcast_protocol.base.wire import PublicKey
+from hushcast_protocol.brokers.passed import Passed
+from hushcast_protocol.brokers.routes import Routes
+from hushcast_protocol.content.hops import Send
+from hushcast_protocol.content.messages import Message, check_message
+from hushcast_runtime.context import Context
+from hushcast_runtime.spool import MAX_SPOOL, Spool
+
+ROOM_FOR_ALL = MAX_SPOOL * 3 // 4  # bytes; what is above is for children whose link is open
+NO_ROOM_PAUSE = 1.0  # seconds between looks whether there is room again
+
+
+class Forwarding:
+    """What one broker does with the messages that come."""
+
+    def __init__(
+        self, routes: Routes, spool: Spool, downstream: Downstream, calendar: Calendar, context: Context
+    ) -> None:
+        self._routes = routes
+        self._spool = spool
+        self._downstream = downstream
+        self._calendar = calendar
+        self._env = context.env
+        self._counters = context.counters
+        self._passed = Passed()
+
+    async def take(self, messages: Iterable[Message]) -> None:
+        """Have messages from the parent wait for whoever they are for; durable on return."""
+        for message in messages:
+            self._counters.add("messages_received")
+            while self._spool.is_full(len(message.body)):  # noqa: ASYNC110 - many things make room
+                await trio.sleep(NO_ROOM_PAUSE)  # the parent keeps what is not acknowledged
+            if message.day < self._calendar.open_days(self._env.now())[0]:
+                self._counters.add("messages_expired")
+                continue
+            try:
+                check_message(message)
+                self.put(self.sends(message))
+            except PeerError:
+                self._counters.add("refused_form")
+        await self._spool.durable()
+
+    def sends(self, message: Message) -> Sequence[Send]:
+        """Return whom a message is for, and has not gone to; raise `DecodeError` where it has no words."""
+        interested = self._routes.interested(message.tokens)
+        if not interested:
+            self._counters.add("messages_unmatched")
+        fresh = self._passed.fresh(message.id, interested)
+        return [Send(hop_of(child), message) for child in self._with_room(fresh, len(message.body))]
+
+    def put(self, sends: Sequence[Send]) -> None:
+        """Have messages wait for their hops, and send them where links are open."""
+        if sends:
+            self._downstream.enqueue(self._spool.put(sends))
+
+    def _with_room(self, children: Set[PublicKey], size: int) -> list[PublicKey]:
+        """Return those for whom no more waits than may."""
+        is_tight = self._spool.size > ROOM_FOR_ALL
+        found = [
+            child
+            for child in children
+            if self._spool.has_share(hop_of(child), size)
+            and not (is_tight and not self._downstream.is_linked(child))
+        ]
+        self._counters.add("messages_over_share", len(children) - len(found))
+        return found

@@ -1,0 +1,69 @@
+"""The tree that one daemon holds: the newest that the root signed, as far as anybody told; on disk."""
+
+from __future__ import annotations
+
+import structlog
+import trio
+
+from hushcast_protocol.base.errors import PeerError
+from hushcast_protocol.base.roster import View
+from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.base.wire import decoder, encode
+from hushcast_protocol.brokers.network import BrokersNetwork
+from hushcast_protocol.brokers.tree import MAX_TREE, BrokerTree, check_newer, check_tree
+from hushcast_runtime.store import Change, Store
+
+NO_TREE = View(0, bytes(32))
+"""What somebody says that holds no tree and wants one; no view at all says that it wants none."""
+
+_KIND, _KEY = "tree", b"newest"
+_decode = decoder(Signed, "tree", MAX_TREE + 256)
+
+log = structlog.get_logger("tree")
+
+
+class HeldTree:
+    """What is held; nothing before there was any."""
+
+    def __init__(self, network: BrokersNetwork, store: Store) -> None:
+        self._network = network
+        self._store = store
+        self._changed = trio.Event()
+        self.newest: BrokerTree | None = None
+
+    async def load(self) -> None:
+        """Take up what is on disk, unless it is another network's."""
+        for _, record in await self._store.scan(_KIND):
+            try:
+                self.newest = check_tree(_decode(record), self._network)
+            except PeerError:
+                log.warning("the tree on disk is not this network's: another is asked for")
+
+    @property
+    def view(self) -> View:
+        """What both ends of a link compare."""
+        return NO_TREE if self.newest is None else View(self.newest.version, self.newest.digest)
+
+    async def take(self, signed: Signed) -> bool:
+        """Take a tree if it is newer, durably; return whether it was. Raises `PeerError` as `check_tree`."""
+        tree = check_tree(signed, self._network)
+        if not check_newer(tree, self.newest):
+            return False
+        self._set(tree)
+        await self._store.write(Change(_KIND, _KEY, encode(signed)))
+        return True
+
+    async def keep(self, signed: Signed) -> None:
+        """Hold a tree that was signed here; on disk before anybody hears of it. Raises as `check_tree`."""
+        tree = check_tree(signed, self._network)
+        await self._store.write(Change(_KIND, _KEY, encode(signed)))
+        self._set(tree)
+
+    async def changed(self) -> None:
+        """Return when there is a newer tree than now."""
+        await self._changed.wait()
+
+    def _set(self, tree: BrokerTree) -> None:
+        self.newest = tree
+        changed, self._changed = self._changed, trio.Event()
+        changed.set()

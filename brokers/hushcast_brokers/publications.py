@@ -1,0 +1,124 @@
+"""Publications: taken by the root from whoever shows no name, and on disk before anybody hears of it.
+
+The receipt says nothing of who is interested: that is looked up behind it.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from typing import cast
+
+import trio
+
+from hushcast_brokers.downstream import Downstream
+from hushcast_brokers.forwarding import Forwarding
+from hushcast_protocol.base.epochs import Calendar
+from hushcast_protocol.base.errors import PeerError, Refusal
+from hushcast_protocol.brokers.frames import Publish, Receipt, Verdict
+from hushcast_protocol.brokers.words import read_words
+from hushcast_protocol.content.hops import HOP_SIZE, Hop, Send
+from hushcast_protocol.content.messages import check_message
+from hushcast_runtime.admission import Admission
+from hushcast_runtime.context import Context
+from hushcast_runtime.spool import Move, Spool, Spooled
+from hushcast_runtime.store import Change
+
+MAX_KNOWN = 262_144  # ids of publications, some 40 MB: three a second for a day; the oldest are forgotten
+
+_KIND = "publication"
+_NEW = Hop(b"\x04".ljust(HOP_SIZE, b"\0"))  # what waits to be looked up
+
+
+class Publications:
+    """What the root takes."""
+
+    def __init__(
+        self,
+        forwarding: Forwarding,
+        downstream: Downstream,
+        spool: Spool,
+        admission: Admission,
+        calendar: Calendar,
+        context: Context,
+    ) -> None:
+        self._forwarding = forwarding
+        self._downstream = downstream
+        self._spool = spool
+        self._admission = admission
+        self._calendar = calendar
+        self._store = context.store
+        self._env = context.env
+        self._counters = context.counters
+        self._known: OrderedDict[bytes, int] = OrderedDict()  # days, by id
+        self._new: deque[Spooled] = deque()
+        self._came = trio.Event()
+
+    async def load(self) -> None:
+        """Know what was taken before a restart."""
+        kept = await self._store.scan(_KIND)
+        self._known.update((key, int.from_bytes(value, "big")) for key, value in kept)
+
+    async def take(self, frame: Publish) -> Receipt:
+        """Take a publication: it is on disk once this returns, whether anybody asked for it or not."""
+        verdict: Verdict = "accepted"
+        try:
+            self._put(frame)
+            await self._spool.durable()
+        except Refusal as refusal:
+            self._counters.add(f"refused_{refusal.reason}")
+            verdict = cast(Verdict, refusal.reason)
+        return Receipt(verdict, self._admission.difficulty)
+
+    async def run(self) -> None:
+        """Look up what was taken, until cancelled."""
+        while items := await self._spool.waiting(_NEW):
+            await self._look_up(items)
+        while True:
+            await self._came.wait()
+            self._came = trio.Event()
+            items = list(self._new)
+            self._new.clear()
+            await self._spool.durable()
+            await self._look_up(items)
+
+    def expire(self, now: float) -> None:
+        """Forget the publications of days that have lapsed."""
+        lapsed = [key for key, day in self._known.items() if self._calendar.lapse(day) <= now]
+        for key in lapsed:
+            del self._known[key]
+            self._store.write_soon(Change(_KIND, key, None))
+
+    def _put(self, frame: Publish) -> None:
+        message = frame.message
+        if (refused := self._admission.refusal(frame.stamp, message.id)) is not None:
+            raise Refusal(refused)
+        try:
+            check_message(message)
+            read_words(message.tokens)
+        except PeerError:
+            raise Refusal("form") from None
+        if message.day not in self._calendar.open_days(self._env.now()):
+            raise Refusal("day")
+        if message.id in self._known:
+            self._counters.add("publications_repeated")
+            return
+        size = len(message.body)
+        if self._spool.is_full(size) or not self._spool.has_share(_NEW, size):
+            raise Refusal("quota")
+        self._known[message.id] = message.day
+        changes = [Change(_KIND, message.id, message.day.to_bytes(8, "big"))]
+        if len(self._known) > MAX_KNOWN:
+            changes.append(Change(_KIND, self._known.popitem(last=False)[0], None))
+        ((_, item),) = self._spool.put([Send(_NEW, message)], *changes)
+        self._new.append(item)
+        self._came.set()
+        self._counters.add("publications_accepted")
+
+    async def _look_up(self, items: list[Spooled]) -> None:
+        moves: list[Move] = []
+        for item in items:
+            sends = self._forwarding.sends(item.message)
+            moves += [Move(item, send.hop, item.message) for send in sends]
+            if not sends:
+                self._spool.done([item])
+        self._downstream.enqueue(await self._spool.move(moves))

@@ -1,0 +1,332 @@
+"""Upstream: the one link to a parent, opened under a name and kept; requests go up it, messages come down.
+
+A broker's parent is the one that the tree says, a client's the edge broker that it attaches to.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, Protocol
+
+import structlog
+import trio
+
+from hushcast_brokers.asking import Peer, ask_for_tree
+from hushcast_brokers.held_tree import HeldTree
+from hushcast_brokers.tasks import Tasks
+from hushcast_protocol.base.backoff import Backoff
+from hushcast_protocol.base.errors import DecodeError, PeerError
+from hushcast_protocol.base.hop_link import MAX_UNACKNOWLEDGED, QUIET
+from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.wire import Wire
+from hushcast_protocol.brokers.frames import (
+    MAX_BROKER_FRAME,
+    Ack,
+    Done,
+    Forward,
+    FromAbove,
+    Level,
+    NewTree,
+    Ping,
+    Standing,
+    Verdict,
+    decode_from_above,
+)
+from hushcast_protocol.brokers.network import BrokersNetwork
+from hushcast_protocol.content.messages import MAX_BODY, Message
+from hushcast_runtime.channel import Channel, open_channel
+from hushcast_runtime.context import Context
+from hushcast_runtime.transports.base import Transport, TransportError
+from hushcast_runtime.writing import Writer
+
+SILENT = 3 * QUIET  # seconds without a frame, signs of life included, after which the link is dead
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds between attempts to reach the parent
+ASK_OTHERS_AFTER = 3  # attempts that failed before somebody else is asked for a newer tree
+MAX_AHEAD = MAX_UNACKNOWLEDGED + MAX_BODY  # bytes of bodies that came and are not acknowledged
+
+ParentState = Literal["open", "not listed", "not reached"]
+"""`not listed`: the parent closed the link before it said how this child stands."""
+
+log = structlog.get_logger("parent")
+
+
+class Parent(NamedTuple):
+    """Whom a link is kept to, and under which name."""
+
+    peer: Peer
+    seed: Seed
+
+
+class Below(Protocol):
+    """Whose link it is."""
+
+    def parent(self) -> Parent | None:
+        """Return whom to keep a link to now, if anybody."""
+
+    def others(self) -> Sequence[Peer]:
+        """Return whom to ask for a newer tree while there is no parent, or it is not reached."""
+
+    async def opened(self, standing: Standing) -> None:
+        """Bring the parent up to date, which has this of us; runs beside what comes, until the link ends."""
+
+    async def take(self, messages: list[Message]) -> None:
+        """Take messages; durable on return."""
+
+    def level(self, level: Level) -> None:
+        """Hear how a subscription stands."""
+
+
+class Awaited:
+    """An answer, once it is there; none if the link ended."""
+
+    __slots__ = ("over", "verdict")
+
+    def __init__(self) -> None:
+        self.over = trio.Event()
+        self.verdict: Verdict | None = None
+
+
+@dataclass
+class _Open:
+    """The link while it is open."""
+
+    parent: Parent
+    channel: Channel[FromAbove]
+    writer: Writer
+    tasks: Tasks
+    theirs: int
+    """The version of the tree that the parent holds, as far as is known."""
+    standing: Standing | None = None
+    serial: int = 0
+    awaited: dict[int, Awaited] = field(default_factory=dict)
+    came: deque[Message] = field(default_factory=deque)
+    size: int = 0
+    more: trio.Event = field(default_factory=trio.Event)
+
+
+class Upstream:
+    """One daemon's link up."""
+
+    def __init__(
+        self, network: BrokersNetwork, tree: HeldTree, below: Below, transport: Transport, context: Context
+    ) -> None:
+        self._network = network
+        self._tree = tree
+        self._below = below
+        self._transport = transport
+        self._env = context.env
+        self._counters = context.counters
+        self._spawn = context.spawn
+        self._open: _Open | None = None
+        self._turns = 0
+        self._looks = trio.Event()
+        self.state: ParentState = "not reached"
+        self._told: ParentState | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Tell whether the parent is there."""
+        return self._open is not None and self._open.standing is not None
+
+    def look(self) -> None:
+        """See now whether there is another parent than before, or a newer tree to tell it."""
+        self._looks.set()
+        if (link := self._open) is None:
+            return
+        if self._below.parent() != link.parent:
+            link.writer.scope.cancel()
+        else:
+            self._tell(link)
+
+    def post(self, make: Callable[[int], Wire]) -> Awaited:
+        """Send a request, made with its serial, after all before it; `TransportError` without a link."""
+        link = self._open
+        if link is None or link.standing is None:
+            raise TransportError("the parent is not there")
+        link.serial += 1
+        awaited = link.awaited[link.serial] = Awaited()
+        link.writer.post(make(link.serial))
+        return awaited
+
+    async def answer(self, awaited: Awaited) -> Verdict:
+        """Return the answer to a request; raise `TransportError` where the link ends first.
+
+        It may take as long as somebody further up is away.
+        """
+        await awaited.over.wait()
+        if awaited.verdict is None:
+            raise TransportError("the link to the parent ended before it answered")
+        return awaited.verdict
+
+    async def ask(self, make: Callable[[int], Wire]) -> Verdict:
+        """Send a request and return its answer; raise as `post` and `answer` do."""
+        return await self.answer(self.post(make))
+
+    async def run(self) -> None:
+        """Keep the link open until cancelled, to whoever is the parent."""
+        self._spawn(self._follow)
+        backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE, self._env.randomness)
+        failed = 0
+        while True:
+            self._looks = trio.Event()
+            parent = self._below.parent()
+            if parent is not None and await self._was_open(parent):
+                failed = 0
+                backoff.reset()
+            else:
+                failed += 1
+            if parent is None or self.state == "not listed" or failed >= ASK_OTHERS_AFTER:
+                await self._ask_another()
+            if self._below.parent() == parent:
+                has_anybody = parent is not None or self._below.others()
+                with trio.move_on_after(backoff.next() if has_anybody else math.inf):
+                    await self._looks.wait()
+
+    async def _was_open(self, parent: Parent) -> bool:
+        """Keep a link for as long as it lasts; return whether the parent had us as its child."""
+        try:
+            return await self._live(parent)
+        except (PeerError, TransportError) as error:
+            self._counters.add("parent_faults" if isinstance(error, PeerError) else "links_failed")
+            log.debug("the parent was not reached, or the link to it broke", reason=str(error))
+            return False
+
+    async def _ask_another(self) -> None:
+        """Ask the next of those who may have a newer tree."""
+        if not (others := self._below.others()):
+            return
+        self._turns += 1
+        other = others[self._turns % len(others)]
+        try:
+            await ask_for_tree(self._network, self._tree, other, self._transport, self._env)
+        except (PeerError, TransportError) as error:
+            self._counters.add("links_failed")
+            log.debug("nobody else was reached who may have a newer tree", reason=str(error))
+
+    async def _live(self, parent: Parent) -> bool:
+        view = self._tree.view
+        link = Link.initiate(
+            self._network.id, parent.peer.key, self._env.randomness, MAX_BROKER_FRAME, parent.seed, view
+        )
+        try:
+            channel, established = await open_channel(
+                self._transport, parent.peer.address, self._env.isolation(), link, decode_from_above
+            )
+        except (PeerError, TransportError):
+            self._note("not reached")
+            raise
+        theirs = established.view or view
+        now = self._open = _Open(
+            parent, channel, Writer(channel, self._spawn), Tasks(self._spawn), theirs.epoch
+        )
+        was_broken = True
+        try:
+            with now.writer.scope as scope:
+                scope.deadline = trio.current_time() + SILENT
+                self.look()
+                await self._hear(now)
+                was_broken = False
+        finally:
+            self._note("not reached" if was_broken or now.standing is not None else "not listed")
+            self._end(now)
+            await channel.aclose()
+        return now.standing is not None
+
+    async def _hear(self, link: _Open) -> None:
+        while batch := await link.channel.receive():
+            link.writer.scope.deadline = trio.current_time() + SILENT
+            for frame in batch:
+                await self._take(link, frame)
+
+    async def _take(self, link: _Open, frame: FromAbove) -> None:
+        if isinstance(frame, NewTree):
+            if await self._tree.take(frame.tree):
+                self._counters.add("trees_taken")
+            link.theirs = max(link.theirs, self._tree.view.epoch)
+        elif isinstance(frame, Standing):
+            if link.standing is not None:
+                raise DecodeError("a parent says twice how its child stands")
+            link.standing = frame
+            self._counters.add("links_opened")
+            self._note("open")
+            link.tasks.start(self._within, link, self._below.opened, frame)
+            link.tasks.start(self._within, link, self._hand_in, link)
+            link.tasks.start(self._within, link, self._show_life, link)
+        elif link.standing is None:
+            raise DecodeError("a parent begins with something else than how its child stands")
+        elif isinstance(frame, Forward):
+            link.size += len(frame.message.body)
+            if link.size > MAX_AHEAD:
+                raise DecodeError("a parent sends more than may be under way")
+            link.came.append(frame.message)
+            link.more.set()
+        elif isinstance(frame, Done):
+            if (awaited := link.awaited.pop(frame.serial, None)) is None:
+                raise DecodeError("a parent answered what nobody asked")
+            awaited.verdict = frame.verdict
+            awaited.over.set()
+        elif isinstance(frame, Level):
+            self._below.level(frame)
+
+    async def _hand_in(self, link: _Open) -> None:
+        """Hand in what comes, and acknowledge it once it is durable."""
+        count = 0
+        while True:
+            await link.more.wait()
+            link.more = trio.Event()
+            messages = list(link.came)
+            link.came.clear()
+            await self._below.take(messages)
+            count += len(messages)
+            link.size -= sum(len(message.body) for message in messages)
+            link.writer.post(Ack(count))
+
+    def _tell(self, link: _Open) -> None:
+        """Say a newer tree than the parent holds."""
+        tree = self._tree.newest
+        if tree is not None and tree.version > link.theirs:
+            link.theirs = tree.version
+            link.writer.post(NewTree(tree.signed))
+
+    async def _follow(self) -> None:
+        while True:
+            await self._tree.changed()
+            self.look()
+
+    async def _show_life(self, link: _Open) -> None:
+        while True:
+            await trio.sleep(QUIET)
+            link.writer.post(Ping())
+
+    async def _within(self, link: _Open, work: Callable[..., Awaitable[None]], *args: object) -> None:
+        """Do something that ends the link with what it raises."""
+        try:
+            await work(*args)
+        except (PeerError, TransportError) as error:
+            if isinstance(error, PeerError):
+                self._counters.add("parent_faults")
+            log.debug("the link to the parent was given up", reason=str(error))
+            link.writer.scope.cancel()
+
+    def _end(self, link: _Open) -> None:
+        self._open = None
+        link.writer.scope.cancel()
+        link.tasks.end()
+        for awaited in link.awaited.values():
+            awaited.over.set()
+
+    def _note(self, state: ParentState) -> None:
+        self.state = state
+        if state == self._told:
+            return
+        self._told = state
+        if state == "open":
+            log.info("connected to the parent")
+        elif state == "not listed":
+            log.info("waiting for the parent to list this daemon")
+        else:
+            log.warning("the parent is not reached")

@@ -1,0 +1,147 @@
+"""Upward: what a broker shows its parent, what of it is to be said next, and how far it is confirmed.
+
+Each change has a version. A version is confirmed once the parent has accepted all that was to be said of it,
+on the link that is open now. One batch is under way at a time; what changes meanwhile is in the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Literal, TypeVar
+
+from hushcast_protocol.brokers.filters import Filter
+from hushcast_protocol.brokers.frames import MAX_IN_ONE, Advertise
+from hushcast_protocol.brokers.roots import RootChanges
+from hushcast_protocol.brokers.routes import table_digest
+from hushcast_protocol.brokers.words import ShownFilter, from_outside
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What is in one advertisement."""
+
+    add: tuple[ShownFilter, ...]
+    remove: tuple[bytes, ...]
+    whole: Literal["no", "part", "end"]
+
+    def frame(self, serial: int) -> Advertise:
+        """Return it as a frame."""
+        return Advertise(serial, self.add, self.remove, self.whole)
+
+
+class Upward:
+    """One broker's table as its parent is to have it."""
+
+    def __init__(self) -> None:
+        self.shown: dict[bytes, ShownFilter] = {}
+        """By name."""
+        self.version = 0
+        self.confirmed = 0
+        self._add: dict[bytes, ShownFilter] = {}
+        self._remove: set[bytes] = set()
+        self._said: int | None = None  # the version that the batch under way brings the parent to
+        self._is_linked = False
+        self._is_whole_due = False
+
+    def change(self, changes: RootChanges) -> int:
+        """Take what changed; return the version of it."""
+        return self._take(
+            map(from_outside, changes.shown), [from_outside(one).name for one in changes.withdrawn]
+        )
+
+    def replace(self, roots: Iterable[Filter]) -> int:
+        """Show these filters, whatever was shown before; return the version of it."""
+        wanted = {one.name: one for one in map(from_outside, roots)}
+        gone = [name for name in self.shown if name not in wanted]
+        return self._take((one for name, one in wanted.items() if name not in self.shown), gone)
+
+    def linked(self, digest: bytes) -> None:
+        """Hear what the parent has, on a link that has just opened."""
+        self._said = None
+        self._is_linked = True
+        self._is_whole_due = digest != table_digest(self.shown)
+        if not self._is_whole_due:
+            self._forget()
+        self._note()
+
+    def unlinked(self) -> None:
+        """Hear that the link is gone: nothing is confirmed until the next."""
+        self._is_linked = False
+        self._said = None
+
+    def next(self) -> Sequence[Said]:
+        """Return the batch to say now; none if there is nothing to say, or one is under way."""
+        if not self._is_linked or self._said is not None:
+            return ()
+        whole = self._is_whole_due or len(self._add) + len(self._remove) > len(self.shown) + MAX_IN_ONE
+        batch = _whole(self.shown.values()) if whole else _changes(self._add.values(), self._remove)
+        if batch:
+            self._said = self.version
+            self._is_whole_due = False
+            self._forget()
+        return batch
+
+    def answered(self, is_accepted: bool) -> int:
+        """Hear whether the parent accepted all of the batch under way; return the version that it was of.
+
+        If not, all is due again.
+        """
+        said, self._said = self._said, None
+        assert said is not None, "something is under way"
+        if is_accepted:
+            self.confirmed = max(self.confirmed, said)
+        else:
+            self._is_whole_due = True
+        self._note()
+        return said
+
+    def _take(self, add: Iterable[ShownFilter], remove: Iterable[bytes]) -> int:
+        self.version += 1
+        for name in remove:
+            del self.shown[name]
+            if self._add.pop(name, None) is None:
+                self._remove.add(name)
+        for one in add:
+            name = one.name
+            self.shown[name] = one
+            if name in self._remove:
+                self._remove.remove(name)
+            else:
+                self._add[name] = one
+        self._note()
+        return self.version
+
+    def _forget(self) -> None:
+        self._add.clear()
+        self._remove.clear()
+
+    def _note(self) -> None:
+        """Confirm what needs nothing to be said."""
+        if self._is_linked and self._said is None and not (self._is_whole_due or self._add or self._remove):
+            self.confirmed = self.version
+
+
+def _whole(shown: Iterable[ShownFilter]) -> list[Said]:
+    pieces = _pieces(shown) or [()]
+    return [Said(piece, (), "part") for piece in pieces[:-1]] + [Said(pieces[-1], (), "end")]
+
+
+def _changes(add: Iterable[ShownFilter], remove: Iterable[bytes]) -> list[Said]:
+    """Return what is added, and then what is removed: what covers a filter is there before that goes."""
+    adding, removing = _pieces(add), _pieces(remove)
+    if not adding or not removing:
+        return [Said(piece, (), "no") for piece in adding] + [Said((), piece, "no") for piece in removing]
+    return [
+        *(Said(piece, (), "no") for piece in adding[:-1]),
+        Said(adding[-1], removing[0], "no"),
+        *(Said((), piece, "no") for piece in removing[1:]),
+    ]
+
+
+def _pieces(items: Iterable[T]) -> list[tuple[T, ...]]:
+    rest = iter(items)
+    return list(iter(lambda: tuple(islice(rest, MAX_IN_ONE)), ()))
