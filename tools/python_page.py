@@ -19,7 +19,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "python.md"
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Connecting": ("connect", "connect_sync"),
     "The daemon": ("Daemon",),
-    "Messages of a subscription": ("Messages",),
+    "Messages of a subscription": ("Messages", "Terms"),
     "Without an event loop": ("BlockingDaemon", "BlockingMessages"),
     "Events": ("Event", "Message", "Lost", "Gap", "Coverage", "Disconnected", "Reconnected"),
     "What a daemon tells": ("Publication", "Unsent", "Subscription", "Finding"),

@@ -12,6 +12,7 @@ import trio
 from hushcast.daemon import Daemon
 from hushcast.events import Disconnected, Gap, Lost, Message, Reconnected
 from hushcast.messages import Messages
+from hushcast.words import Terms
 from hushcast_cli.exits import Failure
 from hushcast_cli.output import StdoutClosed, note, write
 from hushcast_cli.printers import Printer
@@ -28,6 +29,7 @@ class Wanted:
     topic: str
     where: str
     since: int | None
+    terms: Terms | None = None
 
 
 async def listen(
@@ -67,8 +69,12 @@ class _Listening:
             where=wanted.where,
             since="shown" if wanted.since is None else wanted.since,
             acknowledge="automatic" if self._ack else "never",
+            terms=wanted.terms,
         )
-        async with shown_when_slow("waiting until relays or a server route to this daemon", self._how_far):
+        waiting = "waiting until relays or a server route to this daemon"
+        if wanted.terms is not None:
+            waiting = f"waiting until {counted(wanted.terms.k, 'subscriber')} stand behind it"
+        async with shown_when_slow(waiting, self._how_far):
             await messages.__aenter__()
         is_over = False
         try:
@@ -82,7 +88,9 @@ class _Listening:
     async def _how_far(self) -> str:
         """Say how many relays route to the subscriptions that do not get everything yet."""
         held = await self._daemon.subscriptions()
-        coming = [f"{one.described['nodes']} do" for one in held if not one.is_ready]
+        coming = [
+            f"{one.described.get('level', one.described['nodes'])} do" for one in held if not one.is_ready
+        ]
         return ", ".join(coming) or "soon"
 
     async def _print_messages(self, messages: Messages) -> bool:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import click
 
+from hushcast_protocol.brokers.conditions import Condition, Otherwise
 from hushcast_protocol.overlay.profile import HARDENED, MAX_DEPTH, PROFILES
 
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
@@ -117,6 +119,37 @@ where_option = click.option(
     metavar="COND",
     help="Only messages whose attributes meet this: `lat in [60, 61], lon in [24, ], kind = fire`.",
 )
+
+
+def terms_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add `--k`, `--condition` and `--otherwise`, which the command gets as `terms`."""
+
+    @click.option(
+        "--k",
+        type=click.IntRange(1, 1_000_000),
+        metavar="K",
+        help="Show brokers what is wanted only while K subscribers stand behind it.",
+    )
+    @click.option(
+        "--condition",
+        type=click.Choice([str(condition) for condition in Condition]),
+        help="Whose subscribers count, for --k. Default: source, those who want just the same.",
+    )
+    @click.option(
+        "--otherwise",
+        type=click.Choice(get_args(Otherwise)),
+        help="What to do while they are fewer than K. Default: refuse.",
+    )
+    @functools.wraps(command)
+    def wrapped(*given: Any, k: int | None, condition: Any, otherwise: Any, **named: Any) -> None:
+        if k is None and (condition or otherwise):
+            raise click.UsageError("--condition and --otherwise go with --k", click.get_current_context())
+        from hushcast.words import Terms
+
+        terms = None if k is None else Terms(k, condition or "source", otherwise or "refuse")
+        command(*given, terms=terms, **named)
+
+    return wrapped
 
 
 timeout_option = click.option(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,9 +15,13 @@ from hushcast_cli.options import (
     daemon_options,
     link_file_option,
     pass_choices,
+    terms_options,
     timeout_option,
     where_option,
 )
+
+if TYPE_CHECKING:
+    from hushcast.words import Terms
 
 
 @click.command()
@@ -45,6 +50,7 @@ from hushcast_cli.options import (
     help="Print such a line for each message: `{time} {topic}: {payload}`; also {id}, {cursor}, {author}, "
     "{attributes}.",
 )
+@terms_options
 @timeout_option
 @daemon_options
 @pass_choices
@@ -57,6 +63,7 @@ def subscribe(
     since: int | None,
     ack: bool,
     line: str | None,
+    terms: Terms | None,
     timeout: float | None,
 ) -> None:
     """Subscribe to each TOPIC, a text or a link, and print the messages.
@@ -66,6 +73,9 @@ def subscribe(
     that listens gets every message. What was shown is kept for --since until it is acknowledged, with --ack
     or `hushcast ack`, or grows too old. A daemon that is restarted is waited for.
 
+    In a network of brokers, --k asks that topic and condition are shown outside of the edge broker only while
+    so many subscribers stand behind them.
+
     \b
     Examples:
       hushcast subscribe news
@@ -73,6 +83,7 @@ def subscribe(
       hushcast subscribe news --json --count 1 --timeout 60
       hushcast subscribe news --json --since 17 --ack
       hushcast subscribe --link-file fires.link --where 'lat in [60, 61], lon in [24, 25], kind = fire'
+      hushcast subscribe --link-file fires.link --where 'kind = fire' --k 5 --otherwise generalise
     """
     if not topics or link_file is not None:
         check_one_topic(topics[0] if topics else None, link_file)
@@ -90,7 +101,7 @@ def subscribe(
         for topic in dict.fromkeys(topics) or [None]:
             chosen = await choose_topic(topic, link_file)
             warn_of_wildcards(chosen.topic)
-            wanted.append(Wanted(chosen.text, checked_where(chosen.topic, where or ""), since))
+            wanted.append(Wanted(chosen.text, checked_where(chosen.topic, where or ""), since, terms))
         async with daemon(choices, waits=True) as one:
             await listen(one, wanted, count, printer, ack)
 

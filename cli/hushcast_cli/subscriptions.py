@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -44,7 +46,19 @@ def subscriptions(choices: Choices, timeout: float | None) -> None:
             kind = "private, " if held.get("private") else ""
             where = f"  where {held['where']}" if held.get("where") else ""
             dropped = f", {held['dropped']} dropped unacknowledged" if held.get("dropped") else ""
-            write(text_line(f"{held['topic']}{where}  ({kind}{state}{dropped})"))
+            write(text_line(f"{held['topic']}{where}  ({kind}{state}{_anonymity(held)}{dropped})"))
+
+
+def _anonymity(held: Mapping[str, Any]) -> str:
+    """Say how many subscribers a condition hides among, and what is shown of it outside."""
+    if "level" not in held:
+        return ""
+    told = f", level {held['level']} of {held['k']}"
+    if held["shown"] is None:
+        return f"{told}, nothing is shown outside"
+    shown = f"`{held['shown']}`" if held["shown"] else "the whole topic"
+    excess = f", {held['added']:.1%} in excess" if held["added"] else ""
+    return f"{told}, outside: {shown}{excess}"
 
 
 @click.command()

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from hushcast.events import Coverage, Disconnected, Event, Gap, Lost, Message, Reconnected
     from hushcast.keys import Author, new_author, new_link, read_author, read_link
     from hushcast.messages import Messages
+    from hushcast.words import Terms
 
 _PUBLIC = {
     "blocking": ("BlockingDaemon", "BlockingMessages", "connect_sync"),
@@ -37,6 +38,7 @@ _PUBLIC = {
     "events": ("Coverage", "Disconnected", "Event", "Gap", "Lost", "Message", "Reconnected"),
     "keys": ("Author", "new_author", "new_link", "read_author", "read_link"),
     "messages": ("Messages",),
+    "words": ("Terms",),
 }
 _HOME = {name: module for module, names in _PUBLIC.items() for name in names}
 
@@ -60,6 +62,7 @@ __all__ = [
     "Reconnected",
     "Refusal",
     "Subscription",
+    "Terms",
     "TimedOut",
     "Unsent",
     "UsageError",

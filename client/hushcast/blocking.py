@@ -16,6 +16,7 @@ from hushcast.descriptions import Finding, Publication, Subscription, Unsent
 from hushcast.events import Coverage, Event, Message
 from hushcast.keys import Author
 from hushcast.messages import Acknowledging, Messages
+from hushcast.words import Terms
 
 T = TypeVar("T")
 
@@ -75,10 +76,11 @@ class BlockingDaemon:
         since: int | Literal["shown"] | None = None,
         acknowledge: Acknowledging = "automatic",
         coverage: bool = False,
+        terms: Terms | None = None,
     ) -> BlockingMessages:
         """Return the messages of a subscription, for `with`."""
         messages = self._daemon.subscribe(
-            topic, where=where, since=since, acknowledge=acknowledge, coverage=coverage
+            topic, where=where, since=since, acknowledge=acknowledge, coverage=coverage, terms=terms
         )
         return BlockingMessages(self._portal, messages)
 

@@ -109,6 +109,7 @@ class Daemon:
         since: int | Literal["shown"] | None = None,
         acknowledge: Acknowledging = "automatic",
         coverage: bool = False,
+        terms: words.Terms | None = None,
     ) -> Messages:
         """Return the messages of a subscription, for `async with`; what came meanwhile is first.
 
@@ -120,12 +121,13 @@ class Daemon:
 
         It begins with all that is not acknowledged (`never`: not shown by any program), or behind the message
         whose cursor is `since`, or with what is not `shown`. With `coverage`, `Messages.events` tells of
-        changes of coverage, too.
+        changes of coverage, too. `terms`, in a network of brokers alone, say how many subscribers are to
+        stand behind the condition.
         """
         if since is None:
             since = "shown" if acknowledge == "never" else 0
         behind = None if since == "shown" else since
-        return Messages(self, words.Subscribe(topic, where, behind, WINDOW, coverage), acknowledge)
+        return Messages(self, words.Subscribe(topic, where, behind, WINDOW, coverage, terms), acknowledge)
 
     async def acknowledge(
         self, topic: str, cursor: int, *, where: str | None = None, timeout: float | None = None

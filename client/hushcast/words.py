@@ -82,12 +82,30 @@ class Cancel(_Numbered, frozen=True, tag_field="op", tag="cancel"):
     id: str
 
 
+class Terms(_Line, frozen=True, omit_defaults=True):
+    """How many subscribers topic and condition are to hide among before a network of brokers sees them."""
+
+    k: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
+    """So many are enough; 1 asks for nothing."""
+    condition: Literal[
+        "source",
+        "immediate-successor",
+        "successor",
+        "immediate-predecessor-successor",
+        "immediate-predecessor",
+    ] = "source"
+    """Whom the level counts, as in docs/brokers.md."""
+    otherwise: Literal["refuse", "wait", "generalise", "bogus"] = "refuse"
+    """What is done while the level is below `k`."""
+
+
 class Subscribe(_Numbered, frozen=True, tag_field="op", tag="subscribe"):
     """Subscribe to a topic, a text or a link, and hear its messages until `End` or the connection's end.
 
     `where` is a condition on attributes, as in `lat in [60, 61], kind = fire`. With `since` it begins behind
     that cursor, with all that is kept; without, behind what was shown. With `window` the daemon sends so many
     messages, and then as many as `Shown` allows; without, as they come. With `coverage` it tells of changes.
+    Without `terms` those of a subscription that is held will do; to others than it has it is refused.
     """
 
     topic: str
@@ -95,6 +113,7 @@ class Subscribe(_Numbered, frozen=True, tag_field="op", tag="subscribe"):
     since: Cursor | None = None
     window: Count | None = None
     coverage: bool = False
+    terms: Terms | None = None
 
 
 class Acknowledge(_Numbered, frozen=True, tag_field="op", tag="acknowledge"):

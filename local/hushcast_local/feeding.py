@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 import trio
+from msgspec.structs import asdict
 
 from hushcast.words import (
     Answer,
@@ -51,7 +52,10 @@ class Feeding:
 
     async def run(self, service: Service) -> None:
         """Subscribe, and tell messages until the subscription ends; raise `Refusal` or `UsageError`."""
-        feed = self._feed = await service.subscribe(self._interest, self._request.since)
+        terms = self._request.terms
+        feed = self._feed = await service.subscribe(
+            self._interest, self._request.since, None if terms is None else asdict(terms)
+        )
         try:
             await self._tell(Subscribed(self._topic.name, feed.nodes, feed.by, request=self._request.request))
             async with trio.open_nursery() as nursery:

@@ -261,3 +261,16 @@ async def test_refused_by_the_network(daemon: FakeDaemon) -> None:
     daemon.network.closed = REFUSAL
     outcome = await hushcast("subscribe", "unreachable", "--json", "--socket", daemon.socket)
     assert (outcome.code, outcome.error, outcome.stdout) == (4, REFUSAL, b"")
+
+
+async def test_terms_are_refused_where_there_are_no_brokers(daemon: FakeDaemon) -> None:
+    outcome = await hushcast("--socket", daemon.socket, "subscribe", "t", "--k", "5", "--otherwise", "wait")
+    assert outcome.code == 4
+    assert "need a network of brokers" in outcome.stderr
+
+
+@pytest.mark.parametrize("given", [("--condition", "successor"), ("--otherwise", "wait"), ("--k", "0")])
+async def test_terms_that_say_nothing_are_refused(daemon: FakeDaemon, given: tuple[str, ...]) -> None:
+    outcome = await hushcast("--socket", daemon.socket, "subscribe", "t", *given)
+    assert outcome.code == 2
+    assert "--k" in outcome.stderr

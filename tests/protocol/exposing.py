@@ -17,10 +17,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from filter_examples import TOPICS, Brute, drawn
 
-from hushcast_protocol.brokers.conditions import Condition
+from hushcast_protocol.brokers.conditions import Condition, Otherwise
 from hushcast_protocol.brokers.exposure import OPEN, Changes, Exposure, Name
 from hushcast_protocol.brokers.filters import Filter, covers
-from hushcast_protocol.brokers.frames import Otherwise, Terms
+from hushcast_protocol.brokers.frames import Terms
 
 WAYS: tuple[Otherwise, ...] = ("refuse", "wait", "generalise", "bogus")
 MOST = 24  # subscriptions at once

@@ -8,10 +8,10 @@ from random import Random
 import pytest
 from exposing import WAYS, play
 
-from hushcast_protocol.brokers.conditions import Condition
+from hushcast_protocol.brokers.conditions import Condition, Otherwise
 from hushcast_protocol.brokers.exposure import MAX_BOGUS, OPEN, Exposure
 from hushcast_protocol.brokers.filters import Filter
-from hushcast_protocol.brokers.frames import Otherwise, Terms
+from hushcast_protocol.brokers.frames import Terms
 from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.topics import Interest, make_topic
 

@@ -139,6 +139,35 @@ class Dispatched(NamedTuple):
     size: int
 
 
+class Advertised(NamedTuple):
+    """A broker showed filters to its parent, or withdrew some; seen by itself, or, as of its `child`, there.
+
+    `show` are the filters as they went over the link, `withdraw` the names of those that are shown no more.
+    """
+
+    child: bytes | None
+    show: tuple[bytes, ...]
+    withdraw: tuple[bytes, ...]
+
+
+class Asked(NamedTuple):
+    """An edge broker took a client's subscription, its filter as it came over the link, and its terms."""
+
+    client: bytes
+    name: bytes
+    filter: bytes
+    k: int
+    condition: str
+    otherwise: str
+
+
+class Ended(NamedTuple):
+    """An edge broker forgot a client's subscription."""
+
+    client: bytes
+    name: bytes
+
+
 Observed = (
     Drop
     | Received
@@ -155,4 +184,7 @@ Observed = (
     | Registered
     | Handed
     | Dispatched
+    | Advertised
+    | Asked
+    | Ended
 )

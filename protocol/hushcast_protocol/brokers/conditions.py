@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Literal
 
 
 class Condition(StrEnum):
@@ -18,3 +19,7 @@ class Condition(StrEnum):
     """Source(ImSucc(ImPred(f))), Definition 3."""
     IMMEDIATE_PREDECESSOR = "immediate-predecessor"
     """Source(Succ(ImPred(f))), Definition 4."""
+
+
+Otherwise = Literal["refuse", "wait", "generalise", "bogus"]
+"""What becomes of a filter whose level is too low."""

@@ -15,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from hushcast_protocol.brokers.conditions import Condition
+from hushcast_protocol.brokers.conditions import Condition, Otherwise
 from hushcast_protocol.brokers.filters import Filter, Sides
 from hushcast_protocol.brokers.forest import Forest
-from hushcast_protocol.brokers.frames import Otherwise, Terms
+from hushcast_protocol.brokers.frames import Terms
 from hushcast_protocol.brokers.generalise import generalise, may_show
 from hushcast_protocol.brokers.levels import Levels
 from hushcast_protocol.brokers.table import Source

@@ -16,7 +16,7 @@ import msgspec
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.stamps import MAX_DIFFICULTY, Stamp
 from hushcast_protocol.base.wire import Bytes16, Counter, Wire, decoder
-from hushcast_protocol.brokers.conditions import Condition
+from hushcast_protocol.brokers.conditions import Condition, Otherwise
 from hushcast_protocol.brokers.tree import MAX_TREE
 from hushcast_protocol.brokers.words import ShownFilter
 from hushcast_protocol.content.messages import MAX_BODY, Message
@@ -25,9 +25,6 @@ MAX_IN_ONE = 256  # filters in one advertisement; a table goes up in as many as 
 MAX_K = 1_000_000  # subscribers that a filter may be asked to hide among
 MAX_BROKER_FRAME = MAX_BODY + 4096  # bytes; a message, an advertisement (at most 50 kB) or a tree
 assert MAX_TREE <= MAX_BROKER_FRAME
-
-Otherwise = Literal["refuse", "wait", "generalise", "bogus"]
-"""What becomes of a filter whose level is too low."""
 
 Verdict = Literal[
     "accepted",
