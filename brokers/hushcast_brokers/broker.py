@@ -14,6 +14,7 @@ from hushcast_brokers.asking import Peer
 from hushcast_brokers.children import Children
 from hushcast_brokers.clients import MAX_CLIENTS, Clients
 from hushcast_brokers.downstream import Downstream
+from hushcast_brokers.former_children import FormerChildren
 from hushcast_brokers.forwarding import Forwarding
 from hushcast_brokers.held_tree import HeldTree
 from hushcast_brokers.incoming import Doors, Incoming
@@ -81,6 +82,7 @@ class Broker:
         self.clock = DaemonClock(parts.env, parts.network.calendar)
         self.listener: Listener | None = None
         self._env = self.clock.environment()
+        self._seats = parts.seats
         self._held = HeldTree(parts.network, parts.store)
         self._keeper = TreeKeeper(parts.network, parts.seed, parts.root, self._held)
         self._routes = Routes()
@@ -88,8 +90,8 @@ class Broker:
         self._advertising = Advertising(self._keeper.is_root, parts.counters)
         self._admission = Admission(parts.seed.public(), parts.network.calendar, self._env, self._fullness)
         self._downstream: Downstream
-        self._forwarding: Forwarding
         self._tables: Tables
+        self._former: FormerChildren
         self._clients: Clients
         self._children: Children
         self._publications: Publications | None = None
@@ -122,7 +124,8 @@ class Broker:
 
     async def replace_seats(self, seats: tuple[Seat, ...]) -> None:
         """Have the tree list these brokers from now on, besides the root; `DecodeError` if it is none."""
-        await self._keeper.sign(seats, self.address)
+        self._seats = seats
+        await self._sign()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Live until cancelled. Reports started when it listens."""
@@ -134,8 +137,7 @@ class Broker:
             incoming = self._make(context)
             await self._load()
             listener = self.listener = await open_address(parts.service, parts.transport, parts.store)
-            if parts.seats is not None:
-                await self._keeper.sign(parts.seats, listener.address)
+            await self._sign()
             guard = ConnectionGuard(
                 incoming.accept, incoming.serve, MAX_CLIENTS + 2 * MAX_CHILDREN, self._env, parts.counters
             )
@@ -155,7 +157,7 @@ class Broker:
         tree = self.tree
         return {
             "role": self._keeper.role,
-            "tree": tree.version if tree is not None else None,
+            "tree_version": tree.version if tree is not None else None,
             "parent": self.parent_state,
             "parent_connected": int(self.parent_state == "open"),
             "brokers_listed": len(tree.brokers) if tree is not None else 0,
@@ -176,8 +178,9 @@ class Broker:
         parts = self._parts
         calendar = parts.network.calendar
         downstream = self._downstream = Downstream(self._spool, context)
-        forwarding = self._forwarding = Forwarding(self._routes, self._spool, downstream, calendar, context)
-        self._tables = Tables(self._routes, self._advertising, context)
+        tables = self._tables = Tables(self._routes, self._advertising, context)
+        self._former = FormerChildren(self._routes, tables, self._spool, downstream, context)
+        forwarding = Forwarding(self._routes, self._former, self._spool, downstream, calendar, context)
         self._clients = Clients(
             parts.clients, self._routes, self._advertising, downstream, self._admission, calendar, context
         )
@@ -207,22 +210,26 @@ class Broker:
         while True:
             tree = self._held.newest
             if tree is not None:
-                await self._leave_those_gone()
+                await self._sign()  # it may be one of this root's own, from before a backup was restored
+                self._leave_those_gone()
                 self._children.tell_tree()
             if tree is self._held.newest:
                 await self._held.changed()
 
-    async def _leave_those_gone(self) -> None:
-        """Serve nobody any more who is no child now, and route nothing to it."""
+    async def _sign(self) -> None:
+        if self._seats is not None:
+            await self._keeper.sign(self._seats, self.address)
+
+    def _leave_those_gone(self) -> None:
+        """Serve nobody any more who is no child now."""
         below, is_edge = self._keeper.children(), self._keeper.role == "edge"
         for key in self.connected():
             if key not in below and not (is_edge and not self._keeper.is_listed(key)):
                 self._children.let_go(key)
         if not is_edge:
             self._clients.forget_all()
-        for child in self._tables.children() - below:
-            await self._tables.drop(child)
-            self._downstream.clear(child)
+        if self._keeper.place is not None:
+            self._former.follow(below)
 
     def _fullness(self) -> float:
         return self._spool.size / MAX_SPOOL if self._keeper.is_root else self._clients.fullness()

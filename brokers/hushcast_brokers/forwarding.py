@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence, Set
 import trio
 
 from hushcast_brokers.downstream import Downstream, hop_of
+from hushcast_brokers.former_children import FormerChildren
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.base.wire import PublicKey
@@ -25,9 +26,16 @@ class Forwarding:
     """What one broker does with the messages that come."""
 
     def __init__(
-        self, routes: Routes, spool: Spool, downstream: Downstream, calendar: Calendar, context: Context
+        self,
+        routes: Routes,
+        former: FormerChildren,
+        spool: Spool,
+        downstream: Downstream,
+        calendar: Calendar,
+        context: Context,
     ) -> None:
         self._routes = routes
+        self._former = former
         self._spool = spool
         self._downstream = downstream
         self._calendar = calendar
@@ -56,7 +64,7 @@ class Forwarding:
         interested = self._routes.interested(message.tokens)
         if not interested:
             self._counters.add("messages_unmatched")
-        fresh = self._passed.fresh(message.id, interested)
+        fresh = self._passed.fresh(message.id, self._former.divert(interested))
         return [Send(hop_of(child), message) for child in self._with_room(fresh, len(message.body))]
 
     def put(self, sends: Sequence[Send]) -> None:

@@ -34,12 +34,18 @@ class Tables:
         self._advertising = advertising
         self._store = context.store
         self._counters = context.counters
+        self._now = context.env.elapsed
         self._children: set[PublicKey] = set()  # that have asked for anything
+        self._heard: dict[PublicKey, float] = {}  # when each asked for anything last
         self._mentioned: dict[PublicKey, set[bytes]] = {}  # names of a whole table that is coming
 
     def children(self) -> set[PublicKey]:
         """Return the brokers that have asked for anything."""
         return set(self._children)
+
+    def heard(self, child: PublicKey) -> float:
+        """Return when a broker last asked for anything, by a clock that nobody sets; 0.0 if it never did."""
+        return self._heard.get(child, 0.0)
 
     async def load(self) -> None:
         """Know what was asked for before a restart."""
@@ -67,6 +73,7 @@ class Tables:
         if not isinstance(frame, Advertise):
             raise Refusal("form")
         self._counters.add("advertisements_received")
+        self._heard[child] = self._now()
         added = {one.name: one for one in frame.add}
         filters = {name: _outside(one) for name, one in added.items()}
         held = self._routes.of(child)
@@ -88,6 +95,7 @@ class Tables:
         """Route nothing to a broker any more."""
         self._mentioned.pop(child, None)
         self._children.discard(child)
+        self._heard.pop(child, None)
         while names := list(islice(self._routes.of(child), MAX_IN_ONE)):
             self._change(child, {}, {}, set(names))
             await trio.lowlevel.checkpoint()  # each takes up to a millisecond
