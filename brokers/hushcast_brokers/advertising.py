@@ -46,6 +46,11 @@ class Advertising:
         """The number of filters shown."""
         return len(self._upward.shown)
 
+    @property
+    def version(self) -> int:
+        """The version of what is shown now."""
+        return self._upward.version
+
     def change(self, changes: RootChanges) -> int:
         """Show what changed; return the version of it, which `confirmed` takes."""
         version = self._upward.change(changes)

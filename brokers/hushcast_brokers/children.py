@@ -14,7 +14,7 @@ from hushcast_brokers.tasks import Tasks
 from hushcast_protocol.base.buckets import TokenBucket
 from hushcast_protocol.base.errors import DecodeError, Refusal
 from hushcast_protocol.base.hop_link import IDLE
-from hushcast_protocol.base.wire import PublicKey
+from hushcast_protocol.base.wire import PublicKey, Wire
 from hushcast_protocol.brokers.frames import (
     Ack,
     Advertise,
@@ -24,7 +24,6 @@ from hushcast_protocol.brokers.frames import (
     NewTree,
     Ping,
     Pong,
-    Standing,
     Subscribe,
     Unsubscribe,
     Verdict,
@@ -42,8 +41,8 @@ log = structlog.get_logger("children")
 class Served(Protocol):
     """Who takes the requests of a kind of child."""
 
-    def standing(self, child: PublicKey, /) -> Standing:
-        """Say what is routed to a child, over a link that has just opened."""
+    def greeting(self, child: PublicKey, /) -> list[Wire]:
+        """Say what is routed to a child, over a link that has just opened; `Standing` is the first."""
 
     def take(self, child: PublicKey, frame: FromBelow, /) -> int:
         """Take a request; return the version of what it changes upward. Raises `Refusal` with a verdict."""
@@ -110,7 +109,8 @@ class Children:
         writer = Writer(channel, self._spawn)
         tasks = Tasks(self._spawn)
         child = Child(key, is_client, writer, tasks, self._tree.view.epoch, self._env.elapsed())
-        writer.post(served.standing(key))
+        for frame in served.greeting(key):
+            writer.post(frame)
         link = self._downstream.begin(key, writer, is_client)
         self._links[key] = child
         try:

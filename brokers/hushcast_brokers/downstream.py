@@ -14,7 +14,7 @@ from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.hop import NextHop
 from hushcast_protocol.base.hop_link import LinkState
 from hushcast_protocol.base.hop_values import Actions, Do, Rules, Send, Settle
-from hushcast_protocol.base.wire import PublicKey
+from hushcast_protocol.base.wire import PublicKey, Wire
 from hushcast_protocol.brokers.frames import Forward
 from hushcast_protocol.content.hops import Hop
 from hushcast_runtime.context import Context
@@ -106,6 +106,11 @@ class Downstream:
         actions = machine.acknowledged(link, number, (), now)
         link.touch(now)
         self._do(machine, link.child, actions)
+
+    def post(self, child: PublicKey, frame: Wire) -> None:
+        """Say something to a child that is there; else it hears how things stand when it comes."""
+        if (machine := self._machines.get(child)) is not None:
+            machine.links[-1].writer.post(frame)
 
     def clear(self, child: PublicKey) -> None:
         """Let nothing wait for a child any more."""

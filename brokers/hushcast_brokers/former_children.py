@@ -14,7 +14,6 @@ import trio
 from hushcast_brokers.downstream import Downstream, hop_of
 from hushcast_brokers.tables import Tables
 from hushcast_protocol.base.wire import PublicKey
-from hushcast_protocol.brokers.routes import Routes
 from hushcast_runtime.context import Context
 from hushcast_runtime.spool import Move, Spool
 
@@ -26,10 +25,7 @@ LOOK_EVERY = 5.0  # seconds between looks whether it is time
 class FormerChildren:
     """The former children of one broker."""
 
-    def __init__(
-        self, routes: Routes, tables: Tables, spool: Spool, downstream: Downstream, context: Context
-    ) -> None:
-        self._routes = routes
+    def __init__(self, tables: Tables, spool: Spool, downstream: Downstream, context: Context) -> None:
         self._tables = tables
         self._spool = spool
         self._downstream = downstream
@@ -89,7 +85,7 @@ class FormerChildren:
             moves = []
             for item in items:
                 # Also those that it went to before: some below them may have asked since.
-                interested = self._routes.interested(item.message.tokens) - self._left.keys()
+                interested = self._tables.routes.interested(item.message.tokens) - self._left.keys()
                 moves += [Move(item, hop_of(other), item.message) for other in interested]
                 self._counters.add("messages_rematched" if interested else "messages_orphaned")
             self._downstream.enqueue(await self._spool.move(moves))

@@ -27,7 +27,7 @@ class Forwarding:
 
     def __init__(
         self,
-        routes: Routes,
+        routes: Sequence[Routes],
         former: FormerChildren,
         spool: Spool,
         downstream: Downstream,
@@ -61,7 +61,7 @@ class Forwarding:
 
     def sends(self, message: Message) -> Sequence[Send]:
         """Return whom a message is for, and has not gone to; raise `DecodeError` where it has no words."""
-        interested = self._routes.interested(message.tokens)
+        interested = set().union(*(routes.interested(message.tokens) for routes in self._routes))
         if not interested:
             self._counters.add("messages_unmatched")
         fresh = self._passed.fresh(message.id, self._former.divert(interested))
