@@ -21,6 +21,7 @@ from hushcast_runtime.metrics import GAUGES, MetricsServer, readings
 from hushcast_runtime.own_address import until_published
 from hushcast_runtime.process import open_transport
 from hushcast_runtime.readiness import Health
+from hushcast_runtime.state_directory import check_keys
 from hushcast_runtime.store import SqliteStore, Store
 from hushcast_runtime.tor.consensus import compare_clock
 from hushcast_runtime.tor.transport import TorTransport
@@ -97,6 +98,7 @@ class Process(ABC):
         """Start everything; others can reach the daemon when `running` is logged."""
         settings, state = self._settings, self._settings.state_path()
         check_version(kept_version(state), self._kind.version)  # before anything is written
+        check_keys(state, self._kind.keys)
         await nursery.start(tell_findings, settings.doctors_socket(), self._examine)
         for name, answer in self._sockets():
             await nursery.start(tell, settings.state_path() / name, answer, f"the socket {name}")
