@@ -160,7 +160,7 @@ class Broker:
             "role": self._keeper.role,
             "tree_version": tree.version if tree is not None else None,
             "parent": self.parent_state,
-            "parent_connected": int(self.parent_state == "open"),
+            "parent_connected": None if self._keeper.is_root else int(self.parent_state == "open"),
             "brokers_listed": len(tree.brokers) if tree is not None else 0,
             "brokers_below": len(self._keeper.children()),
             "brokers_connected": self._children.count(is_client=False),

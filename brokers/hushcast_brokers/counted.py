@@ -1,4 +1,4 @@
-"""What is counted of a network of brokers, at the brokers."""
+"""What is counted of a network of brokers: at the brokers, and at daemons that publish and subscribe."""
 
 from __future__ import annotations
 
@@ -38,3 +38,12 @@ BROKER_COUNTERS = {
     **COMMON_COUNTERS,
 }
 """Of a broker, by name, with its meaning."""
+
+CLIENT_COUNTERS = {
+    "deliveries_refused": "deliveries that were not a whole message of a day that is open",
+    "trees_taken": "newer trees taken",
+    "parent_faults": "what the edge broker sent that the protocol does not allow",
+    "links_opened": "links whose handshake succeeded",
+    "links_failed": "links that could not be opened or broke",
+}
+"""Of a daemon that publishes and subscribes; by name, with its meaning."""

@@ -7,7 +7,6 @@ from typing import Any
 
 import trio
 
-from hushcast_central.coverage import Watched
 from hushcast_central.heard import Heard
 from hushcast_central.publishing import Publications
 from hushcast_central.receiver import Route
@@ -15,6 +14,7 @@ from hushcast_central.routes import Routes
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.carrier import Handover, Wanted, check_no_terms
+from hushcast_runtime.coverage import Watched
 from hushcast_runtime.environment import Environment
 
 

@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 
 import trio
 
-from hushcast_central.coverage import Coverage
 from hushcast_central.pseudonym import Pseudonym
 from hushcast_protocol.base.backoff import Backoff
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.carrier import Tokens, Wanted
+from hushcast_runtime.coverage import Coverage
+from hushcast_runtime.handing_in import HandingIn
 
 
 @dataclass(eq=False)
@@ -28,7 +29,9 @@ class Route:
     ended: list[Pseudonym] = field(default_factory=list)
     """Those that the server is to forget, once it has ended."""
     _tokens: dict[int, Tokens] = field(default_factory=dict)
-    _taking: set[trio.CancelScope] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._handing_in = HandingIn(self.wanted)
 
     @property
     def topic(self) -> str:
@@ -50,17 +53,11 @@ class Route:
 
     async def take(self, messages: list[Message]) -> None:
         """Hand messages in, unless the route ends meanwhile; durable on return."""
-        with trio.CancelScope() as scope:
-            self._taking.add(scope)
-            try:
-                await self.wanted.take(messages)
-            finally:
-                self._taking.discard(scope)
+        await self._handing_in.take(messages)
 
     def silence(self) -> None:
         """Hand in nothing more, at once."""
-        for scope in self._taking:
-            scope.cancel()
+        self._handing_in.silence()
         self.ready.set()  # who still waits for it hears from whoever wanted it that it ended
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hushcast_brokers.counted import CLIENT_COUNTERS
 from hushcast_central.counted import USER_COUNTERS
 from hushcast_local.counted import LOCAL_COUNTERS
 from hushcast_overlay.counted import OVERLAY_COUNTERS
@@ -9,7 +10,8 @@ from hushcast_runtime.counters import COMMON_COUNTERS
 
 OVERLAY_NODE = {**OVERLAY_COUNTERS, **LOCAL_COUNTERS, **COMMON_COUNTERS}
 CENTRAL_NODE = {**USER_COUNTERS, **LOCAL_COUNTERS, **COMMON_COUNTERS}
-COUNTED = {"overlay": OVERLAY_NODE, "central": CENTRAL_NODE}
+BROKERS_NODE = {**CLIENT_COUNTERS, **LOCAL_COUNTERS, **COMMON_COUNTERS}
+COUNTED = {"overlay": OVERLAY_NODE, "central": CENTRAL_NODE, "brokers": BROKERS_NODE}
 """By carrier, what a daemon counts, by name, with its meaning."""
-COUNTERS = OVERLAY_NODE | USER_COUNTERS
+COUNTERS = OVERLAY_NODE | USER_COUNTERS | CLIENT_COUNTERS
 """What any of them counts."""

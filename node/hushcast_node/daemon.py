@@ -14,6 +14,7 @@ from hushcast_local.service import Service
 from hushcast_local.settings import InboxSection
 from hushcast_local.subscriber import Subscriber
 from hushcast_local.topic_keys import Derive
+from hushcast_node.brokers_side import BrokersParts, BrokersSide
 from hushcast_node.central_side import CentralParts, CentralSide
 from hushcast_node.counted import COUNTED
 from hushcast_node.overlay_side import OverlayParts, OverlaySide
@@ -31,12 +32,14 @@ from hushcast_runtime.store import Store
 from hushcast_runtime.tracing import NoTracer, Tracer
 from hushcast_runtime.transports.base import Transport
 
+CarrierParts = OverlayParts | CentralParts | BrokersParts
+
 
 @dataclass(frozen=True)
 class Parts:
     """What a daemon is made of; all that differs between a server, a testnet and a simulation."""
 
-    carrier: OverlayParts | CentralParts
+    carrier: CarrierParts
     """Which network it is in, and what it needs there."""
     env: Environment
     transport: Transport
@@ -59,11 +62,13 @@ class Daemon:
         self.side: Side = self._made_side(parts.carrier)
         self._service: Service | None = None
 
-    def _made_side(self, parts: OverlayParts | CentralParts) -> Side:
+    def _made_side(self, parts: CarrierParts) -> Side:
         own = self._parts
         around = Surroundings(self._env, self.clock, own.transport, own.store, self.counters)
         if isinstance(parts, CentralParts):
             return CentralSide(parts, around)
+        if isinstance(parts, BrokersParts):
+            return BrokersSide(parts, around)
         return OverlaySide(parts, around)
 
     @property
@@ -76,6 +81,12 @@ class Daemon:
     def central(self) -> CentralSide:
         """Its side, for those who know that this daemon is in a central system."""
         assert isinstance(self.side, CentralSide)
+        return self.side
+
+    @property
+    def brokers(self) -> BrokersSide:
+        """Its side, for those who know that this daemon is in a network of brokers."""
+        assert isinstance(self.side, BrokersSide)
         return self.side
 
     @property

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from hushcast.words import Finding
+from hushcast_node.brokers_doctor import examine_brokers
+from hushcast_node.brokers_side import BrokersParts
 from hushcast_node.central_doctor import examine_central
 from hushcast_node.central_side import CentralParts
 from hushcast_node.daemon import Daemon
@@ -40,6 +42,8 @@ class Doctor:
         daemon, is_relay = self.daemon, self._settings.role == "relay"
         if self._settings.carrier == CentralParts.NAME:
             return await examine_central(daemon.central if daemon is not None else None)
+        if self._settings.carrier == BrokersParts.NAME:
+            return await examine_brokers(daemon.brokers if daemon is not None else None)
         side, transport = (daemon.overlay, daemon.transport) if daemon is not None else (None, None)
         return await examine_overlay(side, transport, is_relay, self._env)
 

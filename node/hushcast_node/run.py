@@ -9,11 +9,13 @@ from typing import Any
 import structlog
 import trio
 
+from hushcast_brokers.network_file import BrokersNetworkSection
 from hushcast_central.network_file import CentralNetworkSection
 from hushcast_local.control import ControlServer
+from hushcast_node.brokers_side import BrokersParts
 from hushcast_node.central_side import CentralParts
 from hushcast_node.counted import COUNTED
-from hushcast_node.daemon import Daemon, Parts
+from hushcast_node.daemon import CarrierParts, Daemon, Parts
 from hushcast_node.doctor import Doctor
 from hushcast_node.overlay_side import OverlayParts
 from hushcast_node.settings import NodeSettings
@@ -116,11 +118,13 @@ class _Node:
         return status
 
 
-def _carrier(settings: NodeSettings, identity: Identity | None) -> OverlayParts | CentralParts:
+def _carrier(settings: NodeSettings, identity: Identity | None) -> CarrierParts:
     """Return what the network of these settings wants of a daemon."""
     network = settings.network
     if isinstance(network, CentralNetworkSection):
         return CentralParts(network.network(), network.central_profile(), network.proxies())
+    if isinstance(network, BrokersNetworkSection):
+        return BrokersParts(network.network(), network.address(), settings.brokers.edge_key())
     return OverlayParts(
         network.network(),
         settings.profile(),

@@ -9,12 +9,15 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
+from hushcast_brokers.network_file import BrokersNetworkSection, KeyText
 from hushcast_central.network_file import CentralNetworkSection
 from hushcast_local.settings import CoverageSection, InboxSection
+from hushcast_node.brokers_side import BrokersParts
 from hushcast_node.central_side import CentralParts
 from hushcast_node.overlay_side import OverlayParts
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.overlay.profile import MAX_DEPTH, MAX_TREES, PROFILES, Profile
 from hushcast_runtime.config import NetworkSection, PathText, Section, check_path, reachable
 from hushcast_runtime.testnet_section import TestnetDaemonSettings
@@ -37,6 +40,18 @@ class NetworkFile(Section, frozen=True, kw_only=True):
     network: JoinedNetworkSection
 
 
+class BrokersSection(Section, frozen=True, kw_only=True):
+    """How this daemon uses a network of brokers."""
+
+    edge: KeyText | None = None
+    """The public key of the one edge broker to attach to, such as an organisation's own; a random one of the
+    tree unless given."""
+
+    def edge_key(self) -> PublicKey | None:
+        """Return the key."""
+        return bytes.fromhex(self.edge) if self.edge is not None else None
+
+
 class NodeSettings(TestnetDaemonSettings, frozen=True, kw_only=True):
     """Settings of `hushcast node run`."""
 
@@ -47,7 +62,7 @@ class NodeSettings(TestnetDaemonSettings, frozen=True, kw_only=True):
 
     role: Literal["relay", "client"]
     """`relay` forwards for others and is listed; `client` only publishes and subscribes."""
-    network: JoinedNetworkSection | CentralNetworkSection
+    network: JoinedNetworkSection | CentralNetworkSection | BrokersNetworkSection
     socket: PathText | None = None
     """The control socket; `control.sock` in the state directory unless given."""
     depth: Annotated[int, msgspec.Meta(ge=1, le=MAX_DEPTH)] | None = None
@@ -58,6 +73,7 @@ class NodeSettings(TestnetDaemonSettings, frozen=True, kw_only=True):
     """Trees of a subscription, each as much traffic as the first; the profile's unless given."""
     inbox: InboxSection = InboxSection()
     coverage: CoverageSection = CoverageSection()
+    brokers: BrokersSection = BrokersSection()
 
     @classmethod
     def completed(cls, values: dict[str, Any]) -> dict[str, Any]:
@@ -70,10 +86,13 @@ class NodeSettings(TestnetDaemonSettings, frozen=True, kw_only=True):
     @property
     def carrier(self) -> str:
         """Which carrier the network has."""
+        if isinstance(self.network, BrokersNetworkSection):
+            return BrokersParts.NAME
         return CentralParts.NAME if isinstance(self.network, CentralNetworkSection) else OverlayParts.NAME
 
     def profile(self) -> Profile:
         """Return an overlay's profile with this daemon's own depth, origins and trees."""
+        assert isinstance(self.network, JoinedNetworkSection)
         base = PROFILES[self.network.profile]
         return dataclasses.replace(
             base,
@@ -84,24 +103,30 @@ class NodeSettings(TestnetDaemonSettings, frozen=True, kw_only=True):
 
     def check_own(self) -> None:
         """Raise `UsageError` where nobody of the network is in reach, or settings are another carrier's."""
-        if isinstance(self.network, CentralNetworkSection):
-            self._check_central(self.network)
-        else:
+        if isinstance(self.network, JoinedNetworkSection):
             self.directory_address()
+        else:
+            self._check_client(self.network)
+        if self.brokers.edge is not None and not isinstance(self.network, BrokersNetworkSection):
+            raise UsageError("brokers.edge: it is for networks of brokers, and this is another: take it out")
         check_path("socket", self.socket_path())
 
-    def _check_central(self, network: CentralNetworkSection) -> None:
+    def _check_client(self, network: CentralNetworkSection | BrokersNetworkSection) -> None:
+        """Check what is of a network whose servers are programs of their own."""
         network.check(self.transport)
+        is_central = isinstance(network, CentralNetworkSection)
         if self.role == "relay":
+            kind = "a central network" if is_central else "a network of brokers"
+            servers = "proxies" if is_central else "brokers"
+            program = "hushcast central proxy" if is_central else "hushcast broker"
             raise UsageError(
-                'role: a central network has no relays: write role = "client"; its proxies are'
-                " programs of their own (`hushcast central proxy --help`)"
+                f'role: {kind} has no relays: write role = "client"; its {servers} are programs of their own'
+                f" (`{program} --help`)"
             )
         for key in ("depth", "origins", "trees"):
             if getattr(self, key) is not None:
-                raise UsageError(
-                    f"{key}: it belongs to the overlay, and this network is central: take it out"
-                )
+                this = "is central" if is_central else "is one of brokers"
+                raise UsageError(f"{key}: it belongs to the overlay, and this network {this}: take it out")
 
     def directory_address(self) -> Address:
         """Return the directory's address if the transport may reach it; raise `UsageError`."""

@@ -9,10 +9,15 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "node"), str(HERE.parent / "central")]
+sys.path[:0] = [
+    str(HERE),
+    str(HERE.parent / "node"),
+    str(HERE.parent / "central"),
+    str(HERE.parent / "brokers"),
+]
 
 from virtual_time import give_virtual_time, run_in_virtual_time  # noqa: E402
-from worlds import central_over_tcp, overlay_over_tcp  # noqa: E402
+from worlds import brokers_over_tcp, central_over_tcp, overlay_over_tcp  # noqa: E402
 
 QUIET = 0.002  # real seconds without a byte from any socket after which nothing more is on its way
 
@@ -21,6 +26,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     give_virtual_time(items, HERE)
     for item in items:
         parameters = item.callspec.params if hasattr(item, "callspec") else {}
-        if parameters.get("opened") in (overlay_over_tcp, central_over_tcp):
+        if parameters.get("opened") in (overlay_over_tcp, central_over_tcp, brokers_over_tcp):
             run = functools.partial(run_in_virtual_time, quiet=QUIET)
             item.add_marker(pytest.mark.trio(run=run), append=False)

@@ -9,12 +9,12 @@ from typing import Any
 import trio
 from small_network import EPOCH_SECONDS, until
 
+from hushcast_local.token_scheme import DailyTokens, TokenScheme
 from hushcast_protocol.base.errors import HushcastError
 from hushcast_protocol.base.secrets import TopicKey
 from hushcast_protocol.content.bodies import open_body
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.predicates import parse_where
-from hushcast_protocol.content.tokens import entry_tokens, token
 from hushcast_protocol.content.topics import Interest, Topic
 from hushcast_runtime.carrier import Carrier, Tokens
 from hushcast_runtime.environment import Environment
@@ -35,7 +35,9 @@ class DiskError(HushcastError):
 class Reader:
     """A `Wanted` that knows ids as a subscription does; what it has on `disk` outlives a restart."""
 
-    def __init__(self, keys: Keys, topic: Topic, env: Environment, where: str = "") -> None:
+    def __init__(
+        self, keys: Keys, topic: Topic, env: Environment, where: str = "", scheme: TokenScheme | None = None
+    ) -> None:
         self.name = env.randomness(16)
         self.interest = Interest(topic, parse_where(where, topic.attributes))
         self.disk: dict[bytes, bytes] = {}
@@ -53,11 +55,12 @@ class Reader:
         self.refusal: str | None = None
         """Why the network did not take it."""
         self._keys = keys
+        self._scheme = scheme or DailyTokens()
 
     async def tokens(self, day: int) -> Tokens:
         await trio.lowlevel.checkpoint()
-        key = self._keys(self.interest.topic, day)
-        return Tokens(token(key), entry_tokens(key, self.interest.predicate))
+        key = self._keys(self.interest.topic, self._scheme.key_day(day))
+        return self._scheme.wanted(key, self.interest)
 
     def knows(self, message_id: bytes) -> bool:
         return message_id in self.disk

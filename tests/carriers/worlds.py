@@ -8,20 +8,24 @@ from contextlib import asynccontextmanager
 from typing import Any, NamedTuple, Protocol
 
 import trio
+from broker_daemons import Node as BrokersNode
+from broker_daemons import TreeOfDaemons
 from daemons import CentralNetworkOfDaemons
 from daemons import Node as CentralNode
 from fake_carrier import FakeCarrier, FakeNetwork
 from msgspec.msgpack import decode
 from readers import Reader
 from small_network import BEGIN, EPOCH_SECONDS, ONE, Node, SmallNetwork, derive
+from small_tree import shape
 
+from hushcast_brokers.clear import ClearTokens
+from hushcast_local.token_scheme import DailyTokens, TokenScheme
 from hushcast_node.daemon import Daemon, Parts
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.secrets import TopicKey
 from hushcast_protocol.central.register import Kept
 from hushcast_protocol.content.bodies import Content, compose
 from hushcast_protocol.content.messages import Message
-from hushcast_protocol.content.tokens import published_tokens
 from hushcast_protocol.content.topics import Topic
 from hushcast_runtime.carrier import Carrier, Route, Wanted
 from hushcast_runtime.environment import Environment, simulated_environment
@@ -63,6 +67,8 @@ class World:
 
     here: Member
     there: Member
+    scheme: TokenScheme = DailyTokens()
+    """Of the tokens that messages and readers have."""
 
     def __init__(self, env: Environment, calendar: Calendar, name: bytes) -> None:
         """`name` is the network's id, which is in all keys."""
@@ -81,16 +87,16 @@ class World:
 
     def reader(self, topic: Topic = ONE, where: str = "") -> Reader:
         """Make somebody who wants messages."""
-        reader = Reader(self.key, topic, self.env, where)
+        reader = Reader(self.key, topic, self.env, where, self.scheme)
         self.readers.append(reader)
         return reader
 
     def seal(self, content: Content, topic: Topic = ONE, day: int | None = None) -> Message:
         """Seal a message as a publisher does."""
         day = self.today if day is None else day
-        key, randomness = self.key(topic, day), self.env.randomness
-        tokens = published_tokens(key, topic, content.values, randomness)
-        return compose(key, day, tokens, content, randomness)
+        scheme, randomness = self.scheme, self.env.randomness
+        tokens = scheme.published(self.key(topic, scheme.key_day(day)), topic, content.values, randomness)
+        return compose(self.key(topic, day), day, tokens, content, randomness)
 
     async def stranger(self) -> Member:
         """Return a new member, started, that nobody answers."""
@@ -284,6 +290,50 @@ class CentralMember(Bare, CentralNode):
         return _BareDaemon(parts, self.counters[-1], self._applications)
 
 
+class BrokersWorld(DaemonWorld):
+    """A tree of brokers: the root, one between, two edge brokers; and clients, all of them real daemons."""
+
+    scheme = ClearTokens()
+
+    def __init__(self, network: TreeOfDaemons) -> None:
+        super().__init__(network.environment("suite"), network.calendar, network.net.id)
+        self.network = network
+        self.here, self.there = BrokersMember(network, "here"), BrokersMember(network, "there")
+
+    async def stranger(self) -> Member:
+        await self.go_dark()
+        self.network.waits = False
+        member = BrokersMember(self.network, "stranger")
+        await member.start()
+        return member
+
+    def servants(self) -> Collection[Any]:
+        return self.network.members
+
+    async def held(self) -> Held:
+        network = self.network
+
+        async def count(of: Collection[Any], *kinds: str) -> int:
+            return sum([len(await one.store.scan(kind)) for one in of for kind in kinds])
+
+        routes = await count(network.members, "route", "client", "subscription") + await count(
+            network.nodes, "asked"
+        )
+        return Held(routes, await count(network.members, "spool"))
+
+
+class BrokersMember(Bare, BrokersNode):
+    """A client whose applications are the suite."""
+
+    def __init__(self, network: TreeOfDaemons, name: str) -> None:
+        super().__init__(network, name)
+        network.nodes.append(self)
+        self._applications = _Applications()
+
+    def wired(self, parts: Parts) -> Daemon:
+        return _BareDaemon(parts, self.counters[-1], self._applications)
+
+
 class _Applications:
     """Stands where a daemon has its `Service`: resumes routes and does nothing of its own."""
 
@@ -362,8 +412,36 @@ async def central(profile: str, over_tcp: bool = False) -> AsyncIterator[World]:
         nursery.cancel_scope.cancel()
 
 
+BROKERS: tuple[tuple[str, Any, str], ...] = (
+    ("inner", "inner", "root"),
+    ("edge 1", "edge", "inner"),
+    ("edge 2", "edge", "inner"),
+)
+
+
+@asynccontextmanager
+async def brokers(over_tcp: bool = False) -> AsyncIterator[World]:
+    """A tree of brokers over `memory`, or over real sockets."""
+    async with trio.open_nursery() as nursery:
+        network = TreeOfDaemons(nursery, 1)
+        if over_tcp:
+            network.wires = Loopback()
+        shape(network, BROKERS)
+        await network.up()
+        world = BrokersWorld(network)
+        await world.here.start()
+        await world.there.start()
+        yield world
+        # A batch that a reader's disk did not take counts as one.
+        errors = network.count("internal_errors") + network.count_at_nodes("internal_errors")
+        assert errors == sum(reader.failed for reader in world.readers)
+        nursery.cancel_scope.cancel()
+
+
 overlay_over_memory = functools.partial(overlay, over_tcp=False)
 overlay_over_tcp = functools.partial(overlay, over_tcp=True)
 central_over_memory = functools.partial(central, "hardened")
 central_over_tcp = functools.partial(central, "hardened", over_tcp=True)
 central_as_published = functools.partial(central, "paper")
+brokers_over_memory = functools.partial(brokers)
+brokers_over_tcp = functools.partial(brokers, over_tcp=True)

@@ -8,11 +8,11 @@ from daemons import CentralNetworkOfDaemons, Node, daemons
 from msgspec.msgpack import decode
 from small_network import DAY_SECONDS, EPOCH_SECONDS, ONE, TWO, until
 
-from hushcast_central.coverage import PROBE_WITHIN
 from hushcast_protocol.base.secrets import TopicSecret
 from hushcast_protocol.central.register import Kept
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import make_topic
+from hushcast_runtime.coverage import PROBE_WITHIN
 from hushcast_runtime.store import MemoryStore
 
 QUAKES = make_topic("quakes", ["place", "magnitude:0..10:0.1"], TopicSecret(bytes(range(32))))

@@ -51,12 +51,24 @@ class ShownFilter(Wire, frozen=True, tag="filter"):
 
 def shown(key: TopicKey, given: Filter) -> ShownFilter:
     """Return a filter as brokers see it; `key` is its topic's, of `ID_DAY`."""
+    return shown_by(filter_words(key, given), given)
+
+
+def filter_words(key: TopicKey, given: Filter) -> tuple[bytes, ...]:
+    """Return the words that a filter takes beside its numbers: the topic's id, then one for each label."""
+    named = zip(given.topic.attributes, given.sides, strict=True)
+    return words(key, given.topic, {one.name: side for one, side in named if isinstance(side, str)})
+
+
+def shown_by(known: Sequence[bytes], given: Filter) -> ShownFilter:
+    """Return a filter as brokers see it, of its words (`filter_words`), which take the topic's key."""
     places = tuple(one.last if isinstance(one, Number) else None for one in given.topic.attributes)
+    topic, labels = read_words(known)
     sides = tuple(
-        _label(key, attribute, side) if isinstance(side, str) else side
-        for attribute, side in zip(given.topic.attributes, given.sides, strict=True)
+        bytes.fromhex(str(labels[place])) if isinstance(side, str) else side
+        for place, side in enumerate(given.sides)
     )
-    return ShownFilter(token(key), places, sides)
+    return ShownFilter(topic, places, sides)
 
 
 def outside(filter_: ShownFilter) -> Filter:

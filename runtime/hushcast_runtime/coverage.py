@@ -12,7 +12,7 @@ PROBE_WITHIN = 300.0  # seconds after which a probe is lost: time for a restart
 
 
 class Coverage:
-    """What a daemon knows of how reliably the server serves one of its routes."""
+    """What a daemon knows of how reliably one of its routes is served."""
 
     def __init__(self) -> None:
         self._sent: dict[bytes, float] = {}  # of probes that are under way, by id
@@ -35,7 +35,7 @@ class Coverage:
             self._outcomes.append(True)
 
     def describe(self) -> dict[str, Any]:
-        """Return the share that arrived, and its 95 % interval; there is nobody to suspect but the server."""
+        """Return the share that arrived, and its 95 % interval; nobody is to suspect but who serves it."""
         count = len(self._outcomes)
         share = sum(self._outcomes) / count if count else 0.0
         low, high = wilson(share, count)
@@ -60,7 +60,7 @@ class Watched:
         """Take notice of an attempt."""
 
     def note_receipt(self, taker: bytes) -> None:
-        """Note that the server has it."""
+        """Note that somebody has it."""
         self.is_taken = True
 
     def note_failure(self, reason: str) -> None:

@@ -1,0 +1,163 @@
+"""What a client keeps on disk: the edge broker that it attaches to, its key there, and what it asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import msgspec
+import trio
+
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.wire import PublicKey, decoder, encode
+from hushcast_protocol.brokers.filters import Filter
+from hushcast_protocol.brokers.frames import Level, Terms
+from hushcast_protocol.brokers.words import ShownFilter, outside
+from hushcast_runtime.store import Change, Store, record_reader
+
+_ATTACHMENT, _ASKED = "attachment", "asked"
+_MAX_FILTER = 4096  # bytes; eight attributes take some 300
+
+_decode_filter = decoder(ShownFilter, "filter", _MAX_FILTER)
+_decode_terms = decoder(Terms, "terms", 256)
+
+
+@dataclass(eq=False)
+class Asked:
+    """A subscription as an edge broker has it, or is to have it."""
+
+    name: bytes
+    """16 bytes, the same after a restart."""
+    filter: ShownFilter
+    terms: Terms
+    is_accepted: bool = False
+    """The edge broker has confirmed it."""
+    ending: trio.Event = field(default_factory=trio.Event)
+    """Set when nobody wants it any more, and the edge broker is to forget it."""
+    level: Level | None = None
+    """How it stands, as was last heard over this link."""
+    gone: trio.Event = field(default_factory=trio.Event)
+    """Set when the edge broker holds nothing of it."""
+
+    def __post_init__(self) -> None:
+        self.seen: Filter = outside(self.filter)
+        self.entry = self.name + self.filter.name
+
+    @property
+    def is_ending(self) -> bool:
+        """Tell whether nobody wants it any more."""
+        return self.ending.is_set()
+
+    @property
+    def is_routed(self) -> bool:
+        """Tell whether its messages come: it was confirmed and, with terms, something is shown for it."""
+        if not self.is_accepted or self.is_ending:
+            return False
+        return self.terms.k == 1 or (self.level is not None and self.level.shown is not None)
+
+    def doubt(self) -> None:
+        """Note that the edge broker may not have it; once accepted it is not refused for its level."""
+        self.terms = self.lasting_terms
+        self.is_accepted = False
+        self.level = None
+
+    @property
+    def lasting_terms(self) -> Terms:
+        """Its terms wherever it is asked for again."""
+        if self.is_accepted and self.terms.otherwise == "refuse":
+            return Terms(self.terms.k, self.terms.condition, "wait")
+        return self.terms
+
+
+@dataclass(eq=False)
+class Kept:
+    """An edge broker, this daemon's key there, and what was asked of it by name."""
+
+    edge: PublicKey
+    seed: Seed
+    left_at: float | None = None
+    """Unix seconds at which this daemon turned to another one; `None` while it is the one in use."""
+    asked: dict[bytes, Asked] = field(default_factory=dict)
+
+    @property
+    def key(self) -> PublicKey:
+        """The key that the edge broker knows this daemon by."""
+        return self.seed.public()
+
+
+class _StoredAttachment(msgspec.Struct, frozen=True, array_like=True):
+    edge: bytes
+    seed: bytes
+    left_at: float | None
+
+
+class _StoredAsked(msgspec.Struct, frozen=True, array_like=True):
+    filter: bytes
+    terms: bytes
+    is_accepted: bool
+    is_ending: bool
+
+
+_read_attachment = record_reader(_StoredAttachment, "attachment")
+_read_asked = record_reader(_StoredAsked, "asked")
+
+
+class AttachmentRecords:
+    """Attachments in the store; what was asked is named by the key that it was asked under."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def load(self) -> list[Kept]:
+        """Read all that were kept."""
+        found = {}
+        for key, value in await self._store.scan(_ATTACHMENT):
+            stored = _read_attachment(value)
+            found[key] = Kept(stored.edge, Seed(stored.seed), stored.left_at)
+        for place, value in await self._store.scan(_ASKED):
+            asked = _read_asked(value)
+            if (kept := found.get(place[:32])) is not None:
+                filter_, terms = _decode_filter(asked.filter), _decode_terms(asked.terms)
+                one = kept.asked[place[32:]] = Asked(place[32:], filter_, terms, asked.is_accepted)
+                if asked.is_ending:
+                    one.ending.set()
+        return list(found.values())
+
+    async def keep(self, *attachments: Kept) -> None:
+        """Write attachments with all that was asked there, in one commit; durable on return."""
+        changes = [change for kept in attachments for change in _changes(kept)]
+        await self._store.write(*changes)
+
+    async def keep_asked(self, kept: Kept, some: Iterable[Asked]) -> None:
+        """Write some of what was asked at an attachment; durable on return."""
+        await self._store.write(*(_change(kept, one) for one in some))
+
+    def keep_soon(self, kept: Kept, asked: Asked) -> None:
+        """Write one of them without waiting."""
+        self._store.write_soon(_change(kept, asked))
+
+    def forget_asked(self, kept: Kept, asked: Asked) -> None:
+        """Delete one of them."""
+        self._store.write_soon(Change(_ASKED, kept.key + asked.name, None))
+
+    def forget(self, kept: Kept) -> None:
+        """Delete an attachment and all that was asked there."""
+        gone = [Change(_ASKED, kept.key + name, None) for name in kept.asked]
+        self._store.write_soon(Change(_ATTACHMENT, kept.key, None), *gone)
+
+    def renew(self, kept: Kept, seed: Seed) -> None:
+        """Give an attachment where nothing is asked any more another key, which nobody has seen."""
+        gone = Change(_ATTACHMENT, kept.key, None)
+        kept.seed = seed
+        self._store.write_soon(gone, *_changes(kept))
+
+
+def _changes(kept: Kept) -> list[Change]:
+    stored = _StoredAttachment(kept.edge, kept.seed.reveal(), kept.left_at)
+    asked = [_change(kept, one) for one in kept.asked.values()]
+    return [Change(_ATTACHMENT, kept.key, encode(stored)), *asked]
+
+
+def _change(kept: Kept, asked: Asked) -> Change:
+    stored = _StoredAsked(encode(asked.filter), encode(asked.terms), asked.is_accepted, asked.is_ending)
+    return Change(_ASKED, kept.key + asked.name, encode(stored))

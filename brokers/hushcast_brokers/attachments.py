@@ -1,0 +1,195 @@
+"""Attachments: the edge broker that this daemon uses, drawn once and kept, and those that it has left."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import NamedTuple
+
+import structlog
+import trio
+
+from hushcast_brokers.attachment import Attachment, ClientParts
+from hushcast_brokers.attachment_records import Asked, Kept
+from hushcast_brokers.usable_tree import reach_root
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.wire import PublicKey
+from hushcast_protocol.brokers.frames import Terms, Verdict
+from hushcast_protocol.brokers.tree import Broker
+from hushcast_protocol.brokers.words import ShownFilter
+from hushcast_protocol.content.messages import Message
+
+EDGE_PATIENCE = 600.0  # seconds that an edge broker may be out of reach before another one is drawn
+ATTACH_WITHIN = 30.0  # seconds after a restart in which a daemon attaches, at a random moment
+LOOK_EVERY = 60.0  # seconds between looks at who was out of reach for how long
+
+log = structlog.get_logger("attachments")
+
+
+class Wish(NamedTuple):
+    """What an edge broker is to route to this daemon."""
+
+    filter: ShownFilter
+    terms: Terms
+
+
+class Attachments:
+    """All attachments of one daemon; nearly always one."""
+
+    def __init__(
+        self,
+        parts: ClientParts,
+        take: Callable[[list[Message]], Awaitable[None]],
+        changed: Callable[[], None],
+        refused: Callable[[Asked, Verdict], bool],
+    ) -> None:
+        """As those of `Attachment`."""
+        self.current: Attachment | None = None
+        self._left: list[Attachment] = []
+        self._parts = parts
+        self._env = parts.context.env
+        self._take = take
+        self._heard = changed
+        self._refused = refused
+        self._wishes: Mapping[bytes, Wish] = {}
+        self._turned_away: dict[PublicKey, float] = {}
+        self._settling = trio.Lock()
+        self._looks = trio.Event()
+
+    async def load(self) -> None:
+        """Take up what a restart interrupted, at a moment that nothing else of this daemon shares."""
+        for kept in await self._parts.records.load():
+            if kept.left_at is None:
+                self.current = self._begun(kept, self._env.uniform(0.0, ATTACH_WITHIN))
+            else:
+                self._left.append(self._begun(kept, self._env.uniform(0.0, ATTACH_WITHIN)))
+        self._parts.context.spawn(self._run)
+        self._parts.context.spawn(self._hear_of_trees)
+
+    def asked(self, name: bytes) -> list[Asked]:
+        """Return what was asked under a name, wherever anything was."""
+        places = [*self._left, *([self.current] if self.current else [])]
+        return [place.kept.asked[name] for place in places if name in place.kept.asked]
+
+    def choice(self) -> list[Broker]:
+        """Return the edge brokers that may be used: all of the tree, or the one that is pinned."""
+        tree, pinned = self._parts.tree.newest, self._parts.pinned
+        edges = tree.edges if tree is not None else []
+        return [edge for edge in edges if pinned in (None, edge.key)]
+
+    async def settle(self, wishes: Mapping[bytes, Wish]) -> None:
+        """Have just this routed, by name; durable on return. Edge brokers are told in the background."""
+        self._wishes = wishes
+        async with self._settling:
+            wishes = self._wishes
+            for place in self._left:
+                await self._end(place, wishes)
+            if self.current is None and wishes:
+                await self._draw()
+            if self.current is not None:
+                await self._end(self.current, wishes)
+                await self._ask(self.current, wishes)
+
+    async def _ask(self, place: Attachment, wishes: Mapping[bytes, Wish]) -> None:
+        missing = wishes.keys() - place.kept.asked.keys()
+        new = [Asked(name, wishes[name].filter, wishes[name].terms) for name in missing]
+        place.kept.asked.update({one.name: one for one in new})
+        if new:
+            await self._parts.records.keep_asked(place.kept, new)
+            place.look()
+
+    async def _end(self, place: Attachment, wishes: Mapping[bytes, Wish]) -> None:
+        over = [one for one in place.kept.asked.values() if one.name not in wishes and not one.is_ending]
+        for one in over:
+            one.ending.set()
+        if over:
+            await self._parts.records.keep_asked(place.kept, over)
+            place.look()
+
+    async def _run(self) -> None:
+        """Turn to another edge broker when it has to be, and finish with those that were left."""
+        while True:
+            self._looks = trio.Event()
+            for place in list(self._left):
+                self._finish(place)
+            if self.current is None:
+                await self.settle(self._wishes)
+            elif await self._is_to_turn(self.current):
+                await self._turn(self.current)
+            with trio.move_on_after(LOOK_EVERY):
+                await self._looks.wait()
+
+    async def _hear_of_trees(self) -> None:
+        while True:
+            await self._parts.tree.changed()
+            self._looks.set()
+
+    def _changed(self, place: Attachment) -> None:
+        if place.turned_away is not None or not place.is_needed:
+            self._looks.set()
+        self._heard()
+
+    def _finish(self, place: Attachment) -> None:
+        """Forget one that was left, once it knows nothing of this daemon or what waited there is too old."""
+        left_at, calendar = place.kept.left_at or 0.0, self._parts.network.calendar
+        is_over = calendar.lapse(calendar.day(left_at)) <= self._env.now() and self._env.is_certain()
+        if is_over or not place.is_needed or not self._is_listed(place):
+            self._left.remove(place)
+            place.scope.cancel()
+            self._parts.records.forget(place.kept)
+            for one in place.kept.asked.values():
+                one.gone.set()
+
+    def _is_listed(self, place: Attachment) -> bool:
+        tree = self._parts.tree.newest
+        return tree is not None and place.kept.edge in {edge.key for edge in tree.edges}
+
+    async def _is_to_turn(self, place: Attachment) -> bool:
+        """Tell whether another edge broker is to be used from now on."""
+        if self._parts.pinned is not None:
+            return place.kept.edge != self._parts.pinned
+        if place.turned_away is not None:
+            self._turned_away[place.kept.edge] = self._env.elapsed()
+            return True
+        if not self._is_listed(place):
+            return self._parts.tree.newest is not None
+        # Where the root does not answer either, it is this daemon that is cut off.
+        return place.away_for > EDGE_PATIENCE and await reach_root(self._parts)
+
+    async def _turn(self, old: Attachment) -> None:
+        """Leave an edge broker for another one, durably and in one commit; where there is none, stay."""
+        if (edge := self._drawn(old)) is None:
+            if (verdict := old.turned_away) is not None:
+                for one in list(old.kept.asked.values()):
+                    if not one.is_accepted and self._refused(one, verdict):
+                        old.forget(one)
+            return
+        log.warning("another edge broker is used from now on")
+        async with self._settling:
+            asked = [one for one in old.kept.asked.values() if not one.is_ending]
+            new = {one.name: Asked(one.name, one.filter, one.lasting_terms) for one in asked}
+            kept = Kept(edge.key, Seed.draw(self._env.randomness), asked=new)
+            old.kept.left_at = self._env.now()
+            await self._parts.records.keep(old.kept, kept)
+            self._left.append(old)
+            self.current = self._begun(kept, 0.0)
+        old.leave()
+        self._looks.set()
+
+    async def _draw(self) -> None:
+        if (edge := self._drawn(None)) is not None:
+            kept = Kept(edge.key, Seed.draw(self._env.randomness))
+            await self._parts.records.keep(kept)
+            self.current = self._begun(kept, 0.0)
+
+    def _drawn(self, instead_of: Attachment | None) -> Broker | None:
+        recent = self._env.elapsed() - EDGE_PATIENCE
+        barred = {key for key, moment in self._turned_away.items() if moment > recent}
+        if instead_of is not None:
+            barred.add(instead_of.kept.edge)
+        found = self._env.sample([edge for edge in self.choice() if edge.key not in barred], 1)
+        return found[0] if found else None
+
+    def _begun(self, kept: Kept, pause: float) -> Attachment:
+        place = Attachment(self._parts, kept, self._take, self._changed, self._refused)
+        self._parts.context.spawn(place.run, pause)
+        return place

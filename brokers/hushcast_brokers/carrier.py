@@ -1,0 +1,115 @@
+"""Brokers as a carrier: hands what is published to the root, and receives from one edge broker."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import trio
+
+from hushcast_brokers.attachment import ClientParts
+from hushcast_brokers.publishing import Publications
+from hushcast_brokers.routes import Route, Routes
+from hushcast_protocol.base.epochs import Calendar
+from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.content.messages import Message
+from hushcast_runtime.carrier import Handover, Wanted
+from hushcast_runtime.coverage import Watched
+from hushcast_runtime.environment import Environment
+
+
+class BrokersCarrier:
+    """One daemon's part in a network of brokers, as applications use it."""
+
+    def __init__(self, parts: ClientParts, publications: Publications, routes: Routes) -> None:
+        self._parts = parts
+        self._publications = publications
+        self._routes = routes
+
+    @property
+    def calendar(self) -> Calendar:
+        """The network's epochs and days."""
+        return self._parts.network.calendar
+
+    def check_open(self) -> None:
+        """Raise `Refusal` while no tree is held, that is, before the root has ever answered."""
+        if self._parts.tree.newest is None:
+            raise Refusal(
+                "the root of the brokers has not answered yet: `hushcast doctor` says what is missing"
+            )
+
+    async def hand_over(self, message: Message, handover: Handover, taken: Collection[bytes] = ()) -> None:
+        """Hand a message to the root unless it has `taken` it; raise `Refusal` as `check_open`."""
+        self.check_open()
+        await self._publications.hand_over(message, handover, taken)
+
+    async def resume(self, wanted: Collection[Wanted]) -> dict[bytes, KeptRoute]:
+        """Take up, after a restart, the routes of what is still wanted; have all others forgotten."""
+        return {name: self._kept(route) for name, route in (await self._routes.resume(wanted)).items()}
+
+    def keep(self, wanted: Wanted) -> KeptRoute:
+        """Begin to keep an interest routed.
+
+        Raises `Refusal` as `check_open`, where the tree has no edge broker to use, and for terms that are
+        none.
+        """
+        self.check_open()
+        if not self._routes.attachments.choice():
+            raise Refusal(
+                "no edge broker lists subscriptions for this daemon now: "
+                + (
+                    "that of `[brokers] edge` is not in the tree: ask its operator, or take the setting out"
+                    if self._parts.pinned is not None
+                    else "the tree has none; ask the network's operator"
+                )
+            )
+        return self._kept(self._routes.keep(wanted))
+
+    def _kept(self, route: Route) -> KeptRoute:
+        return KeptRoute(route, self._routes, self._publications, self._parts.context.env)
+
+
+class KeptRoute:
+    """A route, as whoever wanted it sees it."""
+
+    def __init__(self, route: Route, routes: Routes, publications: Publications, env: Environment) -> None:
+        self._route = route
+        self._routes = routes
+        self._publications = publications
+        self._env = env
+
+    @property
+    def ready(self) -> trio.Event:
+        """Set when the edge broker routes it, and has had that confirmed up to the root."""
+        return self._route.ready
+
+    def describe(self) -> dict[str, Any]:
+        """Return how many edge brokers route to it (`nodes`): 1, or 0.
+
+        With terms also its `level`, the condition `shown` outside of the edge broker, and the share of the
+        topic's messages `added` by that; each is none while it is not known, or nothing is shown.
+        """
+        return self._routes.describe(self._route)
+
+    def coverage(self) -> dict[str, Any]:
+        """Return the share of its probes that came back."""
+        return self._route.coverage.describe()
+
+    async def probe(self, message: Message) -> bool:
+        """Hand over a probe; return whether the root took it. Raises `Refusal` as `Carrier.hand_over`."""
+        watched = Watched()
+        self._route.coverage.begin(message.id, self._env.now())
+        try:
+            await self._publications.hand_over(message, watched)
+        finally:
+            if not watched.is_taken:
+                self._route.coverage.withdraw(message.id)
+        return watched.is_taken
+
+    async def end(self) -> None:
+        """Hand in nothing more; durable on return."""
+        await self._routes.end(self._route)
+
+    async def forgotten(self) -> None:
+        """Have the edge broker forget it, and return when it has or did not answer."""
+        await self._routes.forgotten(self._route)

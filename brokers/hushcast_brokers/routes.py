@@ -1,0 +1,215 @@
+"""Routes: the interests that one daemon keeps routed over brokers, from their beginning to their end."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any
+
+import structlog
+import trio
+
+from hushcast_brokers.attachment import ClientParts
+from hushcast_brokers.attachment_records import Asked
+from hushcast_brokers.attachments import Attachments, Wish
+from hushcast_brokers.terms import read_terms
+from hushcast_protocol.base import told
+from hushcast_protocol.base.errors import PeerError
+from hushcast_protocol.brokers.filters import Filter, covers
+from hushcast_protocol.brokers.frames import Terms, Verdict
+from hushcast_protocol.brokers.words import ShownFilter, inside, outside, point, read_words, shown_by
+from hushcast_protocol.content.messages import Message, check_message
+from hushcast_protocol.content.predicates import write_where
+from hushcast_runtime.carrier import Wanted
+from hushcast_runtime.coverage import Coverage
+from hushcast_runtime.handing_in import HandingIn
+
+FORGOTTEN_WITHIN = 30.0  # seconds that an ended route waits for its edge broker; the rest is done later
+
+_REASONS: dict[Verdict, str] = {
+    "level": "too few subscribers stand behind this condition: ask for a lower k, widen the condition, or say"
+    " what is to be done otherwise (`--otherwise`)",
+    "quota": "the edge broker has no room for more: unsubscribe from something, or ask its operator",
+    "unknown": "the edge broker serves only whom it lists: `hushcast status --json` shows the key to list",
+}
+
+log = structlog.get_logger("routes")
+
+
+@dataclass(eq=False)
+class Route:
+    """One interest, and what is known of how it is routed."""
+
+    wanted: Wanted
+    terms: Terms
+    is_new: bool
+    """Whoever asked for it still waits, and hears of a refusal."""
+    filter: ShownFilter | None = None
+    """As brokers see it, once that is known."""
+    ready: trio.Event = field(default_factory=trio.Event)
+    """Set when its messages come; and when it has ended."""
+    coverage: Coverage = field(default_factory=Coverage)
+    is_told: bool = False
+    asked: list[Asked] = field(default_factory=list)
+    """What was asked for it of edge brokers, once it has ended."""
+
+    def __post_init__(self) -> None:
+        self._handing_in = HandingIn(self.wanted)
+        self._seen: Filter | None = None
+
+    @property
+    def topic(self) -> str:
+        """The topic's name, for traces."""
+        return self.wanted.interest.topic.name
+
+    def matches(self, message: Message) -> bool:
+        """Tell whether a message meets it, by its words; raise `DecodeError` where they are none."""
+        topic, found = read_words(message.tokens)
+        if self.filter is None or self.filter.topic != topic:
+            return False
+        self._seen = self._seen or outside(self.filter)
+        return covers(self._seen, Filter(self._seen.topic, point(self._seen.topic, found)))
+
+    async def take(self, messages: list[Message]) -> None:
+        """Hand messages in, unless the route ends meanwhile; durable on return."""
+        for message in messages:
+            self.coverage.arrived(message.id)
+        await self._handing_in.take(messages)
+
+    def silence(self) -> None:
+        """Hand in nothing more, at once."""
+        self._handing_in.silence()
+        self.ready.set()  # who still waits for it hears from whoever wanted it that it ended
+
+
+class Routes:
+    """All routes of one daemon."""
+
+    def __init__(self, parts: ClientParts) -> None:
+        self._calendar = parts.network.calendar
+        self._context = parts.context
+        self._env = parts.context.env
+        self._tracer = parts.context.tracer
+        self._routes: dict[bytes, Route] = {}
+        self.attachments = Attachments(parts, self._take, self._changed, self._refused)
+
+    @property
+    def held(self) -> list[Route]:
+        """The routes held, oldest first."""
+        return list(self._routes.values())
+
+    async def resume(self, wanted: Collection[Wanted]) -> dict[bytes, Route]:
+        """Take up the routes of what is wanted, by name; have what a restart left of others forgotten."""
+        await self.attachments.load()
+        for one in wanted:
+            route = self._routes[one.name] = Route(one, read_terms(one.terms), is_new=False)
+            for asked in self.attachments.asked(one.name):
+                route.filter, route.terms, route.is_told = asked.filter, asked.terms, asked.is_accepted
+            if route.filter is None:
+                self._context.spawn(self._begin, route)
+        await self._settle()
+        return dict(self._routes)
+
+    def keep(self, wanted: Wanted) -> Route:
+        """Begin to keep an interest routed; raise `Refusal` for terms that are none."""
+        route = self._routes[wanted.name] = Route(wanted, read_terms(wanted.terms), is_new=True)
+        self._context.spawn(self._begin, route)
+        return route
+
+    async def end(self, route: Route) -> None:
+        """Hand in nothing more; durable on return. The edge broker is told in the background."""
+        if self._routes.pop(route.wanted.name, None) is None:
+            return
+        route.silence()
+        route.asked = self.attachments.asked(route.wanted.name)
+        if route.is_told:
+            self._tracer.tell(told.Unsubscribed(route.topic, route.wanted.name))
+        await self._settle()
+
+    async def forgotten(self, route: Route) -> None:
+        """Return when edge brokers have forgotten a route that ended, or did not answer."""
+        with trio.move_on_after(FORGOTTEN_WITHIN):
+            for asked in route.asked:
+                await asked.gone.wait()
+
+    def describe(self, route: Route) -> dict[str, Any]:
+        """Describe how a route stands at the edge broker in use."""
+        asked = self._asked(route)
+        found: dict[str, Any] = {
+            "nodes": int(asked is not None and asked.is_routed),
+            "by": "edge broker",
+        }
+        if route.terms.k > 1:
+            level = asked.level if asked is not None else None
+            found["level"] = level.level if level is not None else None
+            found["shown"] = _in_words(route, level.shown) if level is not None else None
+            found["added"] = level.added / 1_000_000 if level is not None else None
+        return found
+
+    def _asked(self, route: Route) -> Asked | None:
+        current = self.attachments.current
+        return current.kept.asked.get(route.wanted.name) if current is not None else None
+
+    async def _begin(self, route: Route) -> None:
+        tokens = await route.wanted.tokens(self._calendar.day(self._env.now()))
+        route.filter = shown_by(tokens.entries, Filter.of(route.wanted.interest))
+        await self._settle()
+
+    async def _settle(self) -> None:
+        wishes = {
+            name: Wish(route.filter, route.terms)
+            for name, route in self._routes.items()
+            if route.filter is not None
+        }
+        await self.attachments.settle(wishes)
+
+    def _changed(self) -> None:
+        """Find out whose messages come from now on."""
+        for route in self._routes.values():
+            asked = self._asked(route)
+            if asked is None or not asked.is_accepted:
+                continue
+            route.is_new = False
+            if asked.is_routed:
+                route.ready.set()
+            if not route.is_told:
+                route.is_told = True
+                self._tracer.tell(told.Subscribed(route.topic, route.wanted.name))
+
+    def _refused(self, asked: Asked, verdict: Verdict) -> bool:
+        """Hear that an edge broker does not take a subscription; return whether that is the end of it."""
+        if (route := self._routes.get(asked.name)) is None:
+            return True
+        if not route.is_new:
+            log.warning("the edge broker does not take a subscription now: trying again", reason=verdict)
+            return False
+        del self._routes[asked.name]
+        route.wanted.refuse(_REASONS.get(verdict, "the edge broker does not take this subscription"))
+        route.silence()
+        return True
+
+    async def _take(self, messages: list[Message]) -> None:
+        """Give each route its messages; durable on return."""
+        ours = [message for message in messages if self._is_sound(message)]
+        for route in list(self._routes.values()):
+            if met := [message for message in ours if route.matches(message)]:
+                await route.take(met)
+
+    def _is_sound(self, message: Message) -> bool:
+        """Tell whether a message is whole, has words, and is of a day that has not lapsed."""
+        try:
+            check_message(message)
+            read_words(message.tokens)
+        except PeerError:
+            self._context.counters.add("deliveries_refused")
+            return False
+        is_open = not self._env.is_certain() or self._env.now() < self._calendar.lapse(message.day)
+        self._context.counters.add("deliveries_refused", int(not is_open))
+        return is_open
+
+
+def _in_words(route: Route, shown: ShownFilter | None) -> str | None:
+    """Return what is shown outside as a condition of the topic; nothing where nothing is."""
+    if shown is None:
+        return None
+    return write_where(inside(Filter.of(route.wanted.interest), outside(shown)).predicate)

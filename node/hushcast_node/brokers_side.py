@@ -1,0 +1,127 @@
+"""The brokers' side of a daemon: the tree that it holds, its edge broker, and the carrier."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from hushcast_brokers.asking import Peer
+from hushcast_brokers.attachment import ClientParts
+from hushcast_brokers.attachment_records import AttachmentRecords
+from hushcast_brokers.carrier import BrokersCarrier
+from hushcast_brokers.clear import ClearTokens
+from hushcast_brokers.held_tree import HeldTree
+from hushcast_brokers.publishing import Publications
+from hushcast_brokers.routes import Routes
+from hushcast_brokers.usable_tree import keep_usable_tree, reach_root
+from hushcast_local.topic_keys import Derive, TopicKeys
+from hushcast_node.sides import Surroundings
+from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.wire import PublicKey
+from hushcast_protocol.brokers.network import BrokersNetwork
+from hushcast_runtime.context import Context
+from hushcast_runtime.environment import Environment
+from hushcast_runtime.wording import counted
+
+
+@dataclass(frozen=True)
+class BrokersParts:
+    """What the brokers' side is made of."""
+
+    NAME: ClassVar = "brokers"
+    """What settings call this carrier."""
+    network: BrokersNetwork
+    root: Address
+    edge: PublicKey | None = None
+    """The one edge broker that may be used; any of the tree unless given."""
+
+
+class BrokersSide:
+    """One daemon's place in a network of brokers; implements `Side`."""
+
+    def __init__(self, parts: BrokersParts, around: Surroundings) -> None:
+        self._parts = parts
+        self._around = around
+        self._client: ClientParts | None = None
+        self._routes: Routes | None = None
+        self.tree = HeldTree(parts.network, around.store)
+
+    @property
+    def routes(self) -> Routes:
+        """What brokers keep routed for this daemon; there are some once `start` has returned."""
+        assert self._routes is not None
+        return self._routes
+
+    @property
+    def role(self) -> str:
+        """`client`: brokers are programs of their own."""
+        return "client"
+
+    @property
+    def profile_name(self) -> str:
+        """What brokers may learn in this network."""
+        return self._parts.network.profile
+
+    @property
+    def ready(self) -> bool:
+        """Tell whether the root has ever answered."""
+        return self.tree.newest is not None
+
+    def topic_keys(self, env: Environment, derive: Derive) -> TopicKeys:
+        """Return what derives the keys of topics, and makes words of them."""
+        return TopicKeys(self._parts.network.id, env, derive, scheme=ClearTokens())
+
+    async def start(self, context: Context) -> BrokersCarrier:
+        """Make the carrier, and ask the root for a tree where there is none to use."""
+        parts, transport = self._parts, self._around.transport
+        await self.tree.load()
+        root, records = Peer(parts.network.root, parts.root), AttachmentRecords(context.store)
+        client = self._client = ClientParts(
+            parts.network, root, self.tree, transport, records, context, parts.edge
+        )
+        routes = self._routes = Routes(client)
+        context.spawn(keep_usable_tree, client, routes.attachments.choice)
+        publications = Publications(parts.network, client.root_now, transport, context)
+        return BrokersCarrier(client, publications, routes)
+
+    async def reach_root(self) -> bool:
+        """Ask the root for a sign of life; return whether there was one."""
+        return self._client is not None and await reach_root(self._client)
+
+    def waits_for(self) -> str:
+        """Say what is missing until it is ready."""
+        return "starting" if self.ready else "waiting for the root of the brokers to answer"
+
+    def describe(self) -> str:
+        """Say how many brokers there are, and whether the edge broker is away."""
+        tree = self.tree.newest
+        edge = self.edge()
+        away = (
+            ", the edge broker is away" if edge is not None and edge["asked"] and not edge["reached"] else ""
+        )
+        return f"{counted(len(tree.brokers) if tree is not None else 0, 'broker')}{away}"
+
+    def status(self) -> dict[str, Any]:
+        """Describe the tree, and the edge broker."""
+        tree = self.tree.newest
+        held = (
+            {"version": tree.version, "brokers": len(tree.brokers), "edges": len(tree.edges)}
+            if tree
+            else None
+        )
+        return {"tree": held, "edge": self.edge()}
+
+    def edge(self) -> dict[str, Any] | None:
+        """Describe the edge broker in use: how many subscriptions it is asked for, how many it routes."""
+        place = self._routes.attachments.current if self._routes is not None else None
+        if place is None:
+            return None
+        asked = place.kept.asked.values()
+        return {
+            "broker": place.kept.edge.hex(),
+            "client": place.kept.key.hex(),
+            "reached": place.is_reached,
+            "refusal": place.turned_away,
+            "asked": len(asked),
+            "routed": sum(one.is_routed for one in asked),
+        }
