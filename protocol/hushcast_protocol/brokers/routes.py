@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 from hushcast_protocol.base.hashes import LABEL, Domain, digest
 from hushcast_protocol.base.wire import PublicKey
@@ -41,6 +41,11 @@ class Routes:
     def of(self, child: PublicKey) -> Mapping[bytes, Filter]:
         """Return what a child has asked for, by name."""
         return self._held.get(child, {})
+
+    @property
+    def children(self) -> Set[PublicKey]:
+        """Those that have asked for anything; not to be kept, as it changes."""
+        return self._held.keys()
 
     @property
     def roots(self) -> Iterable[Filter]:
