@@ -47,11 +47,6 @@ class Routes:
         """Those that have asked for anything; not to be kept, as it changes."""
         return self._held.keys()
 
-    @property
-    def roots(self) -> Iterable[Filter]:
-        """The filters that no other covers."""
-        return self._table.roots()
-
     def put(self, child: PublicKey, name: bytes, given: Filter) -> None:
         """Route a filter to a child; under a name that it had, in place of the filter of before."""
         held = self._held.setdefault(child, {})
