@@ -38,6 +38,8 @@ class Scene:
     """Of each machine's line, up and down."""
     cores: int | None = None
     """Of one machine, with one tor, that all daemons share; `None`: each has one of its own."""
+    spares: bool = True
+    """Of trees, whether all have been up for a while, and each has a mailbox to spare."""
 
 
 class Participant(Protocol):
