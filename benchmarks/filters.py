@@ -81,7 +81,7 @@ def _beside_all(effort: Effort, place: Place) -> Iterator[Figure]:
     )
     order = levels.poset.order(_TOPIC)
     assert order is not None
-    edges = sum(map(len, order.below.values())) / count
+    edges = sum(map(len, order.below)) / count
     yield at_most(
         f"memory of a filter {name}, bytes: at most times", taken, "its immediate edges", edges, None
     )
