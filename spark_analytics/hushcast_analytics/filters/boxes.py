@@ -53,9 +53,8 @@ class Boxes:
             is_open = lows[slot] == 0 and highs[slot] == self._tops[at]  # then all lie inside of it
             if at != rarest and not is_open:
                 found = found[(lows[found] >= lows[slot]) & (highs[found] <= highs[slot])]
-        found = found[found != slot]
-        found.sort()
-        return found
+        others: Slots = np.sort(found[found != slot])
+        return others
 
     def covering(self, slot: int) -> Slots:
         """Return Pred: the slots of what covers a box, without itself, in order."""
