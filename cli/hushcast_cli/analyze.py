@@ -81,7 +81,7 @@ class _NamesAttacks(click.Command):
 @click.option(
     "--k",
     "ks",
-    default="2,5,10",
+    default="3,10,30",
     show_default=True,
     callback=whole_numbers,
     metavar="K,K…",
