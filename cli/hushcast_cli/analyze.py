@@ -96,7 +96,7 @@ class _NamesAttacks(click.Command):
 )
 @click.option(
     "--brokers",
-    type=_positive,
+    type=click.IntRange(1, 1000),
     default=50,
     show_default=True,
     metavar="B",
