@@ -65,7 +65,7 @@ def learn_k(
         )
     if file.stat().st_size == 0:
         raise UsageError(f"{file}: there are no subscriptions in it")
-    out.mkdir(parents=True, exist_ok=True)
+    out.mkdir(mode=0o700, parents=True, exist_ok=True)  # it names topics and conditions, private ones, too
     little = file.stat().st_size <= _LITTLE
     with reporting() as progress, spark_session(master, progress, little=little) as spark:
         summary = learn(spark, file, out, wanted, progress, live=person_watches())

@@ -89,6 +89,7 @@ def test_levels_and_costs_are_those_of_the_brokers_own_code(
         added = [each.added for each in shown if each is not None]
         assert cost["added_mean"] == pytest.approx(sum(added) / len(added))
         assert cost["nothing"] == pytest.approx((len(shown) - len(added)) / len(filters))
+    assert (tmp_path / "out").stat().st_mode & 0o077 == 0
     assert "<svg" in (tmp_path / "out" / "report.html").read_text()
     assert json.loads((tmp_path / "out" / "summary.json").read_text())["levels"] == summary["levels"]
 
