@@ -9,6 +9,8 @@ import click
 from click.core import ParameterSource
 
 from hushcast_cli.options import Choices
+from hushcast_cli.output import json_line, text_line, write
+from hushcast_cli.spark import spark_session
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.brokers.conditions import Condition
 
@@ -53,9 +55,7 @@ def learn_k(
     """Learn k from a file of subscriptions, write the results to `out`, and tell them."""
     from hushcast_analytics.filters.analyze import Wanted, learn
     from hushcast_analytics.report.filters import counts, said
-    from hushcast_cli.output import json_line, text_line, write
     from hushcast_cli.progress import person_watches, reporting
-    from hushcast_cli.spark import spark_session
 
     conditions = tuple(map(Condition, dict.fromkeys(asked.pop("conditions")))) or tuple(Condition)
     wanted = Wanted(asked.pop("ks"), conditions, colluding or _COLLUDING, **asked)
