@@ -20,6 +20,7 @@ from hushcast_analytics.filters.held import FILTER, Held, held
 from hushcast_analytics.filters.levels import COLUMNS, levels
 from hushcast_analytics.filters.reading import read_file
 from hushcast_analytics.report.filters import page
+from hushcast_analytics.report.words import counted as counted_of
 from hushcast_analytics.session import part_done
 from hushcast_analytics.steps import Steps, each_second
 from hushcast_protocol.brokers.conditions import Condition
@@ -74,7 +75,7 @@ def learn_of(
     there = held(subscriptions, wanted.brokers, wanted.seed)
     for k in wanted.ks:
         if k > there.sources:
-            raise TracesError(f"--k {k} is more than the {there.sources:,} subscribers that there are")
+            raise TracesError(f"--k {k} is more than the {counted_of(there.sources, 'subscriber')} in it")
     begin(f"levels of {there.count:,} filters")
     found = levels(there, WATCHED / there.count)
     begin("what generalising costs")
