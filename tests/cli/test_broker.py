@@ -141,7 +141,10 @@ async def test_wrong_usage(home: dict[str, str], arguments: list[str], told: str
 
 async def test_a_root_joins_nothing_and_is_no_node(root: Path) -> None:
     for arguments, told in (
-        (("join", "-", "--config", root), "is a root's: only relays and clients, proxies, and brokers below"),
+        (
+            ("join", "-", "--config", root),
+            "is a root's: only relays and clients, and proxies and other brokers",
+        ),
         (("doctor", "--config", root), "`hushcast broker doctor` looks at"),
         (("key", "rotate", "--config", root), "a root's keys are its network"),
     ):
