@@ -165,7 +165,7 @@ async def test_proxies_of_both_roles_are_told_apart(home: dict[str, str]) -> Non
 
 async def test_a_server_joins_nothing_and_is_no_node(server: Path) -> None:
     for arguments, told in (
-        (("join", "-", "--config", server), "is a server's: only relays and clients, proxies, and brokers"),
+        (("join", "-", "--config", server), "is a server's: only relays and clients, and proxies"),
         (("doctor", "--config", server), "`hushcast central server doctor` looks at"),
         (("key", "rotate", "--config", server), "a central server's keys are its network"),
     ):
