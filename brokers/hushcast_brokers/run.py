@@ -39,6 +39,7 @@ BROKER = Kind(
     MAX_CLIENTS + 2 * MAX_CHILDREN + MAX_STRANGERS + 512,  # each below has a link
     BROKER_COUNTERS,
     BROKER_GAUGES,
+    BROKER_KEYS,
 )
 
 _WAITING = {
