@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import msgspec
 
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.brokers.conditions import Condition
+from hushcast_protocol.brokers.conditions import Condition, Otherwise
 from hushcast_protocol.brokers.exposure import OPEN
-from hushcast_protocol.brokers.frames import MAX_K, Otherwise, Terms
+from hushcast_protocol.brokers.frames import MAX_K, Terms
 
 
 class _Given(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
