@@ -1,4 +1,4 @@
-"""Figure: filters that come and go in a poset, against comparing each with all, and beside a forest."""
+"""Figure: filters that come and go in a poset, and match, against comparing with all, and beside a forest."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from benchmarks.figures import Effort, Figure, alternate, at_most, times_faster
-from hushcast_protocol.brokers.filters import Filter, Side, covers
+from hushcast_protocol.brokers.filters import Filter, Side, Sides, covers
 from hushcast_protocol.brokers.forest import Forest
 from hushcast_protocol.brokers.levels import Levels
 from hushcast_protocol.content.topics import make_topic
@@ -44,6 +44,7 @@ def _beside_all(effort: Effort, place: Place) -> Iterator[Figure]:
     levels = _built(Levels(), held)
     taken = (_resident() - before) / count
     forest = _built(Forest(), held[: count // FEWER])
+    points = _points(place)
     cost = alternate(
         effort.runs,
         {
@@ -54,6 +55,10 @@ def _beside_all(effort: Effort, place: Place) -> Iterator[Figure]:
             "fewer out": lambda: _remove(fewer, more),
             "forest in": lambda: _insert(forest, more),
             "forest out": lambda: _remove(forest, more),
+            "match": lambda: _match(levels, points),
+            "match all": lambda: _match_all(held, points[:_WITH_ALL]),
+            "fewer match": lambda: _match(fewer, points),
+            "forest match": lambda: _match(forest, points),
         },
     )
     name = f"of one topic, {place.__name__}"
@@ -64,6 +69,13 @@ def _beside_all(effort: Effort, place: Place) -> Iterator[Figure]:
     )
     yield times_faster(
         f"filter out of it {name}, µs: times faster", cost["out"], all_of_them, cost["all"], target
+    )
+    yield times_faster(
+        f"filters that match a message {name}, µs: times faster",
+        cost["match"],
+        all_of_them,
+        cost["match all"],
+        None,
     )
     less = f"the same among {count // FEWER:,}"
     yield at_most(f"growth, in {name}, µs: at most times", cost["in"], less, cost["fewer in"], FEWER)
@@ -79,9 +91,16 @@ def _beside_all(effort: Effort, place: Place) -> Iterator[Figure]:
         cost["forest out"],
         None,
     )
+    yield times_faster(
+        f"matching in a poset of as many {name}, µs: times faster",
+        cost["fewer match"],
+        small,
+        cost["forest match"],
+        None,
+    )
     order = levels.poset.order(_TOPIC)
     assert order is not None
-    edges = sum(map(len, order.below.values())) / count
+    edges = sum(map(len, order.below)) / count
     yield at_most(
         f"memory of a filter {name}, bytes: at most times", taken, "its immediate edges", edges, None
     )
@@ -109,9 +128,23 @@ def draw(place: Place, count: int) -> list[Filter]:
     return list(found)
 
 
+def _points(place: Place) -> list[Sides]:
+    """Draw messages that have all attributes."""
+    chance = random.Random(2)  # noqa: S311 - the same messages every time
+    found: list[Sides] = []
+    for _ in range(_MORE):
+        places = [(at, at) for at in (place(chance), place(chance), place(chance))]
+        found.append((places[0], _kind(chance), *places[1:]))
+    return found
+
+
+def _kind(chance: random.Random) -> str:
+    return f"kind {min(int(chance.paretovariate(0.7)), KINDS)}"  # a few are common, most are rare
+
+
 def _side(chance: random.Random, place: Place, name: str) -> Side:
     if name == "kind":
-        return f"kind {min(int(chance.paretovariate(0.7)), KINDS)}"  # a few are common, most are rare
+        return _kind(chance)
     width = int(PLACES * chance.choice(SHARES) * chance.uniform(0.5, 1.5))
     low = min(max(place(chance) - chance.randint(0, width), 0), PLACES - 1 - width)
     return low, low + width
@@ -144,6 +177,21 @@ def _with_all(held: list[Filter], more: list[Filter]) -> float:
         [other for other in held if covers(other, one)]
         [other for other in held if covers(one, other)]
     return (time.perf_counter() - began) / len(more) * 1e6
+
+
+def _match(home: Levels | Forest, points: list[Sides]) -> float:
+    began = time.perf_counter()
+    for point in points:
+        home.interested(_TOPIC, point)
+    return (time.perf_counter() - began) / len(points) * 1e6
+
+
+def _match_all(held: list[Filter], points: list[Sides]) -> float:
+    began = time.perf_counter()
+    for point in points:
+        given = Filter(_TOPIC, point)
+        [other for other in held if covers(other, given)]
+    return (time.perf_counter() - began) / len(points) * 1e6
 
 
 def _resident() -> int:

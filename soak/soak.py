@@ -1,4 +1,4 @@
-"""`make soak`: ten minutes each of chaos, of kills and of steady traffic, on testnets of real processes."""
+"""`make soak`: ten minutes each of chaos on both carriers, of kills, of steady traffic, on real processes."""
 
 from __future__ import annotations
 
@@ -27,6 +27,12 @@ def chaos(directory: Path, minutes: float, seed: int, progress: Progress) -> dic
     return run_chaos(directory, Chaos(minutes, seed), progress)
 
 
+def central(directory: Path, minutes: float, seed: int, progress: Progress) -> dict[str, Any]:
+    """All kinds of faults on a server, three proxies and six nodes."""
+    testnet.up(directory, 6, None, "tcp", EPOCH, progress, breakable=True, carrier="central", proxies=3)
+    return run_chaos(directory, Chaos(minutes, seed), progress)
+
+
 def kills(directory: Path, minutes: float, seed: int, progress: Progress) -> dict[str, Any]:
     """Twenty daemons, killed at 20 random moments a minute, each started again within three seconds."""
     testnet.up(directory, 16, 4, "tcp", EPOCH, progress)
@@ -39,7 +45,7 @@ def memory(directory: Path, minutes: float, seed: int, progress: Progress) -> di
     return watch_memory(directory, minutes, seed, progress)
 
 
-RUNS = {run.__name__: run for run in (chaos, kills, memory)}
+RUNS = {run.__name__: run for run in (chaos, central, kills, memory)}
 
 
 def soak(names: list[str], minutes: float, seed: int, progress: Progress) -> bool:

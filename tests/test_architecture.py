@@ -41,6 +41,18 @@ ALONE = {
     "overlay.tree",
     "overlay.profile",
 }  # without the daemon's dependencies
+# Subscriptions are read, and wider filters searched, by the code that brokers and `filters levels` run: two
+# that read the same lines would not stay alike.
+BY_BROKERS = {
+    *("base.errors", "brokers.conditions", "brokers.filters", "brokers.generalise", "brokers.levels"),
+    *(
+        "brokers.subscriptions",
+        "content.attributes",
+        "content.predicates",
+        "content.tokens",
+        "content.topics",
+    ),
+}
 MAX_LINES = 400
 MAX_FUNCTION = 60  # lines
 MAX_PARAMETERS = 7  # of a constructor
@@ -103,7 +115,8 @@ def test_arrows_between_packages_point_one_way(path: Path) -> None:
     room = room_of(module_of(path))
     found = set(ours(parsed(path)))
     if room == "analytics":
-        alone = tuple(f"hushcast_protocol.{name}" for name in ALONE)
+        inside = module_of(path).startswith("hushcast_analytics.filters.")
+        alone = tuple(f"hushcast_protocol.{name}" for name in ALONE | (BY_BROKERS if inside else set()))
         assert all(module.startswith(("hushcast_analytics", *alone)) for module in found)
         return
     assert {room_of(module) for module in found} <= {room, *ARROWS.get(room, ())}

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hushcast_brokers.network_file import brokers_section
 from hushcast_central.network_file import central_section
 from hushcast_cli.first_config import Network, first_config, first_gateway_config
 from hushcast_cli.places import service_places
 from hushcast_protocol.base.addresses import onion_address
 from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_protocol.central.introduction import SealingKey
 from hushcast_protocol.central.network import CentralNetwork
 from hushcast_runtime.config import NetworkSection
@@ -25,6 +27,8 @@ def examples() -> dict[str, str]:
     proxy = first_config("publications-proxy", service_places("publications-proxy"), None, None)
     served = CentralNetwork("example", "hardened", 3600, nobody, SealingKey(bytes(32)).public())
     central = central_section(served, onion_address(nobody), ())
+    broker = first_config("edge-broker", service_places("broker"), None, None)
+    tree = brokers_section(BrokersNetwork("example", "clear", 3600, nobody), onion_address(nobody))
     node = service_places("node")
     return {
         "directory.toml": directory,
@@ -32,6 +36,10 @@ def examples() -> dict[str, str]:
             "central-server", service_places("central-server"), None, Network("example", 3600)
         ),
         "central-proxy.toml": proxy + "\n" + central,
+        "broker-root.toml": first_config(
+            "root-broker", service_places("broker-root"), None, Network("example", 3600)
+        ),
+        "broker.toml": broker + "\n" + tree,
         "gateway.toml": first_gateway_config(service_places("gateway"), 0),
         "network.toml": network,
         "relay.toml": first_config("relay", node, None, None) + "\n" + network,

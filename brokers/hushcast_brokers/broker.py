@@ -14,6 +14,8 @@ from hushcast_brokers.asking import Peer
 from hushcast_brokers.children import Children
 from hushcast_brokers.clients import MAX_CLIENTS, Clients
 from hushcast_brokers.downstream import Downstream
+from hushcast_brokers.exposing import Exposing
+from hushcast_brokers.former_children import FormerChildren
 from hushcast_brokers.forwarding import Forwarding
 from hushcast_brokers.held_tree import HeldTree
 from hushcast_brokers.incoming import Doors, Incoming
@@ -29,7 +31,6 @@ from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.frames import Level, Standing, Terms
 from hushcast_protocol.brokers.network import BrokersNetwork
-from hushcast_protocol.brokers.routes import Routes
 from hushcast_protocol.brokers.tree import MAX_CHILDREN, BrokerTree, Seat
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.admission import Admission
@@ -81,15 +82,16 @@ class Broker:
         self.clock = DaemonClock(parts.env, parts.network.calendar)
         self.listener: Listener | None = None
         self._env = self.clock.environment()
+        self._seats = parts.seats
         self._held = HeldTree(parts.network, parts.store)
         self._keeper = TreeKeeper(parts.network, parts.seed, parts.root, self._held)
-        self._routes = Routes()
         self._spool = Spool(parts.store)
-        self._advertising = Advertising(self._keeper.is_root, parts.counters)
+        self._advertising = Advertising(self._keeper.is_root, parts.counters, parts.tracer)
         self._admission = Admission(parts.seed.public(), parts.network.calendar, self._env, self._fullness)
         self._downstream: Downstream
-        self._forwarding: Forwarding
         self._tables: Tables
+        self._former: FormerChildren
+        self._exposing: Exposing
         self._clients: Clients
         self._children: Children
         self._publications: Publications | None = None
@@ -122,7 +124,8 @@ class Broker:
 
     async def replace_seats(self, seats: tuple[Seat, ...]) -> None:
         """Have the tree list these brokers from now on, besides the root; `DecodeError` if it is none."""
-        await self._keeper.sign(seats, self.address)
+        self._seats = seats
+        await self._sign()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Live until cancelled. Reports started when it listens."""
@@ -134,14 +137,14 @@ class Broker:
             incoming = self._make(context)
             await self._load()
             listener = self.listener = await open_address(parts.service, parts.transport, parts.store)
-            if parts.seats is not None:
-                await self._keeper.sign(parts.seats, listener.address)
+            await self._sign()
             guard = ConnectionGuard(
                 incoming.accept, incoming.serve, MAX_CLIENTS + 2 * MAX_CHILDREN, self._env, parts.counters
             )
             nursery.start_soon(self._follow_tree)
             nursery.start_soon(listener.serve, guard.admit)
             nursery.start_soon(self._downstream.run)
+            nursery.start_soon(self._exposing.run)
             nursery.start_soon(self._admission.run)
             nursery.start_soon(self._keep_time)
             for part in (self._publications, self._upstream):
@@ -155,15 +158,15 @@ class Broker:
         tree = self.tree
         return {
             "role": self._keeper.role,
-            "tree": tree.version if tree is not None else None,
+            "tree_version": tree.version if tree is not None else None,
             "parent": self.parent_state,
-            "parent_connected": int(self.parent_state == "open"),
+            "parent_connected": None if self._keeper.is_root else int(self.parent_state == "open"),
             "brokers_listed": len(tree.brokers) if tree is not None else 0,
             "brokers_below": len(self._keeper.children()),
             "brokers_connected": self._children.count(is_client=False),
             "clients": len(self._clients),
             "clients_connected": self._children.count(is_client=True),
-            "filters": len(self._routes),
+            "filters": len(self._tables.routes) + len(self._clients.routes),
             "filters_shown": 0 if self._keeper.is_root else len(self._advertising),
             "messages_waiting": len(self._spool),
             "messages_waiting_bytes": self._spool.size,
@@ -176,11 +179,14 @@ class Broker:
         parts = self._parts
         calendar = parts.network.calendar
         downstream = self._downstream = Downstream(self._spool, context)
-        forwarding = self._forwarding = Forwarding(self._routes, self._spool, downstream, calendar, context)
-        self._tables = Tables(self._routes, self._advertising, context)
-        self._clients = Clients(
-            parts.clients, self._routes, self._advertising, downstream, self._admission, calendar, context
+        tables = self._tables = Tables(self._advertising, context)
+        exposing = self._exposing = Exposing(parts.anonymity, self._advertising, downstream, context)
+        clients = self._clients = Clients(
+            parts.clients, exposing, downstream, self._admission, calendar, context
         )
+        former = self._former = FormerChildren(tables, self._spool, downstream, context)
+        routes = (tables.routes, clients.routes)
+        forwarding = Forwarding(routes, former, self._spool, downstream, calendar, context)
         self._children = Children(downstream, self._advertising, self._held, context)
         if self._keeper.is_root:
             self._publications = Publications(
@@ -197,32 +203,42 @@ class Broker:
         await self._held.load()
         await self._tables.load()
         await self._clients.load()
+        await self._exposing.advance()  # before the parent hears anything: it had what was shown before
         await self._spool.load()
         if self._publications is not None:
             await self._publications.load()
-        self._advertising.change(self._routes.take_changes())
+        self._advertising.change(self._tables.routes.take_changes())
 
     async def _follow_tree(self) -> None:
         """Do what each newer tree asks for, until cancelled."""
         while True:
             tree = self._held.newest
             if tree is not None:
-                await self._leave_those_gone()
+                await self._sign()  # it may be one of this root's own, from before a backup was restored
                 self._children.tell_tree()
+                await self._leave_those_gone()
             if tree is self._held.newest:
                 await self._held.changed()
 
+    async def _sign(self) -> None:
+        if self._seats is not None:
+            await self._keeper.sign(self._seats, self.address)
+
     async def _leave_those_gone(self) -> None:
-        """Serve nobody any more who is no child now, and route nothing to it."""
+        """Serve nobody any more who is no child now."""
         below, is_edge = self._keeper.children(), self._keeper.role == "edge"
         for key in self.connected():
             if key not in below and not (is_edge and not self._keeper.is_listed(key)):
                 self._children.let_go(key)
-        if not is_edge:
+        if self._keeper.place is None:
+            return
+        if is_edge:
+            for child in self._tables.children():  # it was another kind of broker before
+                await self._tables.drop(child)
+                self._downstream.clear(child)
+        else:
             self._clients.forget_all()
-        for child in self._tables.children() - below:
-            await self._tables.drop(child)
-            self._downstream.clear(child)
+            self._former.follow(below)
 
     def _fullness(self) -> float:
         return self._spool.size / MAX_SPOOL if self._keeper.is_root else self._clients.fullness()
@@ -260,7 +276,8 @@ class _AsChild:
         await self._advertising.say(self.upstream, standing.digest)
 
     async def take(self, messages: list[Message]) -> None:
-        await self._forwarding.take(messages)
+        parent = self._keeper.parent()  # none if the tree has just lost this broker
+        await self._forwarding.take(messages, parent.peer.key if parent is not None else None)
 
     def level(self, level: Level) -> None:
         pass  # brokers have no terms with their parents

@@ -1,15 +1,19 @@
-"""Clients: who attaches to an edge broker, and what each has subscribed to; on disk."""
+"""Clients: who attaches to an edge broker, and what each has subscribed to; on disk.
+
+Each is sent what its own filters match. What is shown outside of them is another matter (`exposing.py`).
+"""
 
 from __future__ import annotations
 
 import msgspec
 
-from hushcast_brokers.advertising import Advertising
 from hushcast_brokers.downstream import Downstream
+from hushcast_brokers.exposing import Exposing
 from hushcast_brokers.tables import MAX_FILTERS
+from hushcast_protocol.base import observed
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import DecodeError, Refusal
-from hushcast_protocol.base.wire import PublicKey
+from hushcast_protocol.base.wire import PublicKey, Wire, encode
 from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.brokers.frames import FromBelow, Join, Standing, Subscribe, Terms, Unsubscribe
 from hushcast_protocol.brokers.routes import Routes, table_digest
@@ -44,8 +48,7 @@ class Clients:
     def __init__(
         self,
         listed: frozenset[PublicKey] | None,
-        routes: Routes,
-        advertising: Advertising,
+        exposing: Exposing,
         downstream: Downstream,
         admission: Admission,
         calendar: Calendar,
@@ -53,14 +56,15 @@ class Clients:
     ) -> None:
         """`listed` are the keys that are served; all, if it is `None`."""
         self._listed = listed
-        self._routes = routes
-        self._advertising = advertising
+        self.routes = Routes()
+        self._exposing = exposing
         self._downstream = downstream
         self._admission = admission
         self._calendar = calendar
         self._store = context.store
         self._env = context.env
         self._counters = context.counters
+        self._tracer = context.tracer
         self._known: dict[PublicKey, int] = {}  # the last day on which each was attached
 
     def __len__(self) -> int:
@@ -76,28 +80,32 @@ class Clients:
 
     async def load(self) -> None:
         """Know who was here before a restart, and what for."""
-        kept = await self._store.scan(_CLIENT)
-        self._known.update((key, int.from_bytes(value, "big")) for key, value in kept)
+        known = await self._store.scan(_CLIENT)
+        self._known.update((key, int.from_bytes(value, "big")) for key, value in known)
         after: bytes | None = None
         while batch := await self._store.scan(_SUBSCRIPTION, after=after, limit=_SCAN):
             for key, value in batch:
+                kept = _read(value)
                 try:
-                    given = outside(_read(value).filter)
+                    given = outside(kept.filter)
                 except DecodeError:
                     raise StoreError(
                         "a record in the database is damaged (subscription): restore a backup with "
                         "`hushcast restore`"
                     ) from None
-                self._routes.put(key[:_KEY], key[_KEY:], given)
+                self.routes.put(key[:_KEY], key[_KEY:], given)
+                self._exposing.load(key[:_KEY], key[_KEY:], given, kept.terms)
             after = batch[-1][0]
 
-    def standing(self, client: PublicKey) -> Standing:
-        """Say what is routed to a client, over a link that has just opened."""
+    def greeting(self, client: PublicKey) -> list[Wire]:
+        """Say what is routed to a client, over a link that has just opened, and how all of it stands."""
         if client in self._known:
             self._note_attached(client)
-        held = self._routes.of(client)
+        held = self.routes.of(client)
         names = (name + from_outside(given).name for name, given in held.items())
-        return Standing(table_digest(names), self._admission.difficulty)
+        standing = Standing(table_digest(names), self._admission.difficulty)
+        levels = (self._exposing.level(client, name) for name in held)
+        return [standing, *(level for level in levels if level is not None)]
 
     def take(self, client: PublicKey, frame: FromBelow) -> int:
         """Take what a client asks for; return the version of it upward. Raises `Refusal`."""
@@ -115,7 +123,7 @@ class Clients:
 
     def left(self, client: PublicKey) -> None:
         """Hear that a client's link has ended; one that wants nothing is forgotten."""
-        if client in self._known and not self._routes.of(client):
+        if client in self._known and not self.routes.of(client):
             self.forget(client)
 
     def expire(self, now: float) -> None:
@@ -127,15 +135,15 @@ class Clients:
             elif day < oldest:
                 self.forget(client)
 
-    def forget(self, client: PublicKey) -> int:
+    def forget(self, client: PublicKey) -> None:
         """Forget a client with all that it asked for, and that waits for it."""
         del self._known[client]
-        names = self._routes.drop(client)
+        names = self.routes.drop(client)
         changes = [Change(_SUBSCRIPTION, client + name, None) for name in names]
         self._store.write_soon(Change(_CLIENT, client, None), *changes)
+        self._exposing.forget(client, names)
         self._downstream.clear(client)
         self._counters.add("clients_forgotten")
-        return self._shown()
 
     def forget_all(self) -> None:
         """Forget all clients: this is no edge broker any more."""
@@ -150,39 +158,50 @@ class Clients:
                 raise Refusal(refused)
             self._counters.add("clients_joined")
             self._note_attached(client)
-        return self._shown()
+        return self._exposing.version
 
     def _subscribe(self, client: PublicKey, frame: Subscribe) -> int:
         given = _outside(frame.filter)
-        held = self._routes.of(client)
-        if frame.name not in held and (len(held) >= MAX_FILTERS_EACH or len(self._routes) >= MAX_FILTERS):
-            raise Refusal("quota")
+        held = self.routes.of(client)
         if any(
             other.topic.name == given.topic.name and other.topic != given.topic for other in held.values()
         ):
             # One id, two shapes: each shape costs work with every message of that id.
             raise Refusal("form")
+        is_new = frame.name not in held
+        if is_new and (self._exposing.filters(client) >= MAX_FILTERS_EACH or len(self.routes) >= MAX_FILTERS):
+            raise Refusal("quota")
         self._counters.add("subscriptions")
-        self._store.write_soon(
-            Change(_SUBSCRIPTION, client + frame.name, _pack(_Kept(frame.filter, frame.terms)))
+        version = self._exposing.subscribe(client, frame.name, given, frame.terms)
+        if version is None:
+            self._drop(client, frame.name)
+            raise Refusal("level")
+        kept = _pack(_Kept(frame.filter, frame.terms))
+        self._store.write_soon(Change(_SUBSCRIPTION, client + frame.name, kept))
+        self.routes.put(client, frame.name, given)
+        terms = frame.terms
+        self._tracer.observe(
+            observed.Asked(
+                *(client, frame.name, encode(frame.filter)), terms.k, terms.condition.value, terms.otherwise
+            )
         )
-        self._routes.put(client, frame.name, given)
-        return self._shown()
+        return version
 
     def _unsubscribe(self, client: PublicKey, name: bytes) -> int:
-        if name in self._routes.of(client):
+        self._drop(client, name)
+        return self._exposing.unsubscribe(client, name)
+
+    def _drop(self, client: PublicKey, name: bytes) -> None:
+        if name in self.routes.of(client):
             self._store.write_soon(Change(_SUBSCRIPTION, client + name, None))
-            self._routes.take(client, name)
-        return self._shown()
+            self.routes.take(client, name)
+            self._tracer.observe(observed.Ended(client, name))
 
     def _note_attached(self, client: PublicKey) -> None:
         today = self._calendar.day(self._env.now())
         if self._known.get(client) != today:
             self._known[client] = today
             self._store.write_soon(Change(_CLIENT, client, today.to_bytes(8, "big")))
-
-    def _shown(self) -> int:
-        return self._advertising.change(self._routes.take_changes())
 
 
 def _outside(shown: ShownFilter) -> Filter:

@@ -10,11 +10,12 @@ from collections.abc import Iterable
 
 import trio
 
+from hushcast_protocol.base import observed
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.hop import NextHop
 from hushcast_protocol.base.hop_link import LinkState
 from hushcast_protocol.base.hop_values import Actions, Do, Rules, Send, Settle
-from hushcast_protocol.base.wire import PublicKey
+from hushcast_protocol.base.wire import PublicKey, Wire
 from hushcast_protocol.brokers.frames import Forward
 from hushcast_protocol.content.hops import Hop
 from hushcast_runtime.context import Context
@@ -60,6 +61,7 @@ class Downstream:
         self._spool = spool
         self._now = context.env.elapsed
         self._counters = context.counters
+        self._tracer = context.tracer
         self._spawn = context.spawn
         randomness = context.env.randomness
         self._to_brokers: Rules[Spooled] = Rules(spool.holds, randomness, False, False)
@@ -107,6 +109,11 @@ class Downstream:
         link.touch(now)
         self._do(machine, link.child, actions)
 
+    def post(self, child: PublicKey, frame: Wire) -> None:
+        """Say something to a child that is there; else it hears how things stand when it comes."""
+        if (machine := self._machines.get(child)) is not None:
+            machine.links[-1].writer.post(frame)
+
     def clear(self, child: PublicKey) -> None:
         """Let nothing wait for a child any more."""
         self._spawn(self._clear, hop_of(child))
@@ -134,6 +141,7 @@ class Downstream:
                 self._counters.add("messages_forwarded", len(action.items))
                 for item in action.items:
                     action.link.writer.post(Forward(item.message))
+                    self._tracer.observe(observed.Sent(item.message.id, item.message.tokens, child))
             elif isinstance(action, Settle):
                 self._counters.add("messages_acknowledged", len(action.items))
                 self._spool.done(action.items)

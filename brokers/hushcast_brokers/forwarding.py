@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence, Set
 import trio
 
 from hushcast_brokers.downstream import Downstream, hop_of
+from hushcast_brokers.former_children import FormerChildren
+from hushcast_protocol.base import observed
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.base.wire import PublicKey
@@ -25,17 +27,25 @@ class Forwarding:
     """What one broker does with the messages that come."""
 
     def __init__(
-        self, routes: Routes, spool: Spool, downstream: Downstream, calendar: Calendar, context: Context
+        self,
+        routes: Sequence[Routes],
+        former: FormerChildren,
+        spool: Spool,
+        downstream: Downstream,
+        calendar: Calendar,
+        context: Context,
     ) -> None:
         self._routes = routes
+        self._former = former
         self._spool = spool
         self._downstream = downstream
         self._calendar = calendar
         self._env = context.env
         self._counters = context.counters
+        self._tracer = context.tracer
         self._passed = Passed()
 
-    async def take(self, messages: Iterable[Message]) -> None:
+    async def take(self, messages: Iterable[Message], parent: PublicKey | None) -> None:
         """Have messages from the parent wait for whoever they are for; durable on return."""
         for message in messages:
             self._counters.add("messages_received")
@@ -46,17 +56,24 @@ class Forwarding:
                 continue
             try:
                 check_message(message)
-                self.put(self.sends(message))
+                is_repeated = self._passed.knows(message.id)
+                sends = self.sends(message)
             except PeerError:
                 self._counters.add("refused_form")
+                continue
+            self.put(sends)
+            if self._tracer.is_on:
+                outcome = "repeated" if is_repeated else "forwarded" if sends else "unmatched"
+                size = len(message.body)
+                self._tracer.observe(observed.Received(message.id, message.tokens, parent, outcome, 0, size))
         await self._spool.durable()
 
     def sends(self, message: Message) -> Sequence[Send]:
         """Return whom a message is for, and has not gone to; raise `DecodeError` where it has no words."""
-        interested = self._routes.interested(message.tokens)
+        interested = set().union(*(routes.interested(message.tokens) for routes in self._routes))
         if not interested:
             self._counters.add("messages_unmatched")
-        fresh = self._passed.fresh(message.id, interested)
+        fresh = self._passed.fresh(message.id, self._former.divert(interested))
         return [Send(hop_of(child), message) for child in self._with_room(fresh, len(message.body))]
 
     def put(self, sends: Sequence[Send]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import structlog
 import trio
 
 from hushcast_brokers.children import Children
@@ -21,6 +22,9 @@ from hushcast_runtime.channel import Channel, accept_channel
 from hushcast_runtime.context import Context
 
 TREE_WITHIN = 30.0  # seconds for the tree of somebody who said that it has a newer one
+
+
+log = structlog.get_logger("incoming")
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,11 @@ class Incoming:
                 raise DecodeError("somebody does not say the newer tree that it spoke of")
             if await self._tree.take(frame.tree):
                 self._counters.add("trees_taken")
+        ours = self._tree.view
+        is_broker = channel.peer is not None and self._keeper.is_listed(channel.peer)
+        if self._keeper.is_root and is_broker and theirs.epoch == ours.epoch and theirs.digest != ours.digest:
+            log.warning("a broker holds another tree of this version: a newer one is signed")
+            await self._keeper.outdo()
         told = theirs.epoch
         while (tree := self._tree.newest) is not None and tree.version > told:
             told = tree.version

@@ -8,8 +8,9 @@ from itertools import islice
 import trio
 
 from hushcast_brokers.advertising import Advertising
+from hushcast_protocol.base import observed
 from hushcast_protocol.base.errors import DecodeError, Refusal
-from hushcast_protocol.base.wire import PublicKey, decoder, encode
+from hushcast_protocol.base.wire import PublicKey, Wire, decoder, encode
 from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.brokers.frames import MAX_BROKER_FRAME, MAX_IN_ONE, Advertise, FromBelow, Standing
 from hushcast_protocol.brokers.routes import Routes, table_digest
@@ -29,17 +30,24 @@ _decode: Callable[[bytes], ShownFilter] = decoder(ShownFilter, "filter", MAX_BRO
 class Tables:
     """The tables of one broker's brokers below."""
 
-    def __init__(self, routes: Routes, advertising: Advertising, context: Context) -> None:
-        self._routes = routes
+    def __init__(self, advertising: Advertising, context: Context) -> None:
+        self.routes = Routes()
         self._advertising = advertising
         self._store = context.store
         self._counters = context.counters
+        self._tracer = context.tracer
+        self._now = context.env.elapsed
         self._children: set[PublicKey] = set()  # that have asked for anything
+        self._heard: dict[PublicKey, float] = {}  # when each asked for anything last
         self._mentioned: dict[PublicKey, set[bytes]] = {}  # names of a whole table that is coming
 
     def children(self) -> set[PublicKey]:
         """Return the brokers that have asked for anything."""
         return set(self._children)
+
+    def heard(self, child: PublicKey) -> float:
+        """Return when a broker last asked for anything, by a clock that nobody sets; 0.0 if it never did."""
+        return self._heard.get(child, 0.0)
 
     async def load(self) -> None:
         """Know what was asked for before a restart."""
@@ -54,41 +62,50 @@ class Tables:
                         "restore a backup with `hushcast restore`"
                     ) from None
                 self._children.add(key[:_KEY])
-                self._routes.put(key[:_KEY], key[_KEY:], given)
+                self.routes.put(key[:_KEY], key[_KEY:], given)
             after = batch[-1][0]
 
-    def standing(self, child: PublicKey) -> Standing:
+    def greeting(self, child: PublicKey) -> list[Wire]:
         """Say what is routed to a broker below, over a link that has just opened."""
         self._mentioned.pop(child, None)
-        return Standing(table_digest(self._routes.of(child)), 0)
+        return [Standing(table_digest(self.routes.of(child)), 0)]
 
     def take(self, child: PublicKey, frame: FromBelow) -> int:
         """Take what a broker below advertises; return the version of it upward. Raises `Refusal`."""
         if not isinstance(frame, Advertise):
             raise Refusal("form")
         self._counters.add("advertisements_received")
+        self._heard[child] = self._now()
         added = {one.name: one for one in frame.add}
         filters = {name: _outside(one) for name, one in added.items()}
-        held = self._routes.of(child)
+        held = self.routes.of(child)
         removed = set(frame.remove)
         if not removed <= held.keys() or removed & added.keys():
             raise Refusal("form")
         if (removed and frame.whole != "no") or (child in self._mentioned and frame.whole == "no"):
             raise Refusal("form")
+        if frame.whole != "no":
+            self._mentioned.setdefault(child, set())
         new = len(added.keys() - held.keys())
-        if len(held) + new > MAX_FILTERS_BELOW + MAX_IN_ONE or len(self._routes) + new > MAX_FILTERS:
+        if len(held) + new > MAX_FILTERS_BELOW or len(self.routes) + new > MAX_FILTERS:
+            if frame.whole == "end":
+                del self._mentioned[child]  # all of it is to come again
             raise Refusal("quota")
         if frame.whole != "no":
-            self._mentioned.setdefault(child, set()).update(added)
+            self._mentioned[child].update(added)
             if frame.whole == "end":
                 removed = held.keys() - self._mentioned.pop(child)
+        if self._tracer.is_on:
+            shown = tuple(map(encode, frame.add))
+            self._tracer.observe(observed.Advertised(child, shown, tuple(removed)))
         return self._change(child, added, filters, removed)
 
     async def drop(self, child: PublicKey) -> None:
         """Route nothing to a broker any more."""
         self._mentioned.pop(child, None)
         self._children.discard(child)
-        while names := list(islice(self._routes.of(child), MAX_IN_ONE)):
+        self._heard.pop(child, None)
+        while names := list(islice(self.routes.of(child), MAX_IN_ONE)):
             self._change(child, {}, {}, set(names))
             await trio.lowlevel.checkpoint()  # each takes up to a millisecond
 
@@ -102,17 +119,17 @@ class Tables:
         changes = []
         if added:
             self._children.add(child)
-        held = self._routes.of(child)
+        held = self.routes.of(child)
         for name, one in added.items():
             if name not in held:
                 changes.append(Change(_KIND, child + name, encode(one)))
-                self._routes.put(child, name, filters[name])
-                held = self._routes.of(child)
+                self.routes.put(child, name, filters[name])
+                held = self.routes.of(child)
         for name in removed:
             changes.append(Change(_KIND, child + name, None))
-            self._routes.take(child, name)
+            self.routes.take(child, name)
         self._store.write_soon(*changes)
-        return self._advertising.change(self._routes.take_changes())
+        return self._advertising.change(self.routes.take_changes())
 
 
 def _outside(shown: ShownFilter) -> Filter:

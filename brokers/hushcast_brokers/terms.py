@@ -15,8 +15,8 @@ from hushcast_protocol.brokers.frames import MAX_K, Terms
 
 class _Given(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     k: Annotated[int, msgspec.Meta(ge=1, le=MAX_K)]
-    condition: Condition = Condition.SUCCESSOR
-    otherwise: Otherwise = "wait"
+    condition: Condition
+    otherwise: Otherwise
 
 
 def read_terms(given: Mapping[str, Any] | None) -> Terms:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import trio
+
 from hushcast_brokers.asking import Peer
 from hushcast_brokers.held_tree import HeldTree
 from hushcast_brokers.upstream import Parent
@@ -24,6 +26,7 @@ class TreeKeeper:
         self._root = root
         self.held = held
         self.key = seed.public()
+        self._signing = trio.Lock()
 
     @property
     def is_root(self) -> bool:
@@ -76,11 +79,20 @@ class TreeKeeper:
         `DecodeError` where it is no tree.
         """
         now = (Seat(self.key, address, "root", None), *seats)
-        before = self.held.newest
-        if before is not None and {_row(broker) for broker in before.brokers.values()} == set(now):
-            return
-        version = 1 if before is None else before.version + 1
-        await self.held.keep(sign_tree(self._seed, self._network, version, now))
+        async with self._signing:
+            before = self.held.newest
+            if before is None or {_row(broker) for broker in before.brokers.values()} != set(now):
+                await self._sign(1 if before is None else before.version + 1, now)
+
+    async def outdo(self) -> None:
+        """Sign the same tree as a newer version: somebody has another of this one, which no tree can mend."""
+        async with self._signing:
+            assert self.held.newest is not None, "there are two"
+            seats = tuple(map(_row, self.held.newest.brokers.values()))
+            await self._sign(self.held.newest.version + 1, seats)
+
+    async def _sign(self, version: int, seats: Sequence[Seat]) -> None:
+        await self.held.keep(sign_tree(self._seed, self._network, version, seats))
 
 
 def _row(broker: Broker) -> Seat:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
+
+import structlog
 
 from hushcast_central.deliveries import Deliveries
 from hushcast_central.sealing import Sealing
@@ -23,8 +26,11 @@ from hushcast_runtime.spool import Spool
 from hushcast_runtime.store import Change
 
 MAX_KNOWN = 262_144  # ids of publications, some 40 MB: three a second for a day; the oldest are forgotten
+TOLD_EVERY = 3600.0  # seconds between two lines of the log that deliveries are lost
 
 _KIND = "publication"
+
+log = structlog.get_logger("central")
 
 
 class Publications:
@@ -48,6 +54,7 @@ class Publications:
         self._counters = context.counters
         self.publishers = Publishers(calendar)
         self._known: OrderedDict[bytes, int] = OrderedDict()  # days, by id
+        self._told = -math.inf
 
     async def load(self) -> None:
         """Know what was taken before a restart."""
@@ -107,8 +114,16 @@ class Publications:
         hops = [hop for hop in map(hop_of, found) if self._spool.has_share(hop, size)]
         if not found:
             self._counters.add("publications_unmatched")
-        self._counters.add("deliveries_over_share", len(found) - len(hops))
+        if len(hops) < len(found):
+            self._lose(len(found) - len(hops))
         return [Send(hop, message) for hop in hops]
+
+    def _lose(self, count: int) -> None:
+        self._counters.add("deliveries_over_share", count)
+        now = self._context.env.elapsed()
+        if now - self._told >= TOLD_EVERY:
+            self._told = now
+            log.warning("a pseudonym takes too little: more waits for it than may, and is lost to it")
 
     def _observe(self, request: Publish) -> None:
         if not self._context.tracer.is_on:

@@ -37,6 +37,7 @@ SERVER = Kind(
     512,  # links and dials of proxies, the database
     SERVER_COUNTERS,
     CENTRAL_GAUGES,
+    SERVER_KEYS,
 )
 PROXY = Kind(
     "hushcast central proxy run",
@@ -44,6 +45,7 @@ PROXY = Kind(
     MAX_ATTACHED + MAX_STRANGERS + 512,  # a connection for each pseudonym, too
     PROXY_COUNTERS,
     CENTRAL_GAUGES,
+    PROXY_KEYS,
 )
 
 _WAITING = {

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import stat
 import tomllib
 from pathlib import Path
@@ -17,7 +15,6 @@ from hushcast_cli.config_files import write_whole
 from hushcast_cli.given import read_given
 from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.config import Section, load_settings, parse_settings, parse_toml
-from hushcast_runtime.process import holder
 
 
 class ProxyFile(Section, frozen=True, kw_only=True):
@@ -54,18 +51,6 @@ def admit_proxy(config: Path, proxy: ProxySection) -> tuple[ServerSettings, bool
     settings = parse_settings(fresh.encode(), str(config), ServerSettings)
     write_whole(config, fresh, stat.S_IMODE(config.stat().st_mode))
     return settings, True
-
-
-def tell_server(state: Path) -> bool | None:
-    """Have the server with this state read its configuration; `None` if none runs, false if we may not."""
-    try:
-        pid = holder(state)
-        if pid is None:
-            return None
-        os.kill(pid, signal.SIGHUP)
-    except (PermissionError, ProcessLookupError):
-        return False
-    return True
 
 
 def _expected(before: dict[str, Any], proxy: ProxySection) -> dict[str, Any]:

@@ -8,12 +8,19 @@ from typing import Any
 import click
 
 from hushcast_cli import suggestions
+from hushcast_cli.learn_k import check_options, learn_k, whole_numbers
 from hushcast_cli.options import Choices, json_option, pass_choices
 from hushcast_cli.spark import master_option
 from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.brokers.conditions import Condition
+
+_COLLUDING = (0.05, 0.1, 0.2)
+_positive = click.IntRange(min=1)
 
 
-def _shares(context: click.Context, parameter: click.Parameter, text: str) -> tuple[float, ...]:
+def _shares(context: click.Context, parameter: click.Parameter, text: str | None) -> tuple[float, ...] | None:
+    if text is None:
+        return None
     try:
         shares = tuple(dict.fromkeys(float(part) for part in text.split(",")))
     except ValueError:
@@ -49,11 +56,9 @@ class _NamesAttacks(click.Command):
 )
 @click.option(
     "--colluding",
-    default="0.05,0.1,0.2",
-    show_default=True,
     callback=_shares,
     metavar="F,F…",
-    help="Shares of the relays that work together.",
+    help="Shares of the relays that work together; 0.05,0.1,0.2 unless given. Of edge brokers 0.1,0.2,0.3.",
 )
 @click.option(
     "--attack",
@@ -73,41 +78,90 @@ class _NamesAttacks(click.Command):
     help="Share of the topics whose names or links they know.",
 )
 @click.option("--baseline", metavar="OTHER", help="Other traces, put beside these.")
+@click.option(
+    "--k",
+    "ks",
+    default="2,5,10",
+    show_default=True,
+    callback=whole_numbers,
+    metavar="K,K…",
+    help="Of a file: how many subscribers are enough.",
+)
+@click.option(
+    "--condition",
+    "conditions",
+    multiple=True,
+    type=click.Choice([str(condition) for condition in Condition]),
+    help="Of a file: whose subscribers count, several times; else all.",
+)
+@click.option(
+    "--brokers",
+    type=_positive,
+    default=50,
+    show_default=True,
+    metavar="B",
+    help="Of a file: edge brokers that its subscribers are dealt out to.",
+)
+@click.option(
+    "--cap",
+    type=_positive,
+    default=2,
+    show_default=True,
+    metavar="C",
+    help="Of a file: the most sources of an edge broker that count.",
+)
+@click.option(
+    "--spread",
+    type=_positive,
+    default=3,
+    show_default=True,
+    metavar="S",
+    help="Of a file: from how many edge brokers sources have to be.",
+)
 @master_option
 @click.option("--seed", type=int, default=1, show_default=True, metavar="S", help="Of who colludes.")
 @json_option
 @pass_choices
 def analyze(
     choices: Choices,
+    /,
     traces: str,
     out: Path,
-    colluding: tuple[float, ...],
+    colluding: tuple[float, ...] | None,
     attacks: tuple[str, ...],
     topics_known: float,
     baseline: str | None,
     master: str | None,
     seed: int,
+    **of_filters: Any,
 ) -> None:
     """Attack the traces of a test network, and measure how well people were hidden.
 
     TRACES holds what daemons of testnets wrote, or tables of `hushcast traces generate`. DIR gets
-    report.html, summary.json and Parquet tables.
+    report.html, summary.json and Parquet tables. Where TRACES is a file of subscriptions, as `hushcast
+    filters levels` takes them, it is measured among how many subscribers each filter hides.
 
     \b
-    Example:
+    Examples:
       hushcast analyze /tmp/hush/traces --out /tmp/analysis --colluding 0.1,0.2
+      hushcast analyze subscriptions.jsonl --out /tmp/levels --k 5,10 --condition successor
     """
     from hushcast_cli.output import json_line, text_line, write
     from hushcast_cli.progress import person_watches, reporting
     from hushcast_cli.spark import check_spark, spark_session, told
 
+    is_file = Path(traces).is_file()
+    check_options(click.get_current_context(), is_file)
     check_spark()
+    if is_file:
+        learn_k(choices, Path(traces), out, colluding, master, seed=seed, **of_filters)
+        return
     from hushcast_analytics.analyze import Wanted, chosen
     from hushcast_analytics.analyze import analyze as run
     from hushcast_analytics.sources import LITTLE, look
 
     try:
-        wanted = Wanted(colluding, chosen(attacks), seed, topics_known)
+        wanted = Wanted(colluding or _COLLUDING, chosen(attacks), seed, topics_known)
     except KeyError as error:
         raise UsageError(f"--attack {error.args[0]}: the attacks are {', '.join(chosen(()))}") from None
     with told():

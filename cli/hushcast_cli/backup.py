@@ -18,7 +18,16 @@ _file = click.argument("file", type=click.Path(path_type=Path))
 _PROXY_FOLLOWS = (
     "It is as it was then: users whose pseudonyms were made since introduce them again by themselves."
 )
+_BROKER_FOLLOWS = (
+    "It is as it was then: brokers and clients below show it what they want again by themselves; messages "
+    "acknowledged since and not passed on are lost."
+)
 _WHAT_FOLLOWS = {
+    "root-broker": "It is as it was then: it takes the newest tree that it signed from brokers below, and "
+    "signs the next one, with the brokers that its configuration lists; publications taken since and not "
+    "passed on are lost.",
+    "inner-broker": _BROKER_FOLLOWS,
+    "edge-broker": _BROKER_FOLLOWS,
     "central-server": "It is as it was then: subscriptions made since are missing until users' daemons make "
     "them again by themselves; deliveries acknowledged since come again and are shown once; what was taken "
     "since and waited for somebody is lost.",

@@ -9,7 +9,7 @@ import click
 
 from hushcast_cli.checked import tell_summary
 from hushcast_cli.options import Choices, json_option, pass_choices
-from hushcast_cli.places import config_of, config_of_proxy, places
+from hushcast_cli.places import PROXIES, config_of, config_of_any, places
 
 if TYPE_CHECKING:
     from hushcast_central.settings import ServerSettings
@@ -83,7 +83,7 @@ def run_proxy_command(config: Path | None) -> None:
     from hushcast_central.settings import ProxySettings
     from hushcast_runtime.config import load_settings
 
-    file = config_of_proxy(config)
+    file = config_of_any(PROXIES, config)
     run_proxy(lambda: load_settings(file, ProxySettings))
 
 
@@ -182,7 +182,7 @@ def proxy_doctor(choices: Choices, config: Path | None) -> None:
     from hushcast_runtime.config import load_settings
     from hushcast_runtime.doctor import examine_from_outside
 
-    settings = load_settings(config_of_proxy(config), ProxySettings)
+    settings = load_settings(config_of_any(PROXIES, config), ProxySettings)
     tell_findings(choices, trio.run(examine_from_outside, settings, PROXY))
 
 
@@ -203,16 +203,17 @@ def admit(choices: Choices, file: Path, config: Path | None) -> None:
       hushcast central server admit proxy.toml
       ssh proxy.example cat proxy.toml | hushcast central server admit -
     """
-    from hushcast_cli.admit import admit_proxy, read_proxy, tell_server
+    from hushcast_cli.admit import admit_proxy, read_proxy
     from hushcast_cli.output import json_line, note, text_line, write
+    from hushcast_cli.reloading import how_to_apply, tell_daemon
     from hushcast_protocol.central.network import missing_roles
 
     target = config_of("central-server", config)
     admitted = read_proxy(file)
     settings, is_new = admit_proxy(target, admitted)
-    told = tell_server(settings.state_path())
+    told = tell_daemon(settings.state_path())
     missing = missing_roles(proxy.role for proxy in settings.proxies())
-    after = [] if told else [_how_to_apply(config, told)]
+    after = how_to_apply(places("central-server"), "hushcast central server run", config, told)
     if choices.json:
         line = {"file": str(target), "role": admitted.role, "new": is_new, "missing": missing, "next": after}
         write(json_line(line))
@@ -224,15 +225,6 @@ def admit(choices: Choices, file: Path, config: Path | None) -> None:
         note(f"nobody can use the network yet: a proxy for {role} is missing")
     if not missing:
         note(_give_out(settings))
-
-
-def _how_to_apply(config: Path | None, told: bool | None) -> str:
-    unit = places("central-server").unit if config is None else None
-    if unit is not None:
-        return f"systemctl {'enable --now' if told is None else 'reload'} {unit}"
-    if told is None:
-        return "hushcast central server run" + (f" --config {config}" if config is not None else "")
-    return "have the server's user, or root, send it SIGHUP"
 
 
 def _give_out(settings: ServerSettings) -> str:

@@ -11,10 +11,10 @@ from hushcast_cli.options import Choices
 def tell_summary(choices: Choices, file: Path, kind: str, summary: Mapping[str, Sequence[str]]) -> None:
     """Print what a good configuration says, by name."""
     from hushcast_cli.output import json_line, table, text_line, write
-    from hushcast_cli.state import noun_of
+    from hushcast_cli.state import one_of
 
     if choices.json:
         write(json_line({"file": str(file), "kind": kind, **summary}))
         return
-    write(text_line(f"{file}: a good configuration of a {noun_of(kind)}"))
+    write(text_line(f"{file}: a good configuration of {one_of(kind)}"))
     write(table([(name, what) for name, found in summary.items() for what in found]))

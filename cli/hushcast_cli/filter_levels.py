@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
@@ -13,7 +12,6 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from hushcast_cli.exits import Failure
-from hushcast_cli.links import is_link
 from hushcast_cli.output import json_line, note, text_line, write
 from hushcast_cli.payload import DASH
 from hushcast_cli.progress import PATIENCE, reporting
@@ -22,11 +20,9 @@ from hushcast_protocol.brokers.conditions import Condition
 from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.brokers.generalise import generalise
 from hushcast_protocol.brokers.levels import Levels
-from hushcast_protocol.content.predicates import parse_where, write_where
-from hushcast_protocol.content.topics import Interest, Topic, make_topic, parse_topic
+from hushcast_protocol.brokers.subscriptions import Topics, read_subscription
+from hushcast_protocol.content.predicates import write_where
 
-_KEYS = {"source": str, "topic": str, "where": str, "attributes": list}
-_LINE = '{"source": "alice", "topic": "news", "where": ""}'
 _COLUMNS = {condition: condition.replace("-", "_") for condition in Condition}
 Progress = Callable[[str], None]
 
@@ -106,62 +102,20 @@ def _read(file: Path, progress: Progress) -> tuple[Levels, list[Filter], int]:
     """Return the filters in a poset, and in the order of first mention; and how many sources there are."""
     levels, sources = Levels(), set()
     found: dict[Filter, None] = {}
-    topics: dict[tuple[str, ...], Topic] = {}
+    topics: Topics = {}
     with _opened(file) as (stream, name, alone):
         for number, line in enumerate(stream, 1):
             if not line.strip():
                 continue
             progress(f"{number:,} lines read")
             try:
-                source, one = _subscription(line, topics)
-                if one.topic.secret is not None and not alone:
-                    raise UsageError(
-                        f"it has the link of a private topic, and others can read {name}: chmod 600 it"
-                    )
+                source, one = read_subscription(line, topics, alone=alone)
             except UsageError as error:
                 raise UsageError(f"{name}, line {number}: {error}") from None
             levels.insert(one, source)
             sources.add(source)
             found[one] = None
     return levels, list(found), len(sources)
-
-
-def _subscription(line: bytes, topics: dict[tuple[str, ...], Topic]) -> tuple[str, Filter]:
-    """Return the source and the filter of one line; `topics` remembers those that were read before."""
-    try:
-        given = json.loads(line)
-    except (ValueError, RecursionError):
-        raise UsageError(f"this is no JSON: write one object a line, as {_LINE}") from None
-    if not isinstance(given, dict):
-        raise UsageError(f"this is no JSON object: write {_LINE}")
-    for key in ("source", "topic"):
-        if key not in given:
-            raise UsageError(f"{key!r} is missing: write {_LINE}")
-    for key, value in given.items():
-        if key not in _KEYS:
-            raise UsageError(f"{key!r} is not known: there are {', '.join(map(repr, _KEYS))}")
-        if not isinstance(value, _KEYS[key]):
-            raise UsageError(f"{key!r} is no {'list of texts' if key == 'attributes' else 'text'}")
-    specs = given.get("attributes", [])
-    if not all(isinstance(spec, str) for spec in specs):
-        raise UsageError("'attributes' is no list of texts")
-    if not given["source"]:
-        raise UsageError("'source' is empty: name the subscriber")
-    named = (given["topic"], *specs)
-    if named not in topics:
-        topics[named] = _topic(given["topic"], specs)
-    topic = topics[named]
-    return given["source"], Filter.of(Interest(topic, parse_where(given.get("where", ""), topic.attributes)))
-
-
-def _topic(text: str, specs: list[str]) -> Topic:
-    if is_link(text):
-        text = text.strip()
-    if not specs:
-        return parse_topic(text)
-    if is_link(text):
-        raise UsageError("'attributes' are for a text: a link has its own")
-    return make_topic(parse_topic(text).name, specs)
 
 
 @contextmanager

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from pathlib import Path
 
 import click
 
 from hushcast_cli.options import Choices, json_option, pass_choices
 from hushcast_protocol.brokers.conditions import Condition
+
+_positive = click.IntRange(min=1)
+_AT_ONCE = 1000  # lines that are written together
 
 
 @click.group()
@@ -44,3 +48,27 @@ def levels(choices: Choices, file: Path, k: int | None, condition: str | None) -
     from hushcast_cli.filter_levels import Asked, tell
 
     tell(file, None if k is None else Asked(k, Condition(str(condition))), choices.json)
+
+
+@filters.command()
+@click.option("--subscriptions", type=_positive, required=True, metavar="N", help="Lines.")
+@click.option("--subscribers", type=_positive, required=True, metavar="S", help="Who they are drawn among.")
+@click.option("--topics", type=_positive, default=1, show_default=True, metavar="T", help="Topics.")
+@click.option("--towns", is_flag=True, help="Conditions around three towns; evenly spread unless given.")
+@click.option("--seed", type=int, default=1, show_default=True, metavar="S", help="The same gives the same.")
+@json_option
+def generate(subscriptions: int, subscribers: int, topics: int, towns: bool, seed: int) -> None:
+    """Print subscriptions that nobody made, for `filters levels` and `analyze`.
+
+    Each has conditions on one to four attributes. A few topics are popular, most are not.
+
+    \b
+    Example:
+      hushcast filters generate --subscriptions 10000 --subscribers 2000 --topics 10 > made.jsonl
+    """
+    from hushcast_cli.filter_lines import Drawn, lines
+    from hushcast_cli.output import write
+
+    drawn = lines(Drawn(subscriptions, subscribers, topics, towns, seed))
+    while some := list(islice(drawn, _AT_ONCE)):
+        write("".join(f"{line}\n" for line in some).encode())

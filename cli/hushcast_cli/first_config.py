@@ -9,7 +9,17 @@ from typing import Literal
 from hushcast_cli.places import Places
 from hushcast_runtime.network_file import toml_text
 
-Role = Literal["relay", "client", "directory", "central-server", "publications-proxy", "deliveries-proxy"]
+Role = Literal[
+    "relay",
+    "client",
+    "directory",
+    "central-server",
+    "publications-proxy",
+    "deliveries-proxy",
+    "root-broker",
+    "inner-broker",
+    "edge-broker",
+]
 
 _WHAT = {
     "relay": "A relay: it passes on what others publish, and the network lists it.",
@@ -18,7 +28,12 @@ _WHAT = {
     "central-server": "The server of a central network: it keeps subscriptions, and matches messages.",
     "publications-proxy": "A proxy: it takes what is published to the server of a central network.",
     "deliveries-proxy": "A proxy: it brings subscribers what the server of a central network sends them.",
+    "root-broker": "The root of a network of brokers: it signs their tree, and takes what is published.",
+    "inner-broker": "An inner broker: it stands between brokers above and below it.",
+    "edge-broker": "An edge broker: clients attach to it, and it shows others no more than it must.",
 }
+_MADE = {"root-broker": "broker-root", "inner-broker": "broker --role inner", "edge-broker": "broker"}
+_CARRIERS = {"central-server": "central", "root-broker": "brokers"}  # of what founders but a directory make
 _SYSTEM_TOR = """
 [tor]
 # The tor of this machine, which Debian starts.
@@ -37,11 +52,25 @@ _JOIN = """
 _ADMIT = """
 # What follows are the proxies that it serves, which `hushcast central server admit proxy.toml` writes here.
 """
+_SEATS = """
+# What follows are all other brokers of the tree, which `hushcast broker admit broker.toml` writes here.
+"""
+_LISTS = {"central-server": _ADMIT, "root-broker": _SEATS}
+_EDGE = """
+# Subscribers that are to stand behind each filter before others are shown it.
+# [anonymity]
+# k = 5
+
+# Whom it serves: anybody, unless told otherwise.
+# [edge]
+# open = false
+# clients = []
+"""
 
 
 @dataclass(frozen=True)
 class Network:
-    """What a directory or a central server decides for its network, and can never change."""
+    """What a directory, a central server or a root decides for its network, and can never change."""
 
     name: str
     epoch_seconds: int
@@ -49,14 +78,15 @@ class Network:
 
 def first_config(role: Role, places: Places, tor: Path | None, network: Network | None) -> str:
     """Return the file; `tor` is the directory of sockets of a tor beside, `network` that of who makes one."""
-    is_node, is_proxy = role in ("relay", "client"), role.endswith("-proxy")
+    is_node, (own_role, _, kind) = role in ("relay", "client"), role.partition("-")
+    made = _MADE.get(role, role)
     text = (
         f"# {_WHAT[role]}\n"
-        f"# Made by `hushcast init {role}`. All settings: docs/configuration.md. After a change:\n"
+        f"# Made by `hushcast init {made}`. All settings: docs/configuration.md. After a change:\n"
         f"#   hushcast check-config {places.config}\n\n"
     )
-    if is_node or is_proxy:
-        text += f'role = "{role.removesuffix("-proxy")}"\n'
+    if is_node or kind in ("proxy", "broker"):
+        text += f'role = "{own_role}"\n'
     text += (
         "# Keys and everything else that is kept. Private; one daemon alone uses it.\n"
         f"state = {toml_text(str(places.state))}\n"
@@ -72,17 +102,19 @@ def first_config(role: Role, places: Places, tor: Path | None, network: Network 
         )
     text += _tor(places, tor)
     text += '\n[log]\n# debug, info, warning or error; `systemctl reload` applies it.\nlevel = "info"\n'
+    if role == "edge-broker":
+        text += _EDGE
     if network is None:
         return text + _JOIN
     text += "\n[network]\n"
-    if role == "central-server":
-        text += 'carrier = "central"\n'
+    if role in _CARRIERS:
+        text += f'carrier = "{_CARRIERS[role]}"\n'
     text += (
         "# Name and epoch keep networks apart: neither can be changed later.\n"
         f"name = {toml_text(network.name)}\n"
         f"epoch_seconds = {network.epoch_seconds}\n"
     )
-    return text + (_ADMIT if role == "central-server" else "")
+    return text + _LISTS.get(role, "")
 
 
 def _tor(places: Places, sockets: Path | None) -> str:

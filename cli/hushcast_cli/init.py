@@ -5,22 +5,26 @@ from __future__ import annotations
 import os
 import secrets
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import click
 
 from hushcast_cli.options import Choices, json_option, pass_choices
-from hushcast_cli.places import PROXIES, Kind, Places, name_option, places
+from hushcast_cli.places import BROKERS, PROXIES, Kind, Places, name_option, places
 from hushcast_protocol.base.epochs import MAX_EPOCH, MIN_EPOCH
+
+if TYPE_CHECKING:
+    from hushcast_cli.first_config import Network
 
 DEFAULT_EPOCH = 3600  # seconds
 ROLES = [
     *("relay", "client", "directory"),
     *("central-server", "publications-proxy", "deliveries-proxy"),
+    *("broker-root", "broker"),
     "gateway",
 ]
 _NODES = ("relay", "client")
-_FOUNDERS = ("directory", "central-server")  # who makes a network, which the others join
+_FOUNDERS = ("directory", "central-server", "broker-root")  # who makes a network, which the others join
 _SHARED = 0o640  # a service reads its configuration through its group
 _PRIVATE = 0o600
 
@@ -29,13 +33,21 @@ _PRIVATE = 0o600
 @click.argument("role", type=click.Choice(ROLES), metavar="ROLE")
 @name_option
 @click.option(
-    "--network", metavar="N", help="A directory's or server's network: any name; a random one unless given."
+    "--network",
+    metavar="N",
+    help="The network of a directory, server or root: any name; a random one unless given.",
 )
 @click.option(
     "--epoch",
     type=click.IntRange(MIN_EPOCH, MAX_EPOCH),
     metavar="S",
-    help=f"A directory's or server's epochs, in seconds; {DEFAULT_EPOCH} unless given.",
+    help=f"The epochs of a directory, server or root, in seconds; {DEFAULT_EPOCH} unless given.",
+)
+@click.option(
+    "--role",
+    "seat",
+    type=click.Choice(["inner", "edge"]),
+    help="A broker's: `inner` has brokers below it, `edge` has clients, and is meant unless given.",
 )
 @click.option(
     "--output",
@@ -59,6 +71,7 @@ def init(
     name: str | None,
     network: str | None,
     epoch: int | None,
+    seat: str | None,
     output: Path | None,
     tor_sockets: Path | None,
     force: bool,
@@ -66,9 +79,9 @@ def init(
     """Write the configuration of a ROLE.
 
     ROLE is relay, client or directory; central-server, publications-proxy or deliveries-proxy of a central
-    network; or gateway, for MQTT. For root on a machine with the package it is that of the service, otherwise
-    one for yourself. Nothing is started, and nothing that is there is replaced. A relay, client or proxy then
-    needs a network: `hushcast join`.
+    network; broker-root or broker of a network of brokers; or gateway, for MQTT. For root on a machine with
+    the package it is that of the service, otherwise one for yourself. Nothing is started, and nothing that is
+    there is replaced. A relay, client, proxy or broker then needs a network: `hushcast join`.
 
     \b
     Examples:
@@ -76,19 +89,23 @@ def init(
       hushcast init relay
     """
     from hushcast_cli.output import json_line, text_line, write
-    from hushcast_cli.state import noun_of
+    from hushcast_cli.state import one_of
     from hushcast_protocol.base.errors import UsageError
 
     if role not in _FOUNDERS and (network, epoch) != (None, None):
         raise UsageError(
-            "--network and --epoch are a directory's or a central server's: others get them by `join`"
+            "--network and --epoch are a directory's, a central server's or a root's:"
+            " others get them by `join`"
         )
+    if role != "broker" and seat is not None:
+        raise UsageError("--role is a broker's, which is not the root")
     if role not in _NODES and name is not None:
         raise UsageError(f"--name is a node's: a machine has one {role}")
     if role == "gateway" and tor_sockets is not None and not _is_from_environment("tor_sockets"):
         raise UsageError("--tor-sockets is for daemons: a gateway speaks with clients, and never with tor")
     found = places(cast("Kind", "node" if role in _NODES else role), name)
-    text = _first(role, found, network, epoch, tor_sockets)
+    own = _own_role(role, seat)
+    text = _first(own, found, _founded(role, network, epoch), tor_sockets)
     _check(role, text, str(output or found.config))
     if output == Path("-"):
         write(text.encode())
@@ -97,9 +114,9 @@ def init(
     _write_new(file, text, _SHARED if found.unit is not None else _PRIVATE, force)
     after = _next(role, found, output, name)
     if choices.json:
-        write(json_line({"file": str(file), "kind": role, "next": after}))
+        write(json_line({"file": str(file), "kind": own, "next": after}))
         return
-    write(text_line(f"{file}: the configuration of a {noun_of(role)}"))
+    write(text_line(f"{file}: the configuration of {one_of(own)}"))
     for command in after:
         write(text_line(f"next: {command}"))
 
@@ -110,19 +127,34 @@ def _is_from_environment(option: str) -> bool:
     return source is click.core.ParameterSource.ENVIRONMENT
 
 
-def _first(role: str, found: Places, network: str | None, epoch: int | None, tor_sockets: Path | None) -> str:
-    from hushcast_cli.first_config import Network, Role, first_config, first_gateway_config
+def _own_role(role: str, seat: str | None) -> str:
+    """Return the role as daemons are told apart by it: a broker's seat comes first."""
+    if role in BROKERS:
+        return "root-broker" if role == "broker-root" else f"{seat or 'edge'}-broker"
+    return role
+
+
+def _founded(role: str, network: str | None, epoch: int | None) -> Network | None:
+    """Return the network that such a daemon makes."""
+    from hushcast_cli.first_config import Network
+
+    if role not in _FOUNDERS:
+        return None
+    return Network(network or f"network-{secrets.token_hex(3)}", epoch or DEFAULT_EPOCH)
+
+
+def _first(role: str, found: Places, network: Network | None, tor_sockets: Path | None) -> str:
+    from hushcast_cli.first_config import Role, first_config, first_gateway_config
 
     if role == "gateway":
         return first_gateway_config(found, os.getuid())
-    own = None
-    if role in _FOUNDERS:
-        own = Network(network or f"network-{secrets.token_hex(3)}", epoch or DEFAULT_EPOCH)
-    return first_config(cast("Role", role), found, tor_sockets and tor_sockets.absolute(), own)
+    return first_config(cast("Role", role), found, tor_sockets and tor_sockets.absolute(), network)
 
 
 def _check(role: str, text: str, where: str) -> None:
     """Raise `UsageError` if the daemon could not use this; one that joins is complete with a network."""
+    from hushcast_brokers.network_file import brokers_section
+    from hushcast_brokers.settings import parse_broker
     from hushcast_central.network_file import central_section
     from hushcast_central.settings import ProxySettings, ServerSettings
     from hushcast_directory.settings import DirectorySettings
@@ -130,6 +162,7 @@ def _check(role: str, text: str, where: str) -> None:
     from hushcast_node.settings import NodeSettings
     from hushcast_protocol.base.addresses import onion_address
     from hushcast_protocol.base.secrets import Seed
+    from hushcast_protocol.brokers.network import BrokersNetwork
     from hushcast_protocol.central.introduction import SealingKey
     from hushcast_protocol.central.network import CentralNetwork
     from hushcast_runtime.config import NetworkSection, parse_settings
@@ -143,6 +176,11 @@ def _check(role: str, text: str, where: str) -> None:
         parse_settings(text.encode(), where, ServerSettings)
     elif role == "gateway":
         parse_settings(text.encode(), where, GatewaySettings)
+    elif role == "broker-root":
+        parse_broker(text.encode(), where)
+    elif role == "broker":
+        any_tree = BrokersNetwork("any", "clear", DEFAULT_EPOCH, somebody)
+        parse_broker((text + brokers_section(any_tree, address)).encode(), where)
     elif role in PROXIES:
         sealing = SealingKey(bytes(32)).public()
         any_central = CentralNetwork("any", "hardened", DEFAULT_EPOCH, somebody, sealing)
@@ -165,9 +203,9 @@ def _write_new(file: Path, text: str, mode: int, force: bool) -> None:
 def _next(role: str, found: Places, output: Path | None, name: str | None) -> list[str]:
     config = f" --config {output}" if output else ""
     if role in (*_FOUNDERS, "gateway"):
-        run = "central server" if role == "central-server" else role
+        run = {"central-server": "central server", "broker-root": "broker"}.get(role, role)
         start = f"systemctl enable --now {found.unit}" if found.unit and not output else ""
         return [start or f"hushcast {run} run{config}"]
-    if role in PROXIES:  # `join` looks for a node's unless told
+    if role in (*PROXIES, "broker"):  # `join` looks for a node's unless told
         return [f"hushcast join network.toml --config {output or found.config}"]
     return [f"hushcast join network.toml{config or (f' --name {name}' if name else '')}"]

@@ -1,4 +1,4 @@
-"""`hushcast join`: puts the network that a directory or a server gave out into a daemon's configuration."""
+"""`hushcast join`: puts the network that its founder gave out into a daemon's configuration."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ from hushcast_cli.options import Choices, json_option, pass_choices
 from hushcast_cli.places import PROXIES, Places, name_option, places
 
 if TYPE_CHECKING:
+    from hushcast_brokers.network_file import BrokersNetworkSection
+    from hushcast_brokers.settings import BrokerSettings
     from hushcast_central.network_file import CentralNetworkSection
     from hushcast_central.settings import ProxySettings
     from hushcast_node.settings import JoinedNetworkSection, NodeSettings
 
-    Joined = JoinedNetworkSection | CentralNetworkSection
+    Joined = JoinedNetworkSection | CentralNetworkSection | BrokersNetworkSection
 
 _HEADER = re.compile(r"\s*\[\s*network\s*\]\s*(#.*)?\Z")
 _ANY_HEADER = re.compile(r"\s*\[")
+_FOUNDERS = {"overlay": "directory", "central": "server", "brokers": "root"}
 _OURS = re.compile(r"\s*\[\[\s*network\s*\.\s*proxies\s*\]\]")
 
 
@@ -34,10 +37,11 @@ _OURS = re.compile(r"\s*\[\[\s*network\s*\.\s*proxies\s*\]\]")
 @json_option
 @pass_choices
 def join(choices: Choices, file: Path, config: Path | None, name: str | None, force: bool) -> None:
-    """Join the network of FILE, which its directory or server wrote as `network.toml`; `-` is standard input.
+    """Join the network of FILE, the `network.toml` that its directory, server or root wrote.
 
-    It is checked, and becomes the section `network` of the configuration that `hushcast init` made for a
-    relay or a client; a proxy's is named with --config. Nothing is started.
+    `-` is standard input. It is checked, and becomes the section `network` of the configuration that
+    `hushcast init` made for a relay or a client; a proxy's or broker's is named with --config. Nothing is
+    started.
 
     \b
     Examples:
@@ -46,7 +50,7 @@ def join(choices: Choices, file: Path, config: Path | None, name: str | None, fo
     """
     from hushcast_cli.config_files import write_whole
     from hushcast_cli.output import json_line, note, text_line, write
-    from hushcast_cli.state import noun_of
+    from hushcast_cli.state import one_of
     from hushcast_protocol.base.errors import UsageError
 
     if config is not None and name is not None:
@@ -70,26 +74,28 @@ def join(choices: Choices, file: Path, config: Path | None, name: str | None, fo
     if choices.json:
         write(json_line({"file": str(target), "kind": kind, "network": network.name, "next": [after]}))
     else:
-        write(text_line(f"{target}: a {noun_of(kind)} of the network {network.name}"))
+        write(text_line(f"{target}: {one_of(kind)} of the network {network.name}"))
         write(text_line(f"next: {after}"))
 
 
 def read_network(file: Path) -> Joined:
-    """Return what a directory or a server gave out; raise `UsageError` that names the key and the reason."""
+    """Return what a network's founder gave out; raise `UsageError` that names the key and the reason."""
+    from hushcast_brokers.network_file import BrokersNetworkFile
     from hushcast_central.network_file import CentralNetworkFile
     from hushcast_node.settings import NetworkFile
     from hushcast_protocol.base.errors import UsageError
     from hushcast_runtime.config import parse_toml
 
     data, where = read_given(file)
-    is_central = _is_central(_network_in(data))
+    carrier = _carrier(_network_in(data))
     try:
-        if is_central:
+        if carrier == "central":
             return parse_toml(data, where, CentralNetworkFile).network
+        if carrier == "brokers":
+            return parse_toml(data, where, BrokersNetworkFile).network
         return parse_toml(data, where, NetworkFile).network
     except UsageError as error:
-        writer = "server" if is_central else "directory"
-        raise UsageError(f"{error} (it takes network.toml, as the {writer} wrote it)") from None
+        raise UsageError(f"{error} (it takes network.toml, as the {_FOUNDERS[carrier]} wrote it)") from None
 
 
 def _network_in(data: bytes) -> Any:
@@ -100,9 +106,10 @@ def _network_in(data: bytes) -> Any:
         return None
 
 
-def _is_central(network: Any) -> bool:
-    """Tell whether this is a section that names the central carrier."""
-    return isinstance(network, dict) and network.get("carrier") == "central"
+def _carrier(network: Any) -> str:
+    """Return which carrier a section names, the first one for a section that names none that is known."""
+    carrier = network.get("carrier") if isinstance(network, dict) else None
+    return carrier if isinstance(carrier, str) and carrier in _FOUNDERS else "overlay"
 
 
 def _needed(network: Joined, target: Path) -> Joined:
@@ -118,23 +125,31 @@ def _needed(network: Joined, target: Path) -> Joined:
 
 
 def _section(network: Joined) -> str:
+    from hushcast_brokers.network_file import BrokersNetworkSection, brokers_section
     from hushcast_central.network_file import CentralNetworkSection, central_section
     from hushcast_protocol.base.addresses import Address
     from hushcast_runtime.network_file import network_section
 
     if isinstance(network, CentralNetworkSection):
         return central_section(network.network(), Address(network.server), network.proxies())
+    if isinstance(network, BrokersNetworkSection):
+        return brokers_section(network.network(), network.address())
     return network_section(network, network.directory, network.directory_key)
 
 
-def _settings(text: str, target: Path) -> tuple[NodeSettings | ProxySettings, str]:
+def _settings(text: str, target: Path) -> tuple[NodeSettings | ProxySettings | BrokerSettings, str]:
     """Return the settings that a configuration has now, and which daemon's; raise `UsageError`."""
+    from hushcast_brokers.settings import BrokerSettings
     from hushcast_central.settings import ProxySettings
     from hushcast_cli.state import program_of
     from hushcast_node.settings import NodeSettings
     from hushcast_runtime.config import parse_settings
 
-    if program_of(target) == "proxy":
+    program = program_of(target)
+    if program == "broker":
+        broker = parse_settings(text.encode(), str(target), BrokerSettings)
+        return broker, f"{broker.role}-broker"
+    if program == "proxy":
         proxy = parse_settings(text.encode(), str(target), ProxySettings)
         return proxy, f"{proxy.role}-proxy"
     node = parse_settings(text.encode(), str(target), NodeSettings)
@@ -153,10 +168,14 @@ def _refusal(before: Joined | None, network: Joined, leaves: bool) -> str | None
 
 def _where(section: Joined) -> tuple[str, ...]:
     """Return who made a network, and what it is reached and known by."""
+    from hushcast_brokers.network_file import BrokersNetworkSection
     from hushcast_central.network_file import CentralNetworkSection
 
+    # The keys of a server, or a root, are the network.
     if isinstance(section, CentralNetworkSection):
-        return "server", section.server  # its keys are the network
+        return "server", section.server
+    if isinstance(section, BrokersNetworkSection):
+        return "root", section.root
     return "directory", section.directory, section.directory_key
 
 
@@ -177,9 +196,12 @@ def _read_config(target: Path) -> tuple[str, Joined | None]:
         raise UsageError(f"{target} is not TOML: {error}") from None
     if "network" not in found:
         return text, None
-    if "role" not in found:
-        whose = "server" if _is_central(found["network"]) else "directory"
-        raise UsageError(f"{target} is a {whose}'s: only relays and clients, and proxies, join a network")
+    if found.get("role", "root") == "root":
+        whose = _FOUNDERS[_carrier(found["network"])]
+        raise UsageError(
+            f"{target} is a {whose}'s: only relays and clients, proxies, and brokers below the root"
+            " join a network"
+        )
     return text, _known(found["network"])
 
 
@@ -187,12 +209,15 @@ def _known(network: Any) -> Joined | None:
     """Return a section of a configuration; `None` for nothing that a daemon could have used."""
     import msgspec
 
+    from hushcast_brokers.network_file import BrokersNetworkSection
     from hushcast_central.network_file import CentralNetworkSection
     from hushcast_node.settings import JoinedNetworkSection
 
     try:
-        if _is_central(network):
+        if _carrier(network) == "central":
             return msgspec.convert(network, CentralNetworkSection)
+        if _carrier(network) == "brokers":
+            return msgspec.convert(network, BrokersNetworkSection)
         return msgspec.convert(network, JoinedNetworkSection)
     except msgspec.ValidationError:
         return None
@@ -231,9 +256,9 @@ def _ends(line: str) -> bool:
 
 def _next(usual: Places | None, config: Path, kind: str, running: bool) -> str:
     start = "hushcast node run"
-    if kind in PROXIES:
-        start = "hushcast central proxy run"
-        own = places(kind)
+    own = places(kind if kind in PROXIES else "broker")
+    if kind in PROXIES or kind.endswith("-broker"):
+        start = "hushcast central proxy run" if kind in PROXIES else "hushcast broker run"
         usual = own if own.config == config else None
     if usual is not None and usual.unit is not None:
         return f"systemctl {'restart' if running else 'enable --now'} {usual.unit}"

@@ -9,6 +9,7 @@ import click
 
 from hushcast_cli.analyze import analyze
 from hushcast_cli.backup import backup, restore
+from hushcast_cli.broker import broker
 from hushcast_cli.central import central
 from hushcast_cli.completion import PROGRAM, VARIABLE, completion
 from hushcast_cli.coverage import coverage
@@ -71,6 +72,7 @@ for command in (
     node,
     directory,
     central,
+    broker,
     gateway,
     check_config,
     backup,

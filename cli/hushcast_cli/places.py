@@ -13,10 +13,21 @@ import click
 
 from hushcast_protocol.base.errors import UsageError
 
-Kind = Literal["node", "directory", "gateway", "central-server", "publications-proxy", "deliveries-proxy"]
+Kind = Literal[
+    "node",
+    "directory",
+    "gateway",
+    "central-server",
+    "publications-proxy",
+    "deliveries-proxy",
+    "broker-root",
+    "broker",
+]
 
 PROXIES: tuple[Kind, Kind] = ("publications-proxy", "deliveries-proxy")
 """A proxy is of one role; a machine runs one of them as a service."""
+BROKERS: tuple[Kind, Kind] = ("broker-root", "broker")
+"""A broker is the root or another; a machine runs one of them as a service."""
 
 _ETC = Path("/etc")
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}\Z")  # of an instance: in paths, and in the name of a unit
@@ -36,8 +47,8 @@ class Places:
 
 def service_places(kind: Kind, name: str | None = None, etc: Path = _ETC) -> Places:
     """Return the places that the units of the package have; `name` is the instance of `hushcast-node@`."""
-    if kind in ("directory", "central-server", *PROXIES):
-        what = "central-proxy" if kind in PROXIES else kind
+    if kind in ("directory", "central-server", *PROXIES, *BROKERS):
+        what = "central-proxy" if kind in PROXIES else "broker" if kind in BROKERS else kind
         home = f"hushcast-{what}"
         return Places(etc / home / f"{what}.toml", Path("/var/lib", home), None, home)
     if kind == "gateway":
@@ -57,7 +68,7 @@ def user_places(kind: Kind, name: str | None, environment: Mapping[str, str]) ->
     configs = Path(environment.get("XDG_CONFIG_HOME") or home / ".config", "hushcast")
     states = Path(environment.get("XDG_STATE_HOME") or home / ".local" / "state")
     runtime = environment.get("XDG_RUNTIME_DIR")
-    if kind in ("directory", "central-server", *PROXIES):
+    if kind in ("directory", "central-server", *PROXIES, *BROKERS):
         return Places(configs / f"{kind}.toml", states / f"hushcast-{kind}", None, None)
     if kind == "gateway":
         socket = Path(runtime, "hushcast-gateway", "mqtt.sock") if runtime else None
@@ -102,11 +113,11 @@ def config_of(kind: Kind, given: Path | None) -> Path:
     return usual
 
 
-def config_of_proxy(given: Path | None) -> Path:
-    """Return the configuration of the proxy to run: as `config_of`, of whichever role there is one."""
+def config_of_any(kinds: tuple[Kind, Kind], given: Path | None) -> Path:
+    """Return the configuration to run: as `config_of`, of whichever of these kinds there is one."""
     if given is not None:
         return given
-    there = {places(kind).config for kind in PROXIES if places(kind).config.exists()}
+    there = {places(kind).config for kind in kinds if places(kind).config.exists()}
     if len(there) > 1:
-        raise UsageError("there are proxies of both roles here: say which with --config")
-    return next(iter(there), None) or config_of(PROXIES[0], None)
+        raise UsageError(f"there are {' and '.join(map(str, sorted(there)))}: say which with --config")
+    return next(iter(there), None) or config_of(kinds[0], None)

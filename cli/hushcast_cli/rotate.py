@@ -54,6 +54,11 @@ def rotate(choices: Choices, config: Path, keys: tuple[str, ...], no_hand_over: 
         raise UsageError("a central server's keys are its network: start another one, and have it joined")
     if program == "proxy":
         raise UsageError("a proxy with other keys is another one: empty its state, and have it admitted")
+    if program == "broker":
+        raise UsageError(
+            "a root's keys are its network; any other broker with other keys is another one: empty its state,"
+            " and have it take the old one's place by `hushcast broker replace`"
+        )
     of_role = _RELAY_KEYS if kind.role == "relay" else _DIRECTORY_KEYS
     if wrong := [key for key in keys if key not in of_role]:
         raise UsageError(f"a {kind.role} has no {wrong[0]} key: its keys are {', '.join(of_role)}")

@@ -22,7 +22,7 @@ config_option: Callable[[Any], Any] = click.option(
     help="The daemon's configuration, TOML.",
 )
 
-Program = Literal["node", "directory", "gateway", "server", "proxy"]
+Program = Literal["node", "directory", "gateway", "server", "proxy", "broker"]
 
 
 def load_daemon(file: Path) -> tuple[DaemonSettings, StateKind]:
@@ -34,6 +34,8 @@ def load_daemon(file: Path) -> tuple[DaemonSettings, StateKind]:
         raise UsageError(f"{file} is a gateway's: this command is for nodes and directories")
     if program in ("server", "proxy"):
         return _load_central(file, program)
+    if program == "broker":
+        return _load_broker(file)
     return _load_directory(file) if program == "directory" else _load_node(file)
 
 
@@ -74,6 +76,18 @@ def _load_central(file: Path, program: Program) -> tuple[DaemonSettings, StateKi
     return proxy, StateKind(f"{proxy.role}-proxy", _network(proxy.network), keys.PROXY_KEYS, VERSION)
 
 
+def _load_broker(file: Path) -> tuple[DaemonSettings, StateKind]:
+    from hushcast_brokers.keys import BROKER_KEYS
+    from hushcast_brokers.settings import load_broker
+    from hushcast_brokers.upgrade import VERSION
+    from hushcast_protocol.base.roster import Network
+    from hushcast_runtime.state_directory import StateKind
+
+    broker = load_broker(file)
+    network = Network(broker.network.name, broker.network.privacy, broker.network.epoch_seconds)
+    return broker, StateKind(f"{broker.role}-broker", network, BROKER_KEYS, VERSION)
+
+
 def _network(section: Any) -> Network:
     """Return what tells networks apart in a backup, whatever the carrier."""
     from hushcast_protocol.base.roster import Network
@@ -86,13 +100,18 @@ def noun_of(role: str) -> str:
     return role.replace("-", " ")
 
 
+def one_of(role: str) -> str:
+    """Return what a person calls a daemon of this role, with its article."""
+    return f"{'an' if role[0] in 'ei' else 'a'} {noun_of(role)}"
+
+
 def program_of(file: Path) -> Program:
     """Tell which program a file configures; where that cannot be told, `load_settings` will say why."""
     keys = _keys(file)
     network = keys.get("network")
     network = network if isinstance(network, dict) else {}
     if "role" in keys:
-        return "proxy" if keys["role"] in ("publications", "deliveries") else "node"
+        return _PROGRAMS.get(str(keys["role"]), "node")
     if not keys or not network.keys().isdisjoint(_OF_JOINED):
         return "node"
     if "proxies" in keys or network.get("carrier") == "central":
@@ -101,15 +120,21 @@ def program_of(file: Path) -> Program:
     return "gateway" if is_gateway else "directory"
 
 
+_PROGRAMS: dict[str, Program] = {
+    **dict.fromkeys(("publications", "deliveries"), "proxy"),
+    **dict.fromkeys(("root", "inner", "edge"), "broker"),
+}
+"""By the roles of whoever is no node."""
 _OF_GATEWAY = {"listen", "users", "anonymous"}
 _OF_JOINED = {"directory", "directory_key", "server", "server_key"}
 
 
 def _keys(file: Path) -> dict[str, Any]:
-    from hushcast_runtime.config import MAX_CONFIG
+    from hushcast_brokers.settings import MAX_ROOT_CONFIG
+    from hushcast_protocol.base.errors import UsageError
+    from hushcast_runtime.config import read_config
 
     try:
-        with file.open("rb") as opened:
-            return tomllib.loads(opened.read(MAX_CONFIG).decode())
-    except (OSError, ValueError, RecursionError):
+        return tomllib.loads(read_config(file, MAX_ROOT_CONFIG).decode())
+    except (UsageError, ValueError, RecursionError):
         return {}

@@ -89,6 +89,8 @@ def subscribe(
         check_one_topic(topics[0] if topics else None, link_file)
     if since is not None and len(topics) > 1:
         raise click.UsageError("--since counts in one topic: name one", click.get_current_context())
+    if choices.json and line is not None:
+        raise click.UsageError("--json has its own lines: leave --format away", click.get_current_context())
     from hushcast_cli.asking import daemon, run
     from hushcast_cli.links import checked_where, choose_topic, warn_of_wildcards
     from hushcast_cli.listening import Wanted, listen

@@ -29,8 +29,12 @@ def watch(choices: Choices, directory: Path, port: int) -> None:
     Example:
       hushcast testnet watch --dir /tmp/testnet
     """
-    from hushcast_cli.output import json_line, text_line, write
+    from hushcast_cli.output import json_line, note, text_line, write
+    from hushcast_testnet.inventory import is_down, load
     from hushcast_testnet.watch.server import watch as serve
+
+    if is_down(load(directory)):
+        note(f"note: nothing of the testnet in {directory} runs: the page shows what it left")
 
     def ready(address: str) -> None:
         write(json_line({"url": address}) if choices.json else text_line(address))

@@ -26,6 +26,7 @@ from hushcast_runtime.network_file import network_section
 from hushcast_runtime.own_address import open_address, until_published
 from hushcast_runtime.process import Load, open_transport, run_until_signal
 from hushcast_runtime.readiness import Health
+from hushcast_runtime.state_directory import check_keys
 from hushcast_runtime.store import SqliteStore
 from hushcast_runtime.tor.consensus import compare_clock
 from hushcast_runtime.tor.transport import TorTransport
@@ -62,6 +63,7 @@ class _Directory:
         settings, env = self._settings, self._env
         state = Path(settings.state)
         check_version(kept_version(state), VERSION)  # before anything is written
+        check_keys(state, KEY_FILES[:1])  # the address may be a new one, after `key rotate service`
         if (endpoint := settings.metrics_endpoint()) is not None:
             metrics = MetricsServer(self._counters, lambda: readings(self._status()))
             await nursery.start(metrics.run, endpoint, settings.socket_group)

@@ -8,8 +8,10 @@ import trio
 from hushcast_overlay.connector import Connector
 from hushcast_overlay.mailbox import MAX_CONNECTIONS, Mailbox
 from hushcast_overlay.route import Route, RouteRecords
+from hushcast_overlay.spare_mailbox import Owner, SpareMailbox
 from hushcast_protocol.base.backoff import Backoff
 from hushcast_protocol.base.epochs import Calendar
+from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.content.messages import Message, check_message
 from hushcast_runtime.connection_guard import ConnectionGuard
@@ -38,17 +40,10 @@ class Mailboxes:
         self._records = records
         self._env = context.env
         self._counters = context.counters
+        self.spare = SpareMailbox(transport, self._receive, context)
 
     async def serve(self, route: Route) -> None:
-        """Serve a route's mailbox until cancelled."""
-
-        async def deliver(messages: list[Message], top: RelayId) -> None:
-            for message in messages:
-                check_message(message)
-                route.coverage.arrived(message.id, top)  # repeats, too: each copy tells of its way
-            await route.wanted.take([message for message in messages if self._takes(route, message)])
-
-        mailbox = Mailbox(route.seed, self._connector, route.is_top, deliver)
+        """Open a route's mailbox and serve it until cancelled."""
         listener = await self._open(route)
         try:
             if route.address != listener.address:
@@ -56,15 +51,31 @@ class Mailboxes:
                 await self._records.keep(route)
             route.opened.set()
             async with trio.open_nursery() as nursery:
-                guard = ConnectionGuard(
-                    mailbox.accept, mailbox.serve, MAX_CONNECTIONS, self._env, self._counters
-                )
-                nursery.start_soon(listener.serve, guard.admit)
+                nursery.start_soon(self._receive, listener, route.seed, lambda: route)
                 await self._until_published(listener)
                 route.published.set()
         finally:
             with trio.CancelScope(shield=True), trio.move_on_after(5):
                 await listener.aclose()
+
+    async def _receive(self, listener: Listener, seed: Seed, owner: Owner) -> None:
+        """Let the top relays of the owner's trees in; while a mailbox has no owner, nobody."""
+
+        def is_top(relay: RelayId) -> bool:
+            route = owner()
+            return route is not None and route.is_top(relay)
+
+        async def deliver(messages: list[Message], top: RelayId) -> None:
+            route = owner()
+            assert route is not None  # it has top relays
+            for message in messages:
+                check_message(message)
+                route.coverage.arrived(message.id, top)  # repeats, too: each copy tells of its way
+            await route.wanted.take([message for message in messages if self._takes(route, message)])
+
+        mailbox = Mailbox(seed, self._connector, is_top, deliver)
+        guard = ConnectionGuard(mailbox.accept, mailbox.serve, MAX_CONNECTIONS, self._env, self._counters)
+        await listener.serve(guard.admit)
 
     async def _open(self, route: Route) -> Listener:
         """Open the mailbox's address, trying until it succeeds."""

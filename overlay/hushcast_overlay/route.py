@@ -90,6 +90,8 @@ class Route:
     ready: trio.Event = field(default_factory=trio.Event)
     """Set when messages of the running day reach it."""
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)
+    mailbox: trio.CancelScope = field(default_factory=trio.CancelScope)
+    """What serves its mailbox, where that began before the route (`spare_mailbox`)."""
     withdrawals: list[Withdrawal] = field(default_factory=list)
     """What is left to withdraw, once it has ended."""
 
@@ -97,6 +99,11 @@ class Route:
     def topic(self) -> str:
         """The topic's name, for traces."""
         return self.wanted.interest.topic.name
+
+    def stop(self) -> None:
+        """Hand in nothing more, mend and tell nothing more."""
+        self.scope.cancel()
+        self.mailbox.cancel()
 
     def on(self, day: int) -> list[Planned]:
         """Return what is installed for a day."""

@@ -8,6 +8,7 @@ import trio
 
 from hushcast_overlay.mailboxes import Mailboxes
 from hushcast_overlay.route import Planned, Route, RouteRecords
+from hushcast_overlay.spare_mailbox import SpareMailbox
 from hushcast_overlay.upkeep import Upkeep
 from hushcast_overlay.withdrawals import Withdrawals
 from hushcast_protocol.base import told
@@ -48,6 +49,11 @@ class Routes:
         self._routes: dict[bytes, Route] = {}
 
     @property
+    def spare(self) -> SpareMailbox:
+        """The mailbox that the next new route takes."""
+        return self._mailboxes.spare
+
+    @property
     def held(self) -> list[Route]:
         """The routes held, oldest first."""
         return list(self._routes.values())
@@ -73,11 +79,17 @@ class Routes:
             await self._withdrawals.end(name, unwanted)
         for name, route in self._routes.items():
             self._spawn(self._live, route, name in mailboxes)
+        if self._routes or self._relay is None:
+            # Where mailboxes are opened again now, one that appears with them is seen to be theirs.
+            self._keep_spare(at_once=not self._routes)
         return dict(self._routes)
 
     def keep(self, wanted: Wanted) -> Route:
         """Begin to keep an interest routed."""
         route = self._routes[wanted.name] = self._made(wanted)
+        if self._profile.root is Root.MAILBOX:
+            self.spare.take(route)
+        self._keep_spare(at_once=False)
         self._tracer.tell(told.Subscribed(route.topic, route.seed.public()))
         self._spawn(self._live, route, False)
         return route
@@ -86,7 +98,7 @@ class Routes:
         """Hand in nothing more; durable on return. Relays are told in the background."""
         if self._routes.pop(route.wanted.name, None) is None:
             return
-        route.scope.cancel()
+        route.stop()
         route.ready.set()  # who still waits for it hears from whoever wanted it that it ended
         self._tracer.tell(told.Unsubscribed(route.topic, route.seed.public()))
         route.withdrawals = await self._withdrawals.end(route.wanted.name, route.planned.values())
@@ -107,6 +119,11 @@ class Routes:
                     route.coverage.arrived(message.id, self._relay)
                 await route.wanted.take([message])
 
+    def _keep_spare(self, at_once: bool) -> None:
+        """Keep a spare mailbox from now on: a client does always, a relay once it has subscribed."""
+        if self._profile.root is Root.MAILBOX:
+            self.spare.begin(at_once)
+
     def _made(self, wanted: Wanted) -> Route:
         seed = Seed.draw(self._env.randomness)
         return Route(wanted, seed, self._env.uniform(LATEST_RENEWAL, EARLIEST_RENEWAL))
@@ -116,9 +133,9 @@ class Routes:
             if not resumed:
                 await self._records.keep(route)
             async with trio.open_nursery() as nursery:
-                if self._profile.root is Root.MAILBOX:
-                    nursery.start_soon(self._mailboxes.serve, route)
-                else:
+                if self._profile.root is Root.LISTED:
                     route.opened.set()
                     route.published.set()
+                elif not route.opened.is_set():
+                    nursery.start_soon(self._mailboxes.serve, route)
                 nursery.start_soon(self._upkeep.run, route, resumed)

@@ -29,6 +29,10 @@ class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
     way_out: ClassVar[Mapping[str, str]] = {}
     """Where a key is missing: which command adds it."""
+    elsewhere: ClassVar[Mapping[str, str]] = {}
+    """Keys that others have and this kind has not, with the reason."""
+    most_bytes: ClassVar[int] = MAX_CONFIG
+    """Of a file of this kind."""
 
     @classmethod
     def completed(cls, values: dict[str, Any]) -> dict[str, Any]:
@@ -175,12 +179,16 @@ SectionT = TypeVar("SectionT", bound=Section)
 
 def load_settings(path: Path, kind: type[SettingsT]) -> SettingsT:
     """Read a TOML file; raise `UsageError` that names the key and the reason if it cannot be used."""
+    return parse_settings(read_config(path, kind.most_bytes), str(path), kind)
+
+
+def read_config(path: Path, most: int) -> bytes:
+    """Return a file's bytes, one more than `most` of one that has more; raise `UsageError`."""
     try:
         with path.open("rb") as file:
-            data = file.read(MAX_CONFIG + 1)
+            return file.read(most + 1)
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from None
-    return parse_settings(data, str(path), kind)
 
 
 def parse_settings(data: bytes, where: str, kind: type[SettingsT]) -> SettingsT:
@@ -196,8 +204,8 @@ def parse_settings(data: bytes, where: str, kind: type[SettingsT]) -> SettingsT:
 def parse_toml(data: bytes, where: str, kind: type[SectionT]) -> SectionT:
     """Return TOML as a section of this kind; raise `UsageError` with the key and the reason."""
     try:
-        if len(data) > MAX_CONFIG:
-            raise UsageError(f"{where}: a configuration has at most {MAX_CONFIG} bytes")
+        if len(data) > kind.most_bytes:
+            raise UsageError(f"{where}: a configuration has at most {kind.most_bytes} bytes")
         values = kind.completed(tomllib.loads(data.decode()))
     except ValueError as error:  # not UTF-8, not TOML, or a number of thousands of digits
         raise UsageError(f"{where} is not TOML: {error}") from None

@@ -26,7 +26,9 @@ def in_words(error: str, kind: type[msgspec.Struct], values: object = None) -> s
     reason, _, where = error.partition(" - at `$")
     names, hint = _follow(where.strip("`"), kind, values)
     if (found := _UNKNOWN.fullmatch(reason)) is not None:
-        return f"{_name([*names, found[1]])}: there is no such key{_meant_key(found[1], hint, kind)}"
+        elsewhere = getattr(kind, "elsewhere", {}).get(found[1]) if not names else None
+        reason = elsewhere or f"there is no such key{_meant_key(found[1], hint, kind)}"
+        return f"{_name([*names, found[1]])}: {reason}"
     if (found := _MISSING.fullmatch(reason)) is not None:
         way_out = getattr(kind, "way_out", {}).get(found[1], "") if not names else ""
         return f"{_name([*names, found[1]])}: this is missing{f': {way_out}' if way_out else ''}"

@@ -42,6 +42,8 @@ class Kind:
     """What it counts, with the meanings."""
     gauges: Mapping[str, str]
     """What it has gauges for beside every daemon's, with the meanings."""
+    keys: tuple[str, ...] = ()
+    """Key files that it does not start without, once it has a state."""
 
 
 class Doctor:

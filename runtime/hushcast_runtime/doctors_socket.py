@@ -1,6 +1,7 @@
-"""The socket at which a daemon that has no other tells its doctor's findings, for its own user alone.
+"""Sockets of daemons without a control socket, for their own user alone: each tells one thing.
 
-Whoever connects is told, a line of JSON for each finding, and asks nothing: there is one answer.
+Whoever connects is told, in lines of JSON, and asks nothing: there is one answer. At the doctor's socket it
+is what the daemon's doctor finds.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from hushcast_runtime.transports.streams import serve_streams
 DOCTORS_SOCKET = "doctor.sock"
 """In the state directory: where `hushcast … doctor` asks a daemon that runs."""
 
-MAX_ASKING = 4  # at once; one more takes the place of another
+MAX_ASKING = 4  # of one socket, at once; one more takes the place of another
 MAX_FINDINGS = 64 * 1024  # bytes; a dozen lines
 ANSWER_WITHIN = 120.0  # seconds; a connection through Tor to itself may take 60
 
@@ -47,30 +48,52 @@ class ExaminedSettings(TestnetDaemonSettings, frozen=True, kw_only=True):
 async def tell_findings(
     path: Path, examine: Examine, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
 ) -> None:
-    """Answer at the socket `path` until cancelled; raises `UsageError` where it cannot be opened."""
+    """Answer at the doctor's socket until cancelled; raises `UsageError` where it cannot be opened."""
+
+    async def findings() -> bytes:
+        return msgspec.json.Encoder().encode_lines(await examine())
+
+    await tell(path, findings, "the doctor's socket", task_status=task_status)
+
+
+async def tell(
+    path: Path,
+    answer: Callable[[], Awaitable[bytes]],
+    what: str,
+    *,
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Tell whoever connects to the socket `path` the answer; `what` it is, for errors. As `tell_findings`."""
     room = Room(MAX_ASKING)
-    encoder = msgspec.json.Encoder()
 
-    async def answer(stream: trio.abc.Stream) -> None:
+    async def serve(stream: trio.abc.Stream) -> None:
         with suppress(*_GONE), room.place(ANSWER_WITHIN):
-            await stream.send_all(encoder.encode_lines(await examine()))
+            await stream.send_all(await answer())
 
-    listener = listen_at(path, None, "the doctor's socket")
+    listener = listen_at(path, None, what)
     task_status.started()
     try:
-        await serve_streams(listener, answer)
+        await serve_streams(listener, serve)
     finally:
         path.unlink(missing_ok=True)
 
 
 async def ask_findings(path: Path) -> list[Finding] | None:
     """Return what the daemon at the socket `path` finds; `None` where none answers, or not in time."""
-    told = b""
+    try:
+        return msgspec.json.Decoder(Finding).decode_lines(await ask(path, MAX_FINDINGS)) or None
+    except msgspec.MsgspecError:
+        return None
+
+
+async def ask(path: Path, most: int) -> bytes:
+    """Return what is told at the socket `path`, of about `most` bytes; nothing where none answers in time."""
+    told = bytearray()
     try:
         with trio.fail_after(ANSWER_WITHIN):
             async with await trio.open_unix_socket(path) as stream:
-                while len(told) < MAX_FINDINGS and (part := await stream.receive_some()):
+                while len(told) < most and (part := await stream.receive_some()):
                     told += part
-        return msgspec.json.Decoder(Finding).decode_lines(told) or None
-    except (OSError, trio.TooSlowError, msgspec.MsgspecError, *_GONE):
-        return None
+    except (OSError, trio.TooSlowError, *_GONE):
+        return b""
+    return bytes(told)

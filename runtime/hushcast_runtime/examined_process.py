@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
@@ -14,13 +14,14 @@ from hushcast_protocol.base.findings import Finding
 from hushcast_runtime.clock import DaemonClock
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.doctor import Doctor, Kind
-from hushcast_runtime.doctors_socket import ExaminedSettings, tell_findings
+from hushcast_runtime.doctors_socket import ExaminedSettings, tell, tell_findings
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.layout import DATABASE, check_version, kept_version
 from hushcast_runtime.metrics import GAUGES, MetricsServer, readings
 from hushcast_runtime.own_address import until_published
 from hushcast_runtime.process import open_transport
 from hushcast_runtime.readiness import Health
+from hushcast_runtime.state_directory import check_keys
 from hushcast_runtime.store import SqliteStore, Store
 from hushcast_runtime.tor.consensus import compare_clock
 from hushcast_runtime.tor.transport import TorTransport
@@ -69,6 +70,7 @@ class Process(ABC):
         self._doctor = Doctor(settings, self._env, kind)
         self._tor: TorTransport | None = None
         self._daemon: Daemon | None = None
+        self._living: trio.Nursery
         self._is_published = False
         self._tracer: Tracer = NoTracer()
 
@@ -88,11 +90,18 @@ class Process(ABC):
     def _doing(self) -> str:
         """Say in one line what the daemon does, now that it is published."""
 
+    def _sockets(self) -> Sequence[tuple[str, Callable[[], Awaitable[bytes]]]]:
+        """Return what this kind of daemon tells beside its findings: sockets in its state, and answers."""
+        return ()
+
     async def live(self, nursery: trio.Nursery) -> None:
         """Start everything; others can reach the daemon when `running` is logged."""
         settings, state = self._settings, self._settings.state_path()
         check_version(kept_version(state), self._kind.version)  # before anything is written
+        check_keys(state, self._kind.keys)
         await nursery.start(tell_findings, settings.doctors_socket(), self._examine)
+        for name, answer in self._sockets():
+            await nursery.start(tell, settings.state_path() / name, answer, f"the socket {name}")
         if (endpoint := settings.metrics_endpoint()) is not None:
             metrics = MetricsServer(self._counters, self._readings, {**GAUGES, **self._kind.gauges})
             await nursery.start(metrics.run, endpoint, settings.socket_group)
@@ -101,6 +110,7 @@ class Process(ABC):
             transport = await open_transport(settings, nursery, self._announce)
             daemon = self._daemon = self._make(Around(self._env, self._counters, store, transport))
             async with trio.open_nursery() as living:
+                self._living = living
                 if self._tor is not None:
                     await living.start(compare_clock, daemon.clock, self._tor)
                 await living.start(daemon.run)
@@ -138,7 +148,7 @@ class Process(ABC):
 
     def _readings(self) -> dict[str, float]:
         status = self._status()
-        own = {name: float(status[name]) for name in self._kind.gauges if name in status}
+        own = {name: float(status[name]) for name in self._kind.gauges if status.get(name) is not None}
         return readings(status) | own
 
     def _announce(self, tor: TorTransport) -> None:

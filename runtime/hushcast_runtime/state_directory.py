@@ -37,6 +37,21 @@ class StateKind:
         return [name for name in names if (state / name).exists()]
 
 
+def check_keys(state: Path, names: Sequence[str]) -> None:
+    """Raise `UsageError` where keys are gone and the database that belongs to them is there.
+
+    A daemon of other keys is another one: to draw them anew would lose all that others know it by, silently.
+    A database of no version yet is of a first start that was cut short, maybe before the keys were drawn.
+    """
+    if kept_version(state) == 0:
+        return
+    if missing := [name for name in names if not (state / name).exists()]:
+        raise UsageError(
+            f"{state / missing[0]} is gone, and what is in {DATABASE} is of no use without it: put it back, "
+            f"or a backup with `hushcast restore`; or empty {state} to start anew, under other keys"
+        )
+
+
 def check_access(state: Path) -> None:
     """Raise `UsageError` unless this process may use a state directory, or may make it."""
     try:

@@ -147,6 +147,11 @@ def away(testnet: Testnet) -> list[str]:
     return [m.name for m in testnet.members if not m.is_node and holder(Path(m.state)) is None]
 
 
+def is_down(testnet: Testnet) -> bool:
+    """Tell whether none of a testnet's daemons runs."""
+    return all(holder(Path(member.state)) is None for member in testnet.members)
+
+
 async def describe(member: Member) -> dict[str, Any]:
     """Return the daemon's status, empty while it cannot be asked."""
     assert member.socket is not None

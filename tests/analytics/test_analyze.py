@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from central_traces import Central
 from pyspark.sql import SparkSession
 
 from hushcast_analytics.adversaries import Adversary
@@ -20,11 +21,15 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture(scope="module")
 def simulated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two runs, one under each profile."""
+    """Two runs, one under each profile; and beside them one of a central system."""
     directory = tmp_path_factory.mktemp("simulated")
     for profile in ("paper", "hardened"):
         traces = directory / profile
         simulate(Scenario(16, 1, 24, topics=3, depth=2, profile=profile, seed=5, traces=traces))
+    central = Central(directory / "central", "hardened", users=3)
+    central.subscribe(central.users[0], "news")
+    central.publish(central.users[1], "news")
+    central.write()
     return directory
 
 
@@ -46,8 +51,12 @@ def test_summary_and_report(spark: SparkSession, simulated: Path, tmp_path: Path
         assert tuple(row) == SUMMARY_KEYS
         assert 0 <= row["accuracy_low"] <= row["accuracy"] <= row["accuracy_high"] <= 1
         assert row["target"] == ATTACKS[row["attack"]].target
+    assert "gini" in summary["network"], "the figures are the overlay's, and no mean of both systems"
+    (server,) = [row for row in summary["central"] if row["party"] == "server"]
+    assert (server["profile"], server["deliveries_tied"], server["bodies_read"]) == ("hardened", 1, 0)
     report = (tmp_path / "out" / "report.html").read_text()
     assert "<svg" in report
+    assert "<h2>The central system</h2>" in report
     assert "http://" not in report.replace("http://www.w3.org", "").replace("http://purl.org", "")
     assert "Paper, who subscribes to a topic:" in report
     assert any("first-spy" in text for text in heard)

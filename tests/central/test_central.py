@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import structlog
 import trio
 from small_central import OTHER, TOPIC, hears, small_central
 from small_network import until
@@ -191,7 +192,11 @@ async def test_who_stays_away_for_long_stops_nobody_else(monkeypatch: pytest.Mon
     async with small_central() as network:
         away, ear = await network.subscriber(), await network.subscriber()
         await away.leave()
-        messages = [await network.published() for _ in range(10)]
+        with structlog.testing.capture_logs() as logs:
+            messages = [await network.published() for _ in range(10)]
+        assert len(logs) == 1, "said once a while"
+        assert "is lost to it" in logs[0]["event"]
+        assert logs[0].keys() == {"event", "log_level"}, "and of nobody"
         await until(hears(ear, *messages))
         back = await network.attached(away.person)
         await until(lambda: network.server.daemon.status()["deliveries_waiting"] == 0)

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from hushcast_cli.admit import admit_proxy, read_proxy, tell_server
+from hushcast_cli.admit import admit_proxy, read_proxy
+from hushcast_cli.reloading import tell_daemon
 
 pytestmark = pytest.mark.processes
 
@@ -95,7 +96,7 @@ def test_a_network_is_made_survives_kills_and_lets_a_proxy_go(network: Network) 
     for proxy in proxies:
         _, is_new = admit_proxy(server.file, read_proxy(proxy.state / "proxy.toml"))
         assert is_new
-        assert tell_server(server.state) is True
+        assert tell_daemon(server.state) is True
     for proxy in proxies:
         until(proxy.has_logged("connected to the server", 1))
     assert network.network.read_text().count("[[network.proxies]]") == 2

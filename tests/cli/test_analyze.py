@@ -40,6 +40,39 @@ def test_an_unknown_attack_is_wrong_usage_and_the_known_ones_are_named(tmp_path,
     assert "parent-of-interior" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--k", "0"], "--k"),
+        (["--k", "3,,5"], "--k"),
+        (["--condition", "crowd"], "--condition"),
+        (["--cap", "0"], "--cap"),
+        (["--baseline", "other"], "--baseline is for traces"),
+        (["--attack", "first-spy"], "--attack is for traces"),
+    ],
+)
+def test_options_of_a_file_of_subscriptions_make_sense(options, told, tmp_path, capsys):
+    file = tmp_path / "subscriptions.jsonl"
+    file.write_text('{"source": "a", "topic": "t"}\n')
+    assert run(["analyze", str(file), "--out", str(tmp_path / "out"), *options]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_options_of_a_file_are_not_for_traces(tmp_path, capsys):
+    assert run(["analyze", str(tmp_path), "--out", str(tmp_path / "out"), "--k", "3"]) == 2
+    assert "--k is for a file of subscriptions" in capsys.readouterr().err
+
+
+@pytest.mark.spark
+def test_a_file_that_says_nothing_is_told_before_spark_starts(tmp_path, capsys):
+    file = tmp_path / "subscriptions.jsonl"
+    file.write_text("")
+    assert run(["analyze", str(file), "--out", str(tmp_path / "out")]) == 2
+    assert "no subscriptions in it" in capsys.readouterr().err
+    assert run(["analyze", str(file), "--out", str(tmp_path / "out"), "--spread", "9", "--brokers", "4"]) == 2
+    assert "--spread 9 is more than the 4 edge brokers" in capsys.readouterr().err
+
+
 @pytest.mark.spark
 @pytest.mark.processes
 def test_the_whole_program(tmp_path: Path, quick_spark: dict[str, str]) -> None:

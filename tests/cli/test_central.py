@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 import stat
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,8 @@ from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.central.introduction import SealingKey
 from hushcast_protocol.central.network import CentralNetwork, Proxy
 from hushcast_runtime.config import load_settings
+from hushcast_runtime.state_directory import check_keys
+from hushcast_runtime.store import SqliteStore
 
 STATES = "/home/alice/states"  # short: tor's sockets are in there
 
@@ -302,3 +306,43 @@ async def test_a_servers_state_can_be_kept_and_put_back(tmp_path: Path, server: 
     back = await hushcast("restore", "--config", server, tmp_path / "kept", "--force")
     assert back.code == 0
     assert (state / "server.key").read_bytes() == b"server.key".ljust(32)
+
+
+@pytest.mark.parametrize("gone", ["server.key", "service.key", "sealing.key", "group.key"])
+async def test_a_server_that_lost_a_key_does_not_start_as_another(
+    tmp_path: Path, server: Path, gone: str
+) -> None:
+    server.write_text('transport = "tcp"\n' + server.read_text())
+    await _refuses_to_start(tmp_path / "state", gone, "central", "server", "run", "--config", server)
+
+
+@pytest.mark.parametrize("gone", ["proxy.key", "service.key"])
+async def test_a_proxy_that_lost_a_key_does_not_start_as_another(tmp_path: Path, gone: str) -> None:
+    file = tmp_path / "proxy.toml"
+    file.write_text(f'role = "deliveries"\nstate = "{tmp_path}/state"\n{WHOLE}')
+    await _refuses_to_start(tmp_path / "state", gone, "central", "proxy", "run", "--config", file)
+
+
+async def test_a_directory_that_lost_its_signing_key_does_not_start_as_another(tmp_path: Path) -> None:
+    file = tmp_path / "directory.toml"
+    file.write_text(f'state = "{tmp_path}/state"\ntransport = "tcp"\n[network]\nname = "mine"\n')
+    await _refuses_to_start(tmp_path / "state", "directory.key", "directory", "run", "--config", file)
+
+
+async def _refuses_to_start(state: Path, gone: str, *command: str | Path) -> None:
+    state.mkdir(mode=0o700)
+    for name in {"server.key", "service.key", "sealing.key", "group.key", "proxy.key"} - {gone}:
+        (state / name).write_bytes(b"\1" * 32)
+    with closing(sqlite3.connect(state / "state.db")) as database:
+        database.execute("PRAGMA user_version = 1")
+    outcome = await hushcast(*command)
+    assert outcome.code == 2
+    assert f"{state / gone} is gone" in outcome.error
+    assert "hushcast restore" in outcome.error
+    assert not (state / gone).exists()
+
+
+def test_a_first_start_that_was_cut_short_lost_no_keys(tmp_path: Path) -> None:
+    """The database is opened before keys are drawn; it has a version once it holds anything."""
+    SqliteStore(tmp_path / "state.db").close()
+    check_keys(tmp_path, ("server.key",))

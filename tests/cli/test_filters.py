@@ -71,6 +71,24 @@ def test_levels_of_each_filter_in_the_order_of_first_mention(
     assert set(told[0]) == {"topic", "where", "sources", *NAMES}
 
 
+def test_made_subscriptions_are_the_same_for_the_same_seed_and_can_be_read(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def made(*more: str) -> str:
+        counts = ["--subscriptions", "1200", "--subscribers", "30", "--topics", "5"]
+        assert run(["filters", "generate", *counts, *more]) == 0
+        return capfd.readouterr().out
+
+    lines = [json.loads(line) for line in made("--towns").splitlines()]
+    assert len(lines) == 1200
+    assert lines[:3] == [json.loads(line) for line in made("--towns").splitlines()[:3]]
+    assert made("--seed", "2") != made()
+    topics = [line["topic"] for line in lines]
+    assert topics.count("events 1") > 1.5 * topics.count("events 2") > 0
+    told = objects(capfd, written(tmp_path / "made", *lines[:100]))
+    assert 90 < len(told) <= 100
+
+
 def test_what_would_be_shown(file: Path, capfd: pytest.CaptureFixture[str]) -> None:
     told = objects(capfd, file, "--k", "3", "--condition", "successor")
     both = {"topic": "fires", "where": "lat in [60.000, 62.000]"}

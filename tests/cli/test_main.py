@@ -94,6 +94,7 @@ async def test_no_command_shows_help_as_wrong_usage() -> None:
         (["publish", "t", "--nonsense"], "--nonsense"),
         (["status", "extra"], "extra"),
         (["subscribe", "t", "--count", "-1"], "--count"),
+        (["subscribe", "t", "--json", "--format", "{payload}"], "leave --format away"),
         (["subscribe", "t", "--timeout", "nan"], "--timeout"),
         (["subscribe", "t", "--timeout", "-1"], "--timeout"),
         (["node", "run"], "--config"),

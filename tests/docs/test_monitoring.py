@@ -10,6 +10,8 @@ import pytest
 import yaml
 from pages import ROOT
 
+from hushcast_brokers.counted import BROKER_COUNTERS
+from hushcast_brokers.gauges import BROKER_GAUGES
 from hushcast_central.counted import PROXY_COUNTERS, SERVER_COUNTERS
 from hushcast_central.gauges import CENTRAL_GAUGES
 from hushcast_directory.counted import DIRECTORY_COUNTERS
@@ -20,8 +22,8 @@ FOLDER = ROOT / "docs" / "monitoring"
 DASHBOARD = json.loads((FOLDER / "hushcast-dashboard.json").read_text())
 ALERTS = yaml.safe_load((FOLDER / "hushcast-alerts.yml").read_text())
 RULES = [rule for group in ALERTS["groups"] for rule in group["rules"]]
-COUNTED = [*COUNTERS, *DIRECTORY_COUNTERS, *SERVER_COUNTERS, *PROXY_COUNTERS]
-SERVED = {PREFIX + name for name in {**GAUGES, **CENTRAL_GAUGES}} | {
+COUNTED = [*COUNTERS, *DIRECTORY_COUNTERS, *SERVER_COUNTERS, *PROXY_COUNTERS, *BROKER_COUNTERS]
+SERVED = {PREFIX + name for name in [*GAUGES, *CENTRAL_GAUGES, *BROKER_GAUGES]} | {
     f"{PREFIX}{name}_total" for name in COUNTED
 }
 

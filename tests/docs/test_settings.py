@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from pages import ROOT, blocks, part, rows
 
+from hushcast_brokers.settings import BrokerSettings, RootSettings
 from hushcast_central.settings import ProxySettings, ServerSettings
 from hushcast_directory.settings import DirectorySettings
 from hushcast_gateway.settings import GatewaySettings
@@ -24,6 +25,8 @@ KINDS: dict[str, type[msgspec.Struct]] = {
     "gateway": GatewaySettings,
     "central-server": ServerSettings,
     "central-proxy": ProxySettings,
+    "broker-root": RootSettings,
+    "broker": BrokerSettings,
 }
 EXAMPLES = [block for block in blocks(PAGE) if block.language == "toml"]
 

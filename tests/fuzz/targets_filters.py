@@ -10,13 +10,13 @@ from filter_examples import LABELS, TOPICS, WIDE, Brute
 from fuzzing import Script, Target, scripts
 from mutating import mutate_text
 
-from hushcast_cli.filter_levels import _subscription
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.brokers.conditions import Condition
 from hushcast_protocol.brokers.filters import Filter, Side, covers, merge
 from hushcast_protocol.brokers.forest import Forest
 from hushcast_protocol.brokers.generalise import generalise
 from hushcast_protocol.brokers.levels import Levels
+from hushcast_protocol.brokers.subscriptions import read_subscription
 from hushcast_protocol.content.attributes import Attribute, Label
 from hushcast_protocol.content.topics import Topic, make_topic, write_link
 
@@ -78,7 +78,7 @@ def _show(levels: Levels, one: Filter, condition: Condition, k: int) -> None:
 
 def _line(data: bytes) -> None:
     for line in data.splitlines():
-        source, one = _subscription(line, {})
+        source, one = read_subscription(line, {})
         assert source
         assert len(one.sides) == len(one.topic.attributes)
 

@@ -125,6 +125,9 @@ class _GatedListener:
     async def published(self) -> None:
         await self._inner.published()
 
+    async def lost(self) -> None:
+        await self._inner.lost()
+
     async def aclose(self) -> None:
         await self._inner.aclose()
 

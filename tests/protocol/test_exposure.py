@@ -69,15 +69,18 @@ def test_one_who_comes_and_goes_does_not_show_a_filter_that_sank_each_time() -> 
     exposure = Exposure()
     for name in ("ann", "bob", "eve"):
         exposure.subscribe(name, NAME, HOME, terms(3))
-    exposure.unsubscribe("bob", NAME)
-    exposure.subscribe("bob", NAME, HOME, OPEN)  # shows it for himself alone
-    exposure.unsubscribe("bob", NAME)
-    again = exposure.subscribe("cat", NAME, HOME, terms(3))
-    assert again.show == {HOME}, "whose filter did not sink is shown at its k"
-    exposure.unsubscribe("cat", NAME)
-    exposure.subscribe("dan", b"x" * 16, where("a in [10, 30]"), terms(3))
-    assert not exposure.advance(9).show
-    assert HOME not in exposure.shown
+    assert exposure.unsubscribe("eve", NAME).withdraw == {HOME}
+    assert not exposure.subscribe("eve", NAME, HOME, terms(3)).show
+    exposure.advance(9)
+    assert not exposure.shown
+    assert exposure.subscribe("cat", NAME, HOME, terms(3)).show == {HOME}, "at four all are shown"
+    for name in ("ann", "bob", "cat", "eve"):
+        exposure.forget(name)
+    for name in ("ann", "bob"):
+        exposure.subscribe(name, NAME, HOME, terms(3))
+    assert exposure.subscribe("eve", NAME, HOME, terms(3)).show == {HOME}, (
+        "nobody was there who could remember"
+    )
 
 
 def test_a_refused_subscription_is_not_kept_unless_what_is_shown_already_brings_its_messages() -> None:

@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import pickle
 import re
 import unicodedata
 
@@ -14,6 +15,7 @@ from topic_examples import EVENTS, PRIVATE, SECRET, topics
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.wire import encode
+from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.topics import (
     LINK_SCHEME,
@@ -74,6 +76,18 @@ def test_a_topic_is_hidden_in_print():
 
 
 # Topics with attributes
+
+
+def test_equal_topics_hash_the_same_also_after_they_went_to_another_process():
+    topic = make_topic("events", ["lat:-90..90:0.01", "kind"])
+    assert hash(topic) == hash(make_topic("events", ["kind", "lat:-90..90:0.01"]))
+    copied = pickle.loads(pickle.dumps(topic))
+    assert copied == topic
+    assert set(vars(copied)) == {"name", "attributes", "secret"}  # each process hashes texts in its own way
+    assert hash(copied) == hash(topic)
+    # Filters of topics that differ in their attributes alone do not meet in one place of a table.
+    others = [make_topic("events", [f"a{number}"]) for number in range(100)]
+    assert len({hash(Filter(other, (None,))) for other in others}) == 100
 
 
 def test_what_people_write_makes_a_topic():

@@ -21,7 +21,8 @@ from hushcast_testnet.private_tor import TorNetwork
 FOLDER = ROOT / "systemd" / "containers"
 IMAGE = "localhost/hushcast-image-test"
 USER = 7411
-DAEMONS = ("node", "directory", "central-server", "publications-proxy", "deliveries-proxy")
+CENTRAL = ("central-server", "publications-proxy", "deliveries-proxy")
+DAEMONS = ("node", "directory", *CENTRAL, "broker-root", "broker")
 
 
 def services() -> dict[str, Any]:

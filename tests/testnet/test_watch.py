@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 import trio
+from click.testing import CliRunner
 
 import hushcast
+from hushcast_cli.main import cli
 from hushcast_testnet import testnet
 from hushcast_testnet.watch.follower import Follower
 from hushcast_testnet.watch.picture import Picture
@@ -148,6 +150,16 @@ async def test_its_files_are_served_with_a_policy_that_lets_nothing_out(empty: P
         assert said.startswith(b"HTTP/1.1 200")
         assert b"Content-Security-Policy: default-src 'self'" in said
         assert said == await answer(port, get(path, f"localhost:{port}"))
+
+
+def test_who_watches_what_is_down_is_told(
+    empty: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("hushcast_testnet.watch.server.watch", lambda directory, port, ready: ready("there"))
+    told = CliRunner().invoke(cli, ["testnet", "watch", "--dir", str(empty)])
+    assert told.exit_code == 0
+    assert capfd.readouterr().out == "there\n"
+    assert "nothing of the testnet" in told.stderr
 
 
 @pytest.mark.parametrize("host", ["example.org", "127.0.0.1", "localhost", "127.0.0.1:1", ""])

@@ -6,11 +6,12 @@ as a few such operations, whatever it matches, and several conditions are cut wi
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
+from itertools import compress
+from struct import unpack
 
-_SOME = re.compile(rb"[^\0]+")
-_BITS = [tuple(bit for bit in range(8) if byte >> bit & 1) for byte in range(256)]
+# Each slot's number, once: the many sets that it is in share it, and find it to be the same at a glance.
+_NUMBERS = list(range(1024))
 _SMALLEST = 64  # slots in one leaf of a trie, however few there are in all
 _LEAVES = 128  # leaves that a trie is to have: more take memory, fewer leave more slots to be looked at
 _FEW = 256  # slots of one label that are kept as a set: most labels are rare, and a bitmap is long
@@ -18,11 +19,17 @@ _FEW = 256  # slots of one label that are kept as a set: most labels are rare, a
 
 def slots_in(bits: int) -> Iterator[int]:
     """Yield the slots of a bitmap, lowest first."""
-    data = bits.to_bytes((bits.bit_length() + 7) // 8, "little")
-    for found in _SOME.finditer(data):
-        for at, byte in enumerate(found.group(), found.start()):
-            for bit in _BITS[byte]:
-                yield 8 * at + bit
+    count = (bits.bit_length() + 63) // 64
+    words = unpack(f"<{count}Q", bits.to_bytes(8 * count, "little"))
+    if count > len(_NUMBERS) // 64:
+        _NUMBERS.extend(range(len(_NUMBERS), 2 * 64 * count))
+    # Python goes through the words that are not empty only: most are.
+    for before, word in zip(compress(range(-1, 64 * count, 64), words), filter(None, words), strict=True):
+        left = word
+        while left:
+            lowest = left & -left
+            yield _NUMBERS[before + lowest.bit_length()]
+            left ^= lowest
 
 
 def bitmap(slots: Iterable[int]) -> int:

@@ -6,8 +6,8 @@ checked before anything is said outside, so none stays that has sunk below its k
 looked at later (`advance`), a few at a time: a search for a wider filter may take long.
 
 A filter that sank is shown again only at k and a quarter more, so that somebody who comes and goes does not
-show it each time. Where nothing is shown for a subscription, a filter that is shown for another one may cover
-it, and bring its messages.
+show it each time; that is remembered for as long as anybody has the filter. Where nothing is shown for a
+subscription, a filter that is shown for another one may cover it, and bring its messages.
 """
 
 from __future__ import annotations
@@ -56,14 +56,22 @@ class Changes:
     told: dict[Name, Standing] = field(default_factory=dict)
 
 
+Demands = frozenset[tuple[Condition, int]]
+"""Levels that a filter is to have, by which condition: what whoever subscribes wants, and the broker."""
+
+
 def _none(k: int) -> int:
     return 0
+
+
+def _quarter(k: int) -> int:
+    return max(1, k // 4)
 
 
 class _Subscription:
     """One subscription and what is shown for it."""
 
-    __slots__ = ("bogus", "demands", "filter", "has_sunk", "name", "otherwise", "shown", "terms", "told")
+    __slots__ = ("bogus", "demands", "filter", "name", "otherwise", "shown", "terms", "told")
 
     def __init__(self, name: Name, filter_: Filter, terms: Terms, minimum: Terms) -> None:
         self.name = name
@@ -71,15 +79,10 @@ class _Subscription:
         self.terms = terms
         strict = terms if terms.k > 1 else minimum
         self.otherwise: Otherwise = strict.otherwise
-        self.demands = tuple({(one.condition, one.k) for one in (terms, minimum) if one.k > 1})
+        self.demands: Demands = frozenset((one.condition, one.k) for one in (terms, minimum) if one.k > 1)
         self.shown: Filter | None = None
-        self.has_sunk = False
         self.bogus = 0
         self.told: Standing | None = None
-
-    def margin(self, k: int) -> int:
-        """Return how far above k its level has to be for it to be shown."""
-        return max(1, k // 4) if self.has_sunk and self.otherwise != "bogus" else 0
 
 
 class Exposure:
@@ -93,6 +96,7 @@ class Exposure:
         self._of: dict[Source, dict[bytes, _Subscription]] = {}
         self._held: dict[tuple[Filter, Source], int] = {}  # subscriptions of one source to one filter
         self._strict: dict[Topic, dict[Name, _Subscription]] = {}  # those that ask for anything
+        self._sunk: dict[Filter, set[Demands]] = {}  # those below it since it was shown
         self._waiting: dict[Name, None] = {}  # to be looked at by `advance`
         self._shown: dict[Filter, int] = {}  # subscriptions that each is shown for
         self._tree = Forest()  # of what is shown
@@ -188,13 +192,16 @@ class Exposure:
         if held:
             self._held[one.filter, source] = held
         else:
-            self._levels.remove(one.filter, source)
+            if self._levels.remove(one.filter, source):
+                self._sunk.pop(one.filter, None)
         if one.demands:
             strict = self._strict[one.filter.topic]
             del strict[name]
             if not strict:
                 del self._strict[one.filter.topic]
         self._waiting.pop(name, None)
+        if one.shown == one.filter and one.filter in self._levels and not self._may(one, one.filter, 0):
+            self._note_sunk(one)
         self._show(one, None)
         return one
 
@@ -211,13 +218,15 @@ class Exposure:
 
     def _look(self, one: _Subscription) -> None:
         """Decide what is shown for a subscription."""
-        if self._may(one, one.filter, 0, one.margin):
-            one.has_sunk, one.bogus = False, 0
+        if self._may(one, one.filter, 0, self._margin(one)):
+            self._sunk.get(one.filter, set()).discard(one.demands)
+            one.bogus = 0
             self._show(one, one.filter)
             return
         if one.shown is not None and one.shown != one.filter and self._may(one, one.shown, 0):
             return  # what was shown instead may stay, though there may be a narrower one by now
-        one.has_sunk = one.has_sunk or one.shown is not None
+        if one.shown == one.filter:
+            self._note_sunk(one)
         one.bogus = self._missing(one) if one.otherwise == "bogus" else 0
         if one.bogus:
             self._show(one, one.filter)
@@ -233,6 +242,15 @@ class Exposure:
             for condition, k in one.demands
         )
 
+    def _margin(self, one: _Subscription) -> Callable[[int], int]:
+        """Return how far above k the level of a filter has to be for it to be shown."""
+        has_sunk = one.demands in self._sunk.get(one.filter, ()) and one.otherwise != "bogus"
+        return _quarter if has_sunk else _none
+
+    def _note_sunk(self, one: _Subscription) -> None:
+        """Remember that a filter which was shown as it is has too few behind it now."""
+        self._sunk.setdefault(one.filter, set()).add(one.demands)
+
     def _missing(self, one: _Subscription) -> int:
         """Return how many bogus sources it takes to show a filter as it is; 0 where they are too many."""
         missing = max(k - self._levels.level(one.filter, condition) for condition, k in one.demands)
@@ -240,7 +258,7 @@ class Exposure:
 
     def _wider(self, one: _Subscription) -> Filter | None:
         for condition, k in one.demands:
-            found = generalise(self._levels, one.filter, condition, k + one.margin(k))
+            found = generalise(self._levels, one.filter, condition, k + self._margin(one)(k))
             if found is not None and self._may(one, found.filter, 0):
                 return found.filter
         return None

@@ -32,10 +32,6 @@ class Filter:
     topic: Topic = field(repr=False)
     sides: Sides = field(repr=False)
 
-    def __hash__(self) -> int:
-        # A topic's own hash takes its attributes' numbers, which takes longer than all else here.
-        return hash((self.topic.name, self.sides))
-
     @classmethod
     def of(cls, interest: Interest) -> Filter:
         """Return the filter of a subscription."""

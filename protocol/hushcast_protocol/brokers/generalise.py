@@ -85,9 +85,10 @@ class _Search:
 
     def merged(self) -> Filter | None:
         """Return the least filter that is found by merging with neighbours, by what is above, by dropping."""
-        given = self._given.sides
-        found = [sides for sides in self._simple() if sides != given and self.satisfies(sides)]
-        return min(map(self._filter, found), key=_width, default=None)
+        # To ask whether one satisfies takes long, to tell its volume does not: wider ones need not be asked.
+        found = map(self._filter, dict.fromkeys(self._simple()))
+        tried = (one for one in sorted(found, key=_width) if one.sides != self._given.sides)
+        return next((one for one in tried if self.satisfies(one.sides)), None)
 
     def narrowest(self, known: Filter | None) -> Filter | None:
         """Return the narrowest filter that satisfies, tried in the order of volume, or what is known."""

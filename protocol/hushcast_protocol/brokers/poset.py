@@ -8,8 +8,9 @@ each topic has a poset of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Set
+from functools import cache
 
-from hushcast_protocol.brokers.bitmaps import slots_in
+from hushcast_protocol.brokers.bitmaps import bitmap, slots_in
 from hushcast_protocol.brokers.filters import Filter, Sides, holds
 from hushcast_protocol.brokers.index import Boxes
 from hushcast_protocol.brokers.roots import RootChanges, Roots
@@ -28,10 +29,10 @@ class Order:
         self._roots = roots
         self.boxes = Boxes(topic.attributes)
         self.slots: dict[Sides, int] = {}
-        self.sources: dict[int, set[Source]] = {}
-        # Most filters have nothing above or below them: they share one empty set.
-        self.above: dict[int, Set[int]] = {}
-        self.below: dict[int, Set[int]] = {}
+        # By slot, as the boxes are. Most filters have nothing above or below them: they share one empty set.
+        self.sources: list[set[Source]] = []
+        self.above: list[Set[int]] = []
+        self.below: list[Set[int]] = []
 
     def filter(self, slot: int) -> Filter:
         """Return the filter in a slot."""
@@ -62,7 +63,10 @@ class Order:
         above, below = self.directly_above(sides), self.directly_below(sides)
         slot = self.boxes.add(sides)
         self.slots[sides] = slot
-        self.sources[slot] = set()
+        if slot == len(self.sources):
+            self.sources.append(set())
+            self.above.append(_NOBODY)
+            self.below.append(_NOBODY)
         self.above[slot], self.below[slot] = above or _NOBODY, below or _NOBODY
         for lower in below:
             if not self.above[lower]:
@@ -79,8 +83,9 @@ class Order:
         return slot
 
     def remove(self, slot: int) -> None:
-        """Take out what is in a slot."""
-        above, below = self.above.pop(slot), self.below.pop(slot)
+        """Take out what is in a slot, which has no sources any more."""
+        above, below = self.above[slot], self.below[slot]
+        self.above[slot] = self.below[slot] = _NOBODY
         for higher in above:
             _unlink(self.below, higher, slot)
         for lower in below:
@@ -92,41 +97,37 @@ class Order:
             for lower in below:
                 if not self.above[lower]:
                     self._roots.add(self.filter(lower))
-        del self.slots[self.boxes.sides(slot)], self.sources[slot]
+        del self.slots[self.boxes.sides(slot)]
         self.boxes.discard(slot)
 
     def _close(self, above: Set[int], below: Set[int]) -> None:
         """Link those on both sides of a gap, where no other way leads down from the one to the other."""
         # Another way down to one of them comes in from directly above it.
-        ends = [slot for slot in below if not self.above[slot]]
-        joined = [slot for slot in below if self.above[slot]]
-        others = sum(len(self.above[slot]) for slot in joined)
-        found = []
+        ways = {lower: self.above[lower] for lower in below}
+        others: Set[int] = set().union(*ways.values())
         for higher in above:
-            is_under = self._under(higher, others)
-            apart = [slot for slot in joined if not any(map(is_under, self.above[slot]))]
-            found.append((higher, [*ends, *apart]))
-        for higher, lowers in found:
-            for lower in lowers:
-                _link(self.below, higher, lower)
-                _link(self.above, lower, higher)
+            near, under = self.below[higher], self._under(higher, others)
+            for lower, way in ways.items():
+                if way.isdisjoint(near) and not any(map(under, way)):
+                    _link(self.below, higher, lower)
+                    _link(self.above, lower, higher)
 
-    def _under(self, higher: int, times: int) -> Callable[[int], bool]:
-        """Return a function that tells whether a filter covers another, to be asked up to so many times."""
-        sides = self.boxes.sides(higher)
-        if times > _MANY:
-            bits = self.successors(sides)
-            data = bits.to_bytes(bits.bit_length() // 8 + 1, "little")
-            return lambda slot: slot >> 3 < len(data) and bool(data[slot >> 3] >> (slot & 7) & 1)
-        return lambda slot: slot != higher and holds(sides, self.boxes.sides(slot))
+    def _under(self, higher: int, others: Set[int]) -> Callable[[int], bool]:
+        """Return a function that tells which of some other slots a filter covers."""
+        sides, boxes = self.boxes.sides(higher), self.boxes
+        if len(others) > _MANY:
+            return set(slots_in(self.successors(sides) & bitmap(others))).__contains__
+        return cache(lambda slot: holds(sides, boxes.sides(slot)))
 
-    def _nearest(self, bits: int, edges: dict[int, Set[int]]) -> set[int]:
+    def _nearest(self, bits: int, edges: list[Set[int]]) -> set[int]:
         """Return those of Pred, or Succ, of a box that no other of them stands beside nearer to it.
 
         Whatever is above one of Pred is in Pred itself, and farther.
         """
         slots = list(slots_in(bits))
-        return set(slots).difference(*map(edges.__getitem__, slots))
+        nearest = set(slots)
+        nearest.difference_update(*map(edges.__getitem__, slots))
+        return set(nearest)  # a set keeps the room of what was taken out of it; its copy does not
 
     def _without(self, sides: Sides, bits: int) -> int:
         return bits ^ 1 << self.slots[sides] if sides in self.slots else bits
@@ -236,7 +237,7 @@ def _filters(order: Order, slots: Iterable[int]) -> set[Filter]:
     return {order.filter(slot) for slot in slots}
 
 
-def _link(edges: dict[int, Set[int]], slot: int, other: int) -> None:
+def _link(edges: list[Set[int]], slot: int, other: int) -> None:
     known = edges[slot]
     if isinstance(known, set):
         known.add(other)
@@ -244,7 +245,7 @@ def _link(edges: dict[int, Set[int]], slot: int, other: int) -> None:
         edges[slot] = {other}
 
 
-def _unlink(edges: dict[int, Set[int]], slot: int, other: int) -> None:
+def _unlink(edges: list[Set[int]], slot: int, other: int) -> None:
     known = edges[slot]
     assert isinstance(known, set)
     known.remove(other)

@@ -12,6 +12,7 @@ import hmac
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Annotated
 
 import msgspec
@@ -46,6 +47,18 @@ class Topic:
     name: str = field(repr=False)
     attributes: tuple[Attribute, ...] = field(default=(), repr=False)
     secret: TopicSecret | None = field(default=None, repr=False)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __getstate__(self) -> dict[str, object]:
+        # Another process hashes texts in another way.
+        return {name: value for name, value in self.__dict__.items() if name != "_hash"}
+
+    @cached_property
+    def _hash(self) -> int:
+        # Numbers take microseconds to hash, and tables of filters ask for it again and again.
+        return hash((self.name, self.attributes, self.secret))
 
     @property
     def schema(self) -> bytes:

@@ -47,6 +47,7 @@ class TorListener:
         self._address = onion_address(seed.public())
         self.publication = Publication()
         """Where the transport reports the events about this service."""
+        self._lost = trio.Event()
         self._closed = False
         self._refused = False
 
@@ -100,8 +101,13 @@ class TorListener:
             if publication is self.publication:
                 return publication
 
+    async def lost(self) -> None:
+        """Return once a tor that had the service is gone, or where there was none when it was opened."""
+        await self._lost.wait()
+
     def lose(self) -> None:
         """Forget what was published: the tor is gone that had the service, and it will be added anew."""
+        self._lost.set()
         before, self.publication = self.publication, Publication()
         before.end()
 

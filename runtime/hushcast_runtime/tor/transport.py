@@ -219,6 +219,8 @@ class TorTransport:
         try:
             if control is not None:
                 await self._add(control, service)
+            else:
+                service.lose()  # it is added with the others when tor is back
         except TransportError:
             assert control is not None
             if not control.lost.is_set():  # else it is added with the others when tor is back

@@ -44,6 +44,12 @@ class Listener(Protocol):
         Raises `TransportError` when that fails for good.
         """
 
+    async def lost(self) -> None:
+        """Return once the network has lost the address (on `tor`: tor went away), or had none of it at first.
+
+        It comes back by itself, at the moment at which all addresses of the daemon do.
+        """
+
     async def aclose(self) -> None:
         """Withdraw the address; streams already accepted are left to their handlers."""
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from html import escape
-from typing import Any
 
-from hushcast_analytics.report import central, pictures
+from hushcast_analytics.report import central, html, pictures
 from hushcast_analytics.report.findings import Findings, Row, SeenTree
 from hushcast_analytics.report.verdict import NOBODY, Standing, Verdict, commands, goal_of, standing, verdicts
 from hushcast_analytics.report.words import (
@@ -20,25 +18,6 @@ from hushcast_analytics.report.words import (
     times,
 )
 
-_STYLE = """
-:root { color-scheme: light }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 68rem; margin: 1.5rem auto; padding: 0 1rem;
-  color: #1b1b1b; background: #fff; overflow-wrap: break-word }
-h1 { font-size: 1.5rem }
-h2 { font-size: 1.2rem; margin-top: 2rem } h3 { font-size: 1rem; margin: 1rem 0 .3rem }
-.verdict { border-left: .4rem solid #999; padding: .1rem .8rem; margin: .8rem 0 }
-.leaks { border-color: #d1495b } .holds { border-color: #00798c } .open { border-color: #edae49 }
-pre { background: #f3f3f3; padding: .5rem; white-space: pre-wrap; overflow-wrap: anywhere; margin: .4rem 0 }
-.pictures { display: flex; flex-wrap: wrap; gap: 1rem }
-figure { margin: 0; width: 32rem; max-width: 100% }
-figure.first { width: 38rem }
-svg { width: 100%; height: auto; display: block }
-figcaption { font-size: 14px; color: #444 }
-dt { margin-top: .8rem; font-weight: 600 } dd { margin: 0 }
-table { border-collapse: collapse; font-size: 13px; display: block; overflow-x: auto; max-width: 100% }
-td, th { padding: .15rem .6rem; text-align: right; border-bottom: 1px solid #ddd }
-td:first-child, th:first-child { text-align: left }
-"""
 _COLUMNS = (
     *("attack", "target", "profile", "colluding", "trials", "accuracy", "accuracy_low", "accuracy_high"),
     *("bound", "precision", "recall", "inverse_rank", "ndcg", "entropy_bits", "degree", "effective_set"),
@@ -60,14 +39,14 @@ def page(ours: Findings, other: Findings | None) -> str:
         parts += ["<h2>What these traces do not decide</h2>", *open_] if open_ else []
         parts += ["<h2>Attack by attack</h2>", _attacks(series)]
         by_share = _by_share(ours, other)
-        parts += ["<h2>By how many collude</h2>", _pictures(by_share)] if by_share else []
+        parts += ["<h2>By how many collude</h2>", html.side_by_side(by_share)] if by_share else []
     watched = ours.over_time + ([{**r, "profile": "baseline"} for r in other.over_time] if other else [])
     if watched:
         share = min({row["colluding"] for row in watched}, key=_from_first_share)
-        picture = _pictures([pictures.entropy([row for row in watched if row["colluding"] == share])])
+        picture = html.side_by_side([pictures.entropy([row for row in watched if row["colluding"] == share])])
         columns = ("epochs", "epochs_to_name", *_COLUMNS)
         parts += [f"<h2>Over time, {percent(share)} colluding</h2>", picture]
-        parts.append(_folded("Figures over time", _table(watched, columns)))
+        parts.append(html.folded("Figures over time", html.table(watched, columns)))
     if ours.trees:
         drawn = "".join(_tree(tree) for tree in ours.trees)
         parts += ["<h2>What colluders see of a tree</h2>", f'<div class="pictures">{drawn}</div>']
@@ -77,23 +56,21 @@ def page(ours: Findings, other: Findings | None) -> str:
         *with_loads,
         pictures.latencies(ours.latencies, other.latencies if other else None),
     ]
-    parts += ["<h2>The network</h2>", _pictures(drawn_network), _folded("Its figures", _network(ours, other))]
-    parts += ["<h2>All figures</h2>", _folded("Of these traces", _table(ours.attacks, _COLUMNS))]
+    parts += [
+        "<h2>The network</h2>",
+        html.side_by_side(drawn_network),
+        html.folded("Its figures", _network(ours, other)),
+    ]
+    parts += ["<h2>All figures</h2>", html.folded("Of these traces", html.table(ours.attacks, _COLUMNS))]
     if other is not None:
-        parts.append(_folded("Of the baseline", _table(other.attacks, _COLUMNS)))
+        parts.append(html.folded("Of the baseline", html.table(other.attacks, _COLUMNS)))
     parts.append(
         "<p>Accuracy: how often the candidate whom the attack believes in most is the true one, equals "
         "counted in part; intervals are Wilson's, 95 %, corrected for runs. The bound is chance: what the "
         "definitions of anonymity (VB §3) allow. Entropy and what follows from it tell how sure an attack "
         "is, rightly or not.</p>"
     )
-    body = "\n".join(parts)
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        "<title>Hushcast: anonymity</title>"
-        f"<style>{_STYLE}</style></head><body>{body}</body></html>\n"
-    )
+    return html.document(parts)
 
 
 def verdict(findings: Findings) -> list[Verdict]:
@@ -123,7 +100,7 @@ def _verdicts(findings: Findings) -> tuple[list[str], list[str]]:
         decided.append("<p>These traces decide nothing: there are too few trials.</p>")
     left_out = too_few(findings)
     decided += ([] if found or findings.central else [f"<p>{escape(NOBODY)}</p>"]) + (
-        [f"<p>{_text(left_out)}</p>"] if left_out else []
+        [f"<p>{html.text(left_out)}</p>"] if left_out else []
     )
     if typed := more(findings):
         lines = "\n".join([*typed, "hushcast analyze /tmp/more --out /tmp/more-analysis"])
@@ -138,12 +115,7 @@ def _labelled(other: Findings | None) -> list[Row]:
 
 def _judged(said: Verdict) -> str:
     head = f"<b>{escape(said.profile.capitalize())}, {escape(GOALS[said.goal])}: {said.standing.value}.</b>"
-    return f'<div class="verdict {said.standing.name.lower()}">{head} {_text(said.text)}</div>'
-
-
-def _text(text: str) -> str:
-    """Return a text for HTML, in which no line breaks before a percent sign."""
-    return escape(text).replace(" %", "&nbsp;%")
+    return f'<div class="verdict {said.standing.name.lower()}">{head} {html.text(said.text)}</div>'
 
 
 def _series(ours: Findings, other: Findings | None) -> dict[str, list[Row]]:
@@ -177,7 +149,7 @@ def _first_picture(series: dict[str, list[Row]]) -> list[str]:
         f"{who}."
     )
     drawn = pictures.contrast(shown)
-    return [f'<figure class="first">{drawn}<figcaption>{_text(caption)}</figcaption></figure>']
+    return [f'<figure class="first">{drawn}<figcaption>{html.text(caption)}</figcaption></figure>']
 
 
 def _attacks(series: dict[str, list[Row]]) -> str:
@@ -194,7 +166,7 @@ def _attacks(series: dict[str, list[Row]]) -> str:
             words = ATTACKS.get(name)
             tries = f"It {words.tries}. " if words else ""
             against = f" (Threat model, row {words.row}.)" if words and words.row else ""
-            parts.append(f"<dt>{escape(name)}</dt><dd>{_text(f'{tries}{got}.{against}')}</dd>")
+            parts.append(f"<dt>{escape(name)}</dt><dd>{html.text(f'{tries}{got}.{against}')}</dd>")
         parts.append("</dl>")
     return "".join(parts)
 
@@ -237,7 +209,7 @@ def _tree(tree: SeenTree) -> str:
         f"{tree.profile.capitalize()}: {who_sees} of {len(tree.parents):,} links of this subscription. "
         f"Its root is {who}; {met}."
     )
-    return f"<figure>{pictures.tree(tree)}<figcaption>{_text(caption)}</figcaption></figure>"
+    return f"<figure>{pictures.tree(tree)}<figcaption>{html.text(caption)}</figcaption></figure>"
 
 
 def _network(ours: Findings, other: Findings | None) -> str:
@@ -248,28 +220,4 @@ def _network(ours: Findings, other: Findings | None) -> str:
         rows = [
             {**row, "baseline": other.network.get(name)} for row, name in zip(rows, ours.network, strict=True)
         ]
-    return _table(rows, columns)
-
-
-def _folded(title: str, body: str) -> str:
-    return f"<details><summary>{escape(title)}</summary>{body}</details>"
-
-
-def _pictures(drawn: list[str]) -> str:
-    return f'<div class="pictures">{"".join(f"<figure>{each}</figure>" for each in drawn)}</div>'
-
-
-def _table(rows: Sequence[Row], columns: Any) -> str:
-    head = "".join(f"<th>{escape(name.replace('_', ' '))}</th>" for name in columns)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{_shown(row.get(name))}</td>" for name in columns) + "</tr>" for row in rows
-    )
-    return f"<table><tr>{head}</tr>{body}</table>"
-
-
-def _shown(value: Any) -> str:
-    if value is None:
-        return "–"
-    if isinstance(value, float):
-        return f"{value:,.0f}" if value.is_integer() and abs(value) >= 1000 else f"{value:.4g}"
-    return escape(str(value))
+    return html.table(rows, columns)

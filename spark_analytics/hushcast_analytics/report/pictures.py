@@ -35,7 +35,7 @@ def contrast(series: Mapping[str, Sequence[Row]]) -> str:
     for goal in GOALS:
         names = dict.fromkeys(row["attack"] for row in every if goal_of(row) == goal)
         places += [(goal, None), *((goal, name) for name in names)] if names else []
-    figure, axes = _figure(0.25 * len(places) + 1.6)
+    figure, axes = blank(0.25 * len(places) + 1.6)
     height = {place: -index for index, place in enumerate(places)}
     part = 0.8 / len(series)  # of a row, for each name: its mark, and its own chance behind it
     for index, (label, rows) in enumerate(series.items()):
@@ -59,10 +59,10 @@ def contrast(series: Mapping[str, Sequence[Row]]) -> str:
     axes.set_yticks([height[place] for place in named], [str(name) for _, name in named])
     axes.tick_params(axis="y", length=0)
     axes.set(xlabel="right answers", xlim=(-0.02, 1.02))
-    _percents(axes, "x")
+    percents(axes, "x")
     axes.grid(axis="x", color="0.9")
-    _legend(figure, axes)
-    return _svg(figure)
+    legend(figure, axes)
+    return svg(figure)
 
 
 def accuracy(lines: Mapping[str, Sequence[Row]], title: str) -> str:
@@ -70,7 +70,7 @@ def accuracy(lines: Mapping[str, Sequence[Row]], title: str) -> str:
 
     The rows of a name are of one attack, under one profile; all are of one subject, and have one chance.
     """
-    figure, axes = _figure(3.4)
+    figure, axes = blank(3.4)
     shares = sorted({row["colluding"] for rows in lines.values() for row in rows})
     step = (shares[-1] - shares[0]) / 40 if len(shares) > 1 else 0.0
     for index, (label, rows) in enumerate(lines.items()):
@@ -89,15 +89,15 @@ def accuracy(lines: Mapping[str, Sequence[Row]], title: str) -> str:
     axes.set(title=title, xlabel="relays that collude", ylabel="right answers", xticks=shares)
     top = max(max(row["accuracy_high"], row["bound"]) for rows in lines.values() for row in rows)
     axes.set_ylim(0, min(1.05, 1.1 * top))
-    _percents(axes, "x")
-    _percents(axes, "y")
-    _legend(figure, axes)
-    return _svg(figure)
+    percents(axes, "x")
+    percents(axes, "y")
+    legend(figure, axes)
+    return svg(figure)
 
 
 def entropy(rows: Sequence[Row]) -> str:
     """Draw the mean entropy of the posterior over epochs."""
-    figure, axes = _figure(3.4)
+    figure, axes = blank(3.4)
     styles = dict(zip(dict.fromkeys(row["attack"] for row in rows), cycle(("o-", "s:")), strict=False))
     for index, key in enumerate(dict.fromkeys((row["profile"], row["attack"]) for row in rows)):
         line = [row for row in rows if (row["profile"], row["attack"]) == key]
@@ -107,38 +107,38 @@ def entropy(rows: Sequence[Row]) -> str:
         )  # fmt: skip
     axes.set(title="What is left to guess", xlabel="hours watched", ylabel="bits", ylim=(0, None))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    _legend(figure, axes)
-    return _svg(figure)
+    legend(figure, axes)
+    return svg(figure)
 
 
 def loads(rows: Sequence[Row], other: Sequence[Row] | None) -> str:
     """Draw how many relays sent how many messages."""
-    figure, axes = _figure(3.2)
+    figure, axes = blank(3.2)
     for label, each in (("these traces", rows), ("baseline", other or [])):
         if each:
             axes.plot([row["sent"] for row in each], [row["relays"] for row in each], "o-", label=label)
     axes.set(title="Load across relays", xlabel="messages sent", ylabel="relays", ylim=(0, None))
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
-    _legend(figure, axes)
-    return _svg(figure)
+    legend(figure, axes)
+    return svg(figure)
 
 
 def latencies(rows: Sequence[Row], other: Sequence[Row] | None) -> str:
     """Draw the quantiles of the time from the wish to publish to delivery."""
-    figure, axes = _figure(3.2)
+    figure, axes = blank(3.2)
     for label, each in (("these traces", rows), ("baseline", other or [])):
         points = sorted((row["quantile"], row["seconds"]) for row in each if row["seconds"] is not None)
         if points:
             axes.plot([s for _, s in points], [q for q, _ in points], "o-", label=label)
     axes.set(title="Delivery", xlabel="seconds", ylabel="delivered by then", xlim=(0, None), ylim=(0, 1.05))
-    _percents(axes, "y")
-    _legend(figure, axes)
-    return _svg(figure)
+    percents(axes, "y")
+    legend(figure, axes)
+    return svg(figure)
 
 
 def tree(drawn: SeenTree) -> str:
     """Draw one tree, its root in the middle, each level a circle around it, and what colluders see of it."""
-    figure, axes = _figure(5.0)
+    figure, axes = blank(5.0)
     places = _seats(drawn.parents)
     for colour, width, of in (
         (_GREY, 0.5, drawn.parents.keys() - drawn.seen),
@@ -158,8 +158,8 @@ def tree(drawn: SeenTree) -> str:
     axes.scatter([0], [0], s=90, marker="s", color="black", zorder=3, label="root")
     axes.set(aspect="equal")
     axes.axis("off")
-    _legend(figure, axes)
-    return _svg(figure)
+    legend(figure, axes)
+    return svg(figure)
 
 
 def _seats(parents: Mapping[str, str | None]) -> dict[str | None, tuple[float, float]]:
@@ -194,19 +194,21 @@ def _whiskers(rows: Sequence[Row]) -> list[list[float]]:
     return [low, [max(0.0, row["accuracy_high"] - row["accuracy"]) for row in rows]]
 
 
-def _percents(axes: Axes, which: str) -> None:
+def percents(axes: Axes, which: str) -> None:
+    """Show an axis, `x` or `y`, in percent."""
     axis = axes.xaxis if which == "x" else axes.yaxis
     axis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:.3g} %"))
 
 
-def _figure(height: float) -> tuple[Figure, Axes]:
+def blank(height: float) -> tuple[Figure, Axes]:
+    """Return a picture of so many inches height, with nothing in it."""
     figure = Figure(figsize=(WIDTH, height), layout="constrained")
     axes = figure.subplots()
     axes.spines[["top", "right"]].set_visible(False)
     return figure, axes
 
 
-def _legend(figure: Figure, axes: Axes) -> None:
+def legend(figure: Figure, axes: Axes) -> None:
     """Put the legend above the picture, off what is drawn; one name needs none."""
     handles, labels = axes.get_legend_handles_labels()
     if len(labels) > 1:
@@ -219,7 +221,8 @@ def _legend(figure: Figure, axes: Axes) -> None:
 _METADATA = ("Date", "Creator", "Format", "Type")  # none: with any, matplotlib names pages elsewhere
 
 
-def _svg(figure: Figure) -> str:
+def svg(figure: Figure) -> str:
+    """Return a picture as an SVG element."""
     text = io.StringIO()
     # Neither date nor random ids: the same figures draw the same picture.
     with matplotlib.rc_context({"svg.hashsalt": "hushcast", "svg.fonttype": "none"}):

@@ -21,12 +21,27 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+class Cores:
+    """A few cores that many share, each working on one thing at a time."""
+
+    def __init__(self, count: int) -> None:
+        self._free_at = [0.0] * count
+
+    def work(self, seconds: float, since: float) -> float:
+        """Work so many seconds on the core that is free first, from `since` on; return when it is done."""
+        core = self._free_at.index(min(self._free_at))
+        self._free_at[core] = max(self._free_at[core], since) + seconds
+        return self._free_at[core]
+
+
 class Queue:
     """One thing at a time, in the order in which they were asked for."""
 
-    __slots__ = ("busy_until", "worked")
+    __slots__ = ("_cores", "busy_until", "worked")
 
-    def __init__(self) -> None:
+    def __init__(self, cores: Cores | None = None) -> None:
+        """`cores` do the work where it has none to itself."""
+        self._cores = cores
         self.busy_until = 0.0
         """When it is done with all that was asked for, by trio's clock."""
         self.worked = 0.0
@@ -35,20 +50,29 @@ class Queue:
     def work(self, seconds: float, since: float) -> float:
         """Lay work of so many seconds upon it that can begin at `since`; return when it is done."""
         self.worked += seconds
-        self.busy_until = max(self.busy_until, since) + seconds
+        begin = max(self.busy_until, since)
+        self.busy_until = begin + seconds if self._cores is None else self._cores.work(seconds, begin)
         return self.busy_until
 
 
+class House:
+    """One machine for all daemons: its cores, and the only tor."""
+
+    def __init__(self, cores: int) -> None:
+        self.cores = Cores(cores)
+        self.tor = Queue(self.cores)
+
+
 class Machine:
-    """What one daemon has to itself."""
+    """What one daemon has to itself; in a house, where it queues with others for cores and tor."""
 
     __slots__ = ("_processors", "circuits", "down", "name", "processor", "tor", "up")
 
-    def __init__(self, name: str, processors: Processors) -> None:
+    def __init__(self, name: str, processors: Processors, house: House | None = None) -> None:
         self.name = name
         self._processors = processors
-        self.processor = Queue()
-        self.tor = Queue()
+        self.processor = Queue(None if house is None else house.cores)
+        self.tor = Queue() if house is None else house.tor
         self.up = Queue()
         self.down = Queue()
         self.circuits = 0

@@ -12,7 +12,7 @@ from hushcast_local.service import Service
 from hushcast_protocol.content.tokens import topic_key
 from hushcast_runtime.environment import Environment, simulated_environment
 from hushcast_runtime.transports.memory import CallAt
-from hushcast_testnet.compare.machines import Machine, Processors, Shared
+from hushcast_testnet.compare.machines import House, Machine, Processors, Shared
 from hushcast_testnet.compare.tor_work import TorWork
 from hushcast_testnet.compare.wires import MachineTransport, Wires
 
@@ -36,6 +36,10 @@ class Scene:
     work: TorWork
     bits_a_second: float
     """Of each machine's line, up and down."""
+    cores: int | None = None
+    """Of one machine, with one tor, that all daemons share; `None`: each has one of its own."""
+    spares: bool = True
+    """Of trees, whether all have been up for a while, and each has a mailbox to spare."""
 
 
 class Participant(Protocol):
@@ -83,6 +87,7 @@ class World:
         self._processors = processors
         self.wires = Wires(scene.work, scene.bits_a_second, self.env, call_at)
         self.machines: list[Machine] = []
+        self._house = None if scene.cores is None else House(scene.cores)
         self.derive = self.shared(topic_key)
 
     def shared(self, function: Callable[..., T]) -> Callable[..., T]:
@@ -96,7 +101,7 @@ class World:
 
     def machine(self, name: str) -> tuple[Machine, MachineTransport]:
         """Return a new machine, and the transport of the daemon on it."""
-        machine = Machine(name, self._processors)
+        machine = Machine(name, self._processors, self._house)
         self.machines.append(machine)
         return machine, self.wires.on(machine)
 

@@ -16,7 +16,7 @@ from hushcast_protocol.base.roster import Network, check_roster
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.hops import Hop
 from hushcast_protocol.overlay.hops import relay_hop
-from hushcast_protocol.overlay.profile import PROFILES
+from hushcast_protocol.overlay.profile import PROFILES, Root
 from hushcast_runtime.store import MemoryStore
 from hushcast_testnet.compare.machines import Machine
 from hushcast_testnet.compare.network import EPOCH_SECONDS, Started, User, World, live, until_ready
@@ -29,7 +29,7 @@ async def start_tree(world: World, nursery: trio.Nursery) -> Started:
     """Start a directory and all participants."""
     tree = _Tree(world)
     users = await tree.start(nursery)
-    return Started(users, tree.link_all)
+    return Started(users, tree.prepare)
 
 
 def _relay_of(daemon: Daemon) -> Relay:
@@ -43,24 +43,41 @@ class _Tree:
         self._network = Network("comparison", world.scene.profile, EPOCH_SECONDS)
         self._directory_seed = Seed.draw(world.env.randomness)
         self._check: CheckRoster = world.shared(check_roster)
-        self._relays: list[tuple[Relay, Machine]] = []
+        self._daemons: list[tuple[Daemon, Machine]] = []
 
     async def start(self, nursery: trio.Nursery) -> list[User]:
         address = await nursery.start(self._direct)
-        users = []
         for number in range(self._world.scene.nodes):
             daemon, machine = self._relay(f"relay-{number}", address)
             await nursery.start(live, daemon.run, machine)
-            users.append(User(daemon, machine))
-            self._relays.append((_relay_of(daemon), machine))
+            self._daemons.append((daemon, machine))
+        users = [User(daemon, machine) for daemon, machine in self._daemons]
         await until_ready(users)
         return users
 
-    async def link_all(self) -> None:
-        """Open the links between relays that are not there, as in a network where all subscribe to much."""
+    async def prepare(self) -> None:
+        """Open what is open where all have subscribed before: links, and a spare mailbox for each."""
+        await self._link_all()
+        scene = self._world.scene
+        if scene.spares and PROFILES[scene.profile].root is Root.MAILBOX:
+            async with trio.open_nursery() as nursery:
+                for daemon, machine in self._daemons:
+                    nursery.start_soon(self._open_spare, daemon, machine)
+
+    async def _open_spare(self, daemon: Daemon, machine: Machine) -> None:
+        machine.run_here()
+        spare = daemon.overlay.routes.spare
+        spare.renew()
+        await trio.sleep(1)  # virtual seconds, and so below; until then it may be the one before
+        while not spare.is_ready:  # noqa: ASYNC110 - a mock clock makes waiting free
+            await trio.sleep(1)
+
+    async def _link_all(self) -> None:
+        """Open the links between relays that are not there."""
+        relays = [(_relay_of(daemon), machine) for daemon, machine in self._daemons]
         async with trio.open_nursery() as nursery:
-            for number, (relay, machine) in enumerate(self._relays):
-                hops = [relay_hop(other.id) for other, _ in self._relays[number + 1 :]]
+            for number, (relay, machine) in enumerate(relays):
+                hops = [relay_hop(other.id) for other, _ in relays[number + 1 :]]
                 missing = [hop for hop in hops if not relay.peers.is_linked(hop)]
                 for part in range(AT_ONCE):
                     nursery.start_soon(self._link, relay, machine, missing[part::AT_ONCE])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from hushcast_runtime.wording import counted
 from hushcast_testnet.compare.findings import SYSTEMS, Curve, Fit, Measurement, crossing, curve, fit
 
 LINEAR = 0.95  # R² from which a curve is called a line
@@ -17,10 +18,10 @@ def said(
 ) -> list[str]:
     """Return sentences on a figure under a profile; `loads` is of each network who had most to do."""
     curves = {system: curve(measurements, profile, figure, system) for system in SYSTEMS}
-    if not all(curves.values()):
-        return ["Not measured."]
     fits = {system: fit(each) for system, each in curves.items()}
     sentences = [_shape(_NAMES[system], curves[system], fits[system], figure) for system in SYSTEMS]
+    if not all(curves.values()):
+        return sentences
     sentences.append(_order(curves, figure))
     if figure == 3:
         sentences += _busiest(profile, loads)
@@ -30,14 +31,17 @@ def said(
 
 
 def _shape(name: str, curve: Curve, found: Fit | None, figure: int) -> str:
-    first, last = curve[0], curve[-1]
-    of = "publishers" if figure == 5 else "subscribers"
     name = name[0].upper() + name[1:]
-    text = f"{name}: {first.seconds:.2f} s at {first.x} {of}, {last.seconds:.2f} s at {last.x}"
+    if not curve:
+        return f"{name}: not measured."
+    first, last = curve[0], curve[-1]
+    least = counted(first.x, "publisher" if figure == 5 else "subscriber")
+    text = f"{name}: {first.seconds:.2f} s at {least}, {last.seconds:.2f} s at {last.x}"
     if found is None:
         return text + "."
     line = "a line" if found.r2 >= LINEAR else "roughly a line" if found.r2 >= _ROUGHLY else "no line"
-    return f"{text}; {line} (R² {found.r2:.3f}) of {1000 * found.slope:.2f} ms more for each."
+    more = f"{1000 * abs(found.slope):.2f} ms {'more' if found.slope >= 0 else 'less'}"
+    return f"{text}; {line} (R² {found.r2:.3f}) of {more} for each."
 
 
 def _order(curves: Mapping[str, Curve], figure: int) -> str:

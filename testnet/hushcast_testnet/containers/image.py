@@ -27,6 +27,7 @@ _PACKAGES = (
     "local",
     "overlay",
     "central",
+    "brokers",
     "node",
     "testnet",
     "cli",

@@ -103,7 +103,19 @@ def test_words_say_what_was_measured() -> None:
     assert "With 500 subscribers, the busiest processor of the spanning trees (relay-7) works 2.50 s" in three
     five = " ".join(said(measurements(), "paper", 5, NETWORKS))
     assert "Each more publisher costs 5.0 times as much with the central server." in five
-    assert said([], "paper", 3, NETWORKS) == ["Not measured."]
+    assert said([], "paper", 3, NETWORKS) == [
+        "The central server: not measured.",
+        "The spanning trees: not measured.",
+    ]
+
+
+def test_words_say_what_was_measured_of_one_and_that_the_other_was_not() -> None:
+    falling = [Measurement("paper", 5, "central", x, 1, 2.0 - x / 100) for x in (1, 2, 3)]
+    assert said(falling, "paper", 5, {}) == [
+        "The central server: 1.99 s at 1 publisher, 1.97 s at 3; "
+        "a line (R² 1.000) of 10.00 ms less for each.",
+        "The spanning trees: not measured.",
+    ]
 
 
 def test_words_say_that_lines_do_not_cross() -> None:

@@ -14,7 +14,7 @@ from hushcast_protocol.base.secrets import Seed
 from hushcast_runtime.environment import simulated_environment
 from hushcast_runtime.transports.base import TransportError
 from hushcast_testnet.clock_calls import ClockCalls
-from hushcast_testnet.compare.machines import Machine, Processors, Queue, Shared
+from hushcast_testnet.compare.machines import House, Machine, Processors, Queue, Shared
 from hushcast_testnet.compare.tor_work import Line, TorWork, measured
 from hushcast_testnet.compare.wires import Wires
 
@@ -49,6 +49,17 @@ def test_a_queue_does_one_thing_after_the_other() -> None:
     assert queue.work(1.0, since=2.0) == 4.0  # it waits
     assert queue.work(1.0, since=9.0) == 10.0  # it was idle meanwhile
     assert queue.worked == 4.0
+
+
+def test_in_one_house_queues_wait_for_a_core_and_for_the_tor() -> None:
+    house, processors = House(2), Processors()
+    one, two, three = (Machine(str(n), processors, house) for n in range(3))
+    assert one.processor.work(2.0, since=1.0) == 3.0
+    assert two.processor.work(1.0, since=1.0) == 2.0
+    assert three.processor.work(1.0, since=1.0) == 3.0  # it waits for the second core
+    assert two.processor.work(1.0, since=3.0) == 4.0
+    assert one.tor is two.tor
+    assert (one.tor.work(1.0, since=3.0), two.tor.work(1.0, since=3.0)) == (4.0, 5.0)
 
 
 def test_work_is_laid_upon_the_machine_of_the_task_and_of_those_it_starts() -> None:

@@ -1,0 +1,144 @@
+"""Exposing: shows what may be shown of the clients' filters, and tells clients how their subscriptions stand.
+
+What may be shown is decided by `protocol/…/brokers/exposure.py`; of that, what covers the rest is advertised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import trio
+
+from hushcast_brokers.advertising import AFTER_REFUSAL, Advertising
+from hushcast_brokers.downstream import Downstream
+from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.wire import PublicKey
+from hushcast_protocol.brokers.exposure import Changes, Exposure
+from hushcast_protocol.brokers.filters import Filter
+from hushcast_protocol.brokers.frames import Level, Terms
+from hushcast_protocol.brokers.poset import Poset
+from hushcast_protocol.brokers.words import from_outside
+from hushcast_runtime.context import Context
+
+AT_ONCE = 4  # subscriptions looked at in one turn: a search for a wider filter may take 0.1 s
+
+_MILLION = 1_000_000
+
+
+class Exposing:
+    """What one edge broker shows."""
+
+    def __init__(
+        self, minimum: Terms, advertising: Advertising, downstream: Downstream, context: Context
+    ) -> None:
+        """`minimum` is what the broker itself asks of each filter."""
+        self._minimum = minimum
+        self._exposure = Exposure(minimum)
+        self._shown = Poset()
+        self._advertising = advertising
+        self._downstream = downstream
+        self._spawn = context.spawn
+        self._waits = trio.Event()
+        self._asking: set[tuple[PublicKey, bytes]] = set()  # subscriptions that want to know how they stand
+        self._untold: dict[tuple[PublicKey, bytes], int] = {}  # versions that are to be confirmed first
+        self._is_telling = False
+
+    @property
+    def version(self) -> int:
+        """The version upward of all that is shown now."""
+        return self._advertising.version
+
+    def filters(self, client: PublicKey) -> int:
+        """Return how many filters count as a client's, bogus ones included."""
+        return self._exposure.filters(client)
+
+    def load(self, client: PublicKey, name: bytes, given: Filter, terms: Terms) -> None:
+        """Take a subscription that was accepted before a restart."""
+        self._note(client, name, terms)
+        self._exposure.load(client, name, given, terms)
+
+    def subscribe(self, client: PublicKey, name: bytes, given: Filter, terms: Terms) -> int | None:
+        """Take a subscription; return the version upward, or `None` if its level is too low to be taken."""
+        self._note(client, name, terms)
+        version = self._apply(self._exposure.subscribe(client, name, given, terms))
+        if self._exposure.standing(client, name) is None:
+            self._asking.discard((client, name))
+            return None
+        return version
+
+    def unsubscribe(self, client: PublicKey, name: bytes) -> int:
+        """Forget a subscription; return the version upward."""
+        self._asking.discard((client, name))
+        return self._apply(self._exposure.unsubscribe(client, name))
+
+    def forget(self, client: PublicKey, names: Iterable[bytes]) -> None:
+        """Forget all subscriptions of a client, which has these."""
+        self._asking.difference_update((client, name) for name in names)
+        self._apply(self._exposure.forget(client))
+
+    def level(self, client: PublicKey, name: bytes) -> Level | None:
+        """Say how a subscription stands; nothing where nobody asked for anything, or it will be said soon."""
+        key = client, name
+        standing = self._exposure.standing(*key) if key in self._asking else None
+        if standing is None or key in self._untold:
+            return None
+        shown = None if standing.shown is None else from_outside(standing.shown)
+        return Level(name, standing.level, shown, round(standing.added * _MILLION))
+
+    async def run(self) -> None:
+        """Look at what waits to be shown, until cancelled."""
+        while True:
+            await self.advance()
+            await self._waits.wait()
+            self._waits = trio.Event()
+
+    async def advance(self) -> None:
+        """Look at all that waits to be shown now."""
+        while self._exposure.is_waiting:
+            self._apply(self._exposure.advance(AT_ONCE))
+            await trio.lowlevel.checkpoint()
+
+    def _note(self, client: PublicKey, name: bytes, terms: Terms) -> None:
+        if max(terms.k, self._minimum.k) > 1:
+            self._asking.add((client, name))
+        else:
+            self._asking.discard((client, name))
+
+    def _apply(self, changes: Changes) -> int:
+        for given in changes.show:
+            self._shown.insert(given, None)
+        for given in changes.withdraw:
+            self._shown.remove(given, None)
+        if self._exposure.is_waiting:
+            self._waits.set()
+        version = self._advertising.change(self._shown.take_changes())
+        for (client, name), standing in changes.told.items():
+            assert isinstance(client, bytes), "a client is its key"
+            if standing.shown is None:
+                self._untold.pop((client, name), None)
+                self._tell(client, name)
+            else:
+                self._untold[client, name] = version
+        if self._untold and not self._is_telling:
+            self._is_telling = True
+            self._spawn(self._tell_later)
+        return version
+
+    async def _tell_later(self) -> None:
+        """Tell what is shown, once the parent has confirmed that: from then on all of it comes."""
+        while self._untold:
+            version = self.version
+            try:
+                await self._advertising.confirmed(version)
+            except Refusal:
+                await trio.sleep(AFTER_REFUSAL)
+                continue
+            confirmed = [key for key, since in self._untold.items() if since <= version]
+            for key in confirmed:
+                del self._untold[key]
+                self._tell(*key)
+        self._is_telling = False
+
+    def _tell(self, client: PublicKey, name: bytes) -> None:
+        if (level := self.level(client, name)) is not None:
+            self._downstream.post(client, level)

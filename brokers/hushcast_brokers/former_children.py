@@ -1,0 +1,92 @@
+"""Former children: brokers that have left the tree, and whose own children are finding other parents.
+
+Until those have advertised there, all that a former child had asked for goes on waiting for it, on disk; then
+it is matched again. So only what a broker had acknowledged itself goes with it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Set
+
+import trio
+
+from hushcast_brokers.downstream import Downstream, hop_of
+from hushcast_brokers.tables import Tables
+from hushcast_protocol.base.wire import PublicKey
+from hushcast_runtime.context import Context
+from hushcast_runtime.spool import Move, Spool
+
+REMATCH_AFTER = 600.0  # seconds after which no more former grandchildren are awaited
+SETTLED_AFTER = 60.0  # seconds without an advertisement after which those that came are all that will come
+LOOK_EVERY = 5.0  # seconds between looks whether it is time
+
+
+class FormerChildren:
+    """The former children of one broker."""
+
+    def __init__(self, tables: Tables, spool: Spool, downstream: Downstream, context: Context) -> None:
+        self._tables = tables
+        self._spool = spool
+        self._downstream = downstream
+        self._counters = context.counters
+        self._now = context.env.elapsed
+        self._spawn = context.spawn
+        self._left: dict[PublicKey, float] = {}  # since when
+        self._known: Set[PublicKey] | None = None  # the children of the tree before
+        self._fresh: set[PublicKey] = set()  # children that came since: what they ask for is not all yet
+
+    def follow(self, children: Set[PublicKey]) -> None:
+        """Hear who the children are by the tree of now."""
+        if self._known is not None:
+            self._fresh |= children - self._known
+        self._known = frozenset(children)
+        self._fresh &= children
+        now = self._now()
+        is_waiting = bool(self._left)
+        left = self._tables.children() - children
+        self._left = {child: self._left.get(child, now) for child in left}
+        if not left:
+            self._fresh.clear()
+        elif not is_waiting:
+            self._spawn(self._wait)
+
+    def divert(self, interested: Set[PublicKey]) -> Set[PublicKey]:
+        """Return for whom a message is to wait, given those who are interested by what is known now.
+
+        What a former child asked for goes to none of those yet that may ask for more of it.
+        """
+        if not self._fresh or interested.isdisjoint(self._left):
+            return interested
+        return interested - self._fresh
+
+    async def _wait(self) -> None:
+        while self._left:
+            await trio.sleep(LOOK_EVERY)
+            now = self._now()
+            is_settled = now - self._last_heard() >= SETTLED_AFTER
+            for child, since in list(self._left.items()):
+                if (is_settled and now - since >= SETTLED_AFTER) or now - since >= REMATCH_AFTER:
+                    await self._rematch(child)
+
+    def _last_heard(self) -> float:
+        """Return when somebody last asked for more that may have come from a former child."""
+        if any(not self._downstream.is_linked(child) for child in self._fresh):
+            return math.inf
+        return max((self._tables.heard(child) for child in self._fresh or self._known or ()), default=0.0)
+
+    async def _rematch(self, child: PublicKey) -> None:
+        """Let what waits for a former child wait for whoever has asked for it now."""
+        del self._left[child]
+        await self._tables.drop(child)
+        if not self._left:
+            self._fresh.clear()
+        while items := await self._spool.waiting(hop_of(child)):
+            moves = []
+            for item in items:
+                # Also those that it went to before: some below them may have asked since.
+                interested = self._tables.routes.interested(item.message.tokens) - self._left.keys()
+                moves += [Move(item, hop_of(other), item.message) for other in interested]
+                self._counters.add("messages_rematched" if interested else "messages_orphaned")
+            self._downstream.enqueue(await self._spool.move(moves))
+            self._spool.done(item for item in items if self._spool.holds(item))

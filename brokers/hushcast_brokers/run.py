@@ -1,0 +1,220 @@
+"""Runs a broker as a process: from its settings to a life that a signal ends."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+
+import msgspec
+import structlog
+import trio
+
+from hushcast_brokers.broker import Broker, BrokerParts
+from hushcast_brokers.clients import MAX_CLIENTS
+from hushcast_brokers.counted import BROKER_COUNTERS
+from hushcast_brokers.doctor import examine_below, examine_parent
+from hushcast_brokers.gauges import BROKER_GAUGES
+from hushcast_brokers.keys import BROKER_KEYS
+from hushcast_brokers.listing import BROKER_FILE, NETWORK_FILE, broker_lines
+from hushcast_brokers.network_file import brokers_section
+from hushcast_brokers.settings import AnyBrokerSettings, BrokerSettings, RootSettings
+from hushcast_brokers.tree_told import TREE_SOCKET, tree_told
+from hushcast_brokers.upgrade import VERSION
+from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.base.findings import Finding
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.brokers.conditions import Condition
+from hushcast_protocol.brokers.frames import Terms
+from hushcast_protocol.brokers.network import BrokersNetwork
+from hushcast_protocol.brokers.tree import MAX_CHILDREN, Seat
+from hushcast_runtime.connection_guard import MAX_STRANGERS
+from hushcast_runtime.doctor import Kind
+from hushcast_runtime.examined_process import Around, Process
+from hushcast_runtime.files import load_seed, write_private
+from hushcast_runtime.process import Load, run_until_signal
+from hushcast_runtime.wording import counted
+
+BROKER = Kind(
+    "hushcast broker run",
+    VERSION,
+    MAX_CLIENTS + 2 * MAX_CHILDREN + MAX_STRANGERS + 512,  # each below has a link
+    BROKER_COUNTERS,
+    BROKER_GAUGES,
+    BROKER_KEYS,
+)
+
+_WAITING = {
+    "not listed": "waiting for the root to list this broker",
+    "not reached": "the parent is not reached, trying again",
+    None: "connecting to the parent",
+}
+
+log = structlog.get_logger("broker")
+
+
+def run_broker(load: Load[AnyBrokerSettings]) -> None:
+    """Run a broker until SIGTERM or SIGINT; raises the `HushcastError` that ended it.
+
+    SIGHUP makes a root sign the tree that its configuration lists then.
+    """
+    settings = load()
+    process: _Root | _Below = _Root(settings) if isinstance(settings, RootSettings) else _Below(settings)
+    run_until_signal(settings, load, process.live, process.health, process.apply)
+
+
+class _Broker(Process):
+    """What the processes of all brokers have in common."""
+
+    def __init__(self, settings: AnyBrokerSettings) -> None:
+        super().__init__(settings, BROKER)
+        self._broker: Broker | None = None
+        self._key = b""
+
+    def _sockets(self) -> Sequence[tuple[str, Callable[[], Awaitable[bytes]]]]:
+        return [(TREE_SOCKET, self._tell_tree)]
+
+    async def _tell_tree(self) -> bytes:
+        broker = self._broker
+        if broker is None or broker.tree is None:
+            return b""
+        name, is_open = self._settings.network.name, broker.parent_state == "open"  # type: ignore[attr-defined]
+        return msgspec.json.encode(tree_told(name, broker.tree, self._key, broker.connected(), is_open))
+
+    def _seeds(self, around: Around) -> list[Seed]:
+        """Return the two seeds, drawn the first time."""
+        state = self._settings.state_path()
+        return [load_seed(state / name, around.env.randomness) for name in BROKER_KEYS]
+
+    def _below(self) -> list[Finding]:
+        broker = self._broker
+        return examine_below(broker.tree, self._key, broker.connected()) if broker is not None else []
+
+    def _below_in_words(self) -> str:
+        """Say how many brokers below are connected."""
+        assert self._broker is not None
+        tree, connected = self._broker.tree, self._broker.connected()
+        below = tree.children(self._key) if tree is not None else []
+        return f"{sum(one.key in connected for one in below)} of {len(below)} brokers below connected"
+
+
+class _Root(_Broker):
+    def __init__(self, settings: RootSettings) -> None:
+        super().__init__(settings)
+        self._own = settings
+        self._signing = trio.Lock()
+
+    def apply(self, fresh: AnyBrokerSettings) -> None:
+        """Sign the tree of a configuration if it is another one; raises `UsageError`, then nothing of it."""
+        if not isinstance(fresh, RootSettings):
+            raise UsageError("role: a root that runs stays one: stop it first")
+        if self._broker is not None and self._broker.listener is not None:
+            self._living.start_soon(self._sign, self._broker, _seats(fresh, self._key))
+        self._own = msgspec.structs.replace(self._own, listed=fresh.listed)
+
+    def _make(self, around: Around) -> Broker:
+        settings = self._own
+        seed, service = self._seeds(around)
+        self._key = seed.public()
+        network = settings.network.network_of(self._key)
+        self._tracer = settings.tracer(self._key.hex(), network.epoch_seconds, around.env)
+        nothing = Terms(1, Condition.SOURCE, "wait")
+        broker = self._broker = Broker(
+            BrokerParts(
+                network,
+                seed,
+                service,
+                None,
+                _seats(settings, self._key),
+                nothing,
+                None,
+                around.env,
+                around.transport,
+                around.store,
+                around.counters,
+                self._tracer,
+            )
+        )
+        return broker
+
+    async def _sign(self, broker: Broker, seats: tuple[Seat, ...]) -> None:
+        async with self._signing:  # one after the other: each tree has a version of its own
+            await broker.replace_seats(seats)
+
+    def _give_out(self) -> None:
+        assert self._broker is not None
+        network: BrokersNetwork = self._own.network.network_of(self._key)
+        text = brokers_section(network, self._broker.address)
+        write_private(self._own.state_path() / NETWORK_FILE, text.encode())
+
+    def _own_findings(self) -> list[Finding]:
+        return self._below()
+
+    def _doing(self) -> str:
+        if not self._own.listed:
+            return "root: working, but no broker is listed yet: `hushcast broker admit` lists one"
+        return f"root: working, {self._below_in_words()}"
+
+
+class _Below(_Broker):
+    """A broker that is not the root."""
+
+    def __init__(self, settings: BrokerSettings) -> None:
+        super().__init__(settings)
+        self._own = settings
+
+    def apply(self, fresh: AnyBrokerSettings) -> None:
+        """Refuse to become the root; all else takes a restart."""
+        if not isinstance(fresh, BrokerSettings):
+            raise UsageError("role: a broker that runs does not become the root: stop it first")
+
+    def _make(self, around: Around) -> Broker:
+        settings, network = self._own, self._own.network.network()
+        seed, service = self._seeds(around)
+        self._key = seed.public()
+        if self._key == network.root:
+            raise UsageError("network.root_key is this broker's own: empty its state, which is the root's")
+        self._tracer = settings.tracer(self._key.hex(), network.epoch_seconds, around.env)
+        broker = self._broker = Broker(
+            BrokerParts(
+                network,
+                seed,
+                service,
+                settings.network.address(),
+                None,
+                settings.minimum(),
+                settings.clients(),
+                around.env,
+                around.transport,
+                around.store,
+                around.counters,
+                self._tracer,
+            )
+        )
+        return broker
+
+    def _give_out(self) -> None:
+        assert self._broker is not None
+        settings = self._own
+        lines = broker_lines(self._key, self._broker.address, settings.role, settings.wish())
+        write_private(settings.state_path() / BROKER_FILE, lines.encode())
+
+    def _own_findings(self) -> list[Finding]:
+        state = self._broker.parent_state if self._broker is not None else None
+        return [examine_parent(state), *self._below()]
+
+    def _doing(self) -> str:
+        assert self._broker is not None
+        state, role = self._broker.parent_state, self._own.role
+        if state != "open":
+            return f"{role}: {_WAITING[state]}"
+        if role == "inner":
+            return f"inner: working, {self._below_in_words()}"
+        clients = int(self._broker.status().get("clients_connected", 0))
+        return f"edge: working, {counted(clients, 'client')} connected"
+
+
+def _seats(settings: RootSettings, root: bytes) -> tuple[Seat, ...]:
+    """Return all other seats; raise `UsageError` where one has the root's own key."""
+    seats: Sequence[Seat] = settings.seats(root)
+    if any(seat.key == root for seat in seats):
+        raise UsageError("brokers: one has the key of this root, which has its seat already")
+    return tuple(seats)

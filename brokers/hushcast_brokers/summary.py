@@ -1,0 +1,50 @@
+"""What a broker's configuration says, in a few lines for the one who wrote it."""
+
+from __future__ import annotations
+
+from hushcast_brokers.listing import BrokerSection
+from hushcast_brokers.network_file import BrokersTerms
+from hushcast_brokers.settings import AnyBrokerSettings, BrokerSettings, RootSettings
+from hushcast_runtime.wording import counted
+
+KEY_SHOWN = 16  # digits: enough to compare
+
+
+def broker_summary(settings: AnyBrokerSettings) -> dict[str, list[str]]:
+    """Return what a configuration says, by name."""
+    found: dict[str, list[str]] = {"state": [settings.state], "role": [settings.role]}
+    found["network"] = [_network(settings.network)]
+    if isinstance(settings, RootSettings):
+        return found | {"brokers": [_broker(one) for one in settings.listed] or ["none yet"]}
+    network = settings.network
+    found["root"] = [f"{short(network.root_key)} at {network.root}"]
+    found["parent"] = [_parent(settings.wish())]
+    if settings.role == "edge":
+        found |= _of_edge(settings)
+    return found
+
+
+def short(key: str) -> str:
+    """Return the beginning of a key in hexadecimal digits."""
+    return f"{key[:KEY_SHOWN]}…"
+
+
+def _of_edge(settings: BrokerSettings) -> dict[str, list[str]]:
+    clients, asked = settings.clients(), settings.anonymity
+    served = "anybody" if clients is None else f"{len(clients):,} listed, nobody else"
+    levels = "as each subscription asks"
+    if asked is not None:
+        levels = f"k = {asked.k}, {asked.condition}, otherwise {asked.otherwise}"
+    return {"clients": [served], "anonymity": [levels]}
+
+
+def _network(section: BrokersTerms) -> str:
+    return f"{section.name}, {section.privacy}, epochs of {counted(section.epoch_seconds, 'second')}"
+
+
+def _broker(one: BrokerSection) -> str:
+    return f"{one.role}: {short(one.key)} at {one.address}, below {_parent(one.parent)}"
+
+
+def _parent(key: str | None) -> str:
+    return "the root" if key is None else short(key)

@@ -1,0 +1,1 @@
+"""Filters of brokers: how many subscribers each hides among, at scale."""

@@ -1,0 +1,110 @@
+"""Learning k: a file of subscriptions in; Parquet, a summary and a report out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from hushcast_analytics.errors import TracesError
+from hushcast_analytics.filters import figures
+from hushcast_analytics.filters.colluding import Rules, counted
+from hushcast_analytics.filters.costs import costs
+from hushcast_analytics.filters.held import FILTER, Held, held
+from hushcast_analytics.filters.levels import COLUMNS, levels
+from hushcast_analytics.filters.reading import read_file
+from hushcast_analytics.report.filters import page
+from hushcast_analytics.report.words import counted as counted_of
+from hushcast_analytics.session import part_done
+from hushcast_analytics.steps import Steps, each_second
+from hushcast_protocol.brokers.conditions import Condition
+
+SEARCHED = 100  # filters that a wider one is searched for, for each condition and k in some 20 ms
+WATCHED = 10_000  # filters of which it is counted who is behind them, broker by broker
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to learn: k's, conditions, and of colluding edge brokers how many of how many, and the rules."""
+
+    ks: tuple[int, ...]
+    conditions: tuple[Condition, ...]
+    colluding: tuple[float, ...]
+    brokers: int = 50
+    cap: int = 2
+    spread: int = 3
+    seed: int = 1
+
+    @property
+    def rules(self) -> list[Rules]:
+        """Neither cap nor spread, each of them, both."""
+        return [Rules(cap, spread) for cap, spread in product((None, self.cap), (None, self.spread))]
+
+
+def learn(
+    spark: SparkSession,
+    file: Path,
+    out: Path,
+    wanted: Wanted,
+    progress: Callable[[str], None] = lambda text: None,
+    *,
+    live: bool = False,
+) -> dict[str, Any]:
+    """Learn k from the subscriptions in a file, write `out`, return the summary.
+
+    `out` gets `summary.json`, `report.html`, and Parquet `levels` (the levels of each filter). Raises
+    `TracesError` with the line that cannot be used.
+    """
+    steps = Steps(progress, 1.0)
+    with each_second((lambda: steps.refresh(part_done(spark))) if live else None):
+        steps.begin(f"reading {file}")
+        return learn_of(read_file(spark, file), out, wanted, steps.begin)
+
+
+def learn_of(
+    subscriptions: DataFrame, out: Path, wanted: Wanted, begin: Callable[[str], None]
+) -> dict[str, Any]:
+    """Learn k from a table of `reading.SUBSCRIPTIONS`; `begin` hears of each step. As `learn` else."""
+    begin("finding distinct filters")
+    there = held(subscriptions, wanted.brokers, wanted.seed)
+    for k in wanted.ks:
+        if k > there.sources:
+            raise TracesError(f"--k {k} is more than the {counted_of(there.sources, 'subscriber')} in it")
+    begin(f"levels of {there.count:,} filters")
+    found = levels(there, WATCHED / there.count)
+    begin("what generalising costs")
+    asked = (wanted.conditions, wanted.ks)
+    searched = costs(there, found, asked, SEARCHED / there.count)
+    begin("counting")
+    watched = [bytes(row["behind"]) for row in found.where("behind is not null").select("behind").collect()]
+    shares = (0.0, *wanted.colluding)
+    summary = {
+        **_counts(there),
+        "wanted": {**asdict(wanted), "conditions": [each.value for each in wanted.conditions]},
+        "watched": len(watched),
+        "levels": figures.distribution(found),
+        "reached": figures.reached(there, found, asked),
+        "cost": figures.cost(searched),
+        "colluding": list(counted(watched, wanted.brokers, asked, shares, wanted.rules, wanted.seed)),
+    }
+    begin("writing")
+    out.mkdir(parents=True, exist_ok=True)
+    named = there.filters.select(*FILTER, "name", "where", F.size("sources").alias("sources"))
+    rows = named.join(found, FILTER).select(
+        F.col("name").alias("topic"), "where", "sources", *COLUMNS.values()
+    )
+    rows.write.mode("overwrite").parquet(str(out / "levels"))
+    (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
+    (out / "report.html").write_text(page(summary))
+    return summary
+
+
+def _counts(there: Held) -> dict[str, int]:
+    names = ("subscriptions", "sources", "topics", "largest")
+    return {"filters": there.count, **{name: getattr(there, name) for name in names}}
