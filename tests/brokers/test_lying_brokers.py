@@ -35,6 +35,7 @@ from hushcast_protocol.content.topics import Topic, make_topic
 from hushcast_runtime.channel import Channel, accept_channel
 
 PLACES = make_topic("places", ["kind", "lat:-90..90:1"])
+TERMS = {"k": 9, "condition": "successor", "otherwise": "refuse"}
 ROWS = (("liar", "edge", "root"),)
 Lie = Callable[[Channel[Any], Any], Awaitable[None]]
 
@@ -139,7 +140,7 @@ async def test_what_it_says_is_shown_covers_what_was_asked_for(is_of_another_top
         node.network.nursery.start_soon(listen_in_vain, node, terms)
         await until(lambda: node.count("parent_faults") >= 2)
         [described] = node.daemon.service.subscriptions()
-        assert (described["nodes"], described["level"], described["shown"]) == (0, None, None)
+        assert (described["nodes"], described["level"], described["outside"]) == (0, None, None)
         assert not described["ready"]
 
 
@@ -160,7 +161,7 @@ async def test_a_level_that_holds_is_told_in_the_subscribers_words() -> None:
         await node.listen(PLACES, "kind = fire, lat in [10, 20]", terms)
         [described] = node.daemon.service.subscriptions()
         assert (described["level"], described["added"]) == (3, 0.125)
-        assert described["shown"] == "kind = fire, lat in [5, 30]"
+        assert described["outside"] == 'kind = "fire", lat in [5, 30]'
         assert (described["nodes"], described["by"]) == (1, "edge broker")
 
 
@@ -178,7 +179,7 @@ async def test_what_is_refused_is_said_and_leaves_nothing(verdict: Any) -> None:
 
     async with with_liar(answer) as (_, node):
         with pytest.raises(HushcastError) as refused:
-            await node.listen(PLACES, "", {"k": 9, "otherwise": "refuse"})
+            await node.listen(PLACES, "", TERMS)
         assert len(str(refused.value)) > 20
         await trio.sleep(30)
         assert node.daemon.service.subscriptions() == []
@@ -195,7 +196,7 @@ async def test_what_was_accepted_once_is_not_refused_for_its_level_later() -> No
             await channel.send(Level(frame.name, 9, frame.filter, 0))
 
     async with with_liar(answer) as (_, node):
-        await node.listen(PLACES, "", {"k": 9, "otherwise": "refuse"})
+        await node.listen(PLACES, "", TERMS)
         await node.restart()  # its standing says that nothing is held here
         await until(lambda: len(asked) == 2)
         assert asked == ["refuse", "wait"]
