@@ -16,6 +16,7 @@ from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import make_topic
 
 PLACES = make_topic("places", ["kind", "lat:-90..90:0.00001"])
+ANYBODY = {"k": 1, "condition": "source", "otherwise": "wait"}
 ROWS = (("inner", "inner", "root"), ("edge 1", "edge", "inner"), ("edge 2", "edge", "inner"))
 ONE_EDGE = (("edge", "edge", "root"),)
 
@@ -58,7 +59,7 @@ async def test_probes_meet_all_conditions_and_come_back() -> None:
     async with tree_of_daemons(1, ONE_EDGE, probes_an_epoch=24.0) as network:
         node = network.nodes[0]
         await node.listen(PLACES, "lat in [60, 60.1], kind = fire")
-        await node.listen(TWO, terms={"k": 1})
+        await node.listen(TWO, terms=ANYBODY)
         await trio.sleep(120)
         [first, second] = [route.coverage.describe() for route in node.routes]
         assert first["probes"] > 20
