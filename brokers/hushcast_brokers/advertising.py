@@ -9,11 +9,14 @@ import structlog
 import trio
 
 from hushcast_brokers.upstream import Upstream
+from hushcast_protocol.base import observed
 from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.wire import encode
 from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.brokers.roots import RootChanges
 from hushcast_protocol.brokers.upward import Upward
 from hushcast_runtime.counters import Counters
+from hushcast_runtime.tracing import Tracer
 
 AFTER_REFUSAL = 60.0  # seconds before a parent that had no room is told everything again
 
@@ -34,9 +37,10 @@ class _Waiting:
 class Advertising:
     """One broker's table on its way up; the root has nobody to tell, and confirms at once."""
 
-    def __init__(self, is_root: bool, counters: Counters) -> None:
+    def __init__(self, is_root: bool, counters: Counters, tracer: Tracer) -> None:
         self._is_root = is_root
         self._counters = counters
+        self._tracer = tracer
         self._upward = Upward()
         self._changed = trio.Event()
         self._waiting: deque[_Waiting] = deque()  # in the order of versions
@@ -89,6 +93,8 @@ class Advertising:
                     await self._changed.wait()
                     continue
                 self._counters.add("advertisements_sent", len(batch))
+                for said in batch if self._tracer.is_on else ():
+                    self._tracer.observe(observed.Advertised(None, tuple(map(encode, said.add)), said.remove))
                 awaited = [upstream.post(said.frame) for said in batch]
                 verdicts = [await upstream.answer(one) for one in awaited]
                 refused = sum(verdict != "accepted" for verdict in verdicts)

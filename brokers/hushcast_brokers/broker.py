@@ -86,7 +86,7 @@ class Broker:
         self._held = HeldTree(parts.network, parts.store)
         self._keeper = TreeKeeper(parts.network, parts.seed, parts.root, self._held)
         self._spool = Spool(parts.store)
-        self._advertising = Advertising(self._keeper.is_root, parts.counters)
+        self._advertising = Advertising(self._keeper.is_root, parts.counters, parts.tracer)
         self._admission = Admission(parts.seed.public(), parts.network.calendar, self._env, self._fullness)
         self._downstream: Downstream
         self._tables: Tables
@@ -215,8 +215,8 @@ class Broker:
             tree = self._held.newest
             if tree is not None:
                 await self._sign()  # it may be one of this root's own, from before a backup was restored
-                await self._leave_those_gone()
                 self._children.tell_tree()
+                await self._leave_those_gone()
             if tree is self._held.newest:
                 await self._held.changed()
 
@@ -276,7 +276,8 @@ class _AsChild:
         await self._advertising.say(self.upstream, standing.digest)
 
     async def take(self, messages: list[Message]) -> None:
-        await self._forwarding.take(messages)
+        parent = self._keeper.parent()  # none if the tree has just lost this broker
+        await self._forwarding.take(messages, parent.peer.key if parent is not None else None)
 
     def level(self, level: Level) -> None:
         pass  # brokers have no terms with their parents

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Protocol, cast
 
-import structlog
 import trio
 
 from hushcast_brokers.advertising import Advertising
@@ -34,8 +33,7 @@ from hushcast_runtime.writing import Writer
 
 MAX_UNDER_WAY = 512  # requests of a child whose answers wait for a disk, or for somebody above
 REQUESTS_A_SECOND, REQUESTS_AT_ONCE = 8.0, 1024.0  # of a client; each may change tables up to the root
-
-log = structlog.get_logger("children")
+LET_GO_WITHIN = 5.0  # seconds in which somebody who is no child any more reads the tree that says so
 
 
 class Served(Protocol):
@@ -60,6 +58,7 @@ class Child:
         self.tasks = tasks
         self.tree = tree
         """The version of the tree that it holds, as far as is known."""
+        self.is_leaving = False
         self.serial = 0
         self.under_way = 0
         self.bucket = TokenBucket(REQUESTS_A_SECOND, REQUESTS_AT_ONCE, now)
@@ -90,9 +89,10 @@ class Children:
         return sum(child.is_client is is_client for child in self._links.values())
 
     def let_go(self, key: PublicKey) -> None:
-        """End the link of somebody who is no child any more."""
-        if (child := self._links.get(key)) is not None:
-            child.writer.scope.cancel()
+        """End the link of somebody who is no child any more, after a moment in which the tree tells it so."""
+        if (child := self._links.get(key)) is not None and not child.is_leaving:
+            child.is_leaving = True
+            child.writer.scope.deadline = trio.current_time() + LET_GO_WITHIN
 
     def tell_tree(self) -> None:
         """Say the tree that is held to all who have an older one."""
@@ -117,7 +117,8 @@ class Children:
             with writer.scope as scope:
                 scope.deadline = trio.current_time() + IDLE
                 while batch := await channel.receive():
-                    scope.deadline = trio.current_time() + IDLE
+                    if not child.is_leaving:
+                        scope.deadline = trio.current_time() + IDLE
                     for frame in batch:
                         await self._take(child, link, frame, served)
         finally:
@@ -130,6 +131,8 @@ class Children:
     async def _take(self, child: Child, link: ChildLink, frame: FromBelow, served: Served) -> None:
         if isinstance(frame, Ack):
             self._downstream.acknowledged(link, frame.number)
+        elif child.is_leaving:
+            pass
         elif isinstance(frame, Ping):
             child.writer.post(Pong())
         elif isinstance(frame, NewTree):

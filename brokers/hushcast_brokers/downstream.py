@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 import trio
 
+from hushcast_protocol.base import observed
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.hop import NextHop
 from hushcast_protocol.base.hop_link import LinkState
@@ -60,6 +61,7 @@ class Downstream:
         self._spool = spool
         self._now = context.env.elapsed
         self._counters = context.counters
+        self._tracer = context.tracer
         self._spawn = context.spawn
         randomness = context.env.randomness
         self._to_brokers: Rules[Spooled] = Rules(spool.holds, randomness, False, False)
@@ -139,6 +141,7 @@ class Downstream:
                 self._counters.add("messages_forwarded", len(action.items))
                 for item in action.items:
                     action.link.writer.post(Forward(item.message))
+                    self._tracer.observe(observed.Sent(item.message.id, item.message.tokens, child))
             elif isinstance(action, Settle):
                 self._counters.add("messages_acknowledged", len(action.items))
                 self._spool.done(action.items)

@@ -8,6 +8,7 @@ import trio
 
 from hushcast_brokers.downstream import Downstream, hop_of
 from hushcast_brokers.former_children import FormerChildren
+from hushcast_protocol.base import observed
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.base.wire import PublicKey
@@ -41,9 +42,10 @@ class Forwarding:
         self._calendar = calendar
         self._env = context.env
         self._counters = context.counters
+        self._tracer = context.tracer
         self._passed = Passed()
 
-    async def take(self, messages: Iterable[Message]) -> None:
+    async def take(self, messages: Iterable[Message], parent: PublicKey | None) -> None:
         """Have messages from the parent wait for whoever they are for; durable on return."""
         for message in messages:
             self._counters.add("messages_received")
@@ -54,9 +56,16 @@ class Forwarding:
                 continue
             try:
                 check_message(message)
-                self.put(self.sends(message))
+                is_repeated = self._passed.knows(message.id)
+                sends = self.sends(message)
             except PeerError:
                 self._counters.add("refused_form")
+                continue
+            self.put(sends)
+            if self._tracer.is_on:
+                outcome = "repeated" if is_repeated else "forwarded" if sends else "unmatched"
+                size = len(message.body)
+                self._tracer.observe(observed.Received(message.id, message.tokens, parent, outcome, 0, size))
         await self._spool.durable()
 
     def sends(self, message: Message) -> Sequence[Send]:

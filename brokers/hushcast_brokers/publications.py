@@ -12,6 +12,7 @@ import trio
 
 from hushcast_brokers.downstream import Downstream
 from hushcast_brokers.forwarding import Forwarding
+from hushcast_protocol.base import observed
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.brokers.frames import Publish, Receipt, Verdict
@@ -49,6 +50,7 @@ class Publications:
         self._store = context.store
         self._env = context.env
         self._counters = context.counters
+        self._tracer = context.tracer
         self._known: OrderedDict[bytes, int] = OrderedDict()  # days, by id
         self._new: deque[Spooled] = deque()
         self._came = trio.Event()
@@ -113,6 +115,7 @@ class Publications:
         self._new.append(item)
         self._came.set()
         self._counters.add("publications_accepted")
+        self._tracer.observe(observed.Drop(message.id, message.tokens, size))
 
     async def _look_up(self, items: list[Spooled]) -> None:
         moves: list[Move] = []

@@ -8,6 +8,7 @@ from itertools import islice
 import trio
 
 from hushcast_brokers.advertising import Advertising
+from hushcast_protocol.base import observed
 from hushcast_protocol.base.errors import DecodeError, Refusal
 from hushcast_protocol.base.wire import PublicKey, Wire, decoder, encode
 from hushcast_protocol.brokers.filters import Filter
@@ -34,6 +35,7 @@ class Tables:
         self._advertising = advertising
         self._store = context.store
         self._counters = context.counters
+        self._tracer = context.tracer
         self._now = context.env.elapsed
         self._children: set[PublicKey] = set()  # that have asked for anything
         self._heard: dict[PublicKey, float] = {}  # when each asked for anything last
@@ -82,13 +84,20 @@ class Tables:
             raise Refusal("form")
         if (removed and frame.whole != "no") or (child in self._mentioned and frame.whole == "no"):
             raise Refusal("form")
+        if frame.whole != "no":
+            self._mentioned.setdefault(child, set())
         new = len(added.keys() - held.keys())
-        if len(held) + new > MAX_FILTERS_BELOW + MAX_IN_ONE or len(self.routes) + new > MAX_FILTERS:
+        if len(held) + new > MAX_FILTERS_BELOW or len(self.routes) + new > MAX_FILTERS:
+            if frame.whole == "end":
+                del self._mentioned[child]  # all of it is to come again
             raise Refusal("quota")
         if frame.whole != "no":
-            self._mentioned.setdefault(child, set()).update(added)
+            self._mentioned[child].update(added)
             if frame.whole == "end":
                 removed = held.keys() - self._mentioned.pop(child)
+        if self._tracer.is_on:
+            shown = tuple(map(encode, frame.add))
+            self._tracer.observe(observed.Advertised(child, shown, tuple(removed)))
         return self._change(child, added, filters, removed)
 
     async def drop(self, child: PublicKey) -> None:
