@@ -141,8 +141,9 @@ class Routes:
         }
         if route.terms.k > 1:
             level = asked.level if asked is not None else None
+            found["k"] = route.terms.k
             found["level"] = level.level if level is not None else None
-            found["shown"] = _in_words(route, level.shown) if level is not None else None
+            found["outside"] = _in_words(route, level.shown) if level is not None else None
             found["added"] = level.added / 1_000_000 if level is not None else None
         return found
 
