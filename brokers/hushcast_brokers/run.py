@@ -106,8 +106,12 @@ class _Root(_Broker):
         """Sign the tree of a configuration if it is another one; raises `UsageError`, then nothing of it."""
         if not isinstance(fresh, RootSettings):
             raise UsageError("role: a root that runs stays one: stop it first")
-        if self._broker is not None and self._broker.listener is not None:
-            self._living.start_soon(self._sign, self._broker, _seats(fresh, self._key))
+        broker = self._broker
+        if broker is not None and broker.listener is not None:
+            seats = _seats(fresh, self._key)
+            if any(seat.address == broker.address for seat in seats):
+                raise UsageError("brokers: one has the address of this root; each has one of its own")
+            self._living.start_soon(self._sign, broker, seats)
         self._own = msgspec.structs.replace(self._own, listed=fresh.listed)
 
     def _make(self, around: Around) -> Broker:
