@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
@@ -36,11 +37,12 @@ from hushcast_runtime.wording import counted
 BROKER = Kind(
     "hushcast broker run",
     VERSION,
-    MAX_CLIENTS + 2 * MAX_CHILDREN + MAX_STRANGERS + 512,  # each below has a link
+    2 * MAX_CHILDREN + MAX_STRANGERS + 128,  # each below has a link; the database
     BROKER_COUNTERS,
     BROKER_GAUGES,
     BROKER_KEYS,
 )
+EDGE_BROKER = dataclasses.replace(BROKER, files=BROKER.files + MAX_CLIENTS)
 
 _WAITING = {
     "not listed": "waiting for the root to list this broker",
@@ -49,6 +51,11 @@ _WAITING = {
 }
 
 log = structlog.get_logger("broker")
+
+
+def kind_of(settings: AnyBrokerSettings) -> Kind:
+    """Return what kind of broker these settings are of: an edge broker has clients, too."""
+    return EDGE_BROKER if settings.role == "edge" else BROKER
 
 
 def run_broker(load: Load[AnyBrokerSettings]) -> None:
@@ -65,7 +72,7 @@ class _Broker(Process):
     """What the processes of all brokers have in common."""
 
     def __init__(self, settings: AnyBrokerSettings) -> None:
-        super().__init__(settings, BROKER)
+        super().__init__(settings, kind_of(settings))
         self._broker: Broker | None = None
         self._key = b""
 
