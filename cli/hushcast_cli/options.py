@@ -180,8 +180,8 @@ profile_option = click.option(
 
 carrier_option = click.option(
     "--carrier",
-    type=click.Choice(["overlay", "central"]),
+    type=click.Choice(["overlay", "central", "brokers"]),
     default="overlay",
     show_default=True,
-    help="A network of relays, or one server with proxies.",
+    help="A network of relays, one server with proxies, or a tree of brokers.",
 )

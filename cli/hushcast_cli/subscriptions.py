@@ -53,10 +53,12 @@ def _anonymity(held: Mapping[str, Any]) -> str:
     """Say how many subscribers a condition hides among, and what is shown of it outside."""
     if "level" not in held:
         return ""
+    if held["level"] is None:
+        return f", level not yet known, to be {held['k']}"
     told = f", level {held['level']} of {held['k']}"
-    if held["shown"] is None:
+    if held["outside"] is None:
         return f"{told}, nothing is shown outside"
-    shown = f"`{held['shown']}`" if held["shown"] else "the whole topic"
+    shown = f"`{held['outside']}`" if held["outside"] else "the whole topic"
     excess = f", {held['added']:.1%} in excess" if held["added"] else ""
     return f"{told}, outside: {shown}{excess}"
 

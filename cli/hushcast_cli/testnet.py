@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -23,6 +23,9 @@ from hushcast_cli.watch import watch
 from hushcast_protocol.base.epochs import MAX_EPOCH, MIN_EPOCH
 from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.wording import counted
+
+if TYPE_CHECKING:
+    from hushcast_testnet.inventory import CarrierName
 
 
 @click.group()
@@ -49,13 +52,18 @@ testnet.add_command(watch)
 @click.option(
     "--nodes",
     type=click.IntRange(min=1),
-    help="Relays; with --carrier central daemons that publish and subscribe.  [default: 10; 6]",
+    help="Relays; with another carrier daemons that publish and subscribe.  [default: 10; 6]",
 )
 @click.option("--clients", type=click.IntRange(min=0), help="Clients beside the relays.  [default: 2]")
 @click.option(
     "--proxies",
     type=click.IntRange(min=2),
     help="With --carrier central: proxies, of both roles in turn.  [default: 2]",
+)
+@click.option(
+    "--edges",
+    type=click.IntRange(min=1),
+    help="With --carrier brokers: edge brokers, which have the daemons.  [default: 3]",
 )
 @click.option(
     "--transport",
@@ -94,10 +102,11 @@ testnet.add_command(watch)
 def up(
     choices: Choices,
     directory: Path,
-    carrier: Literal["overlay", "central"],
+    carrier: CarrierName,
     nodes: int | None,
     clients: int | None,
     proxies: int | None,
+    edges: int | None,
     transport: Literal["tor", "tcp"],
     epoch: int,
     breakable: bool,
@@ -107,7 +116,9 @@ def up(
     """Start a testnet and leave it running.
 
     On the overlay it is a directory, relays and clients. On the central system it is one server, proxies
-    between it and its users, and the users' daemons: --nodes.
+    between it and its users, and the users' daemons: --nodes. With --carrier brokers it is a root, two inner
+    brokers, --edges below these, and the daemons: the first four at one edge broker, so that `subscribe --k`
+    can be tried.
 
     Returns when all is ready; if that fails, nothing is left running. With --json, prints what `testnet
     status` prints.
@@ -116,6 +127,7 @@ def up(
     Example:
       hushcast testnet up --dir /tmp/testnet --nodes 10 --clients 2
       hushcast testnet up --dir /tmp/testnet --carrier central --nodes 6
+      hushcast testnet up --dir /tmp/testnet --carrier brokers
       hushcast testnet up --dir /tmp/testnet --gateway
     """
     from hushcast_cli.output import json_line, note, write
@@ -139,6 +151,7 @@ def up(
             gateway,
             carrier,
             proxies,
+            edges,
         )
     remember_testnet(directory)
     if choices.json:
@@ -152,7 +165,7 @@ def up(
 @json_option
 @pass_choices
 def status(choices: Choices, directory: Path) -> None:
-    """Show a testnet's daemons: relays first, then clients; before all, what serves a central system.
+    """Show a testnet's daemons: relays first, then clients; before all, server and proxies, or brokers.
 
     Of MQTT gateways it shows the ports that clients connect to.
 
@@ -173,6 +186,7 @@ def status(choices: Choices, directory: Path) -> None:
     rows = [
         *((name, "", found[name], "") for name in ("directory", "server") if found.get(name)),
         *((one["name"], "proxy", one, "") for one in found.get("proxies", ())),
+        *((one["name"], one["role"], one, "") for one in found.get("brokers", ())),
         *((one["name"], one["role"], one, one["socket"]) for one in found["nodes"]),
         *((one["name"], "mqtt", one, _port_of(one)) for one in found["gateways"]),
     ]
@@ -211,11 +225,13 @@ def down(directory: Path) -> None:
 )
 @carrier_option
 @json_option
-def demo(gateway: bool, carrier: Literal["overlay", "central"]) -> None:
+def demo(gateway: bool, carrier: CarrierName) -> None:
     """Show a private network at work and count what arrived.
 
     A private Tor network comes up, relays and clients join, some subscribe and others publish. With --carrier
     central it is a server, two proxies and six daemons; a range and a private topic are among what they want.
+    With --carrier brokers six brokers stand in their place, and a condition is shown to them once three
+    subscribers stand behind it.
 
     The last line on standard output is a JSON object with the outcome. Fails if anything was lost.
 
@@ -223,6 +239,7 @@ def demo(gateway: bool, carrier: Literal["overlay", "central"]) -> None:
     Example:
       hushcast testnet demo
       hushcast testnet demo --carrier central
+      hushcast testnet demo --carrier brokers
     """
     from hushcast_cli.exits import Failure
     from hushcast_cli.output import json_line, write

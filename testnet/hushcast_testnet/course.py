@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import trio
 
@@ -21,6 +22,12 @@ from hushcast_testnet.story import story
 ARRIVE_WITHIN = 60.0  # seconds after the last publication
 SUBSCRIBE_WITHIN = 120.0  # seconds
 AGAIN_WITHIN = 1.0  # seconds after the last arrival in which what comes a second time would come
+
+_SERVING: Mapping[CarrierName, str] = {
+    "overlay": "a directory",
+    "central": "a server, two proxies",
+    "brokers": "six brokers",
+}
 
 Progress = Callable[[str], None]
 Tell = Callable[[str], None]
@@ -60,6 +67,8 @@ class Course:
     """Published in turn."""
     carrier: CarrierName = "overlay"
     transport: Transport = "tor"
+    scene: Callable[[Mapping[str, Path], Path, Tell], Awaitable[dict[str, Any]]] | None = None
+    """What is shown behind it, with the daemons' sockets by name, and the traces; returns its figures."""
 
     def wants(self, listener: Listener, letter: Letter) -> bool:
         """Tell whether a message like this is for a listener."""
@@ -83,6 +92,8 @@ class Outcome:
     """Seconds until the testnet was ready."""
     subscribed: float
     """Seconds that subscribing took."""
+    scene: dict[str, Any] = field(default_factory=dict)
+    """The figures of what was shown behind it."""
 
 
 @dataclass
@@ -106,7 +117,7 @@ class _Tally:
         self.news = trio.Event()
 
     def publish(self, publisher: str, message: str, letter: Letter, text: str, began: float) -> None:
-        """Note that a relay, or the server, took a message over."""
+        """Note that a relay, the server or the root took a message over."""
         self.published[message] = (letter, began)
         about = f" ({letter.attributes})" if letter.attributes else ""
         self.texts[message] = f"{publisher:<8} on “{letter.topic}”{about}: {text}"
@@ -152,12 +163,14 @@ def run(course: Course, progress: Progress, tell: Tell = lambda line: None) -> O
             )
             ready = time.monotonic() - began
             sockets = {node["name"]: Path(node["socket"]) for node in testnet.status(directory)["nodes"]}
-            serving = "a directory" if course.carrier == "overlay" else "a server, two proxies"
-            tell(f"A private Tor network, {serving} and {len(sockets)} daemons are up, after {ready:.0f} s.")
+            whole = f"A private Tor network, {_SERVING[course.carrier]} and {len(sockets)} daemons"
+            tell(f"{whole} are up, after {ready:.0f} s.")
             outcome = trio.run(converse, course, sockets, ready, progress, tell)
             for line in ("", "The way of one of them:", "", *story(directory / "traces", course.carrier), ""):
                 tell(line)
-            return outcome
+            if course.scene is None:
+                return outcome
+            return replace(outcome, scene=trio.run(course.scene, sockets, directory / "traces", tell))
         finally:
             if (directory / FILE).exists():
                 testnet.down(directory, progress)

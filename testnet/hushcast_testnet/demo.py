@@ -1,14 +1,16 @@
-"""Demonstrations of both carriers, on a private Tor network: what is shown, and its figures."""
+"""Demonstrations of all carriers, on a private Tor network: what is shown, and its figures."""
 
 from __future__ import annotations
 
 import statistics
+from dataclasses import replace
 from typing import Any
 
 from hushcast.keys import new_link
 from hushcast_runtime.wording import counted
 from hushcast_testnet.course import Course, Letter, Listener, Progress, Tell, run
 from hushcast_testnet.inventory import CarrierName, Transport
+from hushcast_testnet.levels_scene import faults, show_levels
 
 TOPICS = ("weather", "chess")
 SUBSCRIBERS = (Listener("client-1", "weather"), Listener("client-2", "chess"), Listener("relay-3", "weather"))
@@ -25,6 +27,12 @@ _ENDING: dict[CarrierName, tuple[str, ...]] = {
         "it and its proxies is from their traces. What they learn together, and how often: docs/carriers.md.",
         "",
         "Next: hushcast testnet up --dir /tmp/hush --carrier central && hushcast testnet watch",
+    ),
+    "brokers": (
+        "Brokers matched hashes of topics and labels, and plain numbers, and could not read the bodies. What",
+        "is wanted with --k they are shown only while enough subscribers want it. More: docs/brokers.md.",
+        "",
+        "Next: hushcast testnet up --dir /tmp/hush --carrier brokers && hushcast testnet watch",
     ),
 }
 
@@ -67,6 +75,20 @@ def central_course(transport: Transport = "tor") -> Course:
     return Course(6, None, publishers, 24, 0.5, topics, listeners, letters, "central", transport)
 
 
+def brokers_course(transport: Transport = "tor") -> Course:
+    """Return the course over brokers: the central system's, at all edge brokers, and a scene with k."""
+    course = central_course(transport)
+    listeners = (
+        Listener("client-1", "weather"),
+        Listener("client-5", "weather"),
+        Listener("client-3", "temperature", "celsius in [-40, 0]"),
+        Listener("client-6", "temperature", "celsius in [18, 60]"),
+        Listener("client-5", "diary"),
+        Listener("client-1", "diary"),
+    )
+    return replace(course, listeners=listeners, carrier="brokers", scene=show_levels)
+
+
 def demo(progress: Progress, tell: Tell, carrier: CarrierName = "overlay") -> dict[str, Any]:
     """Run a carrier's demonstration and leave nothing running; return its figures.
 
@@ -77,9 +99,10 @@ def demo(progress: Progress, tell: Tell, carrier: CarrierName = "overlay") -> di
     if carrier == "overlay":
         course = overlay_course(10, 2, ("relay-1", "relay-2", "client-1"), 20, 0.5)
     else:
-        course = central_course()
+        course = central_course() if carrier == "central" else brokers_course()
     outcome = run(course, progress, tell)
     delivered = [delay for delay in outcome.delays if delay is not None]
+    lost, extra = faults(outcome.scene) if outcome.scene else (0, 0)
     tell(f"{len(delivered)} of {counted(len(outcome.delays), 'delivery', 'deliveries')} were made.")
     for line in _ENDING[carrier]:
         tell(line)
@@ -88,11 +111,12 @@ def demo(progress: Progress, tell: Tell, carrier: CarrierName = "overlay") -> di
         "nodes": course.nodes,
         "published": outcome.published,
         "delivered": len(delivered),
-        "lost": len(outcome.delays) - len(delivered),
-        "extra": outcome.extra,
+        "lost": len(outcome.delays) - len(delivered) + lost,
+        "extra": outcome.extra + extra,
         "seconds": {
             "tor_ready": round(outcome.ready, 1),
             "subscribe": round(outcome.subscribed, 1),
             "deliver_p50": round(statistics.median(delivered), 3) if delivered else None,
         },
+        **({"levels": outcome.scene} if outcome.scene else {}),
     }

@@ -22,8 +22,8 @@ from hushcast_testnet.private_tor import TorNetwork
 from hushcast_testnet.processes import Process
 
 Transport = Literal["tor", "tcp"]
-CarrierName = Literal["overlay", "central"]
-Role = Literal["relay", "client", "directory", "server", "proxy"]
+CarrierName = Literal["overlay", "central", "brokers"]
+Role = Literal["relay", "client", "directory", "server", "proxy", "root", "inner", "edge"]
 FILE = "testnet.json"
 CONTROL_SOCKET = "control.sock"
 
@@ -34,6 +34,9 @@ _MODULES: dict[Role, tuple[str, ...]] = {
     "directory": ("hushcast_directory",),
     "server": ("hushcast_central", "server"),
     "proxy": ("hushcast_central", "proxy"),
+    "root": ("hushcast_brokers",),
+    "inner": ("hushcast_brokers",),
+    "edge": ("hushcast_brokers",),
 }
 
 
@@ -59,7 +62,7 @@ class Member(msgspec.Struct, frozen=True):
 
     @property
     def is_node(self) -> bool:
-        """Whether applications publish and subscribe at it; directory, server and proxies serve nodes."""
+        """Whether applications publish and subscribe at it; all others serve these."""
         return self.role in ("relay", "client")
 
 

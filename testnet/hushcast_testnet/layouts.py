@@ -8,13 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hushcast_brokers.listing import BROKER_FILE
 from hushcast_central.run import PROXY_FILE
 from hushcast_directory.run import NETWORK_FILE
 from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.brokers.tree import MAX_CHILDREN, BrokerRole
 from hushcast_protocol.central.network import MAX_PROXIES, PROXY_ROLES, ProxyRole
 from hushcast_runtime.wording import counted
 from hushcast_testnet.builder import Builder, Layout
 from hushcast_testnet.inventory import CONTROL_SOCKET, CarrierName, Member, Role
+
+INNER = 2  # inner brokers
+TOGETHER = 4  # nodes at the first edge broker: what sank below k = 3 is shown again at 4
 
 
 @dataclass(frozen=True)
@@ -89,6 +94,66 @@ class CentralLayout:
         return bool(described.get("ready"))
 
 
+@dataclass(frozen=True)
+class BrokersLayout:
+    """Implements `Layout`: a root, inner brokers, edge brokers below them in turn, and nodes at these."""
+
+    nodes: int
+    edges: int
+    carrier: CarrierName = "brokers"
+
+    def members(self, directory: Path) -> list[Member]:
+        """Return the brokers from the root down, then nodes."""
+        home = directory / "brokers"
+        brokers = [_member(name, role, home / name) for name, role, _ in broker_names(self.edges)]
+        return [*brokers, *_numbered(directory, "client", self.nodes)]
+
+    async def start(self, builder: Builder, members: list[Member]) -> None:
+        """Start the root, then brokers from above down, which it has to list, then nodes."""
+        names = broker_names(self.edges)
+        root, below, nodes = members[0], members[1 : len(names)], members[len(names) :]
+        builder.progress("starting the root")
+        network = ["[network]", 'carrier = "brokers"', 'name = "testnet"']
+        network += [f"epoch_seconds = {builder.testnet.epoch}", *builder.traced(root)]
+        await builder.start(root, ['role = "root"'], network)
+        known = await builder.written(root, NETWORK_FILE)
+        listed: dict[str, str] = {}
+        for role, what in (("inner", "inner broker"), ("edge", "edge broker")):
+            level = [(one, parent) for one, (_, _, parent) in zip(below, names[1:], strict=True)]
+            level = [(one, parent) for one, parent in level if one.role == role]
+            builder.progress(f"starting {counted(len(level), what)}")
+            for member, parent in level:
+                above = [f'parent = "{_key(listed[parent])}"'] if parent in listed else []
+                await builder.start(member, [f'role = "{role}"', *above], [known, *builder.traced(member)])
+            listed |= {member.name: await builder.written(member, BROKER_FILE) for member, _ in level}
+        await builder.change(root, ['role = "root"'], [*network, *listed.values()])
+        builder.progress(f"starting {counted(self.nodes, 'node')}")
+        edges = [_key(listed[member.name]) for member in below if member.role == "edge"]
+        for number, member in enumerate(nodes):
+            edge = edges[edge_of(number, self.edges)]
+            await builder.start_node(member, f'{known}\n[brokers]\nedge = "{edge}"\n')
+
+    def is_ready(self, described: dict[str, Any]) -> bool:
+        """Tell whether a node is ready, and holds the tree of all brokers."""
+        tree = described.get("tree") or {}
+        return bool(described.get("ready")) and tree.get("brokers") == len(broker_names(self.edges))
+
+
+def broker_names(edges: int) -> list[tuple[str, BrokerRole, str]]:
+    """Return the names of all brokers from the root down, with roles and parents: edges take turns."""
+    inner = [f"inner-{number + 1}" for number in range(INNER)]
+    return [
+        ("root", "root", ""),
+        *((name, "inner", "root") for name in inner),
+        *((f"edge-{number + 1}", "edge", inner[number % INNER]) for number in range(edges)),
+    ]
+
+
+def edge_of(number: int, edges: int) -> int:
+    """Return at which edge a node is, both counted from 0: enough for k at the first, the rest in turn."""
+    return 0 if number < TOGETHER or edges == 1 else 1 + (number - TOGETHER) % (edges - 1)
+
+
 def proxy_names(count: int) -> list[tuple[str, ProxyRole]]:
     """Return the names of so many proxies with their roles, which take turns."""
     turns = (divmod(number, len(PROXY_ROLES)) for number in range(count))
@@ -96,25 +161,44 @@ def proxy_names(count: int) -> list[tuple[str, ProxyRole]]:
 
 
 def _key(section: str) -> str:
-    """Return the key of a proxy out of the lines that it wrote."""
-    (proxy,) = tomllib.loads(section)["proxies"]
-    return str(proxy["key"])
+    """Return the key of a proxy or broker out of the lines that it wrote."""
+    ((one,),) = tomllib.loads(section).values()
+    return str(one["key"])
 
 
-def layout_of(carrier: CarrierName, nodes: int | None, clients: int | None, proxies: int | None) -> Layout:
+def layout_of(
+    carrier: CarrierName,
+    nodes: int | None,
+    clients: int | None,
+    proxies: int | None,
+    edges: int | None = None,
+) -> Layout:
     """Return the layout with these numbers, the usual ones where none is given; raises `UsageError`."""
+    if edges is not None and carrier != "brokers":
+        raise UsageError("edge brokers are a network of brokers': --edges goes with --carrier brokers")
     if carrier == "overlay":
         if proxies is not None:
             raise UsageError("the overlay has no proxies: --proxies goes with --carrier central")
         return OverlayLayout(10 if nodes is None else nodes, 2 if clients is None else clients)
     if clients is not None:
-        raise UsageError("nodes of the central system are all clients: give their number as --nodes")
+        system = "the central system" if carrier == "central" else "a network of brokers"
+        raise UsageError(f"nodes of {system} are all clients: give their number as --nodes")
+    if carrier == "brokers":
+        return _brokers_layout(6 if nodes is None else nodes, proxies, 3 if edges is None else edges)
     count = len(PROXY_ROLES) if proxies is None else proxies
     if not len(PROXY_ROLES) <= count <= MAX_PROXIES:
         raise UsageError(
             f"--proxies {count}: a network has one of each role at least, and {MAX_PROXIES} at most"
         )
     return CentralLayout(6 if nodes is None else nodes, count)
+
+
+def _brokers_layout(nodes: int, proxies: int | None, edges: int) -> Layout:
+    if proxies is not None:
+        raise UsageError("a network of brokers has no proxies: --proxies goes with --carrier central")
+    if not 1 <= edges <= MAX_CHILDREN:
+        raise UsageError(f"--edges {edges}: there are between 1 and {MAX_CHILDREN}")
+    return BrokersLayout(nodes, edges)
 
 
 def _numbered(directory: Path, role: Role, count: int) -> Iterable[Member]:

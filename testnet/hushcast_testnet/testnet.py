@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import trio
 
+from hushcast_brokers.listing import BROKER_FILE
 from hushcast_central.run import PROXY_FILE
 from hushcast_directory.run import NETWORK_FILE
 from hushcast_protocol.base.errors import UsageError
@@ -17,7 +18,17 @@ from hushcast_runtime.process import holder
 from hushcast_runtime.wording import counted
 from hushcast_testnet import gateways, processes
 from hushcast_testnet.builder import Backend, Builder, Progress
-from hushcast_testnet.inventory import CarrierName, Member, Testnet, Transport, away, describe, load, running
+from hushcast_testnet.inventory import (
+    CarrierName,
+    Member,
+    Role,
+    Testnet,
+    Transport,
+    away,
+    describe,
+    load,
+    running,
+)
 from hushcast_testnet.layouts import layout_of
 from hushcast_testnet.process_backend import ProcessBackend
 from hushcast_testnet.signals import until_signalled
@@ -37,17 +48,19 @@ def up(
     with_gateways: bool = False,
     carrier: CarrierName = "overlay",
     proxies: int | None = None,
+    edges: int | None = None,
 ) -> None:
     """Bring a testnet up in a new directory and leave it running.
 
     On the overlay `nodes` are relays, and `clients` stand beside them. On the central system all `nodes`
-    are clients, of a server and `proxies`. `with_gateways` starts an MQTT gateway beside each client. In a
-    `breakable` one clocks can be set wrong and, on `tcp`, connections be cut, delayed and made lossy.
-    Returns when every daemon is ready and, on the overlay, holds the roster of all relays. Raises a
-    `HushcastError`; whatever ends it early, nothing is left running.
+    are clients, of a server and `proxies`; with brokers all are clients, too, of `edges` below a root.
+    `with_gateways` starts an MQTT gateway beside each client. In a `breakable` one clocks can be set wrong
+    and, on `tcp`, connections be cut, delayed and made lossy. Returns when every daemon is ready and holds
+    the roster of all relays, or the tree of all brokers. Raises a `HushcastError`; whatever ends it early,
+    nothing is left running.
     """
     directory = directory.absolute()
-    layout = layout_of(carrier, nodes, clients, proxies)
+    layout = layout_of(carrier, nodes, clients, proxies, edges)
     chosen: Backend
     if backend == "containers":
         from hushcast_testnet.containers.backend import ContainerBackend
@@ -122,7 +135,7 @@ def status_of(directory: Path, described: Mapping[str, dict[str, Any]]) -> dict[
             }
             for one in testnet.gateways
         ],
-        **(_directory(serving) if testnet.carrier == "overlay" else _central(serving)),
+        **_SERVING[testnet.carrier](serving),
     }
 
 
@@ -135,6 +148,21 @@ def _central(serving: Sequence[Member]) -> dict[str, Any]:
     proxies = [{"name": one.name} | _served(one, "address") for one in serving if one.role == "proxy"]
     servers = [_served(one, "server") for one in serving if one.role == "server"]
     return {"carrier": "central", "server": servers[0] if servers else None, "proxies": proxies}
+
+
+def _brokers(serving: Sequence[Member]) -> dict[str, Any]:
+    brokers = [
+        {"name": one.name, "role": one.role} | _served(one, "root" if one.role == "root" else "address")
+        for one in serving
+    ]
+    return {"carrier": "brokers", "brokers": brokers}
+
+
+_SERVING: Mapping[CarrierName, Callable[[Sequence[Member]], dict[str, Any]]] = {
+    "overlay": _directory,
+    "central": _central,
+    "brokers": _brokers,
+}
 
 
 def _served(member: Member, key: str) -> dict[str, Any]:
@@ -166,9 +194,12 @@ async def _stop(testnet: Testnet, progress: Progress) -> None:
         await processes.stop(testnet.tor.processes)
 
 
+_GIVEN_OUT: Mapping[Role, str] = {"proxy": PROXY_FILE, "inner": BROKER_FILE, "edge": BROKER_FILE}
+
+
 def _given_out(member: Member, key: str) -> str | None:
     """Return what a daemon wrote for others under this key; nothing if it has not yet."""
-    file = Path(member.state) / (PROXY_FILE if member.role == "proxy" else NETWORK_FILE)
+    file = Path(member.state) / _GIVEN_OUT.get(member.role, NETWORK_FILE)
     if not file.exists():
         return None
     ((_, found),) = tomllib.loads(file.read_text()).items()

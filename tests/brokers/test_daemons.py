@@ -32,6 +32,17 @@ def other_than(network: TreeOfDaemons, edge: Member) -> Member:
     return next(member for member in network.edges if member is not edge)
 
 
+def tasks(name: str) -> int:
+    """How many tasks there are of this name."""
+    found, waiting = 0, [trio.lowlevel.current_root_task()]
+    while waiting:
+        task = waiting.pop()
+        assert task is not None
+        found += task.name.endswith(name)
+        waiting += [child for nursery in task.child_nurseries for child in nursery.child_tasks]
+    return found
+
+
 def held_at(edge: Member) -> int:
     return int(edge.status("filters"))
 
@@ -112,6 +123,7 @@ async def test_who_leaves_the_tree_is_replaced_at_once() -> None:
         await sent(author, b"x")
         await ear.hears(1)
         assert len(await reader.store.scan("attachment")) == 1
+        assert tasks("Upstream._follow") == 4, "of three brokers, and one of the reader"
         await edge.stop()
 
 

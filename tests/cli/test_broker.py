@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -338,9 +339,18 @@ async def test_a_root_that_runs_is_asked_and_signs_a_new_tree_at_once(tmp_path: 
     itself = broker_lines(bytes.fromhex(own), Address("127.0.0.1:8"), "inner", None).encode()
     refused = await hushcast("broker", "admit", "-", "--config", file, stdin=itself)
     assert "this is the root itself, which has its seat already" in refused.error
+    address = told["brokers"][0]["address"]
+    there = broker_lines(b"\3" * 32, Address(address), "inner", None)
+    refused = await hushcast("broker", "admit", "-", "--config", file, stdin=there.encode())
+    assert "this broker has the root's address" in refused.error
+    file.write_text(file.read_text() + there)  # by hand
+    running.process.send_signal(signal.SIGHUP)
+    still = await hushcast("broker", "tree", "--config", file, "--json")
+    assert len(still.objects[0]["brokers"]) == 2
     running.process.terminate()
     outcome = await running.outcome()
     assert outcome.code == 0
+    assert "one has the address of this root" in outcome.stderr
     assert not (tmp_path / "s" / "doctor.sock").exists()
     assert not (tmp_path / "s" / "tree.sock").exists()
 

@@ -5,39 +5,25 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
+from joining import joined
 from sockets_seen import look_at_sockets
 
 from hushcast_runtime.process import holder
 from hushcast_testnet import testnet
-from hushcast_testnet.builder import Builder, Keep, Progress
 from hushcast_testnet.course import Outcome, converse
 from hushcast_testnet.demo import central_course
 from hushcast_testnet.inventory import Member
 from hushcast_testnet.layouts import CentralLayout
 from hushcast_testnet.private_tor import TorNetwork
-from hushcast_testnet.process_backend import ProcessBackend
 
 pytestmark = [pytest.mark.tor, pytest.mark.processes]
-
-EPOCH = 3600  # seconds
-
-
-class Joining(ProcessBackend):
-    """Daemons in a private Tor network that is there already: to start another takes half a minute."""
-
-    def __init__(self, directory: Path, network: TorNetwork) -> None:
-        super().__init__(directory, "tor", breakable=False)
-        self._tor = network
-
-    async def prepare(self, members: Sequence[Member], keep: Keep, progress: Progress) -> None:
-        """Start nothing, and have nothing stopped."""
 
 
 @dataclass(frozen=True)
@@ -55,12 +41,8 @@ class Conversed:
 @pytest.fixture(scope="module")
 def conversed(tmp_path_factory: pytest.TempPathFactory, tor_network: TorNetwork) -> Iterator[Conversed]:
     directory = tmp_path_factory.mktemp("central") / "net"
-    backend = Joining(directory, tor_network)
-    trio.run(testnet._up, Builder(directory, backend, CentralLayout(6, 2), EPOCH, False, lambda text: None))
-    try:
+    with joined(directory, tor_network, CentralLayout(6, 2)):
         yield trio.run(converse_under_eyes, directory, tor_network)
-    finally:
-        testnet.down(directory)
 
 
 async def converse_under_eyes(directory: Path, tor_network: TorNetwork) -> Conversed:

@@ -13,7 +13,8 @@ class Started(NamedTuple):
     """A daemon began to serve.
 
     As `relay` or `client`; in the central system as `client`, `server`, or with a proxy's role,
-    `publications` or `deliveries`.
+    `publications` or `deliveries`; of brokers as `client`, `root`, `inner` or `edge`, or as `broker` before
+    it has a seat.
     """
 
     role: str

@@ -18,7 +18,7 @@ SCHEMA = 4
 class Observation:
     """One thing that one daemon saw. Byte strings are hex; what does not apply is absent."""
 
-    node: str  # the identity key of a relay, server or proxy, or a client's name in the testnet
+    node: str  # the identity key of a relay, server, proxy or broker, or a client's name in the testnet
     time: float  # seconds since the testnet's beginning
     epoch: int
     kind: Literal[
@@ -37,11 +37,14 @@ class Observation:
         "registered",
         "handed",
         "dispatched",
+        "advertised",  # brokers, from here on
+        "asked",
+        "ended",
     ]
     message: str | None = None  # id
     tokens: tuple[str, ...] | None = None
     previous: str | None = None  # key of the relay it came from; absent where the link was anonymous
-    next: str | None = None  # next hop's key, relay or mailbox
+    next: str | None = None  # next hop's key: relay, mailbox, broker, or a client at its edge broker
     outcome: str | None = None  # the routing decision on a message received
     popcount: int | None = None  # bits set in the trail as received
     size: int | None = None  # bytes of the body or parcel
@@ -59,6 +62,15 @@ class Observation:
     serial: int | None = None  # of a pseudonym's request for tokens
     payload: str | None = None  # hash of what is sealed
     readable: bool | None = None  # whether the body opens with the server's key and what is public
+    child: str | None = None  # key of the broker that showed filters; absent where it is this one
+    show: tuple[str, ...] | None = None  # filters, as they went over the link
+    withdraw: tuple[str, ...] | None = None  # names of filters that are shown no more
+    client: str | None = None  # key of a client at its edge broker
+    name: str | None = None  # of a client's subscription
+    filter: str | None = None  # of it, as it came over the link
+    k: int | None = None  # subscribers that are to stand behind it
+    condition: str | None = None  # who counts
+    otherwise: str | None = None  # what is done while they are fewer
 
 
 @dataclass(frozen=True)
@@ -87,7 +99,7 @@ class Truth:
     message: str | None = None
     origins: tuple[str, ...] | None = None  # relays that gave a receipt
     took: float | None = None  # seconds from the request to publish to `time`, when the last receipt came
-    mailbox: str | None = None  # the mailbox's key; in the central system the first pseudonym
+    mailbox: str | None = None  # its key; the first pseudonym; with brokers the subscription's name
     day: int | None = None
     depth: int | None = None
     tree: dict[str, str | None] | None = None  # each relay's next hop, null for the root

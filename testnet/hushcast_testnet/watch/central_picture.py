@@ -125,7 +125,7 @@ class CentralPicture(Picture):
 
 def picture_of(carrier: CarrierName) -> Picture:
     """Return an empty picture of a testnet with this carrier."""
-    return Picture() if carrier == "overlay" else CentralPicture()
+    return CentralPicture() if carrier == "central" else Picture()
 
 
 def _keep(kept: dict[str, KeptT], key: str, value: KeptT, most: int) -> None:
