@@ -123,6 +123,8 @@ class Clients:
 
     def left(self, client: PublicKey) -> None:
         """Hear that a client's link has ended; one that wants nothing is forgotten."""
+        if self._downstream.is_linked(client):
+            return  # it is back over another link already
         if client in self._known and not self.routes.of(client):
             self.forget(client)
 
