@@ -204,6 +204,25 @@ async def test_one_that_is_pinned_and_not_in_the_tree_is_named() -> None:
         await node.listen(ONE)
 
 
+async def test_once_one_is_pinned_no_other_is_used_though_it_is_not_there_yet() -> None:
+    async with tree_of_daemons(1, ONE_EDGE) as network:
+        node, edge = network.nodes[0], network["edge"]
+        (await node.listen(ONE)).close()
+        await node.stop()
+        late = network.add("late", "edge", network.root)
+        node.edge = late.key
+        await node.start()
+        await trio.sleep(120)
+        assert not edge.status("clients_connected")
+        await late.start()
+        await network.list_all()
+        await until(lambda: held_at(late) == 1)
+        await until(lambda: not held_at(edge), 600.0, "the one before was left")
+        ear = await node.listen(ONE)
+        await sent(node, b"x")
+        await ear.hears(1)
+
+
 async def test_one_that_does_not_serve_strangers_is_passed_over() -> None:
     async with tree_of_daemons(0, ROWS) as network:
         for seed in range(4):  # whichever is drawn first
