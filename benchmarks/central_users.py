@@ -117,7 +117,7 @@ async def subscribe(
             elif isinstance(frame, Delivery):
                 chain = proofs.followed(chain, frame.wrapped)
                 taken += 1
-            elif frame.proof is None:  # type: ignore[union-attr]
+            elif not isinstance(frame, Done) or frame.proof is None:
                 raise RuntimeError(f"a subscription was not taken: {frame}")
         if taken > before:
             await channel.send(proofs.acknowledge(user.secret, chain, taken))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
 
 import structlog
 import trio
@@ -12,7 +11,6 @@ from hushcast_brokers.upstream import Upstream
 from hushcast_protocol.base import observed
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.brokers.roots import RootChanges
 from hushcast_protocol.brokers.upward import Upward
 from hushcast_runtime.counters import Counters
@@ -60,11 +58,6 @@ class Advertising:
         version = self._upward.change(changes)
         self._changed.set()
         return version
-
-    def replace(self, roots: Iterable[Filter]) -> None:
-        """Show these filters, whatever was shown before."""
-        self._upward.replace(roots)
-        self._changed.set()
 
     async def confirmed(self, version: int) -> None:
         """Return once the parent has confirmed a version; raise `Refusal` where it has no room for it."""

@@ -12,15 +12,18 @@ from hushcast_brokers.asking import Peer
 from hushcast_brokers.attachment_records import Asked, AttachmentRecords, Kept
 from hushcast_brokers.held_tree import HeldTree
 from hushcast_brokers.upstream import Parent, Upstream
-from hushcast_protocol.base.errors import HushcastError
+from hushcast_protocol.base.errors import DecodeError, HushcastError
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.stamps import mint
 from hushcast_protocol.base.wire import PublicKey, Wire
+from hushcast_protocol.brokers.filters import covers
 from hushcast_protocol.brokers.frames import Join, Level, Standing, Subscribe, Unsubscribe, Verdict
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_protocol.brokers.routes import NOTHING, table_digest
+from hushcast_protocol.brokers.words import outside
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.context import Context
+from hushcast_runtime.groups import innermost
 from hushcast_runtime.transports.base import Transport, TransportError
 
 TRIED_AGAIN_AFTER = 60.0  # seconds after which a request that was refused is made again
@@ -135,16 +138,10 @@ class Attachment:
         self.turned_away = None
         self._came_at = trio.current_time()
         self._changed(self)
-        busy: set[bytes] = set()
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._finish)
-            while True:
-                self._looks = trio.Event()
-                for one in self._unsettled():
-                    if one.name not in busy:
-                        busy.add(one.name)
-                        nursery.start_soon(self._ask, one, busy)
-                await self._looks.wait()
+        try:
+            await self._keep_asking()
+        except ExceptionGroup as group:
+            raise innermost(group) from None
 
     async def take(self, messages: list[Message]) -> None:
         """Hand in what came; durable on return. What is not taken comes again over another link."""
@@ -161,14 +158,28 @@ class Attachment:
         raise TransportError("messages were not taken")
 
     def level(self, level: Level) -> None:
-        """Note how a subscription stands."""
+        """Note how a subscription stands; raise `DecodeError` where something else is shown for it."""
         if (one := self.kept.asked.get(level.name)) is not None:
+            if level.shown is not None and not covers(outside(level.shown), one.seen):
+                raise DecodeError("an edge broker shows something else for a subscription")
             one.level = level
             self._changed(self)
 
     def leave(self) -> None:
         """Take what waits at the edge broker, and have it forget this daemon then."""
         self._is_left.set()
+
+    async def _keep_asking(self) -> None:
+        busy: set[bytes] = set()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._finish)
+            while True:
+                self._looks = trio.Event()
+                for one in self._unsettled():
+                    if one.name not in busy:
+                        busy.add(one.name)
+                        nursery.start_soon(self._ask, one, busy)
+                await self._looks.wait()
 
     def _unsettled(self) -> list[Asked]:
         return [one for one in self.kept.asked.values() if one.is_ending or not one.is_accepted]
@@ -181,6 +192,8 @@ class Attachment:
             us, edge = self.kept.key, self.kept.edge
             stamp = await self._env.compute(mint, edge, epoch, us, difficulty, self._env.randomness)
         verdict = await self._upstream.ask(lambda serial: Join(serial, stamp))
+        if verdict == "stamp":
+            raise TransportError("the edge broker asks for more work than it said before")
         if verdict != "accepted":
             self.turned_away = verdict
             self._changed(self)

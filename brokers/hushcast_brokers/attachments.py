@@ -52,6 +52,7 @@ class Attachments:
         self._refused = refused
         self._wishes: Mapping[bytes, Wish] = {}
         self._turned_away: dict[PublicKey, float] = {}
+        self._is_last_try = False
         self._settling = trio.Lock()
         self._looks = trio.Event()
 
@@ -145,15 +146,20 @@ class Attachments:
 
     async def _is_to_turn(self, place: Attachment) -> bool:
         """Tell whether another edge broker is to be used from now on."""
-        if self._parts.pinned is not None:
-            return place.kept.edge != self._parts.pinned
         if place.turned_away is not None:
             self._turned_away[place.kept.edge] = self._env.elapsed()
             return True
+        if self._parts.pinned is not None:
+            return place.kept.edge != self._parts.pinned
         if not self._is_listed(place):
             return self._parts.tree.newest is not None
-        # Where the root does not answer either, it is this daemon that is cut off.
-        return place.away_for > EDGE_PATIENCE and await reach_root(self._parts)
+        # Where the root does not answer either, it is this daemon that is cut off, or all brokers are away.
+        if place.away_for <= EDGE_PATIENCE or not await reach_root(self._parts):
+            self._is_last_try = False
+            return False
+        was_tried, self._is_last_try = self._is_last_try, True
+        place.look()  # it may be back as well: there is a minute for that
+        return was_tried
 
     async def _turn(self, old: Attachment) -> None:
         """Leave an edge broker for another one, durably and in one commit; where there is none, stay."""

@@ -233,7 +233,7 @@ class Broker:
         if self._keeper.place is None:
             return
         if is_edge:
-            for child in self._tables.children():  # it was another kind of broker before
+            for child in list(self._tables.routes.children):  # it was another kind of broker before
                 await self._tables.drop(child)
                 self._downstream.clear(child)
         else:

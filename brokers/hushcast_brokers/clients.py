@@ -9,11 +9,11 @@ import msgspec
 
 from hushcast_brokers.downstream import Downstream
 from hushcast_brokers.exposing import Exposing
-from hushcast_brokers.tables import MAX_FILTERS
 from hushcast_protocol.base import observed
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import DecodeError, Refusal
 from hushcast_protocol.base.wire import PublicKey, Wire, encode
+from hushcast_protocol.brokers.advertised import MAX_FILTERS
 from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.brokers.frames import FromBelow, Join, Standing, Subscribe, Terms, Unsubscribe
 from hushcast_protocol.brokers.routes import Routes, table_digest

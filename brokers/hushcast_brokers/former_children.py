@@ -44,7 +44,7 @@ class FormerChildren:
         self._fresh &= children
         now = self._now()
         is_waiting = bool(self._left)
-        left = self._tables.children() - children
+        left = self._tables.routes.children - children
         self._left = {child: self._left.get(child, now) for child in left}
         if not left:
             self._fresh.clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
@@ -36,10 +37,12 @@ from hushcast_runtime.wording import counted
 BROKER = Kind(
     "hushcast broker run",
     VERSION,
-    MAX_CLIENTS + 2 * MAX_CHILDREN + MAX_STRANGERS + 512,  # each below has a link
+    2 * MAX_CHILDREN + MAX_STRANGERS + 128,  # each below has a link; the database
     BROKER_COUNTERS,
     BROKER_GAUGES,
+    BROKER_KEYS,
 )
+EDGE_BROKER = dataclasses.replace(BROKER, files=BROKER.files + MAX_CLIENTS)
 
 _WAITING = {
     "not listed": "waiting for the root to list this broker",
@@ -48,6 +51,11 @@ _WAITING = {
 }
 
 log = structlog.get_logger("broker")
+
+
+def kind_of(settings: AnyBrokerSettings) -> Kind:
+    """Return what kind of broker these settings are of: an edge broker has clients, too."""
+    return EDGE_BROKER if settings.role == "edge" else BROKER
 
 
 def run_broker(load: Load[AnyBrokerSettings]) -> None:
@@ -64,7 +72,7 @@ class _Broker(Process):
     """What the processes of all brokers have in common."""
 
     def __init__(self, settings: AnyBrokerSettings) -> None:
-        super().__init__(settings, BROKER)
+        super().__init__(settings, kind_of(settings))
         self._broker: Broker | None = None
         self._key = b""
 
@@ -105,8 +113,12 @@ class _Root(_Broker):
         """Sign the tree of a configuration if it is another one; raises `UsageError`, then nothing of it."""
         if not isinstance(fresh, RootSettings):
             raise UsageError("role: a root that runs stays one: stop it first")
-        if self._broker is not None and self._broker.listener is not None:
-            self._living.start_soon(self._sign, self._broker, _seats(fresh, self._key))
+        broker = self._broker
+        if broker is not None and broker.listener is not None:
+            seats = _seats(fresh, self._key)
+            if any(seat.address == broker.address for seat in seats):
+                raise UsageError("brokers: one has the address of this root; each has one of its own")
+            self._living.start_soon(self._sign, broker, seats)
         self._own = msgspec.structs.replace(self._own, listed=fresh.listed)
 
     def _make(self, around: Around) -> Broker:

@@ -168,7 +168,11 @@ class Upstream:
 
     async def run(self) -> None:
         """Keep the link open until cancelled, to whoever is the parent."""
-        self._spawn(self._follow)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._follow)
+            await self._keep()
+
+    async def _keep(self) -> None:
         backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE, self._env.randomness)
         failed = 0
         while True:

@@ -81,7 +81,7 @@ class _NamesAttacks(click.Command):
 @click.option(
     "--k",
     "ks",
-    default="2,5,10",
+    default="3,10,30",
     show_default=True,
     callback=whole_numbers,
     metavar="K,K…",
@@ -96,7 +96,7 @@ class _NamesAttacks(click.Command):
 )
 @click.option(
     "--brokers",
-    type=_positive,
+    type=click.IntRange(1, 1000),
     default=50,
     show_default=True,
     metavar="B",

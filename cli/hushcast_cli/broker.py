@@ -96,13 +96,13 @@ def broker_doctor(choices: Choices, config: Path | None) -> None:
     """
     import trio
 
-    from hushcast_brokers.run import BROKER
+    from hushcast_brokers.run import kind_of
     from hushcast_brokers.settings import load_broker
     from hushcast_cli.doctor import tell_findings
     from hushcast_runtime.doctor import examine_from_outside
 
     settings = load_broker(config_of_any(BROKERS, config))
-    tell_findings(choices, trio.run(examine_from_outside, settings, BROKER))
+    tell_findings(choices, trio.run(examine_from_outside, settings, kind_of(settings)))
 
 
 @broker.command("admit")

@@ -199,8 +199,7 @@ def _read_config(target: Path) -> tuple[str, Joined | None]:
     if found.get("role", "root") == "root":
         whose = _FOUNDERS[_carrier(found["network"])]
         raise UsageError(
-            f"{target} is a {whose}'s: only relays and clients, proxies, and brokers below the root"
-            " join a network"
+            f"{target} is a {whose}'s: only relays and clients, and proxies and other brokers, join a network"
         )
     return text, _known(found["network"])
 

@@ -10,7 +10,6 @@ from click.core import ParameterSource
 
 from hushcast_cli.options import Choices
 from hushcast_cli.output import json_line, text_line, write
-from hushcast_cli.progress import person_watches, reporting
 from hushcast_cli.spark import spark_session
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.brokers.conditions import Condition
@@ -56,6 +55,7 @@ def learn_k(
     """Learn k from a file of subscriptions, write the results to `out`, and tell them."""
     from hushcast_analytics.filters.analyze import Wanted, learn
     from hushcast_analytics.report.filters import counts, said
+    from hushcast_cli.progress import person_watches, reporting
 
     conditions = tuple(map(Condition, dict.fromkeys(asked.pop("conditions")))) or tuple(Condition)
     wanted = Wanted(asked.pop("ks"), conditions, colluding or _COLLUDING, **asked)
@@ -65,7 +65,7 @@ def learn_k(
         )
     if file.stat().st_size == 0:
         raise UsageError(f"{file}: there are no subscriptions in it")
-    out.mkdir(parents=True, exist_ok=True)
+    out.mkdir(mode=0o700, parents=True, exist_ok=True)  # it names topics and conditions, private ones, too
     little = file.stat().st_size <= _LITTLE
     with reporting() as progress, spark_session(master, progress, little=little) as spark:
         summary = learn(spark, file, out, wanted, progress, live=person_watches())

@@ -109,7 +109,7 @@ def _listed(settings: RootSettings, digits: str) -> BrokerSection:
 
 
 def _check_not_root(settings: RootSettings, broker: BrokerSection) -> None:
-    """Raise `UsageError` for the root itself, whose key is known once it has run."""
+    """Raise `UsageError` for the root itself, whose key and address are known once it has run."""
     file = settings.state_path() / NETWORK_FILE
     try:
         network = parse_toml(file.read_bytes(), str(file), BrokersNetworkFile).network
@@ -117,6 +117,8 @@ def _check_not_root(settings: RootSettings, broker: BrokerSection) -> None:
         return
     if broker.key == network.root_key:
         raise UsageError("this is the root itself, which has its seat already")
+    if broker.address == network.root:
+        raise UsageError("this broker has the root's address: each broker has one of its own")
 
 
 def _write(config: Path, edit: Callable[[str], str], listed: list[BrokerSection]) -> RootSettings:

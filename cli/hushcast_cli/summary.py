@@ -42,6 +42,10 @@ def summary(status: Status) -> Iterator[tuple[str, str]]:
         yield "clock", _clock(status["clock"])
     if "proxies" in status:
         yield "proxies", _proxies(status)
+    elif "tree" in status:
+        yield "brokers", _brokers(status)
+        if status["edge"] is not None:
+            yield "edge broker", _edge(status["edge"])
     else:
         yield "roster", _roster(status)
     if status.get("role") == "relay":
@@ -64,6 +68,8 @@ def _waits_for(status: Status) -> str:
         return (
             f"waiting for a proxy for {proxies['silent'][0]} to answer" if proxies["silent"] else "starting"
         )
+    if "tree" in status:
+        return "starting" if status["tree"] else "waiting for the root of the brokers to answer"
     if status.get("roster") is None:
         return "waiting for a roster from the directory"
     if status.get("registration"):
@@ -117,6 +123,23 @@ def _proxies(status: Status) -> str:
     }
     roles = (f"{status['proxies'][role]} for {role}" for role in ("publications", "deliveries"))
     return f"{listed(roles)}; {server[status['server']]}"
+
+
+def _brokers(status: Status) -> str:
+    """Return what a client knows of the tree."""
+    tree = status["tree"]
+    if tree is None:
+        return "no tree yet"
+    return f"{counted(tree['brokers'], 'broker')}, {tree['edges']} for clients, version {tree['version']}"
+
+
+def _edge(edge: Mapping[str, Any]) -> str:
+    """Return how a client stands at its edge broker."""
+    if edge["refusal"] is not None:
+        return f"does not serve this daemon: {edge['refusal']}"
+    if not edge["asked"]:
+        return "not needed: nothing is subscribed"
+    return f"{'reached' if edge['reached'] else 'away'}, {edge['routed']} of {edge['asked']} routed"
 
 
 def _roster(status: Status) -> str:

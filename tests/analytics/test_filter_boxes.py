@@ -70,6 +70,8 @@ def test_those_who_collude_claim_what_the_rules_let_them() -> None:
     assert (none["claimed"], none["true"], none["wrongly"]) == (0.5, 0.5, 0.0)
     assert (capped["claimed_level"], capped["true_level"]) == (2.5, 3.5)
     assert spread["claimed"] == 0.5
+    assert (none["ask"], none["safe"]) == (None, 0.0)
+    assert (capped["ask"], capped["safe"]) == (4, 0.5)
     free, capped, spread = counted(behind, 4, asked, [0.25], rules, seed=1)
     first = bad == 0
     assert (free["claimed"], free["wrongly"]) == (1.0, 1.0)  # one liar vouches for as many as are asked for
@@ -79,3 +81,7 @@ def test_those_who_collude_claim_what_the_rules_let_them() -> None:
         1.0,
     )  # the second: three real ones, and a bogus one
     assert spread["claimed"] == 0.5
+    assert (capped["ask"], capped["safe"]) == (
+        5,
+        0.0,
+    )  # no filter has four true sources of three honest brokers

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from hushcast_analytics.report import filters
 from hushcast_analytics.report.findings import Findings, SeenTree
 from hushcast_analytics.report.page import page, verdict
 from hushcast_analytics.report.words import ATTACKS
@@ -158,3 +159,30 @@ def test_a_baseline_stands_beside() -> None:
 @pytest.mark.parametrize("bad", ["<script>", "a & b"])
 def test_names_are_escaped(bad: str) -> None:
     assert f"<td>{bad}" not in page(findings(attacks=[row(bad, 0.5, 0.4, 0.6)]), None)
+
+
+def test_the_page_of_filters_says_what_is_reached_and_what_it_costs() -> None:
+    condition = {"condition": "successor", "k": 3}
+    cost = {"sampled": 9, "had": 0.5, "generalised": 0.3, "nothing": 0.2, "added_mean": 0.1, "added_p90": 0.3}
+    judged = {"colluding": 0.1, "cap": None, "spread": None, "claimed": 1.0, "true": 0.5, "wrongly": 0.5}
+    summary = {
+        "filters": 4,
+        "sources": 1,
+        "topics": 2,
+        "largest": 3,
+        "watched": 4,
+        "wanted": {"ks": [3], "conditions": ["successor"], "brokers": 50, "cap": 2, "spread": 3},
+        "levels": [
+            {**condition, "mean": 2.0, "most": 4, "quantiles": {"0.5": 1}, "at_least": {"1": 1.0, "2": 0.5}}
+        ],
+        "reached": [{**condition, "filters": 0.5, "subscribers": 0.25}],
+        "cost": [{**condition, **cost, "added_median": 0.05, "times_median": 2.0}],
+        "colluding": [{**condition, **judged, "claimed_level": 9.0, "true_level": 2.0}],
+    }
+    shown = filters.page(summary)
+    assert "4 filters of 1 subscriber on 2 topics" in shown
+    assert "all filters of 25&nbsp;% of the subscribers; where not, a wider one adds 5&nbsp;%" in shown
+    assert "for 20&nbsp;% none was found" in shown
+    assert shown.count("<svg") == 4
+    summary["cost"] = []
+    assert "wider one" not in filters.page(summary)

@@ -25,12 +25,13 @@ from small_tree import (
     small_tree,
 )
 
-from hushcast_brokers import children, clients, incoming, strangers, tables, upstream
+from hushcast_brokers import children, clients, incoming, strangers, upstream
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.roster import View
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.brokers import advertised
 from hushcast_protocol.brokers.frames import (
     MAX_BROKER_FRAME,
     Ack,
@@ -149,8 +150,7 @@ async def test_bytes_that_are_no_frames_end_the_link_alone() -> None:
             talk.channel._link.send(say)
             await talk.channel._stream.send_all(talk.channel._link.data_to_send())
             assert await talk.hear() is None
-        before = network.count("refused_form")
-        assert before == 4
+        await until(lambda: network.count("refused_form") == 4)
         message = await network.published(lat=1)
         await until(hears(client, message))
 
@@ -415,7 +415,7 @@ async def test_only_listed_clients_are_served_where_there_is_a_list() -> None:
 async def test_a_parent_without_room_and_what_becomes_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     async with small_tree() as network:
         one = await network.client("edge 1", "lat in [0, 1]")
-        monkeypatch.setattr(tables, "MAX_FILTERS", 1)
+        monkeypatch.setattr(advertised, "MAX_FILTERS", 1)
         two = await network.client("edge 2")
         assert await two.subscribe("lat in [5, 6]") == "quota"
         assert network["edge 2"].count("advertisements_refused") == 1

@@ -119,6 +119,12 @@ def test_a_tree_is_made_survives_kills_and_lets_brokers_come_and_go(
     until(lambda: edge.seen().get(fresh.given().key) == "connected")
     assert (root.state / "network.toml").read_text() == network
 
+    inner.process.wait(timeout=WITHIN)
+    (inner.state / "broker.key").unlink()
+    inner.start()
+    assert inner.process.wait(timeout=WITHIN) != 0
+    assert "broker.key is gone" in inner.log, "it does not become another broker by itself"
+
     root.file.write_text(TOP.format(role="root", state=root.state) + MADE)
     os.kill(root.process.pid, signal.SIGHUP)
     until(lambda: len(root.seen()) == 1)

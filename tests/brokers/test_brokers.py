@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
 import trio
 from small_network import until
-from small_tree import OTHER_KEY, hears, nothing_waits, small_tree
+from small_tree import OTHER_KEY, Client, hears, nothing_waits, small_tree
+
+from hushcast_brokers import forwarding
+from hushcast_brokers.clients import CLIENT_FORGOTTEN_AFTER
+from hushcast_protocol.base.stamps import mint
+from hushcast_protocol.brokers.frames import Ping
+from hushcast_runtime import spool
 
 
 async def test_what_is_published_arrives_at_those_who_asked_for_it() -> None:
@@ -81,3 +88,106 @@ async def test_who_unsubscribed_hears_no_more_and_whoever_wants_nothing_is_forgo
         assert network.root.count("messages_unmatched") == 2
         kept = {kind for kind, records in network["edge 1"].store._records.items() if records}
         assert kept == {"address", "tree"}
+
+
+async def test_after_its_day_a_message_waits_no_more_and_after_a_week_a_client_is_forgotten() -> None:
+    async with small_tree() as network:
+        client = await network.client("edge 1", "")
+        await client.leave()
+        await network.published(lat=1)
+        await trio.sleep(2 * network.calendar.day_seconds)
+        assert network["edge 1"].status("messages_waiting") == 0
+        assert network["edge 1"].count("messages_expired") == 1
+        assert network["edge 1"].status("clients") == 1
+        await trio.sleep((CLIENT_FORGOTTEN_AFTER + 1) * network.calendar.day_seconds)
+        assert network["edge 1"].status("clients") == network.root.status("filters") == 0
+        for member in network.members:
+            kept = {kind for kind, records in member.store._records.items() if records}
+            assert kept == {"address", "tree"}
+
+
+async def test_a_client_that_stays_is_not_forgotten() -> None:
+    async with small_tree() as network:
+        client = await network.client("edge 1", "")
+        for _ in range(2 * (CLIENT_FORGOTTEN_AFTER + 2) * 24):
+            await trio.sleep(network.calendar.day_seconds / 48)
+            await client.talk.say(Ping())
+        message = await network.published(lat=1)
+        await until(hears(client, message))
+
+
+async def test_who_stays_away_for_long_stops_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spool, "MAX_SHARE", 5000)
+    async with small_tree() as network:
+        away, ear = await network.client("edge 1", ""), await network.client("edge 1", "")
+        await away.leave()
+        messages = [await network.published(lat=1) for _ in range(10)]
+        await until(hears(ear, *messages))
+        await away.attach()
+        await nothing_waits(network)
+        assert len(away.heard) == 4
+        assert network.count("messages_over_share") == 6
+
+
+async def test_where_room_is_short_it_is_for_those_who_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forwarding, "ROOM_FOR_ALL", 10_000)
+    async with small_tree() as network:
+        away = [await network.client("edge 1", "") for _ in range(4)]
+        for client in away:
+            await client.leave()
+        ear = await network.client("edge 1", "")
+        messages = [await network.published(lat=1) for _ in range(20)]
+        await until(hears(ear, *messages))
+        assert network["edge 1"].status("messages_waiting_bytes") < 20_000
+        assert network["edge 1"].count("messages_over_share") > 0
+
+
+async def test_a_full_broker_leaves_messages_with_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with small_tree() as network:
+        client = await network.client("edge 1", "")
+        monkeypatch.setattr(network["edge 1"].daemon._spool, "is_full", lambda more: True)
+        message = await network.published(lat=1)
+        await trio.sleep(20)
+        assert client.heard == []
+        assert network["inner 1"].status("messages_waiting") == 1
+        monkeypatch.undo()
+        await until(hears(client, message))
+        await nothing_waits(network)
+
+
+async def test_a_full_root_refuses_until_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spool, "MAX_SPOOL", 10_000)
+    async with small_tree() as network:
+        client = await network.client("edge 1", "")
+        await network["inner 1"].stop()
+        message = network.message()
+        for _ in range(20):
+            if (verdict := await network.publish(message)) != "accepted":
+                break
+            message = network.message()
+        assert verdict == "quota"
+        await network["inner 1"].start()
+        await network.linked()
+        await nothing_waits(network)
+        assert await network.publish(message) == "accepted"
+        await until(hears(client, message))
+
+
+async def test_the_root_under_load_wants_stamps_and_so_does_an_edge_of_new_clients() -> None:
+    async with small_tree() as network:
+        for member in (network.root, network["edge 1"]):
+            member.daemon._admission.difficulty = member.daemon._admission._before = 6
+        epoch = network.calendar.epoch(network.now)
+        message = network.message(lat=1)
+        assert await network.publish(message) == "stamp"
+        stamp = mint(network.root.key, epoch, message.id, 6, network.env.randomness)
+        assert await network.publish(network.message(), stamp) == "stamp", "it is for another message"
+        assert await network.publish(message, stamp) == "accepted"
+        client = Client(network, network["edge 1"])
+        await client.attach()
+        assert client.standing is not None
+        assert client.standing.difficulty == 6
+        assert await client.join() == "stamp"
+        paid = mint(network["edge 1"].key, epoch, client.key, 6, network.env.randomness)
+        assert await client.join(paid) == "accepted"
+        assert network.count("refused_stamp") == 3

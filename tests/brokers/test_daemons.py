@@ -1,43 +1,284 @@
-"""Daemons over a tree of brokers: publish, subscribe, restart, and another edge broker."""
+"""Daemons over a tree of brokers: publish and subscribe, and their edge brokers, as they come and go."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from broker_daemons import tree_of_daemons
-from small_network import ONE, until
+import pytest
+import trio
+from broker_daemons import Node, TreeOfDaemons, tree_of_daemons
+from small_network import ONE, TWO, until
+from small_tree import Member
 
+from hushcast_brokers.attachments import ATTACH_WITHIN, EDGE_PATIENCE
+from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.content.bodies import Content
-from hushcast_protocol.content.topics import make_topic, parse_values
+from hushcast_protocol.content.topics import make_topic
 
-WARM = make_topic("temperature", ["celsius:-40..60:0.5"])
+PLACES = make_topic("places", ["kind", "lat:-90..90:0.00001"])
+ANYBODY = {"k": 1, "condition": "source", "otherwise": "wait"}
+ROWS = (("inner", "inner", "root"), ("edge 1", "edge", "inner"), ("edge 2", "edge", "inner"))
+ONE_EDGE = (("edge", "edge", "root"),)
 
 
-async def test_what_one_publishes_another_gets() -> None:
-    async with tree_of_daemons() as network:
-        one, other = network.nodes
-        ear = await one.listen()
-        await other.daemon.service.publish(ONE, Content(b"hello"))
+def edge_of(network: TreeOfDaemons, node: Node) -> Member:
+    """The broker that a daemon attaches to."""
+    edge = node.daemon.brokers.edge()
+    assert edge is not None
+    return next(member for member in network.members if member.key.hex() == edge["broker"])
+
+
+def other_than(network: TreeOfDaemons, edge: Member) -> Member:
+    return next(member for member in network.edges if member is not edge)
+
+
+def tasks(name: str) -> int:
+    """How many tasks there are of this name."""
+    found, waiting = 0, [trio.lowlevel.current_root_task()]
+    while waiting:
+        task = waiting.pop()
+        assert task is not None
+        found += task.name.endswith(name)
+        waiting += [child for nursery in task.child_nurseries for child in nursery.child_tasks]
+    return found
+
+
+def held_at(edge: Member) -> int:
+    return int(edge.status("filters"))
+
+
+async def sent(node: Node, payload: bytes, topic: Any = ONE, **values: Any) -> None:
+    """Publish, and wait for the receipt."""
+    await node.daemon.service.publish(topic, Content(payload, values))
+
+
+async def test_conditions_of_any_width_keep_out_what_does_not_meet_them() -> None:
+    async with tree_of_daemons(rows=ONE_EDGE) as network:
+        reader, author = network.nodes
+        # The overlay would have to cover this range by more intervals than it allows.
+        ear = await reader.listen(PLACES, "lat in [-89.99999, 89.99999], kind = fire")
+        await sent(author, b"elsewhere", PLACES, kind="flood", lat=9_000_000)
+        await sent(author, b"here", PLACES, kind="fire", lat=9_000_000)
         await ear.hears(1)
-        assert ear.payloads == [b"hello"]
+        await trio.sleep(60)
+        assert ear.payloads == [b"here"]
+        assert reader.count("messages_excess") == 0
+        assert network.count("messages_unmatched") == 1
 
 
-async def test_a_subscription_with_k_tells_its_level_and_what_is_shown_outside() -> None:
-    terms = {"k": 2, "condition": "source", "otherwise": "wait"}
-    async with tree_of_daemons(0) as network:
-        for name in ("one", "other"):
-            network.node(name).edge = network["edge 1"].key
-        one, other = network.nodes
-        await one.start()
-        network.nursery.start_soon(one.listen, WARM, "celsius in [18, 60]", terms)
+async def test_probes_meet_all_conditions_and_come_back() -> None:
+    async with tree_of_daemons(1, ONE_EDGE, probes_an_epoch=24.0) as network:
+        node = network.nodes[0]
+        await node.listen(PLACES, "lat in [60, 60.1], kind = fire")
+        await node.listen(TWO, terms=ANYBODY)
+        await trio.sleep(120)
+        [first, second] = [route.coverage.describe() for route in node.routes]
+        assert first["probes"] > 20
+        assert first["share"] == 1.0
+        assert second["probes"] == 0, "they would show what is to be hidden"
 
-        def told() -> tuple[Any, ...] | None:
-            held = one.daemon.service.subscriptions()
-            return tuple(map(held[0].get, ("k", "level", "outside", "shown"))) if held else None
 
-        await until(lambda: told() == (2, 1, None, 0))
-        await other.start()
-        ear = await other.listen(WARM, "celsius in [18, 60]", terms)
-        await until(lambda: told() == (2, 2, "celsius in [18.0, ]", 0))
-        await one.daemon.service.publish(WARM, Content(b"hello", parse_values(WARM, ["celsius=21"])))
+async def test_a_restart_finds_all_as_it_was_and_asks_for_nothing() -> None:
+    async with tree_of_daemons(rows=ROWS) as network:
+        reader, author = network.nodes
+        await reader.listen(ONE)
+        edge, before = edge_of(network, reader), reader.daemon.brokers.edge()
+        asked = network.count("subscriptions")
+        await reader.stop()
+        await sent(author, b"meanwhile")
+        await reader.start()
+        ear = await reader.listen(ONE)
         await ear.hears(1)
+        assert reader.daemon.brokers.edge() == before
+        assert (network.count("subscriptions"), edge.count("clients_joined")) == (asked, 1)
+
+
+async def test_an_edge_broker_that_lost_its_disk_is_told_again() -> None:
+    async with tree_of_daemons(rows=ONE_EDGE) as network:
+        reader, author = network.nodes
+        ear = await reader.listen(ONE)
+        edge = network["edge"]
+        await edge.stop()
+        for kind in ("client", "subscription"):
+            for key, _ in await edge.store.scan(kind):
+                edge.store._records[kind].pop(key)
+        await edge.start()
+        await until(lambda: held_at(edge) == 1)
+        await trio.sleep(10)
+        await sent(author, b"x")
+        await ear.hears(1)
+
+
+async def test_who_leaves_the_tree_is_replaced_at_once() -> None:
+    async with tree_of_daemons(rows=ROWS) as network:
+        reader, author = network.nodes
+        ear = await reader.listen(ONE)
+        edge = edge_of(network, reader)
+        client = reader.daemon.brokers.edge()["client"]  # type: ignore[index]
+        network.members.remove(edge)
+        await network.list_all()
+        await until(lambda: edge_of_is_other(network, reader, edge))
+        await until(lambda: reader.daemon.brokers.edge()["routed"] == 1)  # type: ignore[index]
+        assert reader.daemon.brokers.edge()["client"] != client  # type: ignore[index]
+        await sent(author, b"x")
+        await ear.hears(1)
+        assert len(await reader.store.scan("attachment")) == 1
+        assert tasks("Upstream._follow") == 4, "of three brokers, and one of the reader"
+        await edge.stop()
+
+
+def edge_of_is_other(network: TreeOfDaemons, node: Node, edge: Member) -> bool:
+    return node.daemon.brokers.edge()["broker"] != edge.key.hex()  # type: ignore[index]
+
+
+async def test_who_is_away_for_long_is_replaced_and_keeps_what_waits() -> None:
+    async with tree_of_daemons(rows=ROWS) as network:
+        reader, author = network.nodes
+        ear = await reader.listen(ONE)
+        edge = edge_of(network, reader)
+        reader.gate.shut()
+        await sent(author, b"waits")
+        await edge.stop()
+        reader.gate.open()
+        await trio.sleep(EDGE_PATIENCE / 2)
+        assert not edge_of_is_other(network, reader, edge)
+        await until(lambda: edge_of_is_other(network, reader, edge), EDGE_PATIENCE)
+        await until(lambda: reader.daemon.brokers.edge()["routed"] == 1)  # type: ignore[index]
+        await sent(author, b"goes another way")
+        await ear.hears(1)
+        await edge.start()
+        await ear.hears(2)
+        assert sorted(ear.payloads) == [b"goes another way", b"waits"]
+        await until(lambda: not held_at(edge), 600.0, "the one left has forgotten")
+        await trio.sleep(120)
+        assert len(await reader.store.scan("attachment")) == 1
+
+
+async def test_who_is_cut_off_itself_stays_with_its_edge_broker() -> None:
+    async with tree_of_daemons(rows=ROWS) as network:
+        reader, author = network.nodes
+        ear = await reader.listen(ONE)
+        edge = edge_of(network, reader)
+        for member in network.members:
+            await member.stop()
+        await trio.sleep(3 * EDGE_PATIENCE)
+        for member in network.members:
+            await member.start()
+        await network.linked()
+        await until(lambda: reader.daemon.brokers.edge()["reached"])  # type: ignore[index]
+        assert not edge_of_is_other(network, reader, edge)
+        await sent(author, b"x")
+        await ear.hears(1)
+
+
+async def test_one_that_is_pinned_is_never_replaced() -> None:
+    async with tree_of_daemons(1, ROWS) as network:
+        author, reader = network.nodes[0], network.node("reader")
+        reader.edge = network["edge 2"].key
+        await reader.start()
+        ear = await reader.listen(ONE)
+        await network["edge 2"].stop()
+        await trio.sleep(2 * EDGE_PATIENCE)
+        assert not edge_of_is_other(network, reader, network["edge 2"])
+        await sent(author, b"x")
+        await network["edge 2"].start()
+        await ear.hears(1)
+
+
+async def test_one_that_is_pinned_and_not_in_the_tree_is_named() -> None:
+    async with tree_of_daemons(0, ONE_EDGE) as network:
+        node = network.node("node")
+        node.edge = bytes(32)
+        await node.start()
+        with pytest.raises(Refusal, match=r"`\[brokers\] edge` is not in the tree"):
+            await node.listen(ONE)
+        late = network.add("late", "edge", network.root)
+        await node.stop()
+        node.edge = late.key
+        await node.start()
+        with pytest.raises(Refusal):
+            await node.listen(ONE)
+        await late.start()
+        await network.list_all()
+        await until(node.daemon.brokers.routes.attachments.choice, what="it was asked for a newer tree")
+        await node.listen(ONE)
+
+
+async def test_one_that_does_not_serve_strangers_is_passed_over() -> None:
+    async with tree_of_daemons(0, ROWS) as network:
+        for seed in range(4):  # whichever is drawn first
+            node = network.node(f"node-{seed}")
+            if not seed:
+                closed = network["edge 1"]
+                await closed.stop()
+                closed.clients = frozenset()
+                await closed.start()
+            await node.start()
+            await node.listen(ONE)
+            assert edge_of(network, node) is network["edge 2"]
+        assert network["edge 1"].count("refused_unknown") > 0
+
+
+async def test_where_none_serves_strangers_it_is_said_and_one_may_be_listed() -> None:
+    async with tree_of_daemons(0, ONE_EDGE) as network:
+        edge, node = network["edge"], network.node("node")
+        await edge.stop()
+        edge.clients = frozenset()
+        await edge.start()
+        node.edge = edge.key
+        await node.start()
+        with pytest.raises(Refusal, match="serves only whom it lists"):
+            await node.listen(ONE)
+        client = node.daemon.brokers.edge()["client"]  # type: ignore[index]
+        await edge.stop()
+        edge.clients = frozenset([bytes.fromhex(client)])
+        await edge.start()
+        await node.listen(ONE)
+        assert node.daemon.brokers.edge()["client"] == client  # type: ignore[index]
+
+
+async def test_who_subscribes_to_nothing_is_nobody_and_comes_back_as_somebody_else() -> None:
+    async with tree_of_daemons(1, ROWS) as network:
+        node = network.nodes[0]
+        (await node.listen(ONE)).close()
+        edge, before = edge_of(network, node), node.daemon.brokers.edge()
+        assert edge.status("clients") == 1
+        await node.daemon.service.unsubscribe(ONE)
+        await until(lambda: not edge.status("clients") and not edge.status("clients_connected"))
+        assert before is not None
+        await node.listen(ONE)
+        after = node.daemon.brokers.edge()
+        assert after is not None
+        assert (after["broker"], len(await node.store.scan("attachment"))) == (before["broker"], 1)
+        assert after["client"] != before["client"]
+
+
+async def test_a_restart_shares_no_moment_with_what_is_published() -> None:
+    """The outbox goes on within ten seconds, and the link to the edge broker is opened at its own moment."""
+    async with tree_of_daemons(1, ONE_EDGE) as network:
+        node = network.nodes[0]
+        await node.listen(ONE)
+        moments = []
+        for _ in range(8):
+            await node.stop()
+            await until(lambda: not network["edge"].status("clients_connected"))
+            begun = network.now
+            await node.start()
+            await until(lambda: network["edge"].status("clients_connected"))
+            moments.append(network.now - begun)
+        assert max(moments) - min(moments) > ATTACH_WITHIN / 4
+        assert max(moments) < ATTACH_WITHIN + 5
+
+
+async def test_under_load_stamps_are_paid() -> None:
+    async with tree_of_daemons(1, ONE_EDGE) as network:
+        node = network.nodes[0]
+        for member in (network.root, network["edge"]):
+            admission = member.daemon._admission
+            admission.difficulty = admission._before = 8
+        ear = await node.listen(ONE)
+        for number in range(3):
+            await sent(node, b"%d" % number)
+        await ear.hears(3)
+        assert network.root.count("refused_stamp") == 1, "only the first came without"
+        assert network["edge"].count("refused_stamp") == 0, "an edge broker says first what it asks for"

@@ -260,7 +260,7 @@ async def test_a_restart_keeps_what_is_wanted_and_ends_the_rest(world: World) ->
     assert two.disk == {}
     await restart(world.here)
     assert world.here.routes == {}
-    await trio.sleep(SILENCE)
+    await trio.sleep(UNWANTED_WITHIN)
     assert await world.held() == (0, 0)
 
 

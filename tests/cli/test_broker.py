@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -11,14 +12,16 @@ import trio
 from running import WITHIN, Running, environment, hushcast
 
 from hushcast_brokers.listing import broker_lines
-from hushcast_brokers.network_file import brokers_section
+from hushcast_brokers.network_file import BrokersNetworkSection, brokers_section
 from hushcast_brokers.settings import BrokerSettings, load_broker
 from hushcast_brokers.tree_told import Place, TreeTold
 from hushcast_cli.broker_tree import draw
 from hushcast_cli.seats import load_root
+from hushcast_node.settings import NodeSettings
 from hushcast_protocol.base.addresses import Address, onion_address
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.brokers.network import BrokersNetwork
+from hushcast_runtime.config import load_settings
 
 STATES = "/home/alice/states"  # short: tor's sockets are in there
 
@@ -105,6 +108,21 @@ async def test_init_and_join_are_all_that_a_broker_needs(
     assert "another address or key of this network's root: ask its operator" in refused.error
 
 
+async def test_a_client_joins_and_a_relay_has_no_part(tmp_path: Path, home: dict[str, str]) -> None:
+    await hushcast("init", "client", env=home)
+    config = tmp_path / "hushcast" / "node.toml"
+    joined = await hushcast("join", "-", stdin=WHOLE.encode(), env=home)
+    assert joined.stdout.decode() == f"{config}: a client of the network mine\nnext: hushcast node run\n"
+    settings = load_settings(config, NodeSettings)
+    assert isinstance(settings.network, BrokersNetworkSection)
+    assert settings.network.network() == NETWORK
+    config.unlink()
+    await hushcast("init", "relay", env=home)
+    refused = await hushcast("join", "-", stdin=WHOLE.encode(), env=home)
+    assert refused.code == 2
+    assert "a network of brokers has no relays" in refused.error
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -124,7 +142,10 @@ async def test_wrong_usage(home: dict[str, str], arguments: list[str], told: str
 
 async def test_a_root_joins_nothing_and_is_no_node(root: Path) -> None:
     for arguments, told in (
-        (("join", "-", "--config", root), "is a root's: only relays and clients, proxies, and brokers below"),
+        (
+            ("join", "-", "--config", root),
+            "is a root's: only relays and clients, and proxies and other brokers",
+        ),
         (("doctor", "--config", root), "`hushcast broker doctor` looks at"),
         (("key", "rotate", "--config", root), "a root's keys are its network"),
     ):
@@ -318,9 +339,18 @@ async def test_a_root_that_runs_is_asked_and_signs_a_new_tree_at_once(tmp_path: 
     itself = broker_lines(bytes.fromhex(own), Address("127.0.0.1:8"), "inner", None).encode()
     refused = await hushcast("broker", "admit", "-", "--config", file, stdin=itself)
     assert "this is the root itself, which has its seat already" in refused.error
+    address = told["brokers"][0]["address"]
+    there = broker_lines(b"\3" * 32, Address(address), "inner", None)
+    refused = await hushcast("broker", "admit", "-", "--config", file, stdin=there.encode())
+    assert "this broker has the root's address" in refused.error
+    file.write_text(file.read_text() + there)  # by hand
+    running.process.send_signal(signal.SIGHUP)
+    still = await hushcast("broker", "tree", "--config", file, "--json")
+    assert len(still.objects[0]["brokers"]) == 2
     running.process.terminate()
     outcome = await running.outcome()
     assert outcome.code == 0
+    assert "one has the address of this root" in outcome.stderr
     assert not (tmp_path / "s" / "doctor.sock").exists()
     assert not (tmp_path / "s" / "tree.sock").exists()
 

@@ -21,6 +21,8 @@ from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.central.introduction import SealingKey
 from hushcast_protocol.central.network import CentralNetwork, Proxy
 from hushcast_runtime.config import load_settings
+from hushcast_runtime.state_directory import check_keys
+from hushcast_runtime.store import SqliteStore
 
 STATES = "/home/alice/states"  # short: tor's sockets are in there
 
@@ -338,3 +340,9 @@ async def _refuses_to_start(state: Path, gone: str, *command: str | Path) -> Non
     assert f"{state / gone} is gone" in outcome.error
     assert "hushcast restore" in outcome.error
     assert not (state / gone).exists()
+
+
+def test_a_first_start_that_was_cut_short_lost_no_keys(tmp_path: Path) -> None:
+    """The database is opened before keys are drawn; it has a version once it holds anything."""
+    SqliteStore(tmp_path / "state.db").close()
+    check_keys(tmp_path, ("server.key",))

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from running import environment, hushcast
 
+from hushcast_brokers.settings import BrokerSettings, RootSettings
 from hushcast_central.settings import ProxySettings, ServerSettings
 from hushcast_cli.first_config import Network, first_config
 from hushcast_cli.join import with_network
@@ -198,6 +199,7 @@ def test_services_have_the_places_of_their_units() -> None:
         "hushcast-directory.service": service_places("directory"),
         "hushcast-central-server.service": service_places("central-server"),
         "hushcast-central-proxy.service": service_places("deliveries-proxy"),
+        "hushcast-broker.service": service_places("broker"),
     }.items():
         text = (ROOT / "systemd" / unit).read_text()
         assert f"--config {found.config}\n" in text
@@ -224,8 +226,8 @@ def test_root_has_the_services_places_where_the_package_made_them(
 def test_two_daemons_share_no_place() -> None:
     found = [user_places("node", None, {}), user_places("node", "b", {}), user_places("directory", None, {})]
     found += [service_places("node"), service_places("node", "b"), service_places("directory")]
-    found += [service_places("central-server"), service_places("deliveries-proxy")]
-    kinds: list[Kind] = ["central-server", "publications-proxy", "deliveries-proxy"]
+    found += [service_places("central-server"), service_places("deliveries-proxy"), service_places("broker")]
+    kinds: list[Kind] = ["central-server", "publications-proxy", "deliveries-proxy", "broker-root", "broker"]
     found += [user_places(kind, None, {}) for kind in kinds]
     assert len({each.state for each in found}) == len({each.config for each in found}) == len(found)
 
@@ -275,6 +277,8 @@ def test_the_examples_are_what_init_makes() -> None:
         "gateway.toml": GatewaySettings,
         "central-server.toml": ServerSettings,
         "central-proxy.toml": ProxySettings,
+        "broker-root.toml": RootSettings,
+        "broker.toml": BrokerSettings,
     }
     for name, text in examples().items():
         if name != "network.toml":

@@ -12,6 +12,7 @@ import targets_local
 import targets_machines
 import targets_mqtt
 import targets_texts
+import targets_tree
 
 TARGETS = {
     target.name: target
@@ -26,6 +27,7 @@ TARGETS = {
         targets_broker,
         targets_filters,
         targets_central,
+        targets_tree,
     )
     for target in module.TARGETS
 }

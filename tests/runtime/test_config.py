@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from hushcast_brokers.network_file import BrokersNetworkSection
 from hushcast_central import network_file as central_network_file
 from hushcast_central import settings as central_settings
 from hushcast_central.network_file import CentralNetworkSection
@@ -347,3 +348,53 @@ def test_what_a_central_network_cannot_have_is_refused_by_name(
     with pytest.raises(UsageError) as caught:
         load_node(tmp_path, CENTRAL.replace(*change))
     assert said in str(caught.value)
+
+
+BROKERS = f"""
+state = "/var/lib/hushcast"
+role = "client"
+[brokers]
+edge = "{"ef" * 32}"
+[network]
+carrier = "brokers"
+name = "n"
+root = "{ONION}"
+root_key = "{"ab" * 32}"
+"""
+
+
+def test_a_client_of_a_network_of_brokers(tmp_path: Path) -> None:
+    settings = load_node(tmp_path, BROKERS)
+    assert settings.carrier == "brokers"
+    assert isinstance(settings.network, BrokersNetworkSection)
+    assert (settings.network.network().profile, settings.brokers.edge_key()) == ("clear", b"\xef" * 32)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            ('"client"', '"relay"'),
+            'role: a network of brokers has no relays: write role = "client"; its brokers',
+        ),
+        (
+            ("state =", "depth = 2\nstate ="),
+            "depth: it belongs to the overlay, and this network is one of",
+        ),
+        (('"brokers"', '"broker"'), "network.carrier: Invalid value 'broker': did you mean brokers?"),
+        (("ef" * 32, "ef"), "brokers.edge: "),
+        ((ONION, "127.0.0.1:1"), "network.root: with transport tor"),
+    ],
+)
+def test_what_a_network_of_brokers_cannot_have_is_refused_by_name(
+    tmp_path: Path, change: tuple[str, str], said: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        load_node(tmp_path, BROKERS.replace(*change))
+    assert said in str(caught.value)
+
+
+def test_an_edge_broker_is_for_networks_of_brokers(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        load_node(tmp_path, CENTRAL.replace("[network]", f'[brokers]\nedge = "{"ef" * 32}"\n[network]', 1))
+    assert "brokers.edge: it is for networks of brokers" in str(caught.value)

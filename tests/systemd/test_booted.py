@@ -10,12 +10,17 @@ from pathlib import Path
 import pytest
 from booted import EPOCH, WITHIN, Machine, configuration
 
+from hushcast_brokers.listing import broker_lines
+from hushcast_protocol.base.addresses import onion_address
+from hushcast_protocol.base.secrets import Seed
+
 pytestmark = pytest.mark.containers
 
 DIRECTORY, RELAY, NODE = "hushcast-directory", "hushcast-node@relay", "hushcast-node"
 UNITS = (DIRECTORY, RELAY, NODE)
 GATEWAY, GATEWAY_FILE = "hushcast-gateway", "/etc/hushcast-gateway/gateway.toml"
 SERVER, PROXY = "hushcast-central-server", "hushcast-central-proxy"
+BROKER, BROKER_FILE = "hushcast-broker", "/etc/hushcast-broker/broker.toml"
 TOPIC, PAYLOAD = "a-topic-to-look-for", "a payload to look for"
 
 
@@ -335,6 +340,33 @@ def test_a_proxy_waits_until_the_server_lists_it(machine: Machine, central: None
     assert exposure(machine, SERVER) == exposure(machine, PROXY) == exposure(machine, NODE)
 
 
+@pytest.fixture(scope="module")
+def root(machine: Machine, network: str) -> None:
+    """Start the root of a network of brokers as a service."""
+    machine.run("hushcast", "init", "broker-root", "--network", "booted", "--epoch", str(EPOCH))
+    louder(machine, BROKER_FILE)
+    machine.systemctl("start", BROKER)
+
+
+def test_a_root_signs_the_tree_of_whom_it_admits(machine: Machine, root: None) -> None:
+    lonely = "root: working, but no broker is listed yet: `hushcast broker admit` lists one"
+    machine.until(lambda: machine.shown(BROKER, "ActiveState", "StatusText") == ("active", lonely))
+    somebody = Seed(b"\1" * 32).public()
+    machine.write("/root/broker.toml", broker_lines(somebody, onion_address(somebody), "edge", None))
+    machine.run("hushcast", "broker", "admit", "/root/broker.toml")
+    below = "root: working, 0 of 1 brokers below connected"
+    machine.until(lambda: machine.shown(BROKER, "StatusText") == (below,))
+    machine.until(lambda: "edge" in machine.run("hushcast", "broker", "tree").stdout)
+    told = machine.run("hushcast", "broker", "doctor", "--json", check=False).stdout
+    found = {line["check"]: line["verdict"] for line in map(json.loads, told.splitlines())}
+    del found["open files"]  # a container may not be permitted as many as the unit asks for
+    assert [check for check, verdict in found.items() if verdict != "good"] == ["brokers below"]
+    assert machine.run("stat", "-c", "%U:%G %a", BROKER_FILE).stdout == f"root:{BROKER} 640\n"
+    for path in (f"/var/lib/{BROKER}", f"/etc/{BROKER}"):
+        assert machine.run("ls", path, user="hushcast", check=False).returncode != 0
+    assert exposure(machine, BROKER) == exposure(machine, NODE)
+
+
 def test_no_core_is_left(machine: Machine, network: str) -> None:
     for unit in UNITS:
         limits = machine.run("cat", f"/proc/{machine.pid(unit)}/limits").stdout
@@ -343,9 +375,9 @@ def test_no_core_is_left(machine: Machine, network: str) -> None:
         assert machine.run("stat", "-c", "%U", f"/proc/{machine.pid(unit)}/maps").stdout == "root\n"
 
 
-def test_the_journal_gives_nothing_away(machine: Machine, gateway: None, central: None) -> None:
+def test_the_journal_gives_nothing_away(machine: Machine, gateway: None, central: None, root: None) -> None:
     """Everything ran at the most verbose level; onion addresses have 56 characters, keys 64 or 44."""
-    journal = machine.journal(*UNITS, GATEWAY, SERVER, PROXY, "hushcast-node@lost")
+    journal = machine.journal(*UNITS, GATEWAY, SERVER, PROXY, BROKER, "hushcast-node@lost")
     assert "debug" in journal
     for secret in (TOPIC, PAYLOAD, "after the kill", "a password to look for", "sensor", "lamp"):
         assert secret not in journal

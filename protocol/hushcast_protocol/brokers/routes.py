@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 from hushcast_protocol.base.hashes import LABEL, Domain, digest
 from hushcast_protocol.base.wire import PublicKey
@@ -43,9 +43,9 @@ class Routes:
         return self._held.get(child, {})
 
     @property
-    def roots(self) -> Iterable[Filter]:
-        """The filters that no other covers."""
-        return self._table.roots()
+    def children(self) -> Set[PublicKey]:
+        """Those that have asked for anything; not to be kept, as it changes."""
+        return self._held.keys()
 
     def put(self, child: PublicKey, name: bytes, given: Filter) -> None:
         """Route a filter to a child; under a name that it had, in place of the filter of before."""

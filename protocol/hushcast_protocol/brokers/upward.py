@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Literal, TypeVar
 
-from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.brokers.frames import MAX_IN_ONE, Advertise
 from hushcast_protocol.brokers.roots import RootChanges
 from hushcast_protocol.brokers.routes import table_digest
@@ -52,12 +51,6 @@ class Upward:
         return self._take(
             map(from_outside, changes.shown), [from_outside(one).name for one in changes.withdrawn]
         )
-
-    def replace(self, roots: Iterable[Filter]) -> int:
-        """Show these filters, whatever was shown before; return the version of it."""
-        wanted = {one.name: one for one in map(from_outside, roots)}
-        gone = [name for name in self.shown if name not in wanted]
-        return self._take((one for name, one in wanted.items() if name not in self.shown), gone)
 
     def linked(self, digest: bytes) -> None:
         """Hear what the parent has, on a link that has just opened."""

@@ -48,7 +48,7 @@ class Boxes:
         if not self._sorted:
             return np.empty(0, np.int64)
         rarest = int(self._rarest[slot])
-        found = self._sorted[rarest].inside(slot, self._highs[rarest, slot])
+        found: Slots = self._sorted[rarest].inside(slot, self._highs[rarest, slot])
         for at, (lows, highs) in enumerate(zip(self._lows, self._highs, strict=True)):
             is_open = lows[slot] == 0 and highs[slot] == self._tops[at]  # then all lie inside of it
             if at != rarest and not is_open:

@@ -49,7 +49,9 @@ def counted(
 
     `behind` has the sources of each filter by condition and broker, as `levels.LEVELS` says. Of a row
     `claimed_level` and `true_level` are means, `claimed` the share of filters said to be k-anonymous, `true`
-    of those that are, `wrongly` the share of those said to be that are not, None if there are none.
+    of those that are, `wrongly` the share of those said to be that are not, None if there are none. `ask` is
+    the level to ask for so that k true ones are needed besides all bogus ones, and `safe` the share of the
+    filters that reach it; without a cap there is none.
     """
     every = np.frombuffer(b"".join(behind), "<i4").reshape(-1, len(COLUMNS), brokers)
     for share in shares:
@@ -83,4 +85,6 @@ def _judged(counts: Counts, bad: npt.NDArray[np.bool_], k: int, rule: Rules) -> 
         "claimed": float(said.mean()),
         "true": float((true >= k).mean()),
         "wrongly": float(wrong.sum() / said.sum()) if said.any() else None,
+        "ask": None if rule.cap is None else k + liars * rule.cap,
+        "safe": 0.0 if rule.cap is None else float((said & (capped.sum(axis=1) >= k)).mean()),
     }

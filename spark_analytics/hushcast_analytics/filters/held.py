@@ -63,13 +63,12 @@ def tasks_for(count: int) -> int:
     return max(2, min(MOST_TASKS, count // _A_TASK))
 
 
-def in_pieces(there: Held, columns: list[Column | str], piece: int) -> DataFrame:
+def in_pieces(there: Held, columns: list[Column | str]) -> DataFrame:
     """Return a row for each filter and piece of its topic, with `piece` and how many `pieces` there are.
 
-    So many filters as `piece` says, all of a topic's are in every piece of it: what is nearest to a filter
-    can be anywhere.
+    All filters of a topic are in every piece of it: what is nearest to a filter can be anywhere.
     """
-    pieces = F.ceil(F.count("*").over(Window.partitionBy("topic")) / piece).cast("int")
+    pieces = F.ceil(F.count("*").over(Window.partitionBy("topic")) / PIECE).cast("int")
     return (
         there.filters.select(*FILTER, *columns)
         .withColumn("pieces", pieces)

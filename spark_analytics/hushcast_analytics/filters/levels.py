@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from hushcast_analytics.filters.held import PIECE, Held, in_pieces, placed
+from hushcast_analytics.filters.held import Held, in_pieces, placed
 from hushcast_analytics.filters.topic_levels import Crowd, TopicLevels, codes_of, size_of
 from hushcast_analytics.keeping import kept
 from hushcast_protocol.brokers.conditions import Condition
@@ -22,10 +22,10 @@ LEVELS = f"topic binary, box binary, {_ROWS}, behind binary"
 _KINDS = [pa.binary(), pa.binary(), *[pa.int32()] * len(COLUMNS), pa.binary()]
 
 
-def levels(held: Held, sampled: float, piece: int = PIECE) -> DataFrame:
+def levels(held: Held, sampled: float) -> DataFrame:
     """Return a row for each filter, computed once; `sampled` is the share of the filters in the sample."""
     watched = (F.col("chance") < sampled).alias("watched")
-    pieces = in_pieces(held, ["sources", watched], piece)
+    pieces = in_pieces(held, ["sources", watched])
     return kept(pieces.groupBy("topic", "piece", "pieces").applyInArrow(_of_piece(held.brokers), LEVELS))
 
 

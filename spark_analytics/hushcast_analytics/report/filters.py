@@ -12,7 +12,7 @@ from hushcast_analytics.report.words import counted, percent
 
 _COLLUDING = (
     *("condition", "k", "colluding", "cap", "spread", "claimed_level", "true_level", "claimed", "true"),
-    "wrongly",
+    *("wrongly", "ask", "safe"),
 )
 _COST = (
     *("condition", "k", "sampled", "had", "generalised", "nothing", "added_mean", "added_median"),
@@ -72,11 +72,13 @@ def said(summary: dict[str, Any]) -> list[str]:
 
 
 def _price(row: Row | None) -> str:
-    if row is None or row["added_median"] is None:
+    if row is None:
         return "."
-    return (
-        f"; where not, a wider filter adds {percent(row['added_median'])} of the topic's messages (median)."
-    )
+    nothing = f"; for {percent(row['nothing'])} none was found" if row["nothing"] else ""
+    if row["added_median"] is None:
+        return f"{nothing}."
+    wider = f"; where not, a wider one adds {percent(row['added_median'])} of the topic's messages (median)"
+    return f"{wider}{nothing}."
 
 
 def _searched(sampled: int) -> str:
@@ -94,7 +96,8 @@ def _watched(summary: dict[str, Any]) -> str:
         f"{wanted['brokers']} edge brokers. Those that collude vouch for subscribers who do not exist: k, "
         f"or with a cap {wanted['cap']} each. With spread, sources of {wanted['spread']} brokers are "
         "needed. Shown is which share of the filters said to be k-anonymous are not: fewer than k real "
-        "subscribers of brokers that do not collude are behind them."
+        "subscribers of brokers that do not collude are behind them. "
+        "Who asks for the level in the column ask is not misled; safe is how many filters reach that."
     )
 
 

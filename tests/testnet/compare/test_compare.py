@@ -115,6 +115,6 @@ def test_whoever_has_no_mailbox_to_spare_waits_until_others_find_a_new_one() -> 
         def keep(_: int, points: list[Point], __: dict[str, Any], spares: bool = spares) -> None:
             took[spares] = points[0].seconds
 
-        scene = Scene("tree", "hardened", 6, 1, measured(), 20e6, spares)
+        scene = Scene("tree", "hardened", 6, 1, measured(), 20e6, spares=spares)
         measure(scene, Plan((3,), 0), lambda _: None, keep)
     assert took[True] < min(measured().publish_seconds) < took[False]

@@ -1,0 +1,159 @@
+"""Advertisements: what goes up is what nothing covers, and what is confirmed is routed."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from advertising_world import CHILD, FILTERS, play
+from broker_examples import KEY, MESSAGE, NARROW, TOPIC, WIDE
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hushcast_protocol.base.errors import DecodeError, Refusal
+from hushcast_protocol.brokers import advertised, passed, upward
+from hushcast_protocol.brokers.advertised import Advertised
+from hushcast_protocol.brokers.filters import Filter
+from hushcast_protocol.brokers.frames import Advertise
+from hushcast_protocol.brokers.passed import Passed
+from hushcast_protocol.brokers.roots import RootChanges
+from hushcast_protocol.brokers.routes import NOTHING, Routes, table_digest
+from hushcast_protocol.brokers.upward import Upward
+from hushcast_protocol.brokers.words import ShownFilter, outside, shown, words
+
+ONE, TWO = b"1" * 32, b"2" * 32
+
+
+@given(st.lists(st.integers(0, 2**16), max_size=120))
+def test_what_is_confirmed_is_routed_whatever_breaks(moves: list[int]) -> None:
+    script = iter(moves)
+    left = [len(moves)]
+
+    def pick(most: int) -> int:
+        left[0] -= 1
+        return next(script, 0) % most
+
+    play(pick, lambda: left[0] > 0)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_same_for_longer(seed: int) -> None:
+    draw = Random(seed)
+    left = [800]
+
+    def more() -> bool:
+        left[0] -= 1
+        return left[0] > 0
+
+    play(draw.randrange, more)
+
+
+def many(count: int) -> list[Filter]:
+    """Filters of which none covers another."""
+    topics = [bytes([n // 256, n % 256]) + bytes(14) for n in range(count)]
+    return [outside(ShownFilter(topic, (None,), (None,))) for topic in topics]
+
+
+def test_a_whole_table_and_what_changes_go_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upward, "MAX_IN_ONE", 4)
+    child, parent = Upward(), Advertised()
+    child.change(RootChanges(frozenset(many(10)), frozenset()))
+    child.linked(parent.begin(CHILD))
+    batch = child.next()
+    assert [(len(said.add), said.whole) for said in batch] == [(4, "part"), (4, "part"), (2, "end")]
+    for said in batch:
+        parent.take(CHILD, said.frame(1))
+    assert not child.next()
+    child.answered(True)
+    assert len(parent.routes) == 10
+    child.change(RootChanges(frozenset(many(15)[10:]), frozenset(many(6))))
+    assert [(len(said.add), len(said.remove)) for said in child.next()] == [(4, 0), (1, 4), (0, 2)]
+
+
+def test_a_parent_that_has_it_all_is_told_nothing() -> None:
+    child = Upward()
+    version = child.change(RootChanges(frozenset(many(3)), frozenset()))
+    child.linked(table_digest(child.shown))
+    assert not child.next()
+    assert child.confirmed == version
+
+
+def test_nothing_is_confirmed_while_there_is_no_link() -> None:
+    child = Upward()
+    child.linked(NOTHING)
+    assert child.change(RootChanges(frozenset(), frozenset())) == child.confirmed
+    child.unlinked()
+    assert child.change(RootChanges(frozenset(), frozenset())) > child.confirmed
+
+
+def test_advertisements_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    parent = Advertised()
+    filters = [shown(KEY, WIDE), shown(KEY, NARROW)]
+    monkeypatch.setattr(advertised, "MAX_FILTERS_BELOW", 1)
+    with pytest.raises(Refusal, match="quota"):
+        parent.take(ONE, Advertise(1, tuple(filters), (), "no"))
+    parent.take(ONE, Advertise(1, (filters[0],), (), "no"))
+    parent.take(ONE, Advertise(2, (filters[0],), (), "no"))
+    monkeypatch.setattr(advertised, "MAX_FILTERS", 1)
+    with pytest.raises(Refusal, match="quota"):
+        parent.take(TWO, Advertise(1, (filters[0],), (), "no"))
+    assert len(parent.routes) == 1
+    assert parent.drop(ONE, 10) == [filters[0].name]
+    parent.take(TWO, Advertise(2, (filters[0],), (), "no"))
+
+
+def test_a_message_is_for_those_who_asked_for_it() -> None:
+    routes = Routes()
+    wide, narrow = outside(shown(KEY, WIDE)), outside(shown(KEY, NARROW))
+    routes.put(ONE, b"a" * 16, wide)
+    routes.put(TWO, b"a" * 16, narrow)
+    routes.put(TWO, b"b" * 16, narrow)
+    assert routes.interested(MESSAGE.tokens) == {ONE, TWO}
+    assert routes.interested(words(KEY, TOPIC, {"kind": "flood", "lat": 3})) == {ONE}
+    assert routes.interested(words(KEY, TOPIC, {})) == set()
+    routes.take(TWO, b"a" * 16)
+    assert routes.interested(MESSAGE.tokens) == {ONE, TWO}, "it has asked under another name, too"
+    routes.put(TWO, b"b" * 16, wide)
+    routes.take(ONE, b"a" * 16)
+    assert routes.interested(words(KEY, TOPIC, {"kind": "flood", "lat": 3})) == {TWO}
+    assert routes.drop(TWO) == [b"b" * 16]
+    assert len(routes) == 0
+    assert routes.children == set()
+    assert not routes._shapes
+    assert not routes._more
+    with pytest.raises(DecodeError):
+        routes.interested((MESSAGE.tokens[0], b"\xff" * 16))
+
+
+def test_filters_of_one_id_with_other_shapes_are_no_harm() -> None:
+    routes = Routes()
+    true = shown(KEY, WIDE)
+    for number, places in enumerate(((None,), (15, None), (3, 3, 3), (None, 2))):
+        lie = outside(ShownFilter(true.topic, places, (None,) * len(places)))
+        routes.put(TWO, bytes([number]) * 16, lie)
+    routes.put(ONE, bytes(16), outside(true))
+    assert routes.interested(MESSAGE.tokens) == {ONE, TWO}
+    number = (2**31).to_bytes(14, "big")
+    assert ONE not in routes.interested((MESSAGE.tokens[0], b"\x01\x01" + number)), "off the grid"
+    assert ONE not in routes.interested((MESSAGE.tokens[0], b"\x01\x02" + number)), "a label"
+
+
+def test_digests_tell_tables_apart() -> None:
+    names = [shown(KEY, WIDE).name, shown(KEY, NARROW).name]
+    assert table_digest(names) == table_digest(reversed(names)) != table_digest(names[:1])
+    assert table_digest(()) == NOTHING
+    assert len(FILTERS) > 10
+
+
+def test_what_was_passed_on_is_remembered_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(passed, "MAX_PASSED_ON", 6)
+    memory = Passed()
+    assert memory.fresh(b"m", {ONE}) == {ONE}
+    assert memory.fresh(b"m", {ONE, TWO}) == {TWO}
+    assert memory.fresh(b"m", {ONE, TWO}) == set()
+    memory.fresh(b"n", {ONE, TWO})
+    assert len(memory) == 6
+    assert memory.knows(b"m")
+    memory.fresh(b"o", set())
+    assert not memory.knows(b"m")
+    assert len(memory) == 4
