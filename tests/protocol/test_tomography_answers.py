@@ -8,7 +8,18 @@ import pytest
 from filter_examples import Brute
 from hypothesis import given as drawn_from
 from hypothesis import strategies as st
-from tomography_examples import KEYS, NOW, SERVICE, WHOLE, asked, drawn_sides, names, question, wanted
+from tomography_examples import (
+    KEYS,
+    NOW,
+    SERVICE,
+    WHOLE,
+    asked,
+    drawn_sides,
+    names,
+    question,
+    several,
+    wanted,
+)
 
 from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.base.signatures import Signed
@@ -62,6 +73,7 @@ def test_definitions_3_and_4_are_not_transitive_below_something_either() -> None
         assert held.level(f, condition) == 1
 
 
+@several
 @drawn_from(st.integers(0, 2**32))
 def test_under_definition_2_whatever_covers_a_filter_is_at_least_as_anonymous(seed: int) -> None:
     random = Random(seed)
@@ -160,6 +172,7 @@ def test_a_cache_keeps_the_newest_answer_and_so_many(monkeypatch: pytest.MonkeyP
     assert cache.find(asked(question(F, 5)), NOW) is None
 
 
+@several
 @drawn_from(st.integers(0, 2**32))
 def test_a_cache_never_says_what_is_not_so(seed: int) -> None:
     random = Random(seed)

@@ -8,7 +8,7 @@ from random import Random
 from filter_examples import Brute, drawn
 from hypothesis import given as drawn_from
 from hypothesis import strategies as st
-from tomography_examples import WHOLE, wanted
+from tomography_examples import WHOLE, several, wanted
 
 from hushcast_protocol.brokers.conditions import Condition
 from hushcast_protocol.brokers.filters import Filter, covers
@@ -17,6 +17,7 @@ from hushcast_protocol.brokers.tomography.bogus import placing
 from hushcast_protocol.brokers.tomography.probing import MAX_STEPS, Probe, ladder
 
 
+@several
 @drawn_from(st.integers(0, 2**32), st.sampled_from(list(Condition)), st.integers(1, 6))
 def test_bogus_filters_are_enough_by_the_definitions(seed: int, condition: Condition, k: int) -> None:
     random = Random(seed)
@@ -69,6 +70,7 @@ def test_a_ladder_leads_from_the_topic_to_the_filter() -> None:
     assert [one.filter for one in near[:4]] == [one.filter for one in steps[:4]]
 
 
+@several
 @drawn_from(st.integers(0, 2**32), st.integers(1, 300), st.integers(1, MAX_STEPS))
 def test_each_step_of_any_ladder_is_narrower_and_asks_for_no_less(seed: int, k: int, number: int) -> None:
     given = drawn(Random(seed))

@@ -18,6 +18,7 @@ from tomography_examples import (
     WHOLE,
     drawn_sides,
     names,
+    several,
     statement,
     tree,
     wanted,
@@ -183,6 +184,7 @@ def test_who_is_no_longer_there_or_elsewhere_in_the_tree_counts_no_more() -> Non
     assert refused(gathered, "a", statement("a", 2, FIRES, names(1))) == "unknown"
 
 
+@several
 @drawn_from(st.integers(0, 2**32))
 def test_crowds_are_what_a_recount_gives(seed: int) -> None:
     random = Random(seed)
@@ -212,6 +214,7 @@ def test_crowds_are_what_a_recount_gives(seed: int) -> None:
     assert gathered.rows == sum(map(len, held.values()))
 
 
+@several
 @drawn_from(st.data())
 def test_a_changed_or_cut_statement_is_told_from_its_brokers(data: st.DataObject) -> None:
     body = statement("a", 1, FIRES, names(1, 2, 3)).body

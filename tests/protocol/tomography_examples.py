@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from functools import cache
 from random import Random
 
+from hypothesis import HealthCheck, settings
+
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import Signed
@@ -22,6 +24,8 @@ from hushcast_protocol.brokers.tomography.ways import between
 from hushcast_protocol.brokers.tree import BrokerTree, Seat, check_tree, sign_tree
 from hushcast_protocol.brokers.words import ShownFilter, from_outside, outside
 
+several = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""For properties whose examples take some ms each, on any machine."""
 SEEDS = {name: Seed(bytes([at]) * 32) for at, name in enumerate(("root", "c", "d", "a", "b", "e"), 1)}
 SERVICE = Seed(bytes([99]) * 32)
 KEYS = {name: seed.public() for name, seed in SEEDS.items()}
