@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,13 +16,15 @@ from hushcast_cli.options import (
     profile_option,
 )
 from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.brokers.tree import MAX_CHILDREN
 from hushcast_protocol.overlay.profile import MAX_TREES, PROFILES, Root
 
 if TYPE_CHECKING:
+    from hushcast_testnet.inventory import CarrierName
     from hushcast_testnet.scenario import Scenario
 
 _positive = click.IntRange(min=1)
-_PROXIES = 2
+_PROXIES, _EDGES = 2, 3
 _share = click.FloatRange(0, 0.9)
 
 
@@ -33,7 +35,7 @@ _share = click.FloatRange(0, 0.9)
     type=_positive,
     required=True,
     metavar="N",
-    help="Relays; with --carrier central daemons that publish, some of which subscribe.",
+    help="Relays; with another carrier daemons that publish, some of which subscribe.",
 )
 @click.option(
     "--proxies",
@@ -41,6 +43,13 @@ _share = click.FloatRange(0, 0.9)
     default=_PROXIES,
     show_default=True,
     help="With --carrier central.",
+)
+@click.option(
+    "--edges",
+    type=click.IntRange(1, MAX_CHILDREN),
+    default=_EDGES,
+    show_default=True,
+    help="With --carrier brokers: edge brokers, below two inner ones.",
 )
 @click.option("--subscribers", type=_positive, required=True, metavar="K", help="Subscribers on each topic.")
 @click.option("--publications", type=_positive, required=True, metavar="P", help="Messages published.")
@@ -112,9 +121,10 @@ _share = click.FloatRange(0, 0.9)
 @pass_choices
 def simulate(
     choices: Choices,
-    carrier: Literal["overlay", "central"],
+    carrier: CarrierName,
     nodes: int,
     proxies: int,
+    edges: int,
     subscribers: int,
     publications: int,
     topics: int,
@@ -142,6 +152,7 @@ def simulate(
     Example:
       hushcast testnet simulate --nodes 100 --subscribers 10 --publications 50
       hushcast testnet simulate --carrier central --nodes 40 --subscribers 10 --publications 50 --kill 0.2
+      hushcast testnet simulate --carrier brokers --nodes 40 --subscribers 10 --publications 50 --kill 0.2
     """
     if carrier == "overlay":
         check_nodes(nodes)
@@ -166,6 +177,7 @@ def simulate(
         read_probes,
         carrier,
         proxies,
+        edges,
     )
     check_scenario(scenario)
     _run(choices, scenario)
@@ -185,8 +197,10 @@ def _run(choices: Choices, scenario: Scenario) -> None:
 
 def check_scenario(scenario: Scenario) -> None:
     """Raise `UsageError` if options contradict each other."""
-    if scenario.carrier == "central":
-        check_central(scenario)
+    if scenario.edges != _EDGES and scenario.carrier != "brokers":
+        raise UsageError("edge brokers are a network of brokers': --edges goes with --carrier brokers")
+    if scenario.carrier != "overlay":
+        check_served(scenario)
         return
     if scenario.proxies != _PROXIES:
         raise UsageError("the overlay has no proxies: --proxies goes with --carrier central")
@@ -203,8 +217,8 @@ def check_scenario(scenario: Scenario) -> None:
         check_learning(scenario)
 
 
-def check_central(scenario: Scenario) -> None:
-    """Raise `UsageError` if options are the overlay's, or a central system cannot have these numbers."""
+def check_served(scenario: Scenario) -> None:
+    """Raise `UsageError` if options are the overlay's, or a network without relays cannot have these."""
     from hushcast_protocol.central.network import MAX_PROXIES
 
     overlays = {
@@ -218,10 +232,14 @@ def check_central(scenario: Scenario) -> None:
     }
     for name, is_given in overlays.items():
         if is_given:
-            raise UsageError(f"{name} is about relays: the central system has none")
+            system = "the central system" if scenario.carrier == "central" else "a network of brokers"
+            raise UsageError(f"{name} is about relays: {system} has none")
     if scenario.subscribers > scenario.nodes:
         raise UsageError(f"--subscribers {scenario.subscribers}: there are only --nodes {scenario.nodes}")
-    if scenario.proxies > MAX_PROXIES:
+    if scenario.carrier == "brokers":
+        if scenario.proxies != _PROXIES:
+            raise UsageError("a network of brokers has no proxies: --proxies goes with --carrier central")
+    elif scenario.proxies > MAX_PROXIES:
         raise UsageError(f"--proxies {scenario.proxies}: a server has {MAX_PROXIES} at most")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import trio
@@ -21,7 +20,7 @@ from hushcast_protocol.central.profile import CENTRAL_PROFILES
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.transports.memory import CallAt
 from hushcast_testnet.layouts import proxy_names
-from hushcast_testnet.lives import Life, NodeLife, World
+from hushcast_testnet.lives import Life, UserLife, World
 from hushcast_testnet.scenario import BEGIN, EPOCH_SECONDS, Scenario
 
 
@@ -119,22 +118,14 @@ class ProxyLife(Life):
         await self._run(proxy.run, transport, task_status)
 
 
-class UserLife(NodeLife):
-    """A node, through all its lives; who listens there hears of each new one."""
+class CentralUserLife(UserLife):
+    """A node, through all its lives."""
 
     def __init__(self, world: CentralWorld, name: str) -> None:
         super().__init__(name, "central")
         self._world = world
         self._env = world.environment(name)
         self._tracer = world.tracer(name, name, self._env)
-        self.listeners: list[Callable[[], None]] = []
-        """Called when it has started again."""
-
-    async def start(self, nursery: trio.Nursery) -> None:
-        """Start the daemon on what is on its disk, and tell who listens there."""
-        await super().start(nursery)
-        for again in self.listeners:
-            again()
 
     async def _live(self, *, task_status: trio.TaskStatus[None]) -> None:
         world = self._world

@@ -29,8 +29,8 @@ _ENDING: dict[CarrierName, tuple[str, ...]] = {
         "Next: hushcast testnet up --dir /tmp/hush --carrier central && hushcast testnet watch",
     ),
     "brokers": (
-        "Brokers matched hashes of topics and labels, and plain numbers, and could not read the bodies. What",
-        "is wanted with --k they are shown only while enough subscribers want it. More: docs/brokers.md.",
+        "Brokers matched hashes of topics and labels, and plain numbers. Bodies open with a topic's name or",
+        "link alone. What is wanted with --k is shown to them while enough want it: docs/brokers.md.",
         "",
         "Next: hushcast testnet up --dir /tmp/hush --carrier brokers && hushcast testnet watch",
     ),

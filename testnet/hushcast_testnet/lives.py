@@ -110,3 +110,18 @@ class NodeLife(Life):
         """The running daemon, or the last one that ran."""
         assert self._daemon is not None
         return self._daemon
+
+
+class UserLife(NodeLife):
+    """A node that carries nothing for others; who listens there hears of each new life of it."""
+
+    def __init__(self, name: str, carrier: CarrierName) -> None:
+        super().__init__(name, carrier)
+        self.listeners: list[Callable[[], None]] = []
+        """Called when it has started again."""
+
+    async def start(self, nursery: trio.Nursery) -> None:
+        """Start the daemon on what is on its disk, and tell who listens there."""
+        await super().start(nursery)
+        for again in self.listeners:
+            again()

@@ -20,7 +20,7 @@ class Scenario:
     """What to simulate."""
 
     nodes: int
-    """Relays; of the central system daemons that publish, some of which subscribe."""
+    """Relays; of other carriers daemons that publish, some of which subscribe."""
     subscribers: int
     publications: int
     topics: int = 1
@@ -43,6 +43,8 @@ class Scenario:
     carrier: CarrierName = "overlay"
     proxies: int = 2
     """Of the central system, of both roles in turn."""
+    edges: int = 3
+    """Edge brokers of a network of brokers."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class Result:
     virtual_seconds: float
     seconds: float
     receipts: int
-    """Publications that a relay, or the server, gave a receipt for."""
+    """Publications that a relay, the server or the root gave a receipt for."""
     lost_with_receipt: int
     """Pairs of such publications that were not delivered."""
     gaps_reported: int

@@ -53,7 +53,7 @@ class Listening:
 
 
 class SimulatedRun(ABC):
-    """What a run is on both carriers."""
+    """What a run is on every carrier."""
 
     def __init__(self, scenario: Scenario, progress: Callable[[str], None], env: Environment) -> None:
         self._scenario = scenario

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from statistics import fmean
@@ -22,9 +22,11 @@ from hushcast_protocol.content.topics import Interest, Topic
 from hushcast_protocol.overlay.profile import PROFILES, Root
 from hushcast_runtime.transports.memory import CallAt
 from hushcast_runtime.wording import counted
+from hushcast_testnet.broker_simulation import BrokersSimulation
 from hushcast_testnet.central_simulation import CentralSimulation
 from hushcast_testnet.clock_calls import ClockCalls
 from hushcast_testnet.faults import keep_churning, kill_at_once, make_droppers
+from hushcast_testnet.inventory import CarrierName
 from hushcast_testnet.members import Member, SimulatedNetwork
 from hushcast_testnet.probe_readers import ProbeReaders
 from hushcast_testnet.roster_delays import RosterDelays
@@ -43,8 +45,9 @@ def simulate(scenario: Scenario, progress: Callable[[str], None] = lambda text: 
     began = time.perf_counter()
     clock = trio.testing.MockClock(autojump_threshold=0)
     with rare_collections():
-        made = _Simulation if scenario.carrier == "overlay" else CentralSimulation
-        result = trio.run(made(scenario, progress, ClockCalls(clock).call_at).run, clock=clock)
+        result = trio.run(
+            _MADE[scenario.carrier](scenario, progress, ClockCalls(clock).call_at).run, clock=clock
+        )
     return replace(result, seconds=round(time.perf_counter() - began, 3))
 
 
@@ -159,3 +162,10 @@ class _Simulation(SimulatedRun):
             "found": round(fmean(len(named & bad) for named in suspected), 2),
             "honest": round(fmean(len(named - bad) for named in suspected), 2),
         }
+
+
+_MADE: Mapping[CarrierName, Callable[[Scenario, Callable[[str], None], CallAt], SimulatedRun]] = {
+    "overlay": _Simulation,
+    "central": CentralSimulation,
+    "brokers": BrokersSimulation,
+}

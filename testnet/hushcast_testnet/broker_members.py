@@ -1,0 +1,127 @@
+"""Members of an in-process network of brokers: the root, all other brokers, and nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import trio
+
+from hushcast_brokers.broker import Broker, BrokerParts
+from hushcast_brokers.counted import BROKER_COUNTERS
+from hushcast_node.brokers_side import BrokersParts
+from hushcast_node.daemon import Daemon, Parts
+from hushcast_protocol.base.addresses import memory_address
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.wire import PublicKey
+from hushcast_protocol.brokers.exposure import OPEN
+from hushcast_protocol.brokers.network import BrokersNetwork
+from hushcast_protocol.brokers.tree import BrokerRole, Seat
+from hushcast_runtime.counters import Counters
+from hushcast_runtime.transports.memory import CallAt
+from hushcast_testnet.layouts import broker_names
+from hushcast_testnet.lives import Life, UserLife, World
+from hushcast_testnet.scenario import BEGIN, EPOCH_SECONDS, Scenario
+
+
+@dataclass(frozen=True)
+class BrokerKeys:
+    """A broker's place, and what it alone has."""
+
+    name: str
+    role: BrokerRole
+    parent: str
+    seed: Seed
+    service: Seed
+
+
+class BrokersWorld(World):
+    """The shared state of one network: its key, and the brokers that the root lists."""
+
+    def __init__(self, scenario: Scenario, call_at: CallAt) -> None:
+        super().__init__(scenario.seed, BEGIN, EPOCH_SECONDS, scenario.traces, call_at)
+        draw = self.env.randomness
+        self.brokers = [
+            BrokerKeys(name, role, parent, Seed.draw(draw), Seed.draw(draw))
+            for name, role, parent in broker_names(scenario.edges)
+        ]
+        self.keys: dict[str, PublicKey] = {one.name: one.seed.public() for one in self.brokers}
+        self.root = memory_address(self.brokers[0].service.public())
+        self.network = BrokersNetwork("simulation", "clear", EPOCH_SECONDS, self.keys["root"])
+
+    @property
+    def seats(self) -> tuple[Seat, ...]:
+        """The places of all brokers but the root."""
+        return tuple(
+            Seat(
+                self.keys[one.name],
+                memory_address(one.service.public()),
+                one.role,
+                self.keys[one.parent],
+            )
+            for one in self.brokers[1:]
+        )
+
+
+class BrokerLife(Life):
+    """A broker, through all its lives."""
+
+    def __init__(self, world: BrokersWorld, keys: BrokerKeys) -> None:
+        super().__init__(keys.name, Counters(BROKER_COUNTERS))
+        self._world = world
+        self._keys = keys
+        self._env = world.environment(self.name)
+        self._tracer = world.tracer(self.name, keys.seed.public().hex(), self._env)
+        self._broker: Broker | None = None
+
+    @property
+    def is_linked(self) -> bool:
+        """Tell whether it is the root, or its parent has it as its child."""
+        return self._broker is not None and self._broker.parent_state in (None, "open")
+
+    async def _live(self, *, task_status: trio.TaskStatus[None]) -> None:
+        world, keys = self._world, self._keys
+        is_root = keys.role == "root"
+        transport = world.wires.transport()
+        self._broker = Broker(
+            BrokerParts(
+                world.network,
+                keys.seed,
+                keys.service,
+                None if is_root else world.root,
+                world.seats if is_root else None,
+                OPEN,
+                None,
+                self._env,
+                transport,
+                self._store,
+                self.counters,
+                self._tracer,
+            )
+        )
+        await self._run(self._broker.run, transport, task_status)
+
+
+class BrokersUserLife(UserLife):
+    """A node, through all its lives, at one edge broker."""
+
+    def __init__(self, world: BrokersWorld, name: str, edge: PublicKey) -> None:
+        super().__init__(name, "brokers")
+        self._world = world
+        self.edge = edge
+        self._env = world.environment(name)
+        self._tracer = world.tracer(name, name, self._env)
+
+    async def _live(self, *, task_status: trio.TaskStatus[None]) -> None:
+        world = self._world
+        transport = world.wires.transport()
+        parts = Parts(
+            BrokersParts(world.network, world.root, self.edge),
+            self._env,
+            transport,
+            self._store,
+            self._tracer,
+            world.derive,
+            probes_an_epoch=0.0,
+        )
+        self._daemon = Daemon(parts, self.counters)
+        await self._run(self._daemon.run, transport, task_status)

@@ -1,0 +1,186 @@
+"""Subscribers come and go at random at edge brokers; what these showed is recounted from their traces alone.
+
+    python tests/testnet/recount.py [EVENTS] [SEED]
+
+runs it for long, with each condition and each way out mixed: 100,000 events unless told otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any, get_args
+
+import trio
+import trio.testing
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "protocol"))
+
+from exposing import level_outside
+from filter_examples import TOPICS, Brute, drawn
+
+from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.wire import decoder
+from hushcast_protocol.brokers.conditions import Condition, Otherwise
+from hushcast_protocol.brokers.filters import Filter, covers
+from hushcast_protocol.brokers.frames import MAX_BROKER_FRAME, Terms
+from hushcast_protocol.brokers.words import ShownFilter, outside
+from hushcast_protocol.content.topics import Interest
+from hushcast_testnet.broker_members import BrokerLife, BrokersUserLife, BrokersWorld
+from hushcast_testnet.clock_calls import ClockCalls
+from hushcast_testnet.scenario import Scenario
+
+USERS = 10
+MOST = 30  # subscriptions at once
+BETWEEN = 0.6  # virtual seconds from one event to the next, at most: some meet an advertisement under way
+WITHDRAWN_WITHIN = 3.0  # virtual seconds: one answer of the parent is waited for, which comes from the root
+
+_decode = decoder(ShownFilter, "filter", MAX_BROKER_FRAME)
+
+
+async def come_and_go(traces: Path, events: int, seed: int, clock: trio.testing.MockClock) -> None:
+    """Have daemons subscribe and unsubscribe, each with terms of its own, and die now and then."""
+    random = Random(seed)
+    scenario = Scenario(USERS, 1, 1, seed=seed, traces=traces, carrier="brokers", edges=2)
+    world = BrokersWorld(scenario, ClockCalls(clock).call_at)
+    edges = [world.keys["edge-1"], world.keys["edge-1"], world.keys["edge-2"]]
+    users = [BrokersUserLife(world, f"client-{each}", edges[each % 3]) for each in range(USERS)]
+    held: list[tuple[BrokersUserLife, Filter]] = []
+    async with trio.open_nursery() as nursery:
+        for life in [*(BrokerLife(world, keys) for keys in world.brokers), *users]:
+            await life.start(nursery)
+        for _ in range(events):
+            await trio.sleep(random.uniform(0.0, BETWEEN))
+            chance = random.random()
+            if chance < 0.01:
+                life = random.choice(users)
+                life.kill()
+                await life.start(nursery)
+            elif held and chance < len(held) / MOST:
+                user, one = held.pop(random.randrange(len(held)))
+                nursery.start_soon(user.daemon.service.unsubscribe, one.topic, one.predicate)
+            else:
+                one = random.choice(held)[1] if held and chance < 0.7 else drawn(random, TOPICS[:2])
+                held.append((random.choice(users), one))
+                nursery.start_soon(_subscribe, *held[-1], _terms(random))
+        await trio.sleep(60.0)
+        nursery.cancel_scope.cancel()
+    world.close()
+
+
+async def _subscribe(user: BrokersUserLife, one: Filter, terms: dict[str, Any]) -> None:
+    with suppress(Refusal):  # too few stand behind it, or it is held to other terms
+        await user.daemon.service.subscribe(Interest(one.topic, one.predicate), terms=terms)
+
+
+def _terms(random: Random) -> dict[str, Any]:
+    return {
+        "k": random.choice((1, 2, 3, 3, 4)),
+        "condition": random.choice(list(Condition)).value,
+        "otherwise": random.choice(get_args(Otherwise)),
+    }
+
+
+@dataclass
+class Recount:
+    """What one edge broker had and showed, by its own trace, line for line."""
+
+    there: dict[tuple[str, str], tuple[Filter, Terms]] = field(default_factory=dict)
+    shown: dict[bytes, Filter] = field(default_factory=dict)
+    sunk: dict[bytes, float] = field(default_factory=dict)
+    """When each of these that is shown had too few behind it."""
+    longest: float = 0.0
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def read(self, lines: Iterable[dict[str, Any]]) -> None:
+        """Read a trace; fail where more left the broker than may, or stayed outside."""
+        for line in lines:
+            self._take(line)
+        assert not self.sunk, "at the end something is outside that has too few behind it"
+
+    def _take(self, line: dict[str, Any]) -> None:
+        kind = line["kind"]
+        if kind == "asked":
+            terms = Terms(line["k"], Condition(line["condition"]), line["otherwise"])
+            given = outside(_decode(bytes.fromhex(line["filter"])))
+            self.there[line["client"], line["name"]] = given, terms
+            self.counts[f"{terms.condition.value}, {terms.otherwise}"] += 1
+        elif kind == "ended":
+            del self.there[line["client"], line["name"]]
+        elif kind == "advertised":
+            self._advertised(line)
+        else:
+            return
+        self.counts[kind] += 1
+        self._look(line["time"])
+
+    def _advertised(self, line: dict[str, Any]) -> None:
+        assert "child" not in line
+        for name in map(bytes.fromhex, line["withdraw"]):
+            del self.shown[name]
+            self.counts["withdrawn"] += 1
+            if (since := self.sunk.pop(name, None)) is not None:
+                self.longest = max(self.longest, line["time"] - since)
+        for each in map(_decode, map(bytes.fromhex, line["show"])):
+            self.shown[each.name] = outside(each)
+            self.counts["shown"] += 1
+            assert self._may_be(self._brute(), self.shown[each.name]), "it left with too few behind it"
+
+    def _look(self, now: float) -> None:
+        brute = self._brute()
+        for name, shown in self.shown.items():
+            if self._may_be(brute, shown):
+                self.sunk.pop(name, None)  # enough came before it was withdrawn
+            else:
+                since = self.sunk.setdefault(name, now)
+                assert now - since < WITHDRAWN_WITHIN, "what sank was not withdrawn"
+
+    def _brute(self) -> Brute:
+        brute = Brute()
+        for (client, _), (one, _) in self.there.items():
+            brute.insert(one, client)
+        return brute
+
+    def _may_be(self, brute: Brute, shown: Filter) -> bool:
+        """Tell whether the terms of anybody whose messages it brings allow a filter to be outside.
+
+        With `bogus` subscribers are made up until there are enough: there it has to be somebody's filter.
+        """
+        for one, terms in self.there.values():
+            if shown == one and (terms.k == 1 or terms.otherwise == "bogus"):
+                return True
+            stands_in = terms.otherwise == "generalise" and terms.k > 1 and covers(shown, one)
+            if shown != one and not stands_in:
+                continue
+            if level_outside(brute, one, shown, terms.condition) >= terms.k:
+                return True
+        return False
+
+
+def play(traces: Path, events: int, seed: int) -> Recount:
+    """Have subscribers come and go, and recount; return the counts of all edge brokers together."""
+    clock = trio.testing.MockClock(autojump_threshold=0)
+    trio.run(come_and_go, traces, events, seed, clock, clock=clock)
+    whole = Recount()
+    for path in sorted(traces.glob("edge-*.observations.jsonl")):
+        one = Recount()
+        with path.open() as file:
+            one.read(map(json.loads, file))
+        whole.counts += one.counts
+        whole.longest = max(whole.longest, one.longest)
+    return whole
+
+
+if __name__ == "__main__":
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
+    seed = int(sys.argv[2]) if len(sys.argv) > 2 else 1
+    with tempfile.TemporaryDirectory() as folder:
+        found = play(Path(folder), count, seed)
+    print(f"{count:,} events, longest withdrawal {found.longest:.2f} s: {dict(found.counts)}")
