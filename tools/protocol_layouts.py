@@ -20,6 +20,8 @@ from hushcast_protocol.base.signatures import Purpose
 from hushcast_protocol.brokers import frames as brokers
 from hushcast_protocol.brokers import tree, words
 from hushcast_protocol.brokers.network import BrokersNetwork
+from hushcast_protocol.brokers.tomography import answers, statements
+from hushcast_protocol.brokers.tomography import frames as tomography_frames
 from hushcast_protocol.central import frames as central
 from hushcast_protocol.central import introduction, network, rerouting
 from hushcast_protocol.content import messages, reports
@@ -98,6 +100,21 @@ SECTIONS: dict[str, tuple[type, ...]] = {
     ),
     "central-sealed": (rerouting.Wrapped, introduction.Sealed),
     "central-network": (network.CentralNetwork,),
+    "tomography": (
+        tomography_frames.State,
+        statements.Statement,
+        tomography_frames.Ask,
+        answers.Question,
+        tomography_frames.Unwatch,
+        tomography_frames.Ping,
+        tomography_frames.Answered,
+        answers.Answer,
+        tomography_frames.NotTaken,
+        tomography_frames.LargestK,
+        tomography_frames.NewTree,
+        tomography_frames.Pong,
+        statements.Contradiction,
+    ),
     "roster": (roster.RosterBody, roster.Network, roster.Entry, roster.Descriptor),
 }
 

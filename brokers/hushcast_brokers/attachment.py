@@ -116,7 +116,9 @@ class Attachment:
             await self._upstream.run()
 
     def parent(self) -> Parent | None:
-        """Return the edge broker, while anything is asked there."""
+        """Return the edge broker, while anything is asked there, unless another one has to be used."""
+        if self.kept.left_at is None and self._parts.pinned not in (None, self.kept.edge):
+            return None
         tree = self._parts.tree.newest
         broker = tree.brokers.get(self.kept.edge) if tree is not None else None
         if broker is None or broker.role != "edge" or not self.is_needed:

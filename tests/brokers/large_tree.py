@@ -263,8 +263,9 @@ def main() -> None:
     parser.add_argument("brokers", type=int, nargs="?", default=50)
     parser.add_argument("clients", type=int, nargs="?", default=1000)
     parser.add_argument("messages", type=int, nargs="?", default=100)
+    parser.add_argument("--workload", action="append", choices=("uniform", "clustered"))
     options = parser.parse_args()
-    for workload in ("uniform", "clustered"):
+    for workload in options.workload or ("uniform", "clustered"):
         began = time.process_time()
         told, without = run_in_virtual_time(
             both, options.brokers, options.clients, options.messages, workload

@@ -204,6 +204,25 @@ async def test_one_that_is_pinned_and_not_in_the_tree_is_named() -> None:
         await node.listen(ONE)
 
 
+async def test_once_one_is_pinned_no_other_is_used_though_it_is_not_there_yet() -> None:
+    async with tree_of_daemons(1, ONE_EDGE) as network:
+        node, edge = network.nodes[0], network["edge"]
+        (await node.listen(ONE)).close()
+        await node.stop()
+        late = network.add("late", "edge", network.root)
+        node.edge = late.key
+        await node.start()
+        await trio.sleep(120)
+        assert not edge.status("clients_connected")
+        await late.start()
+        await network.list_all()
+        await until(lambda: held_at(late) == 1)
+        await until(lambda: not held_at(edge), 600.0, "the one before was left")
+        ear = await node.listen(ONE)
+        await sent(node, b"x")
+        await ear.hears(1)
+
+
 async def test_one_that_does_not_serve_strangers_is_passed_over() -> None:
     async with tree_of_daemons(0, ROWS) as network:
         for seed in range(4):  # whichever is drawn first
@@ -282,3 +301,31 @@ async def test_under_load_stamps_are_paid() -> None:
         await ear.hears(3)
         assert network.root.count("refused_stamp") == 1, "only the first came without"
         assert network["edge"].count("refused_stamp") == 0, "an edge broker says first what it asks for"
+
+
+async def test_a_subscription_with_terms_is_ready_once_it_is_hidden_and_stays_so_over_a_restart() -> None:
+    terms = {"k": 2, "condition": "source", "otherwise": "wait"}
+    async with tree_of_daemons(3, ONE_EDGE) as network:
+        one, other, author = network.nodes
+        heard: list[Any] = []
+
+        async def listen(node: Node) -> None:
+            heard.append(await node.listen(PLACES, "kind = fire", terms))
+
+        network.nursery.start_soon(listen, one)
+        await trio.sleep(120)
+        [described] = one.daemon.service.subscriptions()
+        assert (described["level"], described["outside"], described["ready"]) == (1, None, False)
+        await sent(author, b"too early", PLACES, kind="fire")
+        network.nursery.start_soon(listen, other)
+        await until(lambda: len(heard) == 2)
+        [described] = one.daemon.service.subscriptions()
+        assert (described["level"], described["outside"]) == (2, 'kind = "fire"')
+        await sent(author, b"now", PLACES, kind="fire")
+        await heard[0].hears(1)
+        await one.restart()
+        ear = await one.listen(PLACES, "kind = fire")
+        assert one.daemon.service.subscriptions()[0]["level"] == 2
+        await sent(author, b"again", PLACES, kind="fire")
+        await ear.hears(1)
+        assert ear.payloads == [b"again"], "the other was shown before"

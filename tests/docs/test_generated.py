@@ -13,6 +13,8 @@ from hushcast_protocol.base.wire import Wire
 from hushcast_protocol.brokers import frames as brokers_frames
 from hushcast_protocol.brokers import network as brokers_network
 from hushcast_protocol.brokers import tree, words
+from hushcast_protocol.brokers.tomography import answers, statements
+from hushcast_protocol.brokers.tomography import frames as tomography_frames
 from hushcast_protocol.central import frames as central_frames
 from hushcast_protocol.central import introduction, network, rerouting
 from hushcast_protocol.content import messages, reports
@@ -37,6 +39,9 @@ MODULES = (
     roster,
     signatures,
     stamps,
+    answers,
+    statements,
+    tomography_frames,
 )
 
 

@@ -12,6 +12,7 @@ import targets_local
 import targets_machines
 import targets_mqtt
 import targets_texts
+import targets_tomography
 import targets_tree
 
 TARGETS = {
@@ -28,6 +29,7 @@ TARGETS = {
         targets_filters,
         targets_central,
         targets_tree,
+        targets_tomography,
     )
     for target in module.TARGETS
 }

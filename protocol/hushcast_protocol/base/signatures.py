@@ -26,6 +26,8 @@ class Purpose(bytes, Enum):
     BROKER_TREE = b"hushcast broker tree 1\x00"
     LINK_INITIATOR = b"hushcast link initiator 1\x00"
     LINK_RESPONDER = b"hushcast link responder 1\x00"
+    STATEMENT = b"hushcast statement 1\x00"
+    ANSWER = b"hushcast answer 1\x00"
 
 
 class Signed(Wire, frozen=True, tag="signed"):

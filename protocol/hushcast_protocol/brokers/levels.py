@@ -98,10 +98,16 @@ class Levels:
 
         Looks at no more sources than it takes to tell.
         """
+        return enough(self.behind(given, condition, also), k)
+
+    def behind(
+        self, given: Filter, condition: Condition, also: Set[Source] = frozenset()
+    ) -> Iterator[Set[Source]]:
+        """Yield, group by group, the sources that a condition counts for a filter; `also` as above."""
         order = self.poset.order(given.topic)
         if order is None:
             order = Order(given.topic, Roots())
-        return enough(_behind(order, given.sides, condition, also), k)
+        return _behind(order, given.sides, condition, also)
 
     def _near_level(self, order: Order, slot: int) -> int:
         near = self._near.setdefault(order.topic, {})

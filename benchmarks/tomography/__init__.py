@@ -1,0 +1,1 @@
+"""What tomography saves, costs and withstands, in a model of brokers in one process."""

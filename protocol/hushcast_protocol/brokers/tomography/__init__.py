@@ -1,0 +1,1 @@
+"""Tomography: a trusted service tells brokers how anonymous a filter is on the way between two of them."""

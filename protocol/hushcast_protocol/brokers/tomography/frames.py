@@ -1,0 +1,104 @@
+"""Frames of the tomography service: what brokers, and others who ask, say to it and it to them.
+
+Whoever asks opens the link under its own name and keeps it; brokers state on it, too. Questions have numbers
+of the asker's that answers repeat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Literal
+
+import msgspec
+
+from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.base.wire import Counter, Wire, decoder
+from hushcast_protocol.brokers.tomography.answers import Question
+from hushcast_protocol.brokers.tomography.statements import MAX_CROWD, MAX_STATEMENT
+from hushcast_protocol.brokers.tree import MAX_TREE
+
+MAX_STATED_AT_ONCE = 32  # statements in one frame
+MAX_TOMOGRAPHY_FRAME = max(MAX_STATED_AT_ONCE * (MAX_STATEMENT + 96), MAX_TREE) + 1024  # bytes
+
+Reason = Literal[
+    "unknown",  # the tree does not list this broker
+    "form",  # it is not what the protocol allows
+    "forged",  # a statement is not signed by the broker
+    "stale",  # of another epoch, with an earlier number, or no longer valid
+    "contradicted",  # the broker signed two statements with one number
+    "not-edge",  # sources of a broker that has no clients
+    "another's",  # a source for which another broker vouches
+    "cap",  # more sources than a broker may vouch for
+    "quota",  # there is no room
+    "no-way",  # the tree has no way from the one broker to the other
+    "not-origin",  # sources of another broker than the asker
+    "k",  # larger than all edge brokers together may vouch for
+]
+
+
+# To the service.
+
+
+class State(Wire, frozen=True, tag="state"):
+    """A broker's statements, in the order of their numbers."""
+
+    statements: Annotated[tuple[Signed, ...], msgspec.Meta(max_length=MAX_STATED_AT_ONCE)]
+
+
+class Ask(Wire, frozen=True, tag="ask"):
+    """Answer this, once; or, to watch, again whenever the answer changes or is over."""
+
+    number: Counter
+    question: Question
+    is_watch: bool
+
+
+class Unwatch(Wire, frozen=True, tag="unwatch"):
+    """Say no more about this question."""
+
+    number: Counter
+
+
+class Ping(Wire, frozen=True, tag="ping"):
+    """Show a sign of life, or see whether anybody is there."""
+
+
+# From the service.
+
+
+class Answered(Wire, frozen=True, tag="answered"):
+    """The signed answer to a question, or why there is none."""
+
+    number: Counter
+    answer: Signed | None
+    reason: Reason | None
+
+
+class NotTaken(Wire, frozen=True, tag="not-taken"):
+    """A statement was refused; `number` is its place among those of this link, from 1."""
+
+    number: Counter
+    reason: Reason
+
+
+class LargestK(Wire, frozen=True, tag="largest-k"):
+    """First of all, and when it changes: of one filter no more sources than this need be stated."""
+
+    k: Annotated[int, msgspec.Meta(ge=1, le=MAX_CROWD)]
+
+
+class NewTree(Wire, frozen=True, tag="tree"):
+    """Either way: a newer tree than the other end said it holds."""
+
+    tree: Signed
+
+
+class Pong(Wire, frozen=True, tag="pong"):
+    """The answer to a `Ping`."""
+
+
+ToService = State | Ask | Unwatch | NewTree | Ping
+FromService = Answered | NotTaken | LargestK | NewTree | Pong
+
+decode_to_service: Callable[[bytes], ToService] = decoder(ToService, "frame", MAX_TOMOGRAPHY_FRAME)
+decode_from_service: Callable[[bytes], FromService] = decoder(FromService, "frame", MAX_TOMOGRAPHY_FRAME)

@@ -1,0 +1,217 @@
+"""The tomography service, moved by statements, questions and time; what it says is signed.
+
+Tarkoma and Prehofer §7. It is trusted with which opaque filters each broker holds; brokers state that by
+themselves, so that no broker is ever asked about a filter, which would show it the filter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import msgspec
+
+from hushcast_protocol.base.epochs import Calendar
+from hushcast_protocol.base.errors import DecodeError, Refusal
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.base.wire import PublicKey
+from hushcast_protocol.brokers.tomography.answers import Answer, Question, answered
+from hushcast_protocol.brokers.tomography.following import Asked
+from hushcast_protocol.brokers.tomography.gathered import Gathered
+from hushcast_protocol.brokers.tomography.judging import judge
+from hushcast_protocol.brokers.tomography.largest import Largest
+from hushcast_protocol.brokers.tomography.together import judge_together
+from hushcast_protocol.brokers.tomography.ways import between
+from hushcast_protocol.brokers.tree import BrokerTree
+from hushcast_protocol.brokers.words import outside
+from hushcast_protocol.content.topics import Topic
+
+MAX_WATCHES_EACH = 256  # of one asker: a broker with a thousand clients shows few filters at its limit
+MAX_WATCHES = 8192  # of all; judging one takes some 0.1 ms
+RESTATED_WITHIN = 10.0  # seconds in which brokers have stated more, after a larger k than ever was asked for
+
+
+@dataclass(frozen=True)
+class Terms:
+    """How long, in seconds, an answer is valid, and a better level is to last before it is told."""
+
+    valid: float = 300.0
+    settle: float = 30.0
+
+
+class News(NamedTuple):
+    """An answer to a watch, for whom, by the number that the asker gave it."""
+
+    asker: PublicKey
+    number: int
+    answer: Signed
+
+
+@dataclass(slots=True)
+class _Watch:
+    asked: Asked
+    epoch: int
+    """Of the pseudonyms that the asker named."""
+    is_anonymous: bool
+    until: float
+    """When the last answer is over, and is renewed."""
+    better_since: float | None = None
+
+
+class Service:
+    """Decides and signs. `now` is Unix time; whoever asks or states has proved its key on a link."""
+
+    def __init__(self, seed: Seed, gathered: Gathered, calendar: Calendar, terms: Terms) -> None:
+        self.gathered = gathered
+        self.largest = Largest()
+        self.public = seed.public()
+        """The key that answers are checked with."""
+        self._seed = seed
+        self._calendar = calendar
+        self._terms = terms
+        self._watches: dict[PublicKey, dict[int, _Watch]] = {}
+        self._touched: set[Topic] = set()
+        self.watches = 0
+
+    def hear(self, broker: PublicKey, signed: Signed, now: float) -> None:
+        """Take a statement; raise `Refusal` (`Gathered.hear`). Watches hear of it at the next `advance`."""
+        calendar = self._calendar
+        epochs = range(calendar.epoch(now - calendar.lead), calendar.epoch(now + calendar.lead) + 1)
+        try:
+            self._touched.add(self.gathered.hear(broker, signed, epochs, now).topic)
+        except Refusal as refusal:
+            if refusal.reason == "contradicted":
+                self._touch_all()
+            raise
+
+    def use(self, tree: BrokerTree) -> None:
+        """Go by a newer tree."""
+        self.gathered.use(tree)
+        for own in self._watches.values():
+            for watch in own.values():
+                watch.asked = replace(watch.asked, way=self._way(watch.asked.question) or ())
+        self._touch_all()
+
+    def ask(self, asker: PublicKey, question: Question, now: float) -> Signed:
+        """Answer a question; raise `Refusal` with the reason.
+
+        The reasons: `form`, `no-way`, `k`, `cap`, `not-edge`, `not-origin`: sources of another broker's.
+        """
+        asked = self._read(asker, question)
+        is_anonymous = judge(self.gathered, asked)
+        return self._answer(asked, is_anonymous, now)[0]
+
+    def watch(self, asker: PublicKey, number: int, question: Question, now: float) -> Signed:
+        """Answer now, and again by `advance` whenever the answer changes or is over; refuse as `ask` does.
+
+        Whoever watches with sources of its own would show the filter: such are counted together, as they will
+        stand when all that hear yes have done so (`together`). At first it is judged alone. Sources count for
+        this epoch: in the next, whoever still does not show the filter watches anew.
+        """
+        asked = self._read(asker, question)
+        watches = self._watches.get(asker, {})
+        if number not in watches and (len(watches) >= MAX_WATCHES_EACH or self.watches >= MAX_WATCHES):
+            raise Refusal("quota")
+        is_anonymous = judge(self.gathered, asked)
+        self.unwatch(asker, number)
+        signed, until = self._answer(asked, is_anonymous, now)
+        self._watches.setdefault(asker, {})[number] = _Watch(
+            asked, self._epoch(asked, now), is_anonymous, until
+        )
+        self.watches += 1
+        return signed
+
+    def unwatch(self, asker: PublicKey, number: int) -> None:
+        """Tell an asker no more about one question; nothing happens if there is no such watch."""
+        watches = self._watches.get(asker, {})
+        if watches.pop(number, None) is not None:
+            self.watches -= 1
+            if not watches:
+                del self._watches[asker]
+
+    def leave(self, asker: PublicKey) -> None:
+        """Forget the watches of an asker that has gone."""
+        self.watches -= len(self._watches.pop(asker, {}))
+
+    def advance(self, now: float) -> list[News]:
+        """Forget what is over; return what watches are to be told: changes, and answers anew in time.
+
+        That a filter is anonymous no more is told at once. That it is, when it has been for `settle` seconds.
+        """
+        topics = self.gathered.expire(now) | self._touched
+        self._touched = set()
+        every = [
+            (asker, number, watch)
+            for asker, watches in self._watches.items()
+            for number, watch in watches.items()
+        ]
+        topics |= {one.asked.filter.topic for *_, one in every if _due(one, self._terms.settle) <= now}
+        judged = [item for item in every if item[2].asked.filter.topic in topics]
+        said = judge_together(self.gathered, [self._now(watch, now) for *_, watch in judged])
+        return [
+            News(asker, number, signed)
+            for (asker, number, watch), is_anonymous in zip(judged, said, strict=True)
+            if (signed := self._renew(watch, is_anonymous, now)) is not None
+        ]
+
+    def deadline(self) -> float:
+        """Return when `advance` is due: at once (0) after statements; infinity if never."""
+        if self._touched:
+            return 0.0
+        dues = (_due(watch, self._terms.settle) for own in self._watches.values() for watch in own.values())
+        return min(self.gathered.deadline(), min(dues, default=float("inf")))
+
+    def _epoch(self, asked: Asked, now: float) -> int:
+        return max(self._calendar.epoch(now), self.gathered.epoch(asked.question.origin))
+
+    def _now(self, watch: _Watch, now: float) -> Asked:
+        """Return what is asked, without sources under names of an epoch gone by: they would count twice."""
+        if watch.epoch == self._epoch(watch.asked, now) or not watch.asked.question.sources:
+            return watch.asked
+        return replace(watch.asked, question=msgspec.structs.replace(watch.asked.question, sources=()))
+
+    def _renew(self, watch: _Watch, is_anonymous: bool, now: float) -> Signed | None:
+        if is_anonymous and not watch.is_anonymous:
+            if watch.better_since is None:
+                watch.better_since = now
+            is_anonymous = now >= watch.better_since + self._terms.settle
+        else:
+            watch.better_since = None
+        if is_anonymous == watch.is_anonymous and now < watch.until:
+            return None
+        signed, watch.until = self._answer(watch.asked, is_anonymous, now)
+        watch.is_anonymous = is_anonymous
+        if is_anonymous:
+            watch.better_since = None
+        return signed
+
+    def _answer(self, asked: Asked, is_anonymous: bool, now: float) -> tuple[Signed, float]:
+        until = min(now + self._terms.valid, self.gathered.until(asked.filter.topic))
+        if self.largest.ask(asked.question.k, now) and not is_anonymous:
+            until = now + RESTATED_WITHIN  # brokers have not been told yet to state so many
+        until = max(float(int(until)), int(now) + 1.0)
+        return answered(self._seed, Answer(asked.question, is_anonymous, int(until))), until
+
+    def _read(self, asker: PublicKey, question: Question) -> Asked:
+        if question.sources and asker != question.origin:
+            raise Refusal("not-origin")
+        try:
+            given = outside(question.filter)
+        except DecodeError:
+            raise Refusal("form") from None
+        way = self._way(question)
+        if way is None:
+            raise Refusal("no-way")
+        return Asked(question, given, way)
+
+    def _way(self, question: Question) -> tuple[PublicKey, ...] | None:
+        return between(self.gathered.tree, question.origin, question.target)
+
+    def _touch_all(self) -> None:
+        for own in self._watches.values():
+            self._touched.update(watch.asked.filter.topic for watch in own.values())
+
+
+def _due(watch: _Watch, settle: float) -> float:
+    return watch.until if watch.better_since is None else min(watch.until, watch.better_since + settle)
