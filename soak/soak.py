@@ -1,4 +1,4 @@
-"""`make soak`: ten minutes each of chaos on both carriers, of kills, of steady traffic, on real processes."""
+"""`make soak`: ten minutes each of chaos on each carrier, of kills, of steady traffic, on real processes."""
 
 from __future__ import annotations
 
@@ -33,6 +33,12 @@ def central(directory: Path, minutes: float, seed: int, progress: Progress) -> d
     return run_chaos(directory, Chaos(minutes, seed), progress)
 
 
+def brokers(directory: Path, minutes: float, seed: int, progress: Progress) -> dict[str, Any]:
+    """All kinds of faults on a root, two inner and three edge brokers, and six nodes."""
+    testnet.up(directory, 6, None, "tcp", EPOCH, progress, breakable=True, carrier="brokers")
+    return run_chaos(directory, Chaos(minutes, seed), progress)
+
+
 def kills(directory: Path, minutes: float, seed: int, progress: Progress) -> dict[str, Any]:
     """Twenty daemons, killed at 20 random moments a minute, each started again within three seconds."""
     testnet.up(directory, 16, 4, "tcp", EPOCH, progress)
@@ -45,7 +51,7 @@ def memory(directory: Path, minutes: float, seed: int, progress: Progress) -> di
     return watch_memory(directory, minutes, seed, progress)
 
 
-RUNS = {run.__name__: run for run in (chaos, central, kills, memory)}
+RUNS = {run.__name__: run for run in (chaos, central, brokers, kills, memory)}
 
 
 def soak(names: list[str], minutes: float, seed: int, progress: Progress) -> bool:

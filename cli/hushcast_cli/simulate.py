@@ -159,7 +159,6 @@ def simulate(
     from hushcast_testnet.faults import Faults
     from hushcast_testnet.scenario import Scenario
 
-    faults = Faults(kill, churn, droppers, select)
     scenario = Scenario(
         nodes,
         subscribers,
@@ -170,7 +169,7 @@ def simulate(
         origins,
         seed,
         traces,
-        faults,
+        Faults(kill, churn, droppers, select),
         trees,
         minutes,
         delay_rosters,
@@ -179,7 +178,6 @@ def simulate(
         proxies,
         edges,
     )
-    check_scenario(scenario)
     _run(choices, scenario)
 
 
@@ -189,6 +187,7 @@ def _run(choices: Choices, scenario: Scenario) -> None:
     from hushcast_cli.simulated import rows
     from hushcast_testnet.simulation import simulate
 
+    check_scenario(scenario)
     with reporting() as progress:
         result = simulate(scenario, progress).as_dict()
     nodes = "relays" if scenario.carrier == "overlay" else "nodes"

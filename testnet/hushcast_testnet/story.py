@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from hushcast_testnet.inventory import CarrierName
-from hushcast_testnet.watch.central_picture import picture_of
 from hushcast_testnet.watch.follower import Follower
+from hushcast_testnet.watch.pictures import picture_of
 
 _KINDS = ("origin", "relay", "top")
 """Of those between publisher and mailboxes: one of each is enough to tell how they differ."""

@@ -14,6 +14,7 @@ from hushcast_testnet.chaos.breaker import ProcessBreaker
 from hushcast_testnet.chaos.plan import KINDS, Fault
 from hushcast_testnet.chaos.run import Chaos, run_chaos
 from hushcast_testnet.inventory import describe
+from hushcast_testnet.layouts import broker_names
 from hushcast_testnet.path import PathProcess
 from hushcast_testnet.processes import Process
 
@@ -58,6 +59,19 @@ def test_twenty_kills_of_server_proxies_and_nodes_lose_nothing_and_show_nothing_
         killed = {line["daemon"] for line in journal(directory, 1) if line["kind"] == "begin"}
         assert killed >= {"server", "publications-1", "deliveries-1"}
         assert_whole(figures, receipts=20)  # in 18 seconds, with a third of the daemons away
+    finally:
+        testnet.down(directory)
+
+
+def test_kills_of_brokers_and_nodes_lose_nothing_and_show_nothing_twice(tmp_path: Path) -> None:
+    directory = tmp_path / "net"
+    testnet.up(directory, 6, None, "tcp", 3600, carrier="brokers")
+    try:
+        # With this seed each broker is killed.
+        figures = run_chaos(directory, Chaos(0.2, 2, ("kill",), every=0.9, longest=1.5, rate=6))
+        killed = {line["daemon"] for line in journal(directory, 2) if line["kind"] == "begin"}
+        assert killed >= {name for name, _, _ in broker_names(3)}
+        assert_whole(figures, receipts=12)
     finally:
         testnet.down(directory)
 

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from hushcast_testnet.watch import central_picture
-from hushcast_testnet.watch.central_picture import CentralPicture, picture_of
+from hushcast_testnet.watch.central_picture import CentralPicture
 from hushcast_testnet.watch.picture import Picture
+from hushcast_testnet.watch.pictures import picture_of
 
 ID, PROBE = "ab" * 32, "cd" * 32
 ONE_TIME, FIRST, SECOND = "1" * 64, "2" * 64, "3" * 64

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
-from hushcast_testnet.inventory import CarrierName
 from hushcast_testnet.watch.central_lens import Whereabouts, way
 from hushcast_testnet.watch.drawing import Arrow, Box, Drawing
 from hushcast_testnet.watch.messages import Step
@@ -121,11 +120,6 @@ class CentralPicture(Picture):
         """Return all that is shown of one message, the newest for an empty id; nothing if it is not kept."""
         chosen = self._chosen(message)
         return None if chosen is None else way(chosen, self._where)
-
-
-def picture_of(carrier: CarrierName) -> Picture:
-    """Return an empty picture of a testnet with this carrier."""
-    return CentralPicture() if carrier == "central" else Picture()
 
 
 def _keep(kept: dict[str, KeptT], key: str, value: KeptT, most: int) -> None:

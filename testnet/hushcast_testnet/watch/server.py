@@ -21,9 +21,9 @@ from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.streams import LOOPBACK, listen_on_loopback, port_of
 from hushcast_testnet.inventory import Testnet, away, load
 from hushcast_testnet.testnet import status_of
-from hushcast_testnet.watch.central_picture import picture_of
 from hushcast_testnet.watch.daemons import Daemons, overall
 from hushcast_testnet.watch.follower import Follower
+from hushcast_testnet.watch.pictures import picture_of
 
 try:
     import h11
@@ -135,7 +135,7 @@ class _Watch:
                     "passed": load_of.get(member.name, (0, 0)),
                 }
                 for member in testnet.members
-                if member.role in ("server", "proxy")
+                if not member.is_node and member.role != "directory"
             ],
             "began": testnet.began,
             "kind": kind,

@@ -26,7 +26,7 @@ function show(state) {
   say(state.state, state.kind);
   at("without-tor").hidden = state.transport !== "tcp";
   document.body.dataset.carrier = state.carrier ?? "overlay";
-  const serving = state.directory ? { "directory's pid": state.directory.pid ?? "not running" } : { carrier: "central" };
+  const serving = state.directory ? { "directory's pid": state.directory.pid ?? "not running" } : { carrier: state.carrier };
   facts({ transport: state.transport, epoch: `${state.epoch} s`, ...serving });
   if (follow.checked) chosen = state.way?.id ?? "";
   if (!state.messages.length) hint(state.nodes);

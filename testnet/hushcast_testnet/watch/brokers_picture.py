@@ -1,0 +1,79 @@
+"""The picture of a testnet of brokers, folded from its traces; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from hushcast_testnet.layouts import broker_names
+from hushcast_testnet.watch.brokers_lens import KINDS, Places, role_of, way
+from hushcast_testnet.watch.drawing import Arrow, Box, Drawing
+from hushcast_testnet.watch.lens import natural
+from hushcast_testnet.watch.picture import MAILBOXES_KEPT, Picture
+
+
+class BrokersPicture(Picture):
+    """The state folded from all traces so far."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._places = Places({}, {})
+        self._edges: dict[str, str] = {}  # the edge brokers of daemons
+        self._asked: dict[str, tuple[str, str]] = {}  # client and edge broker by names of subscriptions
+
+    def take(self, name: str, record: dict[str, Any]) -> None:
+        """Take in one line of the daemon `name`'s traces; whatever the picture has no place for passes by."""
+        super().take(name, record)
+        match record.get("kind"):
+            case "started" if role_of(name) in KINDS:
+                self._places.brokers[record["node"]] = name
+            case "asked":
+                self._asked[record["name"]] = record["client"], name
+                if len(self._asked) > MAILBOXES_KEPT:
+                    del self._asked[next(iter(self._asked))]
+                self._place(record["name"])
+            case "subscribed":
+                self._place(record["mailbox"])
+
+    def _place(self, subscription: str) -> None:
+        """Say whose key a client's is, once both it and its edge broker have named a subscription."""
+        if subscription in self._owners and subscription in self._asked:
+            client, edge = self._asked[subscription]
+            owner = self._owners[subscription]
+            self._places.clients[client] = owner
+            self._edges[owner] = edge
+            if len(self._places.clients) > MAILBOXES_KEPT:
+                del self._places.clients[next(iter(self._places.clients))]
+
+    def moves(self) -> list[dict[str, str]]:
+        """Return the hops of messages since the last call; `from` is empty where a message entered."""
+        brokers = self._places.brokers.values()
+        named = [
+            (start, end if end in brokers else self._places.of(end)) for _, start, end in sorted(self._moves)
+        ]
+        self._moves.clear()
+        return [{"from": start, "to": end} for start, end in named]
+
+    def tree_drawing(self, mailbox: str, daemons: Iterable[str]) -> Drawing | None:
+        """Return the tree of brokers as messages go down it, with daemons below their edge brokers."""
+        known = set(self._places.brokers.values())
+        edges = sum(role_of(name) == "edge" for name in known)
+        tree = [(name, role, parent) for name, role, parent in broker_names(edges) if name in known]
+        if not edges:
+            return None
+        levels = [
+            [Box(name, name, kind) for name, role, _ in tree if role == at] for at, kind in KINDS.items()
+        ]
+        owners = {one.owner for one in self._subscriptions.values()}
+        names = sorted(daemons, key=natural)
+        levels.append([Box(name, name, "mailbox" if name in owners else "aside") for name in names])
+        arrows = [Arrow(parent, name, "sent") for name, _, parent in tree if parent]
+        arrows += [
+            Arrow(self._edges[name], name, "sent") for name in names if name in owners & self._edges.keys()
+        ]
+        return Drawing([level for level in levels if level], arrows)
+
+    def way(self, message: str) -> dict[str, Any] | None:
+        """Return all that is shown of one message, the newest for an empty id; nothing if it is not kept."""
+        chosen = self._chosen(message)
+        return None if chosen is None else way(chosen, self._places)

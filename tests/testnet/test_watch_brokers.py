@@ -1,0 +1,80 @@
+"""What the page makes of the traces of a network of brokers: messages, their ways, what each saw of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hushcast_testnet.scenario import Scenario
+from hushcast_testnet.simulation import simulate
+from hushcast_testnet.story import story
+from hushcast_testnet.watch.brokers_picture import BrokersPicture
+from hushcast_testnet.watch.follower import Follower
+from hushcast_testnet.watch.pictures import picture_of
+
+CLIENTS = [f"client-{number}" for number in range(6)]
+
+
+@pytest.fixture(scope="module")
+def traces(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("watch") / "traces"
+    simulate(Scenario(6, 6, 2, carrier="brokers", traces=directory))
+    return directory
+
+
+@pytest.fixture
+def picture(traces: Path) -> BrokersPicture:
+    made = picture_of("brokers")
+    assert isinstance(made, BrokersPicture)
+    follower = Follower(traces)
+    while records := list(follower.new()):
+        for name, record in records:
+            made.take(name, record)
+    return made
+
+
+def test_the_tree_is_drawn_with_daemons_below_their_edge_brokers(picture: BrokersPicture) -> None:
+    drawing = picture.tree_drawing("", CLIENTS)
+    assert drawing is not None
+    assert [[box.id for box in level] for level in drawing.levels] == [
+        ["root"],
+        ["inner-1", "inner-2"],
+        ["edge-1", "edge-2", "edge-3"],
+        CLIENTS,
+    ]
+    below = {(arrow.start, arrow.end) for arrow in drawing.arrows}
+    assert {("inner-2", "edge-2"), ("edge-1", "client-3"), ("edge-3", "client-5")} <= below
+
+
+def test_messages_move_down_the_tree(picture: BrokersPicture) -> None:
+    moves = [(move["from"], move["to"]) for move in picture.moves()]
+    assert (
+        moves.count(("", "root"))
+        == moves.count(("root", "inner-1"))
+        == moves.count(("inner-1", "edge-3"))
+        == 2
+    )
+    assert moves.count(("edge-3", "client-5")) == 2
+    assert len(moves) == 2 * (1 + 2 + 3 + 6)
+    assert picture.load()["edge-1"] == (8, 0)
+
+
+def test_each_broker_says_what_it_saw_and_none_a_topic_or_a_subscriber(picture: BrokersPicture) -> None:
+    way = picture.way("")
+    assert way is not None
+    between = [one for one in way["stations"] if one["kind"] in ("origin", "relay", "top")]
+    assert [one["kind"] for one in between] == ["origin", "relay", "relay", "top", "top", "top"]
+    told = [text for one in between for text in one["saw"]]
+    assert not any(word in text for text in told for word in ("topic 0", *CLIENTS))
+    root, edge = between[0], next(one for one in between if one["name"] == "edge-1")
+    assert "It met filters that inner-1 and inner-2 showed: it sent it on there, once each." in root["saw"]
+    assert "It came from inner-1." in edge["saw"]
+    assert any("4 clients" in text for text in edge["saw"])
+
+
+def test_a_story_is_told_of_brokers(traces: Path) -> None:
+    lines = list(story(traces, "brokers"))
+    assert "6 brokers passed it on" in lines[0]
+    told = [line.split(" · ")[0].split("-")[0].strip() for line in lines if " · " in line]
+    assert told == ["root", "inner", "edge"]
