@@ -16,7 +16,6 @@ from hushcast_cli.options import (
     profile_option,
 )
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.brokers.tree import MAX_CHILDREN
 from hushcast_protocol.overlay.profile import MAX_TREES, PROFILES, Root
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ _share = click.FloatRange(0, 0.9)
 )
 @click.option(
     "--edges",
-    type=click.IntRange(1, MAX_CHILDREN),
+    type=_positive,
     default=_EDGES,
     show_default=True,
     help="With --carrier brokers: edge brokers, below two inner ones.",
