@@ -27,8 +27,7 @@ from hushcast_runtime.groups import innermost
 from hushcast_runtime.transports.base import Transport, TransportError
 
 TRIED_AGAIN_AFTER = 60.0  # seconds after which a request that was refused is made again
-DRAINED_AFTER = 30.0  # seconds without a message, after which an edge broker that is left has no more
-DRAINED_WITHIN = 600.0  # seconds for which messages are taken from one that is left
+LEFT_WITHIN = 60.0  # seconds for which messages are taken from one that is left because another is pinned
 
 log = structlog.get_logger("attachment")
 
@@ -84,7 +83,6 @@ class Attachment:
             self._is_left.set()
         # Of a clock that stands while the machine sleeps: only then is it the edge broker that was away.
         self._reached_at = trio.current_time()
-        self._came_at = trio.current_time()
 
     @property
     def is_reached(self) -> bool:
@@ -138,7 +136,6 @@ class Attachment:
         if standing.digest == NOTHING:
             await self._join(standing.difficulty)
         self.turned_away = None
-        self._came_at = trio.current_time()
         self._changed(self)
         try:
             await self._keep_asking()
@@ -147,7 +144,6 @@ class Attachment:
 
     async def take(self, messages: list[Message]) -> None:
         """Hand in what came; durable on return. What is not taken comes again over another link."""
-        self._came_at = trio.current_time()
         try:
             await self._take(messages)
         except HushcastError as error:  # the disk, perhaps
@@ -168,7 +164,7 @@ class Attachment:
             self._changed(self)
 
     def leave(self) -> None:
-        """Take what waits at the edge broker, and have it forget this daemon then."""
+        """Take what comes by the edge broker while the day lasts, and have it forget this daemon then."""
         self._is_left.set()
 
     async def _keep_asking(self) -> None:
@@ -238,14 +234,15 @@ class Attachment:
             self._upstream.look()
 
     async def _finish(self) -> None:
-        """Once the edge broker is left, take what waits there; then have it forget all."""
+        """Once the edge broker is left, take what may still come until its day is over; then end all."""
         await self._is_left.wait()
-        with trio.move_on_after(DRAINED_WITHIN):
-            while True:
-                left = self._came_at + DRAINED_AFTER - trio.current_time()
-                if left <= 0:
-                    break
-                await trio.sleep(left)
+        assert self.kept.left_at is not None
+        # That it is silent does not tell that nothing waits further up, for brokers that are away.
+        calendar = self._parts.network.calendar
+        if self._parts.pinned is None:
+            await self._env.sleep_until(calendar.lapse(calendar.day(self.kept.left_at)))
+        else:  # and no other than that one is to know this daemon
+            await trio.sleep(LEFT_WITHIN)
         for one in self.kept.asked.values():
             one.ending.set()
         await self._parts.records.keep(self.kept)

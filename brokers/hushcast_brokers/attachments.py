@@ -130,9 +130,9 @@ class Attachments:
         self._heard()
 
     def _finish(self, place: Attachment) -> None:
-        """Forget one that was left, once it knows nothing of this daemon or what waited there is too old."""
+        """Forget one that was left, once it knows nothing of this daemon, or had a day to be told so."""
         left_at, calendar = place.kept.left_at or 0.0, self._parts.network.calendar
-        is_over = calendar.lapse(calendar.day(left_at)) <= self._env.now() and self._env.is_certain()
+        is_over = calendar.lapse(calendar.day(left_at) + 1) <= self._env.now() and self._env.is_certain()
         if is_over or not place.is_needed or not self._is_listed(place):
             self._left.remove(place)
             place.scope.cancel()

@@ -123,6 +123,8 @@ class Clients:
 
     def left(self, client: PublicKey) -> None:
         """Hear that a client's link has ended; one that wants nothing is forgotten."""
+        if self._downstream.is_linked(client):
+            return  # it is back over another link already
         if client in self._known and not self.routes.of(client):
             self.forget(client)
 
@@ -141,6 +143,8 @@ class Clients:
         names = self.routes.drop(client)
         changes = [Change(_SUBSCRIPTION, client + name, None) for name in names]
         self._store.write_soon(Change(_CLIENT, client, None), *changes)
+        for name in names:
+            self._tracer.observe(observed.Ended(client, name))
         self._exposing.forget(client, names)
         self._downstream.clear(client)
         self._counters.add("clients_forgotten")

@@ -116,7 +116,7 @@ class Downstream:
 
     def clear(self, child: PublicKey) -> None:
         """Let nothing wait for a child any more."""
-        self._spawn(self._clear, hop_of(child))
+        self._spawn(self._clear, child)
 
     async def run(self) -> None:
         """End links whose acknowledgements are late, until cancelled."""
@@ -129,8 +129,10 @@ class Downstream:
                     self._counters.add("children_lapsed")
                     link.writer.scope.cancel()
 
-    async def _clear(self, hop: Hop) -> None:
-        while items := await self._spool.waiting(hop):
+    async def _clear(self, child: PublicKey) -> None:
+        while items := await self._spool.waiting(hop_of(child)):
+            if self.is_linked(child):
+                return  # it is back: what waits now may have come since
             self._spool.done(items)
 
     def _do(

@@ -16,7 +16,6 @@ from hushcast_cli.options import (
     profile_option,
 )
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.brokers.tree import MAX_CHILDREN
 from hushcast_protocol.overlay.profile import MAX_TREES, PROFILES, Root
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ _share = click.FloatRange(0, 0.9)
 )
 @click.option(
     "--edges",
-    type=click.IntRange(1, MAX_CHILDREN),
+    type=click.IntRange(min=1),
     default=_EDGES,
     show_default=True,
     help="With --carrier brokers: edge brokers, below two inner ones.",
@@ -218,6 +217,7 @@ def check_scenario(scenario: Scenario) -> None:
 
 def check_served(scenario: Scenario) -> None:
     """Raise `UsageError` if options are the overlay's, or a network without relays cannot have these."""
+    from hushcast_protocol.brokers.tree import MAX_CHILDREN
     from hushcast_protocol.central.network import MAX_PROXIES
 
     overlays = {
@@ -238,6 +238,8 @@ def check_served(scenario: Scenario) -> None:
     if scenario.carrier == "brokers":
         if scenario.proxies != _PROXIES:
             raise UsageError("a network of brokers has no proxies: --proxies goes with --carrier central")
+        if scenario.edges > MAX_CHILDREN:
+            raise UsageError(f"--edges {scenario.edges}: there are {MAX_CHILDREN} at most")
     elif scenario.proxies > MAX_PROXIES:
         raise UsageError(f"--proxies {scenario.proxies}: a server has {MAX_PROXIES} at most")
 

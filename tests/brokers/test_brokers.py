@@ -7,11 +7,13 @@ import trio
 from small_network import until
 from small_tree import OTHER_KEY, Client, hears, nothing_waits, small_tree
 
-from hushcast_brokers import forwarding
-from hushcast_brokers.clients import CLIENT_FORGOTTEN_AFTER
+from hushcast_brokers import clients, forwarding
+from hushcast_protocol.base import observed
+from hushcast_protocol.base.observed import Observed
 from hushcast_protocol.base.stamps import mint
 from hushcast_protocol.brokers.frames import Ping
 from hushcast_runtime import spool
+from hushcast_runtime.tracing import NoTracer
 
 
 async def test_what_is_published_arrives_at_those_who_asked_for_it() -> None:
@@ -90,8 +92,22 @@ async def test_who_unsubscribed_hears_no_more_and_whoever_wants_nothing_is_forgo
         assert kept == {"address", "tree"}
 
 
-async def test_after_its_day_a_message_waits_no_more_and_after_a_week_a_client_is_forgotten() -> None:
-    async with small_tree() as network:
+class _Seen(NoTracer):
+    """What brokers note in a testnet."""
+
+    def __init__(self) -> None:
+        self.all: list[Observed] = []
+
+    def observe(self, observed: Observed) -> None:
+        self.all.append(observed)
+
+
+async def test_after_its_day_a_message_waits_no_more_and_later_a_client_is_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(clients, "CLIENT_FORGOTTEN_AFTER", 2)
+    seen = _Seen()
+    async with small_tree(tracer=seen) as network:
         client = await network.client("edge 1", "")
         await client.leave()
         await network.published(lat=1)
@@ -99,18 +115,21 @@ async def test_after_its_day_a_message_waits_no_more_and_after_a_week_a_client_i
         assert network["edge 1"].status("messages_waiting") == 0
         assert network["edge 1"].count("messages_expired") == 1
         assert network["edge 1"].status("clients") == 1
-        await trio.sleep((CLIENT_FORGOTTEN_AFTER + 1) * network.calendar.day_seconds)
+        await trio.sleep(2 * network.calendar.day_seconds)
         assert network["edge 1"].status("clients") == network.root.status("filters") == 0
         for member in network.members:
             kept = {kind for kind, records in member.store._records.items() if records}
             assert kept == {"address", "tree"}
+        (asked,) = [one for one in seen.all if isinstance(one, observed.Asked)]
+        assert observed.Ended(asked.client, asked.name) in seen.all
 
 
-async def test_a_client_that_stays_is_not_forgotten() -> None:
+async def test_a_client_that_stays_is_not_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clients, "CLIENT_FORGOTTEN_AFTER", 0)
     async with small_tree() as network:
         client = await network.client("edge 1", "")
-        for _ in range(2 * (CLIENT_FORGOTTEN_AFTER + 2) * 24):
-            await trio.sleep(network.calendar.day_seconds / 48)
+        for _ in range(20):
+            await trio.sleep(network.calendar.day_seconds / 8)
             await client.talk.say(Ping())
         message = await network.published(lat=1)
         await until(hears(client, message))
@@ -191,3 +210,14 @@ async def test_the_root_under_load_wants_stamps_and_so_does_an_edge_of_new_clien
         paid = mint(network["edge 1"].key, epoch, client.key, 6, network.env.randomness)
         assert await client.join(paid) == "accepted"
         assert network.count("refused_stamp") == 3
+
+
+async def test_a_client_that_is_back_before_its_old_link_is_known_to_be_dead_is_not_forgotten() -> None:
+    async with small_tree() as network:
+        client = await network.client("edge 1")
+        again = Client(network, network["edge 1"], client.seed)
+        await again.attach()
+        await until(lambda: not client.is_attached)
+        assert await again.subscribe("") == "accepted"
+        message = await network.published(lat=1)
+        await until(hears(again, message))

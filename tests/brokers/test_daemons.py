@@ -149,9 +149,36 @@ async def test_who_is_away_for_long_is_replaced_and_keeps_what_waits() -> None:
         await edge.start()
         await ear.hears(2)
         assert sorted(ear.payloads) == [b"goes another way", b"waits"]
+        calendar = network.net.calendar
+        await trio.sleep(calendar.day_seconds + calendar.epoch_seconds)
         await until(lambda: not held_at(edge), 600.0, "the one left has forgotten")
-        await trio.sleep(120)
         assert len(await reader.store.scan("attachment")) == 1
+
+
+async def test_what_waits_above_an_edge_broker_that_was_left_comes_while_the_day_lasts() -> None:
+    rows = (
+        ("inner 1", "inner", "root"),
+        ("edge 1", "edge", "inner 1"),
+        ("inner 2", "inner", "root"),
+        ("edge 2", "edge", "inner 2"),
+    )
+    async with tree_of_daemons(rows=rows) as network:
+        reader, author = network.nodes
+        ear = await reader.listen(ONE)
+        edge = edge_of(network, reader)
+        inner = network["inner 1" if edge is network["edge 1"] else "inner 2"]
+        calendar, now = network.net.calendar, network.env.now()
+        await trio.sleep(calendar.day_start(calendar.day(now) + 1) - now)  # all of it within one day
+        await inner.stop()
+        await edge.stop()
+        await sent(author, b"waits at the root")
+        await until(lambda: edge_of_is_other(network, reader, edge), 2 * EDGE_PATIENCE)
+        await until(lambda: reader.daemon.brokers.edge()["routed"] == 1)  # type: ignore[index]
+        await edge.start()
+        await trio.sleep(120)  # it has connected by then, and is silent
+        await inner.start()
+        await ear.hears(1)
+        await trio.sleep(120)
 
 
 async def test_who_is_cut_off_itself_stays_with_its_edge_broker() -> None:
