@@ -143,6 +143,8 @@ class Clients:
         names = self.routes.drop(client)
         changes = [Change(_SUBSCRIPTION, client + name, None) for name in names]
         self._store.write_soon(Change(_CLIENT, client, None), *changes)
+        for name in names:
+            self._tracer.observe(observed.Ended(client, name))
         self._exposing.forget(client, names)
         self._downstream.clear(client)
         self._counters.add("clients_forgotten")

@@ -8,9 +8,12 @@ from small_network import until
 from small_tree import OTHER_KEY, Client, hears, nothing_waits, small_tree
 
 from hushcast_brokers import clients, forwarding
+from hushcast_protocol.base import observed
+from hushcast_protocol.base.observed import Observed
 from hushcast_protocol.base.stamps import mint
 from hushcast_protocol.brokers.frames import Ping
 from hushcast_runtime import spool
+from hushcast_runtime.tracing import NoTracer
 
 
 async def test_what_is_published_arrives_at_those_who_asked_for_it() -> None:
@@ -89,11 +92,22 @@ async def test_who_unsubscribed_hears_no_more_and_whoever_wants_nothing_is_forgo
         assert kept == {"address", "tree"}
 
 
+class _Seen(NoTracer):
+    """What brokers note in a testnet."""
+
+    def __init__(self) -> None:
+        self.all: list[Observed] = []
+
+    def observe(self, observed: Observed) -> None:
+        self.all.append(observed)
+
+
 async def test_after_its_day_a_message_waits_no_more_and_later_a_client_is_forgotten(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(clients, "CLIENT_FORGOTTEN_AFTER", 2)
-    async with small_tree() as network:
+    seen = _Seen()
+    async with small_tree(tracer=seen) as network:
         client = await network.client("edge 1", "")
         await client.leave()
         await network.published(lat=1)
@@ -106,6 +120,8 @@ async def test_after_its_day_a_message_waits_no_more_and_later_a_client_is_forgo
         for member in network.members:
             kept = {kind for kind, records in member.store._records.items() if records}
             assert kept == {"address", "tree"}
+        (asked,) = [one for one in seen.all if isinstance(one, observed.Asked)]
+        assert observed.Ended(asked.client, asked.name) in seen.all
 
 
 async def test_a_client_that_stays_is_not_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

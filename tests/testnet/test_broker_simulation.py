@@ -54,6 +54,7 @@ def test_traces_tell_of_each_link_that_a_message_goes_over(tmp_path: Path) -> No
     [
         (["--trees", "2"], "a network of brokers has none"),
         (["--proxies", "3"], "--carrier central"),
+        (["--edges", "65"], "64 at most"),
         (["--subscribers", "9"], "there are only --nodes 8"),
     ],
 )
