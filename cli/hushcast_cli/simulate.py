@@ -217,6 +217,7 @@ def check_scenario(scenario: Scenario) -> None:
 
 def check_served(scenario: Scenario) -> None:
     """Raise `UsageError` if options are the overlay's, or a network without relays cannot have these."""
+    from hushcast_protocol.brokers.tree import MAX_CHILDREN
     from hushcast_protocol.central.network import MAX_PROXIES
 
     overlays = {
@@ -237,6 +238,8 @@ def check_served(scenario: Scenario) -> None:
     if scenario.carrier == "brokers":
         if scenario.proxies != _PROXIES:
             raise UsageError("a network of brokers has no proxies: --proxies goes with --carrier central")
+        if scenario.edges > MAX_CHILDREN:
+            raise UsageError(f"--edges {scenario.edges}: there are {MAX_CHILDREN} at most")
     elif scenario.proxies > MAX_PROXIES:
         raise UsageError(f"--proxies {scenario.proxies}: a server has {MAX_PROXIES} at most")
 
