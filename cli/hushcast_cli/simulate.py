@@ -45,7 +45,7 @@ _share = click.FloatRange(0, 0.9)
 )
 @click.option(
     "--edges",
-    type=click.IntRange(min=1),
+    type=_positive,
     default=_EDGES,
     show_default=True,
     help="With --carrier brokers: edge brokers, below two inner ones.",

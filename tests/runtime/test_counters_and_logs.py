@@ -23,7 +23,8 @@ from hushcast_runtime.counters import COMMON_COUNTERS, Counters
 from hushcast_runtime.logs import QUIET_FOR, configure_logs
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ["protocol", "runtime", "directory", "client", "local", "overlay", "central", "node", "gateway"]
+PACKAGES = ["protocol", "runtime", "directory", "client", "local"]
+PACKAGES += ["overlay", "central", "brokers", "node", "gateway"]
 
 
 def sources() -> Iterator[tuple[Path, ast.Module]]:

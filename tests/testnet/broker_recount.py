@@ -1,6 +1,6 @@
 """Subscribers come and go at random at edge brokers; what these showed is recounted from their traces alone.
 
-    python tests/testnet/recount.py [EVENTS] [SEED]
+    python tests/testnet/broker_recount.py [EVENTS] [SEED]
 
 runs it for long, with each condition and each way out mixed: 100,000 events unless told otherwise.
 """

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from recount import Recount, play
+from broker_recount import Recount, play
 
 from hushcast_protocol.brokers.conditions import Condition, Otherwise
 
