@@ -14,7 +14,6 @@ from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.carrier import Handover, Wanted
-from hushcast_runtime.coverage import Watched
 from hushcast_runtime.environment import Environment
 
 
@@ -86,8 +85,8 @@ class KeptRoute:
     def describe(self) -> dict[str, Any]:
         """Return how many edge brokers route to it (`nodes`): 1, or 0.
 
-        With terms also its `level`, the condition `shown` outside of the edge broker, and the share of the
-        topic's messages `added` by that; each is none while it is not known, or nothing is shown.
+        With terms also `k`, its `level`, the condition that is shown `outside` of the edge broker, and the
+        share of the topic's messages `added` by that; none while it is not known, or nothing is shown.
         """
         return self._routes.describe(self._route)
 
@@ -97,14 +96,7 @@ class KeptRoute:
 
     async def probe(self, message: Message) -> bool:
         """Hand over a probe; return whether the root took it. Raises `Refusal` as `Carrier.hand_over`."""
-        watched = Watched()
-        self._route.coverage.begin(message.id, self._env.now())
-        try:
-            await self._publications.hand_over(message, watched)
-        finally:
-            if not watched.is_taken:
-                self._route.coverage.withdraw(message.id)
-        return watched.is_taken
+        return await self._route.coverage.probe(message, self._publications.hand_over, self._env.now())
 
     async def end(self) -> None:
         """Hand in nothing more; durable on return."""

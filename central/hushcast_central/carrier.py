@@ -14,7 +14,6 @@ from hushcast_central.routes import Routes
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.carrier import Handover, Wanted, check_no_terms
-from hushcast_runtime.coverage import Watched
 from hushcast_runtime.environment import Environment
 
 
@@ -81,14 +80,7 @@ class KeptRoute:
 
     async def probe(self, message: Message) -> bool:
         """Hand over a probe; return whether the server took it. Raises `Refusal` as `Carrier.hand_over`."""
-        watched = Watched()
-        self._route.coverage.begin(message.id, self._env.now())
-        try:
-            await self._publications.hand_over(message, watched)
-        finally:
-            if not watched.is_taken:
-                self._route.coverage.withdraw(message.id)
-        return watched.is_taken
+        return await self._route.coverage.probe(message, self._publications.hand_over, self._env.now())
 
     async def end(self) -> None:
         """Hand in nothing more; durable on return."""

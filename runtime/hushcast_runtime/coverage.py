@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from hushcast_protocol.base.intervals import wilson
+from hushcast_protocol.content.messages import Message
+from hushcast_runtime.carrier import Handover
 
 MAX_PROBES = 8192  # outcomes remembered for one route, a bit each
 PROBE_WITHIN = 300.0  # seconds after which a probe is lost: time for a restart
+
+HandOver = Callable[[Message, Handover], Awaitable[None]]
+"""Hands a message to whoever takes it, as `Carrier.hand_over` does."""
 
 
 class Coverage:
@@ -24,6 +30,17 @@ class Coverage:
             del self._sent[lost]
             self._outcomes.append(False)
         self._sent[message] = now
+
+    async def probe(self, message: Message, hand_over: HandOver, now: float) -> bool:
+        """Hand over a probe; return whether it was taken. Raises what `hand_over` raises."""
+        watched = _Watched()
+        self.begin(message.id, now)
+        try:
+            await hand_over(message, watched)
+        finally:
+            if not watched.is_taken:
+                self.withdraw(message.id)
+        return watched.is_taken
 
     def withdraw(self, message: bytes) -> None:
         """Forget a probe that nobody gave a receipt for."""
@@ -50,7 +67,7 @@ class Coverage:
         }
 
 
-class Watched:
+class _Watched:
     """Hears how a probe is handed over."""
 
     def __init__(self) -> None:
