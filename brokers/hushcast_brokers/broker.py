@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ from hushcast_brokers.incoming import Doors, Incoming
 from hushcast_brokers.publications import Publications
 from hushcast_brokers.strangers import Strangers
 from hushcast_brokers.tables import Tables
+from hushcast_brokers.tomography.telling import Holding, Me, ServiceAt, Telling
 from hushcast_brokers.tree_keeper import TreeKeeper
 from hushcast_brokers.upgrade import MIGRATIONS
 from hushcast_brokers.upstream import Parent, ParentState, Upstream
@@ -29,8 +30,10 @@ from hushcast_protocol.base import told
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import PublicKey
+from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.brokers.frames import Level, Standing, Terms
 from hushcast_protocol.brokers.network import BrokersNetwork
+from hushcast_protocol.brokers.tomography.stating import Client
 from hushcast_protocol.brokers.tree import MAX_CHILDREN, BrokerTree, Seat
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.admission import Admission
@@ -72,6 +75,8 @@ class BrokerParts:
     store: Store
     counters: Counters
     tracer: Tracer
+    tomography: ServiceAt | None = None
+    """The service to state to, if there is one."""
 
 
 class Broker:
@@ -96,6 +101,7 @@ class Broker:
         self._children: Children
         self._publications: Publications | None = None
         self._upstream: Upstream | None = None
+        self._telling: Telling | None = None
 
     @property
     def address(self) -> Address:
@@ -147,7 +153,7 @@ class Broker:
             nursery.start_soon(self._exposing.run)
             nursery.start_soon(self._admission.run)
             nursery.start_soon(self._keep_time)
-            for part in (self._publications, self._upstream):
+            for part in (self._publications, self._upstream, self._telling):
                 if part is not None:
                     nursery.start_soon(part.run)
             parts.tracer.tell(told.Started(self._keeper.role or "broker", parts.network.profile))
@@ -170,6 +176,7 @@ class Broker:
             "filters_shown": 0 if self._keeper.is_root else len(self._advertising),
             "messages_waiting": len(self._spool),
             "messages_waiting_bytes": self._spool.size,
+            "tomography_connected": int(self._telling.is_open) if self._telling is not None else None,
             "difficulty": self._admission.difficulty,
             "clock": self.clock.describe(),
             "counters": self.counters.as_dict(),
@@ -196,8 +203,23 @@ class Broker:
             below = _AsChild(self._keeper, self._advertising, forwarding)
             self._upstream = Upstream(parts.network, self._held, below, parts.transport, context)
             below.upstream = self._upstream
+        if parts.tomography is not None:
+            me = Me(parts.network, parts.seed)
+            self._telling = Telling(
+                me, parts.tomography, self._holding(), self._held, parts.transport, context
+            )
         doors = Doors(self._tables, self._clients, Strangers(self._publications, context))
         return Incoming(parts.network, parts.seed, self._keeper, self._children, doors, context)
+
+    def _holding(self) -> Holding:
+        """Return what is stated to the tomography service: what is shown of clients, or routed below."""
+
+        def filters() -> Mapping[Filter, Sequence[Client]]:
+            if self._keeper.role == "edge":
+                return self._exposing.behind_shown()
+            return dict.fromkeys(self._tables.routes.filters(), ())
+
+        return Holding(lambda: self._exposing.changes + self._tables.changes, filters)
 
     async def _load(self) -> None:
         await self._held.load()

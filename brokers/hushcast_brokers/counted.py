@@ -25,6 +25,8 @@ BROKER_COUNTERS = {
     "children_lapsed": "links ended because acknowledgements did not come in time",
     "trees_taken": "newer trees taken",
     "parent_faults": "what the parent sent that the protocol does not allow",
+    "statements_sent": "statements sent to the tomography service",
+    "statements_refused": "statements that the tomography service refused",
     "refused_form": "what was refused because its bytes, words, filters or numbers did not hold",
     "refused_day": "publications for a day that is not open",
     "refused_quota": "what was refused because a cap was reached",

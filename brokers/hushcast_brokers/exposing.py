@@ -17,6 +17,7 @@ from hushcast_protocol.brokers.exposure import Changes, Exposure
 from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.brokers.frames import Level, Terms
 from hushcast_protocol.brokers.poset import Poset
+from hushcast_protocol.brokers.tomography.stating import Client, Nobody
 from hushcast_protocol.brokers.words import from_outside
 from hushcast_runtime.context import Context
 
@@ -35,6 +36,8 @@ class Exposing:
         self._minimum = minimum
         self._exposure = Exposure(minimum)
         self._shown = Poset()
+        self.changes = 0
+        """Grows whenever what is shown, or for whom, may have changed."""
         self._advertising = advertising
         self._downstream = downstream
         self._spawn = context.spawn
@@ -47,6 +50,11 @@ class Exposing:
     def version(self) -> int:
         """The version upward of all that is shown now."""
         return self._advertising.version
+
+    def behind_shown(self) -> dict[Filter, list[Client]]:
+        """Return for each filter that is shown the clients behind it, and whoever stands for nobody."""
+        shown = self._exposure.behind_shown()
+        return {given: [*clients, *map(Nobody, range(bogus))] for given, (clients, bogus) in shown.items()}
 
     def filters(self, client: PublicKey) -> int:
         """Return how many filters count as a client's, bogus ones included."""
@@ -105,6 +113,7 @@ class Exposing:
             self._asking.discard((client, name))
 
     def _apply(self, changes: Changes) -> int:
+        self.changes += 1
         for given in changes.show:
             self._shown.insert(given, None)
         for given in changes.withdraw:

@@ -28,6 +28,8 @@ class Tables:
 
     def __init__(self, advertising: Advertising, context: Context) -> None:
         self._advertised = Advertised()
+        self.changes = 0
+        """Grows whenever anything that is routed may have changed."""
         self._advertising = advertising
         self._store = context.store
         self._counters = context.counters
@@ -58,6 +60,7 @@ class Tables:
                     ) from None
                 self.routes.put(key[:_KEY], key[_KEY:], given)
             after = batch[-1][0]
+        self.changes += 1
 
     def greeting(self, child: PublicKey) -> list[Wire]:
         """Say what is routed to a broker below, over a link that has just opened."""
@@ -70,6 +73,7 @@ class Tables:
         self._counters.add("advertisements_received")
         self._heard[child] = self._now()
         added, removed = self._advertised.take(child, frame)
+        self.changes += 1
         if self._tracer.is_on:
             shown = tuple(map(encode, frame.add))
             self._tracer.observe(observed.Advertised(child, shown, tuple(removed)))
@@ -82,6 +86,7 @@ class Tables:
     async def drop(self, child: PublicKey) -> None:
         """Route nothing to a broker any more."""
         self._heard.pop(child, None)
+        self.changes += 1
         while names := self._advertised.drop(child, MAX_IN_ONE):
             self._store.write_soon(*(Change(_KIND, child + name, None) for name in names))
             self._advertising.change(self.routes.take_changes())

@@ -14,6 +14,7 @@ from small_network import BEGIN, EPOCH_SECONDS, LONGEST_WAY, SHORTEST_WAY, Proce
 from hushcast_brokers.broker import Broker, BrokerParts
 from hushcast_brokers.counted import BROKER_COUNTERS
 from hushcast_brokers.held_tree import NO_TREE
+from hushcast_brokers.tomography.telling import ServiceAt
 from hushcast_protocol.base.addresses import Address, memory_address
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.roster import View
@@ -73,6 +74,7 @@ class Member(Process):
         self.counters: list[Counters] = []
         self.clients: frozenset[bytes] | None = None
         self.anonymity = ANYBODY
+        self.tomography: ServiceAt | None = None
         self.daemon: Any = None
 
     @property
@@ -117,6 +119,7 @@ class Member(Process):
             self.store,
             self.counters[-1],
             network.tracer,
+            self.tomography,
         )
         self.daemon = Broker(parts)
         # As Tor's consensus vouches for the time; there is no roster that would.

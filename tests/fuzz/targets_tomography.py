@@ -132,15 +132,15 @@ ANSWER = Answer(ASKED, True, int(NOW) + 10)
 
 
 def _said_to() -> list[bytes]:
-    said = [frames.State(tuple(_statements())), frames.Ask(1, ASKED, True), frames.Unwatch(1), frames.Ping()]
+    said = [frames.State(tuple(_statements())), frames.Ask(1, ASKED, True, None), frames.Unwatch(1), frames.Ping()]
     return [encode(one) for one in said]
 
 
 def _said_by() -> list[bytes]:
     good = answered(SERVICE, ANSWER)
     said = [
-        frames.Answered(1, good, None),
-        frames.Answered(2, None, "cap"),
+        frames.Answered(1, good, None, 0),
+        frames.Answered(2, None, "cap", 12),
         frames.NotTaken(1, "stale"),
         frames.LargestK(8),
         frames.Pong(),

@@ -110,6 +110,16 @@ class Exposure:
         """All that is shown outside."""
         return frozenset(self._shown)
 
+    def behind_shown(self) -> dict[Filter, tuple[dict[Source, None], int]]:
+        """Return for each filter that is shown whose subscriptions it is shown for, and its bogus sources."""
+        found: dict[Filter, tuple[dict[Source, None], int]] = {}
+        for (source, _), one in self._subscriptions.items():
+            if one.shown is not None:
+                sources, bogus = found.get(one.shown, ({}, 0))
+                sources[source] = None
+                found[one.shown] = sources, max(bogus, one.bogus)
+        return found
+
     @property
     def is_waiting(self) -> bool:
         """Whether `advance` has anything to look at."""

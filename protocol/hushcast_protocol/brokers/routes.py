@@ -47,6 +47,10 @@ class Routes:
         """Those that have asked for anything; not to be kept, as it changes."""
         return self._held.keys()
 
+    def filters(self) -> set[Filter]:
+        """Return the filters that anybody has asked for."""
+        return {given for held in self._held.values() for given in held.values()}
+
     def put(self, child: PublicKey, name: bytes, given: Filter) -> None:
         """Route a filter to a child; under a name that it had, in place of the filter of before."""
         held = self._held.setdefault(child, {})

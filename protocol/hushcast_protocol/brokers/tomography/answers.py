@@ -8,9 +8,10 @@ from typing import Annotated
 import msgspec
 
 from hushcast_protocol.base.errors import AuthenticationError
+from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import Purpose, Signed, check, sign
-from hushcast_protocol.base.wire import Counter, PublicKey, Wire, decoder
+from hushcast_protocol.base.wire import Counter, PublicKey, Wire, decoder, encode
 from hushcast_protocol.brokers.conditions import Condition
 from hushcast_protocol.brokers.tomography.statements import MAX_CROWD, Pseudonym
 from hushcast_protocol.brokers.words import ShownFilter
@@ -45,6 +46,11 @@ class Answer(Wire, frozen=True, tag="answer/1"):
 
 
 _decode: Callable[[bytes], Answer] = decoder(Answer, "answer", MAX_ANSWER)
+
+
+def question_digest(question: Question) -> bytes:
+    """Return 32 bytes that name a question, which a stamp for it is bound to."""
+    return digest(Domain.STAMP, b"question", encode(question))
 
 
 def answered(seed: Seed, answer: Answer) -> Signed:

@@ -1,7 +1,8 @@
 """Frames of the tomography service: what brokers, and others who ask, say to it and it to them.
 
-Whoever asks opens the link under its own name and keeps it; brokers state on it, too. Questions have numbers
-of the asker's that answers repeat.
+Brokers open the link under their own names and keep it: they state on it, ask and watch. Anybody else asks
+over a link without a name, and pays with stamps under load. Questions have numbers of the asker's that
+answers repeat.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.base.stamps import MAX_DIFFICULTY, Stamp
 from hushcast_protocol.base.wire import Counter, Wire, decoder
 from hushcast_protocol.brokers.tomography.answers import Question
 from hushcast_protocol.brokers.tomography.statements import MAX_CROWD, MAX_STATEMENT
@@ -33,6 +35,7 @@ Reason = Literal[
     "no-way",  # the tree has no way from the one broker to the other
     "not-origin",  # sources of another broker than the asker
     "k",  # larger than all edge brokers together may vouch for
+    "stamp",  # it costs work, and came without
 ]
 
 
@@ -46,11 +49,15 @@ class State(Wire, frozen=True, tag="state"):
 
 
 class Ask(Wire, frozen=True, tag="ask"):
-    """Answer this, once; or, to watch, again whenever the answer changes or is over."""
+    """Answer this, once; or, to watch, again whenever the answer changes or is over. Brokers alone watch.
+
+    A stamp, which brokers need not have, is for the question's digest (`question_digest`).
+    """
 
     number: Counter
     question: Question
     is_watch: bool
+    stamp: Stamp | None
 
 
 class Unwatch(Wire, frozen=True, tag="unwatch"):
@@ -67,11 +74,12 @@ class Ping(Wire, frozen=True, tag="ping"):
 
 
 class Answered(Wire, frozen=True, tag="answered"):
-    """The signed answer to a question, or why there is none."""
+    """The signed answer to a question, or why there is none; `difficulty`, in bits, is for the next try."""
 
     number: Counter
     answer: Signed | None
     reason: Reason | None
+    difficulty: Annotated[int, msgspec.Meta(ge=0, le=MAX_DIFFICULTY)]
 
 
 class NotTaken(Wire, frozen=True, tag="not-taken"):
@@ -82,7 +90,7 @@ class NotTaken(Wire, frozen=True, tag="not-taken"):
 
 
 class LargestK(Wire, frozen=True, tag="largest-k"):
-    """First of all, and when it changes: of one filter no more sources than this need be stated."""
+    """To brokers, first and when it changes: of one filter no more sources than this need be stated."""
 
     k: Annotated[int, msgspec.Meta(ge=1, le=MAX_CROWD)]
 

@@ -6,7 +6,7 @@ largest k that anybody asks for (Tarkoma and Prehofer §7).
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Set
 from dataclasses import dataclass, field
 
 from hushcast_protocol.base.secrets import Randomness, Seed
@@ -20,6 +20,7 @@ from hushcast_protocol.content.topics import Topic
 Client = Hashable
 """A client of this broker's, however it tells them apart."""
 PSEUDONYM = 16  # bytes
+_LONG_AGO = 1.0  # Unix time; not 0, as what was stated is to be taken back when it goes
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,7 @@ class Stating:
         self._epoch = -1
         self._rows: dict[Filter, _Row] = {}
         self._gone: dict[Filter, None] = {}
+        self._taken_back: dict[Filter, float] = {}  # when what was stated before would have been over
         self._names: dict[Topic, dict[Client, bytes]] = {}
 
     def hold(self, given: Filter, clients: Iterable[Client]) -> None:
@@ -62,6 +64,7 @@ class Stating:
         row = self._rows.setdefault(given, _Row())
         row.clients = dict.fromkeys(clients)
         self._gone.pop(given, None)
+        self._taken_back.pop(given, None)
 
     def drop(self, given: Filter) -> None:
         """Hold a filter no more."""
@@ -74,6 +77,17 @@ class Stating:
         chosen = self._chosen(given, _Row(dict.fromkeys(clients)))
         return tuple(self._name(given.topic, client) for client in chosen if not _is_nobody(client))
 
+    def filters(self) -> Set[Filter]:
+        """Return the filters that are held; not to be kept, as it changes."""
+        return self._rows.keys()
+
+    def again(self) -> None:
+        """State all anew when it is due next: the service may have forgotten it, or never heard."""
+        self._gone.update(dict.fromkeys(self._taken_back))
+        self._taken_back.clear()
+        for row in self._rows.values():
+            row.until = min(row.until, _LONG_AGO)
+
     def due(self, epoch: int, now: float) -> list[Signed]:
         """Return what is to be stated now: what is new, what has changed, what is over soon."""
         if epoch > self._epoch:
@@ -82,6 +96,8 @@ class Stating:
             for row in self._rows.values():
                 row.until = 0.0
         gone, self._gone = self._gone, {}
+        self._taken_back = {given: until for given, until in self._taken_back.items() if until > now}
+        self._taken_back.update(dict.fromkeys(gone, now + self._life))
         made = [self._make(given, None, now) for given in gone]
         self._forget_names()
         for given, row in self._rows.items():

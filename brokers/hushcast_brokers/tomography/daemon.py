@@ -1,0 +1,181 @@
+"""The tomography service as a daemon: it holds the newest tree, hears brokers, and answers who asks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+import trio
+
+from hushcast_brokers.asking import Peer, ask_for_tree
+from hushcast_brokers.held_tree import HeldTree
+from hushcast_brokers.tomography.askers import Askers
+from hushcast_brokers.upgrade import MIGRATIONS
+from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.errors import DecodeError, PeerError
+from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.roster import View
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.brokers.network import BrokersNetwork
+from hushcast_protocol.brokers.tomography.frames import (
+    MAX_TOMOGRAPHY_FRAME,
+    NewTree,
+    ToService,
+    decode_to_service,
+)
+from hushcast_protocol.brokers.tomography.gathered import Gathered
+from hushcast_protocol.brokers.tomography.service import Service, Terms
+from hushcast_protocol.brokers.tree import MAX_BROKERS, BrokerTree
+from hushcast_runtime.admission import Admission
+from hushcast_runtime.channel import Channel, accept_channel
+from hushcast_runtime.clock import DaemonClock
+from hushcast_runtime.connection_guard import ConnectionGuard
+from hushcast_runtime.context import Context
+from hushcast_runtime.counters import Counters
+from hushcast_runtime.environment import Environment
+from hushcast_runtime.layout import migrate
+from hushcast_runtime.own_address import open_address
+from hushcast_runtime.store import Store
+from hushcast_runtime.tracing import NoTracer
+from hushcast_runtime.transports.base import Listener, Transport, TransportError
+
+TREE_WITHIN = 30.0  # seconds for the tree of somebody who said that it has a newer one
+ROOT_ASKED_EVERY = 300.0  # seconds; brokers that are linked tell of a newer tree before
+FIRST_ASKED_EVERY = 10.0  # seconds, while no tree is held at all
+
+log = structlog.get_logger("tomography")
+
+
+@dataclass(frozen=True)
+class TomographyParts:
+    """What a service is made of."""
+
+    network: BrokersNetwork
+    seed: Seed
+    """Proves it on links, and signs its answers."""
+    service: Seed
+    """The key of its address."""
+    root: Address
+    """The root's address, by the network's file."""
+    cap: int
+    """For how many sources on one topic an edge broker may vouch."""
+    env: Environment
+    """With the machine's clock as it is."""
+    transport: Transport
+    store: Store
+    counters: Counters
+
+
+class TomographyDaemon:
+    """One service. `run` makes it live. What brokers stated is in memory: each link begins with all of it."""
+
+    def __init__(self, parts: TomographyParts) -> None:
+        self._parts = parts
+        self.clock = DaemonClock(parts.env, parts.network.calendar)
+        self.listener: Listener | None = None
+        self._env = self.clock.environment()
+        self._held = HeldTree(parts.network, parts.store)
+        self._admission = Admission(parts.seed.public(), parts.network.calendar, self._env, lambda: 0.0)
+        self._askers: Askers
+
+    @property
+    def address(self) -> Address:
+        """Where others reach it."""
+        assert self.listener is not None
+        return self.listener.address
+
+    @property
+    def counters(self) -> Counters:
+        """What was counted since it started."""
+        return self._parts.counters
+
+    @property
+    def tree(self) -> BrokerTree | None:
+        """The newest tree that it holds."""
+        return self._held.newest
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Live until cancelled. Reports started when it listens."""
+        parts = self._parts
+        async with trio.open_nursery() as nursery:
+            context = Context(self._env, parts.store, parts.counters, NoTracer(), nursery.start_soon)
+            nursery.start_soon(parts.store.run)
+            await migrate(parts.store, MIGRATIONS)
+            askers = self._askers = Askers(self._held, self._admission, context)
+            await self._held.load()
+            listener = self.listener = await open_address(parts.service, parts.transport, parts.store)
+            guard = ConnectionGuard(self._accept, askers.serve, MAX_BROKERS, self._env, parts.counters)
+            nursery.start_soon(self._follow_tree)
+            nursery.start_soon(self._ask_root)
+            nursery.start_soon(askers.run)
+            nursery.start_soon(self._admission.run)
+            nursery.start_soon(listener.serve, guard.admit)
+            task_status.started()
+
+    def status(self) -> dict[str, Any]:
+        """Describe it, by no key and no filter."""
+        tree = self.tree
+        return {
+            "tree_version": tree.version if tree is not None else None,
+            "brokers_listed": len(tree.brokers) if tree is not None else 0,
+            "brokers_connected": self._askers.connected,
+            **self._askers.status(),
+            "difficulty": self._admission.difficulty,
+            "clock": self.clock.describe(),
+            "counters": self.counters.as_dict(),
+        }
+
+    async def _follow_tree(self) -> None:
+        """Go by each newer tree, until cancelled."""
+        while True:
+            tree = self._held.newest
+            if tree is not None:
+                if self._askers.service is None:
+                    parts = self._parts
+                    gathered = Gathered(tree, parts.cap)
+                    self._askers.service = Service(parts.seed, gathered, parts.network.calendar, Terms())
+                else:
+                    self._askers.service.use(tree)
+                self._askers.follow(tree)
+            if tree is self._held.newest:
+                await self._held.changed()
+
+    async def _ask_root(self) -> None:
+        """Ask the root for a newer tree now and then: brokers may be linked or not."""
+        parts = self._parts
+        root = Peer(parts.network.root, parts.root)
+        while True:
+            try:
+                if await ask_for_tree(parts.network, self._held, root, parts.transport, self._env):
+                    self.counters.add("trees_taken")
+            except (PeerError, TransportError) as error:
+                log.info("the root does not answer", reason=str(error))
+            await trio.sleep(ROOT_ASKED_EVERY if self._held.newest is not None else FIRST_ASKED_EVERY)
+
+    async def _accept(self, stream: trio.abc.Stream) -> Channel[ToService]:
+        """Run the handshake, and let whoever has the older tree have the newer one."""
+        parts = self._parts
+        link = Link.respond(
+            parts.network.id, parts.seed, self._env.randomness, MAX_TOMOGRAPHY_FRAME, self._held.view
+        )
+        channel, established = await accept_channel(stream, link, decode_to_service)
+        self.counters.add("links_opened")
+        try:
+            if established.view is not None:
+                await self._compare(channel, established.view)
+        except BaseException:
+            await channel.aclose()
+            raise
+        return channel
+
+    async def _compare(self, channel: Channel[ToService], theirs: View) -> None:
+        if channel.peer is not None and theirs.epoch > self._held.view.epoch:
+            frame = await channel.one(TREE_WITHIN)
+            if not isinstance(frame, NewTree):
+                raise DecodeError("somebody does not say the newer tree that it spoke of")
+            if await self._held.take(frame.tree):
+                self.counters.add("trees_taken")
+        tree = self._held.newest
+        if tree is not None and tree.version > theirs.epoch:
+            await channel.send(NewTree(tree.signed))

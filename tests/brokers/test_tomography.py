@@ -1,0 +1,337 @@
+"""The tomography service among brokers in memory: what it answers, what it refuses, and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+import trio
+from small_network import Process, until
+from small_tree import KEY, SIX, SmallTree, Talk, filter_of, hears, shape
+
+from hushcast_brokers.asking import Peer
+from hushcast_brokers.tomography import telling
+from hushcast_brokers.tomography.counted import TOMOGRAPHY_COUNTERS
+from hushcast_brokers.tomography.daemon import TomographyDaemon, TomographyParts
+from hushcast_brokers.tomography.questions import Asker, ask_service
+from hushcast_brokers.tomography.telling import ServiceAt
+from hushcast_protocol.base.addresses import Address, memory_address
+from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.brokers.conditions import Condition
+from hushcast_protocol.brokers.frames import Subscribe, Terms
+from hushcast_protocol.brokers.tomography.answers import Answer, Question, read_answer
+from hushcast_protocol.brokers.tomography.frames import (
+    MAX_TOMOGRAPHY_FRAME,
+    Answered,
+    Ask,
+    LargestK,
+    NotTaken,
+    State,
+    decode_from_service,
+)
+from hushcast_protocol.brokers.tomography.statements import Statement, state
+from hushcast_protocol.brokers.words import shown
+from hushcast_runtime.channel import open_channel
+from hushcast_runtime.counters import Counters
+from hushcast_runtime.environment import Environment
+from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.transports.base import Transport, TransportError
+
+CAP = 16
+SOUTH = "lat in [0, 50]"
+
+
+class ServiceMember(Process):
+    """The service; its keys and store outlive it, what it was told does not."""
+
+    network: SmallTree
+
+    def __init__(self, network: SmallTree) -> None:
+        super().__init__(network, "tomography")  # type: ignore[arg-type]
+        draw = network.environment("tomography keys").randomness
+        self.seed, self.service = Seed.draw(draw), Seed.draw(draw)
+        self.store: Any = MemoryStore()
+        self.counters = Counters(TOMOGRAPHY_COUNTERS)
+        self.daemon: Any = None
+
+    @property
+    def key(self) -> bytes:
+        return self.seed.public()
+
+    @property
+    def address(self) -> Address:
+        return memory_address(self.service.public())
+
+    async def _run(self, transport: Transport, env: Environment, task_status: trio.TaskStatus[None]) -> None:
+        parts = TomographyParts(
+            self.network.net,
+            self.seed,
+            self.service,
+            self.network.root.address,
+            CAP,
+            env,
+            transport,
+            self.store,
+            self.counters,
+        )
+        self.daemon = TomographyDaemon(parts)
+        self.daemon.clock.witness((env.now() - 3600, env.now() + 3600))
+        await self.daemon.run(task_status=task_status)
+
+    def status(self, name: str) -> Any:
+        return self.daemon.status()[name]
+
+    def question(self, where: str, k: int, origin: str, target: str = "root", **fields: Any) -> Question:
+        names = {"condition": Condition.SOURCE, "spread": 1, "is_real": False, "sources": ()} | fields
+        ends = {"origin": self.network[origin].key, "target": self.network[target].key}
+        return Question(filter=shown(KEY, filter_of(where)), k=k, **ends, **names)
+
+    async def ask(self, *given: Any, **fields: Any) -> Answer:
+        """Ask as people do."""
+        network = self.network
+        peer = Peer(self.key, self.address)
+        asker = Asker(network.net, peer, network.wires.transport(), network.env)
+        return await ask_service(asker, lambda tree: self.question(*given, **fields))
+
+    async def says(self, *given: Any) -> bool:
+        return (await self.ask(*given)).is_anonymous
+
+    async def link(self, seed: Seed | None) -> Talk:
+        """Connect under a name or none; who is a broker has heard the largest k."""
+        network = self.network
+        link = Link.initiate(
+            network.net.id, self.key, network.env.randomness, MAX_TOMOGRAPHY_FRAME, seed, network.view
+        )
+        way = network.wires.transport()
+        channel, _ = await open_channel(way, self.address, network.env.isolation(), link, decode_from_service)
+        return Talk(channel)
+
+
+@asynccontextmanager
+async def observed_tree(*but: str) -> AsyncIterator[tuple[SmallTree, ServiceMember]]:
+    """A tree whose brokers, but some, state to a service."""
+    async with trio.open_nursery() as nursery:
+        network = SmallTree(nursery, 1, None)
+        shape(network, SIX)
+        service = ServiceMember(network)
+        for member in network.members:
+            if member.name not in but:
+                member.tomography = ServiceAt(service.key, service.address, CAP)
+        await network.up()
+        await service.start()
+        stating = len(network.members) - len(but)
+        await until(lambda: service.status("brokers_connected") == stating, 120.0, "brokers state")
+        yield network, service
+        assert network.count("internal_errors") == service.counters["internal_errors"] == 0
+        nursery.cancel_scope.cancel()
+
+
+async def settled() -> None:
+    """Let brokers state what has changed."""
+    await trio.sleep(3 * telling.STATE_EVERY)
+
+
+def statement(network: SmallTree, broker: str, number: int, where: str = SOUTH, **fields: Any) -> Any:
+    """What a broker says and signs, whether it is so or not."""
+    member = network[broker]
+    given: dict[str, Any] = {"epoch": network.calendar.epoch(network.now), "is_held": True, "sources": ()}
+    given |= {"bogus": 0, "until": int(network.now) + 600} | fields
+    seed = given.pop("seed", member.seed)
+    filter_ = shown(KEY, filter_of(where))
+    return state(seed, Statement(broker=member.key, number=number, filter=filter_, **given))
+
+
+async def test_it_tells_how_many_stand_behind_a_filter_on_the_way() -> None:
+    async with observed_tree() as (network, service):
+        first = await network.client("edge 1", SOUTH)
+        await network.client("edge 1", SOUTH, "kind = fire")
+        await network.client("edge 2", SOUTH)
+        await network.client("edge 3", SOUTH)
+        await settled()
+        assert await service.says(SOUTH, 3, "edge 1", "inner 1")
+        assert not await service.says(SOUTH, 4, "edge 1", "inner 1")
+        assert await service.says(SOUTH, 4, "inner 1")
+        assert await service.says(SOUTH, 3, "edge 2")
+        assert not await service.says("kind = fire", 2, "edge 1")
+        assert not await service.says("lat in [7, 8]", 1, "edge 3"), "of which nobody has said anything"
+        answer = await service.ask(SOUTH, 3, "edge 1")
+        assert network.now < answer.until <= network.now + 300
+        assert await first.unsubscribe() == "accepted"
+        await settled()
+        assert not await service.says(SOUTH, 3, "edge 1", "inner 1")
+        assert await service.says(SOUTH, 2, "edge 1", "inner 1")
+        for refused, k, reason in (("root", 3, "no-way"), ("edge 1", 3 * CAP + 1, "k")):
+            with pytest.raises(Refusal, match=reason):
+                await service.ask(SOUTH, k, refused)
+        assert network.count("statements_refused") == 0
+
+
+async def test_what_is_not_shown_is_not_stated() -> None:
+    async with observed_tree() as (network, service):
+        terms = Terms(2, Condition.SOURCE, "wait")
+        one, other = await network.client("edge 1"), await network.client("edge 1")
+        serial = await one.say(lambda n: Subscribe(n, bytes(16), shown(KEY, filter_of(SOUTH)), terms))
+        await settled()
+        assert service.status("statements_held") == 0
+        assert await other.subscribe(SOUTH, terms=terms) == "accepted"
+        await until(lambda: one.verdict(serial) == "accepted")
+        await settled()
+        assert await service.says(SOUTH, 2, "edge 1", "inner 1")
+
+
+async def test_a_larger_k_has_brokers_state_more() -> None:
+    async with observed_tree() as (network, service):
+        for _ in range(12):
+            await network.client("edge 1", SOUTH)
+        await settled()
+        sent = network["edge 1"].count("statements_sent")
+        assert service.status("largest_k") == 8
+        await network.client("edge 1", SOUTH)
+        await settled()
+        assert network["edge 1"].count("statements_sent") == sent, "above the largest k nobody speaks"
+        answer = await service.ask(SOUTH, 12, "edge 1")
+        assert not answer.is_anonymous
+        assert answer.until <= network.now + 10
+        await trio.sleep(10)
+        assert await service.says(SOUTH, 12, "edge 1")
+
+
+async def test_statements_that_do_not_hold_are_refused_and_counted() -> None:
+    async with observed_tree("edge 3", "inner 2") as (network, service):
+        edge, inner = await service.link(network["edge 3"].seed), await service.link(network["inner 2"].seed)
+        assert await edge.hear() == await inner.hear() == LargestK(8)
+        name, other = bytes(16), bytes(range(16))
+        good = statement(network, "edge 3", 5, sources=(name,))
+        await edge.say(State((good,)))
+        for wrong, reason in (
+            (statement(network, "edge 3", 6, seed=network["edge 2"].seed), "forged"),
+            (statement(network, "edge 2", 6), "forged"),
+            (statement(network, "edge 3", 4), "stale"),
+            (statement(network, "edge 3", 7, until=int(network.now) - 1), "stale"),
+            (statement(network, "edge 3", 7, epoch=3), "stale"),
+            (statement(network, "edge 3", 7, sources=tuple(bytes([n]) * 16 for n in range(CAP + 1))), "cap"),
+            (statement(network, "edge 3", 5, sources=(other,)), "contradicted"),
+            (statement(network, "edge 3", 9), "contradicted"),
+        ):
+            await edge.say(State((wrong,)))
+            assert (await edge.hear()).reason == reason
+        await inner.say(State((statement(network, "inner 2", 1, sources=(other,)),)))
+        assert await inner.hear() == NotTaken(1, "not-edge")
+        assert service.status("statements_held") == 0
+        assert {
+            name: count for name, count in service.counters.as_dict().items() if "statements_" in name
+        } == {
+            "statements_taken": 1,
+            "statements_forged": 2,
+            "statements_stale": 3,
+            "statements_contradicted": 2,
+            "statements_unvouched": 2,
+            "statements_refused": 0,
+        }
+
+
+async def test_only_brokers_have_names_and_only_they_state_and_watch() -> None:
+    async with observed_tree("edge 3") as (network, service):
+        stranger = await service.link(Seed.draw(network.env.randomness))
+        assert await stranger.hear() is None
+        assert service.counters["refused_unlisted"] == 1
+        question = service.question(SOUTH, 2, "edge 3")
+        for frame in (State((statement(network, "edge 3", 1),)), Ask(1, question, True, None)):
+            nobody = await service.link(None)
+            assert await nobody.ask(frame) is None
+        await until(lambda: service.counters["refused_form"] == 2)
+        assert service.status("watches") == 0
+
+
+async def test_who_watches_hears_of_a_fall_at_once_and_of_a_rise_later() -> None:
+    async with observed_tree("edge 3") as (network, service):
+        first, _ = [await network.client("edge 1", SOUTH) for _ in range(2)]
+        await settled()
+        talk = await service.link(network["edge 3"].seed)
+        assert isinstance(await talk.hear(), LargestK)
+        question = service.question(SOUTH, 2, "edge 1")
+
+        async def told(within: float) -> bool:
+            frame = await talk.hear(within)
+            assert isinstance(frame, Answered)
+            assert frame.answer is not None
+            return read_answer(frame.answer, service.key, question, network.now).is_anonymous
+
+        await talk.say(Ask(7, question, True, None))
+        assert await told(10.0)
+        await first.unsubscribe()
+        assert not await told(10.0)
+        began = network.now
+        await network.client("edge 1", SOUTH)
+        assert await told(60.0)
+        assert network.now >= began + 30
+        await talk.close()
+        await until(lambda: service.status("watches") == 0)
+
+
+async def test_a_service_that_is_away_costs_nobody_anything() -> None:
+    async with observed_tree() as (network, service):
+        client = await network.client("edge 1", SOUTH)
+        await settled()
+        assert await service.says(SOUTH, 1, "edge 1")
+        await service.stop()
+        with pytest.raises(TransportError):
+            await service.ask(SOUTH, 1, "edge 1")
+        other = await network.client("edge 2", SOUTH)
+        await until(hears(client, message := await network.published(lat=7)))
+        await until(hears(other, message))
+        await until(lambda: network["edge 1"].status("tomography_connected") == 0)
+        await client.unsubscribe()
+        await service.start()
+        await until(lambda: service.status("brokers_connected") == len(network.members), 600.0, "all state")
+        await settled()
+        assert await service.says(SOUTH, 1, "edge 2")
+        assert not await service.says(SOUTH, 2, "edge 1", "inner 1")
+        assert network.count("statements_refused") == 0
+
+
+async def test_a_broker_that_starts_again_contradicts_nothing_it_said() -> None:
+    async with observed_tree() as (network, service):
+        await network.client("edge 1", SOUTH)
+        await settled()
+        edge = network["edge 1"]
+        for _ in range(2):
+            await edge.stop()
+            await edge.start()
+            await until(lambda: edge.status("tomography_connected") == 1, 60.0, "it states again")
+        await settled()
+        assert await service.says(SOUTH, 1, "edge 1")
+        assert service.counters["statements_contradicted"] == network.count("statements_refused") == 0
+
+
+async def test_under_load_people_pay_and_brokers_do_not() -> None:
+    async with observed_tree("edge 3") as (network, service):
+        admission = service.daemon._admission
+        admission.difficulty = admission._before = 10
+        assert not await service.says(SOUTH, 2, "edge 1")
+        assert service.counters["questions_unpaid"] == 1
+        assert service.counters["questions_answered"] == 1
+        talk = await service.link(network["edge 3"].seed)
+        assert isinstance(await talk.hear(), LargestK)
+        answered = await talk.ask(Ask(1, service.question(SOUTH, 2, "edge 3"), False, None))
+        assert answered.reason is None
+
+
+async def test_a_broker_that_left_the_tree_is_heard_no_more() -> None:
+    async with observed_tree() as (network, service):
+        for edge in ("edge 1", "edge 3"):
+            await network.client(edge, SOUTH)
+        await settled()
+        assert await service.says(SOUTH, 1, "edge 3", "inner 2")
+        gone = network["edge 3"]
+        network.members.remove(gone)
+        await network.list_all()
+        await until(lambda: service.status("brokers_connected") == len(network.members), 60.0, "it is gone")
+        network.members.append(gone)
+        with pytest.raises(Refusal, match="no-way"):
+            await service.ask(SOUTH, 1, "edge 3", "inner 2")
+        assert not await service.says(SOUTH, 2, "inner 1")
