@@ -142,6 +142,7 @@ class _Root(_Broker):
                 around.store,
                 around.counters,
                 self._tracer,
+                settings.tomography.service() if settings.tomography is not None else None,
             )
         )
         return broker
@@ -198,6 +199,7 @@ class _Below(_Broker):
                 around.store,
                 around.counters,
                 self._tracer,
+                settings.tomography.service() if settings.tomography is not None else None,
             )
         )
         return broker

@@ -11,6 +11,7 @@ import msgspec
 
 from hushcast_brokers.listing import BrokerSection, check_brokers, seats_of
 from hushcast_brokers.network_file import BrokersNetworkSection, BrokersTerms, KeyText
+from hushcast_brokers.tomography.section import TomographySection
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.conditions import Condition
@@ -52,6 +53,7 @@ class RootSettings(ExaminedSettings, frozen=True, kw_only=True):
         name="brokers", default=()
     )
     """All other brokers of the tree; `hushcast broker admit` adds one."""
+    tomography: TomographySection | None = None
 
     def seats(self, root: PublicKey) -> tuple[Seat, ...]:
         """Return the seats of all other brokers."""
@@ -61,6 +63,7 @@ class RootSettings(ExaminedSettings, frozen=True, kw_only=True):
         """Raise `UsageError` where brokers are out of reach, or are no tree."""
         super().check_own()
         check_brokers(self.listed, self.transport)
+        _check_service(self.tomography, self.transport)
 
 
 class AnonymitySection(Section, frozen=True, kw_only=True):
@@ -103,6 +106,7 @@ class BrokerSettings(ExaminedSettings, frozen=True, kw_only=True):
     """The key of the broker that it asks to stand below; the root unless given."""
     anonymity: AnonymitySection | None = None
     edge: EdgeSection | None = None
+    tomography: TomographySection | None = None
 
     def minimum(self) -> Terms:
         """Return what is asked of every filter."""
@@ -125,6 +129,7 @@ class BrokerSettings(ExaminedSettings, frozen=True, kw_only=True):
         """Raise `UsageError` where the root is out of reach, or settings are another broker's."""
         super().check_own()
         self.network.check(self.transport)
+        _check_service(self.tomography, self.transport)
         for key in ("anonymity", "edge"):
             if self.role != "edge" and getattr(self, key) is not None:
                 raise UsageError(f'{key}: {_OF_EDGES}: write role = "edge", or take it out')
@@ -145,6 +150,11 @@ def parse_broker(data: bytes, where: str) -> AnyBrokerSettings:
     if _role_in(data) == "root":
         return parse_settings(data, where, RootSettings)
     return parse_settings(data, where, BrokerSettings)
+
+
+def _check_service(section: TomographySection | None, transport: str) -> None:
+    if section is not None:
+        section.check(transport)
 
 
 def _role_in(data: bytes) -> object:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hushcast_brokers.listing import BrokerSection
 from hushcast_brokers.network_file import BrokersTerms
 from hushcast_brokers.settings import AnyBrokerSettings, BrokerSettings, RootSettings
+from hushcast_brokers.tomography.settings import TomographySettings
 from hushcast_runtime.wording import counted
 
 KEY_SHOWN = 16  # digits: enough to compare
@@ -14,6 +15,8 @@ def broker_summary(settings: AnyBrokerSettings) -> dict[str, list[str]]:
     """Return what a configuration says, by name."""
     found: dict[str, list[str]] = {"state": [settings.state], "role": [settings.role]}
     found["network"] = [_network(settings.network)]
+    if (service := settings.tomography) is not None:
+        found["tomography"] = [f"stated to {short(service.key)} at {service.address}"]
     if isinstance(settings, RootSettings):
         return found | {"brokers": [_broker(one) for one in settings.listed] or ["none yet"]}
     network = settings.network
@@ -22,6 +25,17 @@ def broker_summary(settings: AnyBrokerSettings) -> dict[str, list[str]]:
     if settings.role == "edge":
         found |= _of_edge(settings)
     return found
+
+
+def tomography_summary(settings: TomographySettings) -> dict[str, list[str]]:
+    """Return what the configuration of a tomography service says, by name."""
+    network = settings.network
+    return {
+        "state": [settings.state],
+        "network": [_network(network)],
+        "root": [f"{short(network.root_key)} at {network.root}"],
+        "cap": [f"{counted(settings.cap, 'source')} of each edge broker on one topic"],
+    }
 
 
 def short(key: str) -> str:

@@ -28,6 +28,7 @@ from hushcast_cli.status import status
 from hushcast_cli.subscribe import subscribe
 from hushcast_cli.subscriptions import ack, subscriptions, unsubscribe
 from hushcast_cli.testnet import testnet
+from hushcast_cli.tomography import tomography
 from hushcast_cli.top import top
 from hushcast_cli.topic import topic
 from hushcast_cli.traces import traces
@@ -73,6 +74,7 @@ for command in (
     directory,
     central,
     broker,
+    tomography,
     gateway,
     check_config,
     backup,

@@ -1,0 +1,56 @@
+"""The section `[tomography]`: the service, as it gives itself out, and brokers and people take it in."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from hushcast_brokers.asking import Peer
+from hushcast_brokers.network_file import KeyText
+from hushcast_brokers.tomography.telling import ServiceAt
+from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.wire import PublicKey
+from hushcast_protocol.brokers.tomography.statements import MAX_CROWD
+from hushcast_runtime.config import Section, reachable
+from hushcast_runtime.network_file import toml_text
+
+SERVICE_FILE = "tomography.toml"
+"""In the service's state directory: the section that brokers and whoever asks need."""
+CAP = 8  # sources on one topic that an edge broker may vouch for: below the k that matters, if it can be
+
+Cap = Annotated[int, msgspec.Meta(ge=1, le=MAX_CROWD)]
+
+
+class TomographySection(Section, frozen=True, kw_only=True):
+    """A tomography service, whose operator gives this out."""
+
+    address: str
+    """The service's address, `….onion:7411`."""
+    key: KeyText
+    """The service's public key, 64 hexadecimal digits: its answers are signed with it."""
+    cap: Cap = CAP
+    """For how many sources on one topic it lets an edge broker vouch."""
+
+    def service(self) -> ServiceAt:
+        """Return where brokers state."""
+        return ServiceAt(bytes.fromhex(self.key), Address(self.address), self.cap)
+
+    def peer(self) -> Peer:
+        """Return whom to ask."""
+        return Peer(bytes.fromhex(self.key), Address(self.address))
+
+    def check(self, transport: str) -> None:
+        """Raise `UsageError` if the transport may not reach it."""
+        reachable("tomography.address", self.address, transport)
+
+
+class TomographyFile(Section, frozen=True, kw_only=True):
+    """What a service writes as `tomography.toml`: where it is and nothing else."""
+
+    tomography: TomographySection
+
+
+def service_lines(key: PublicKey, address: Address, cap: int) -> str:
+    """Return the section that a service gives out."""
+    return f'[tomography]\naddress = {toml_text(address)}\nkey = "{key.hex()}"\ncap = {cap}\n'

@@ -1,0 +1,50 @@
+"""Settings of the tomography service, and of whoever asks it from the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+from hushcast_brokers.network_file import BrokersNetworkSection
+from hushcast_brokers.tomography.section import CAP, Cap, TomographySection
+from hushcast_runtime.config import DaemonSettings
+from hushcast_runtime.doctors_socket import ExaminedSettings
+
+
+class TomographySettings(ExaminedSettings, frozen=True, kw_only=True):
+    """Settings of a service."""
+
+    way_out: ClassVar[Mapping[str, str]] = {
+        "network": "put in the section of the root's network.toml",
+        "role": 'write role = "tomography"',
+    }
+    """What adds a key that is missing."""
+
+    role: Literal["tomography"]
+    """`tomography`: so nobody takes this for a broker's configuration."""
+    network: BrokersNetworkSection
+    cap: Cap = CAP
+    """For how many clients on one topic an edge broker may vouch."""
+
+    def check_own(self) -> None:
+        """Raise `UsageError` where the root is out of reach."""
+        super().check_own()
+        self.network.check(self.transport)
+
+
+class AskerSettings(DaemonSettings, frozen=True, kw_only=True):
+    """What it takes to ask, of the configuration of any daemon of the network."""
+
+    network: BrokersNetworkSection
+    tomography: TomographySection | None = None
+
+    @classmethod
+    def completed(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Return what matters here."""
+        return {key: value for key, value in values.items() if key in cls.__struct_fields__}
+
+    def check_own(self) -> None:
+        """Raise `UsageError` where the root or the service is out of reach."""
+        self.network.check(self.transport)
+        if self.tomography is not None:
+            self.tomography.check(self.transport)

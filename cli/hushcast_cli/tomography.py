@@ -1,0 +1,170 @@
+"""`hushcast tomography`: runs the service that tells how anonymous a filter is on its way, and asks it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from hushcast_cli.options import (
+    Choices,
+    check_one_topic,
+    json_option,
+    link_file_option,
+    pass_choices,
+    timeout_option,
+    where_option,
+)
+from hushcast_protocol.brokers.conditions import Condition
+
+_file = click.Path(path_type=Path)
+_given = click.Path(path_type=Path, allow_dash=True)
+_config_option = click.option(
+    "--config", type=_file, metavar="F", required=True, help="The service's configuration, TOML."
+)
+
+
+@click.group()
+@json_option
+def tomography() -> None:
+    """Ask how many a filter hides among on the way between two brokers, or run the service that tells."""
+
+
+@tomography.command("run")
+@_config_option
+def run_tomography_command(config: Path) -> None:
+    """Run the tomography service in the foreground until SIGTERM or Ctrl-C.
+
+    It writes `tomography.toml`, the section that brokers and whoever asks need, into its state directory.
+
+    \b
+    Example:
+      hushcast tomography run --config service.toml
+    """
+    from hushcast_brokers.tomography.run import run_tomography
+    from hushcast_brokers.tomography.settings import TomographySettings
+    from hushcast_runtime.config import load_settings
+
+    run_tomography(lambda: load_settings(config, TomographySettings))
+
+
+@tomography.command("check-config")
+@click.argument("file", type=_file, metavar="F")
+@json_option
+@pass_choices
+def check_tomography_config(choices: Choices, file: Path) -> None:
+    """Show what the configuration of a tomography service says.
+
+    Nothing is started. A configuration that cannot be used ends with exit code 2, the key that is wrong and
+    why; `tomography run` refuses to start with the same words.
+
+    \b
+    Example:
+      hushcast tomography check-config service.toml
+    """
+    from hushcast_brokers.summary import tomography_summary
+    from hushcast_brokers.tomography.settings import TomographySettings
+    from hushcast_cli.checked import tell_summary
+    from hushcast_runtime.config import load_settings
+
+    tell_summary(
+        choices, file, "tomography-service", tomography_summary(load_settings(file, TomographySettings))
+    )
+
+
+@tomography.command("doctor")
+@_config_option
+@json_option
+@pass_choices
+def tomography_doctor(choices: Choices, config: Path) -> None:
+    """Look for what keeps the tomography service from working.
+
+    Says what to do about it, as `broker doctor` does, and which part of the brokers states. Ends with exit
+    code 1 if anything is bad.
+
+    \b
+    Example:
+      hushcast tomography doctor --config service.toml
+    """
+    import trio
+
+    from hushcast_brokers.tomography.run import TOMOGRAPHY
+    from hushcast_brokers.tomography.settings import TomographySettings
+    from hushcast_cli.doctor import tell_findings
+    from hushcast_runtime.config import load_settings
+    from hushcast_runtime.doctor import examine_from_outside
+
+    settings = load_settings(config, TomographySettings)
+    tell_findings(choices, trio.run(examine_from_outside, settings, TOMOGRAPHY))
+
+
+@tomography.command("ask")
+@click.argument("topic", required=False, metavar="[TOPIC]")
+@link_file_option
+@where_option
+@click.option("--from", "origin", required=True, metavar="A", help="The broker that would show the filter.")
+@click.option("--to", "target", required=True, metavar="B", help="The last broker that would be shown it.")
+@click.option("--k", type=click.IntRange(min=1), required=True, metavar="K", help="How many are enough.")
+@click.option(
+    "--condition",
+    type=click.Choice([str(condition) for condition in Condition]),
+    default="source",
+    show_default=True,
+    help="Whose subscribers count.",
+)
+@click.option(
+    "--spread",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Edge brokers that they are to be clients of.",
+)
+@click.option(
+    "--config", type=_file, metavar="F", help="A daemon's of the network; this user's node's unless given."
+)
+@click.option("--service", type=_given, metavar="F", help="The service's tomography.toml.")
+@timeout_option
+@json_option
+@pass_choices
+def ask(
+    choices: Choices,
+    topic: str | None,
+    link_file: Path | None,
+    where: str | None,
+    origin: str,
+    target: str,
+    k: int,
+    condition: str,
+    spread: int,
+    config: Path | None,
+    service: Path | None,
+    timeout: float | None,
+) -> None:
+    """Ask whether a filter, TOPIC with --where, is k-anonymous at every broker on the way from A to B.
+
+    A and B are `root`, or the keys of brokers, or their first digits. The service is asked over a circuit of
+    its own, without a name. It learns the filter as brokers see it. --config tells the network and its
+    transport, and the service where it has a section `tomography`; otherwise --service does. A tor of the
+    daemon's own is not used: a second one starts, which takes a minute.
+
+    \b
+    Example:
+      hushcast tomography ask news --from 3b6a27bc --to root --k 5 --service tomography.toml
+    """
+    check_one_topic(topic, link_file)
+    from hushcast_cli.asking import run
+    from hushcast_cli.links import choose_topic
+    from hushcast_cli.places import config_of
+    from hushcast_cli.tomography_asked import Wanted, ask_for, asker_settings, tell
+    from hushcast_runtime.logs import configure_logs
+
+    configure_logs("warning", False)
+    settings = asker_settings(config_of("node", config), service)
+
+    async def work() -> None:
+        chosen = await choose_topic(topic, link_file)
+        wanted = Wanted(origin, target, k, Condition(condition), spread)
+        tell(choices, await ask_for(settings, chosen.topic, where or "", wanted))
+
+    run(work, timeout)
