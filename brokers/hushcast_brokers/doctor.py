@@ -29,6 +29,16 @@ def examine_parent(state: str | None) -> Finding:
     return bad("parent", *_PARENT[state])
 
 
+def examine_service(connected: int | None) -> list[Finding]:
+    """Look whether the tomography service takes statements; `None`: there is none to state to."""
+    if connected is None:
+        return []
+    if connected:
+        return [good("tomography", "stated to")]
+    advice = "its operator can say whether it runs; brokers route as well without"
+    return [warning("tomography", "not reached", advice)]
+
+
 def examine_below(tree: BrokerTree | None, own: PublicKey, connected: Collection[bytes]) -> list[Finding]:
     """Look at those below a broker, and, as the root, whether clients have an edge broker to attach to."""
     found = []

@@ -12,7 +12,7 @@ import trio
 from hushcast_brokers.broker import Broker, BrokerParts
 from hushcast_brokers.clients import MAX_CLIENTS
 from hushcast_brokers.counted import BROKER_COUNTERS
-from hushcast_brokers.doctor import examine_below, examine_parent
+from hushcast_brokers.doctor import examine_below, examine_parent, examine_service
 from hushcast_brokers.gauges import BROKER_GAUGES
 from hushcast_brokers.keys import BROKER_KEYS
 from hushcast_brokers.listing import BROKER_FILE, NETWORK_FILE, broker_lines
@@ -91,9 +91,12 @@ class _Broker(Process):
         state = self._settings.state_path()
         return [load_seed(state / name, around.env.randomness) for name in BROKER_KEYS]
 
-    def _below(self) -> list[Finding]:
+    def _around(self) -> list[Finding]:
         broker = self._broker
-        return examine_below(broker.tree, self._key, broker.connected()) if broker is not None else []
+        if broker is None or broker.listener is None:
+            return []
+        found = examine_below(broker.tree, self._key, broker.connected())
+        return [*found, *examine_service(broker.status()["tomography_connected"])]
 
     def _below_in_words(self) -> str:
         """Say how many brokers below are connected."""
@@ -158,7 +161,7 @@ class _Root(_Broker):
         write_private(self._own.state_path() / NETWORK_FILE, text.encode())
 
     def _own_findings(self) -> list[Finding]:
-        return self._below()
+        return self._around()
 
     def _doing(self) -> str:
         if not self._own.listed:
@@ -212,7 +215,7 @@ class _Below(_Broker):
 
     def _own_findings(self) -> list[Finding]:
         state = self._broker.parent_state if self._broker is not None else None
-        return [examine_parent(state), *self._below()]
+        return [examine_parent(state), *self._around()]
 
     def _doing(self) -> str:
         assert self._broker is not None

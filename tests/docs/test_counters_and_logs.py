@@ -8,6 +8,7 @@ from pages import PACKAGES, ROOT, rows
 
 from hushcast_brokers.counted import BROKER_COUNTERS
 from hushcast_brokers.gauges import BROKER_GAUGES
+from hushcast_brokers.tomography.counted import TOMOGRAPHY_COUNTERS, TOMOGRAPHY_GAUGES
 from hushcast_central.counted import PROXY_COUNTERS, SERVER_COUNTERS
 from hushcast_central.gauges import CENTRAL_GAUGES
 from hushcast_directory.counted import DIRECTORY_COUNTERS
@@ -42,7 +43,7 @@ def test_every_metric_is_explained() -> None:
     table = [cells for cells in rows((ROOT / "docs" / "metrics.md").read_text()) if cells[0].startswith("`")]
     names = [*GAUGES, *COUNTERS, *DIRECTORY_COUNTERS, *GATEWAY_GAUGES, *GATEWAY_COUNTERS]
     names += [*CENTRAL_GAUGES, *SERVER_COUNTERS, *PROXY_COUNTERS]
-    names += [*BROKER_GAUGES, *BROKER_COUNTERS]
+    names += [*BROKER_GAUGES, *BROKER_COUNTERS, *TOMOGRAPHY_GAUGES, *TOMOGRAPHY_COUNTERS]
     assert [cells[0].strip("`") for cells in table] == names
     assert all(len(cells) == 3 and all(cells) for cells in table)
 

@@ -12,6 +12,7 @@ from pages import ROOT
 
 from hushcast_brokers.counted import BROKER_COUNTERS
 from hushcast_brokers.gauges import BROKER_GAUGES
+from hushcast_brokers.tomography.counted import TOMOGRAPHY_COUNTERS, TOMOGRAPHY_GAUGES
 from hushcast_central.counted import PROXY_COUNTERS, SERVER_COUNTERS
 from hushcast_central.gauges import CENTRAL_GAUGES
 from hushcast_directory.counted import DIRECTORY_COUNTERS
@@ -23,7 +24,8 @@ DASHBOARD = json.loads((FOLDER / "hushcast-dashboard.json").read_text())
 ALERTS = yaml.safe_load((FOLDER / "hushcast-alerts.yml").read_text())
 RULES = [rule for group in ALERTS["groups"] for rule in group["rules"]]
 COUNTED = [*COUNTERS, *DIRECTORY_COUNTERS, *SERVER_COUNTERS, *PROXY_COUNTERS, *BROKER_COUNTERS]
-SERVED = {PREFIX + name for name in [*GAUGES, *CENTRAL_GAUGES, *BROKER_GAUGES]} | {
+COUNTED += TOMOGRAPHY_COUNTERS
+SERVED = {PREFIX + name for name in [*GAUGES, *CENTRAL_GAUGES, *BROKER_GAUGES, *TOMOGRAPHY_GAUGES]} | {
     f"{PREFIX}{name}_total" for name in COUNTED
 }
 

@@ -12,6 +12,7 @@ import pytest
 from pages import ROOT, blocks, part, rows
 
 from hushcast_brokers.settings import BrokerSettings, RootSettings
+from hushcast_brokers.tomography.settings import TomographySettings
 from hushcast_central.settings import ProxySettings, ServerSettings
 from hushcast_directory.settings import DirectorySettings
 from hushcast_gateway.settings import GatewaySettings
@@ -27,6 +28,7 @@ KINDS: dict[str, type[msgspec.Struct]] = {
     "central-proxy": ProxySettings,
     "broker-root": RootSettings,
     "broker": BrokerSettings,
+    "tomography": TomographySettings,
 }
 EXAMPLES = [block for block in blocks(PAGE) if block.language == "toml"]
 
