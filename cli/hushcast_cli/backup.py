@@ -28,6 +28,7 @@ _WHAT_FOLLOWS = {
     "passed on are lost.",
     "inner-broker": _BROKER_FOLLOWS,
     "edge-broker": _BROKER_FOLLOWS,
+    "tomography-service": "It is as it was then: brokers state all that they hold again by themselves.",
     "central-server": "It is as it was then: subscriptions made since are missing until users' daemons make "
     "them again by themselves; deliveries acknowledged since come again and are shown once; what was taken "
     "since and waited for somebody is lost.",

@@ -44,7 +44,7 @@ def doctor(choices: Choices, timeout: float | None, config: Path | None) -> None
         from hushcast_node.settings import NodeSettings
         from hushcast_protocol.base.errors import UsageError
 
-        if (program := program_of(config)) in ("gateway", "server", "proxy", "broker"):
+        if (program := program_of(config)) in ("gateway", "server", "proxy", "broker", "tomography"):
             command = f"central {program}" if program in ("server", "proxy") else program
             raise UsageError(f"{config} is a {program}'s, which `hushcast {command} doctor` looks at")
         settings, kind = load_daemon(config)

@@ -17,6 +17,7 @@ from hushcast_cli.places import PROXIES, Places, name_option, places
 if TYPE_CHECKING:
     from hushcast_brokers.network_file import BrokersNetworkSection
     from hushcast_brokers.settings import BrokerSettings
+    from hushcast_brokers.tomography.settings import TomographySettings
     from hushcast_central.network_file import CentralNetworkSection
     from hushcast_central.settings import ProxySettings
     from hushcast_node.settings import JoinedNetworkSection, NodeSettings
@@ -137,9 +138,12 @@ def _section(network: Joined) -> str:
     return network_section(network, network.directory, network.directory_key)
 
 
-def _settings(text: str, target: Path) -> tuple[NodeSettings | ProxySettings | BrokerSettings, str]:
+def _settings(
+    text: str, target: Path
+) -> tuple[NodeSettings | ProxySettings | BrokerSettings | TomographySettings, str]:
     """Return the settings that a configuration has now, and which daemon's; raise `UsageError`."""
     from hushcast_brokers.settings import BrokerSettings
+    from hushcast_brokers.tomography.settings import TomographySettings
     from hushcast_central.settings import ProxySettings
     from hushcast_cli.state import program_of
     from hushcast_node.settings import NodeSettings
@@ -149,6 +153,8 @@ def _settings(text: str, target: Path) -> tuple[NodeSettings | ProxySettings | B
     if program == "broker":
         broker = parse_settings(text.encode(), str(target), BrokerSettings)
         return broker, f"{broker.role}-broker"
+    if program == "tomography":
+        return parse_settings(text.encode(), str(target), TomographySettings), "tomography-service"
     if program == "proxy":
         proxy = parse_settings(text.encode(), str(target), ProxySettings)
         return proxy, f"{proxy.role}-proxy"
@@ -254,6 +260,8 @@ def _ends(line: str) -> bool:
 
 
 def _next(usual: Places | None, config: Path, kind: str, running: bool) -> str:
+    if kind == "tomography-service":
+        return f"hushcast tomography run --config {config}"
     start = "hushcast node run"
     own = places(kind if kind in PROXIES else "broker")
     if kind in PROXIES or kind.endswith("-broker"):

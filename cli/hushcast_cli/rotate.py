@@ -54,6 +54,11 @@ def rotate(choices: Choices, config: Path, keys: tuple[str, ...], no_hand_over: 
         raise UsageError("a central server's keys are its network: start another one, and have it joined")
     if program == "proxy":
         raise UsageError("a proxy with other keys is another one: empty its state, and have it admitted")
+    if program == "tomography":
+        raise UsageError(
+            "a tomography service with other keys is another one: empty its state, and give out its new "
+            "tomography.toml"
+        )
     if program == "broker":
         raise UsageError(
             "a root's keys are its network; any other broker with other keys is another one: empty its state,"

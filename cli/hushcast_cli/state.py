@@ -22,7 +22,7 @@ config_option: Callable[[Any], Any] = click.option(
     help="The daemon's configuration, TOML.",
 )
 
-Program = Literal["node", "directory", "gateway", "server", "proxy", "broker"]
+Program = Literal["node", "directory", "gateway", "server", "proxy", "broker", "tomography"]
 
 
 def load_daemon(file: Path) -> tuple[DaemonSettings, StateKind]:
@@ -36,6 +36,8 @@ def load_daemon(file: Path) -> tuple[DaemonSettings, StateKind]:
         return _load_central(file, program)
     if program == "broker":
         return _load_broker(file)
+    if program == "tomography":
+        return _load_tomography(file)
     return _load_directory(file) if program == "directory" else _load_node(file)
 
 
@@ -88,6 +90,19 @@ def _load_broker(file: Path) -> tuple[DaemonSettings, StateKind]:
     return broker, StateKind(f"{broker.role}-broker", network, BROKER_KEYS, VERSION)
 
 
+def _load_tomography(file: Path) -> tuple[DaemonSettings, StateKind]:
+    from hushcast_brokers.keys import BROKER_KEYS
+    from hushcast_brokers.tomography.settings import TomographySettings
+    from hushcast_brokers.upgrade import VERSION
+    from hushcast_protocol.base.roster import Network
+    from hushcast_runtime.config import load_settings
+    from hushcast_runtime.state_directory import StateKind
+
+    service = load_settings(file, TomographySettings)
+    network = Network(service.network.name, service.network.privacy, service.network.epoch_seconds)
+    return service, StateKind("tomography-service", network, BROKER_KEYS, VERSION)
+
+
 def _network(section: Any) -> Network:
     """Return what tells networks apart in a backup, whatever the carrier."""
     from hushcast_protocol.base.roster import Network
@@ -123,6 +138,7 @@ def program_of(file: Path) -> Program:
 _PROGRAMS: dict[str, Program] = {
     **dict.fromkeys(("publications", "deliveries"), "proxy"),
     **dict.fromkeys(("root", "inner", "edge"), "broker"),
+    "tomography": "tomography",
 }
 """By the roles of whoever is no node."""
 _OF_GATEWAY = {"listen", "users", "anonymous"}

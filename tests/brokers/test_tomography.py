@@ -335,3 +335,33 @@ async def test_a_broker_that_left_the_tree_is_heard_no_more() -> None:
         with pytest.raises(Refusal, match="no-way"):
             await service.ask(SOUTH, 1, "edge 3", "inner 2")
         assert not await service.says(SOUTH, 2, "inner 1")
+
+
+async def test_a_broker_numbers_on_whatever_its_clock_says() -> None:
+    async with observed_tree() as (network, _):
+        edge = network["edge 1"]
+        first = edge.daemon._telling._stating._number
+        await edge.restart()
+        assert edge.env is not None
+        await until(lambda: edge.status("tomography_connected") == 1, 60.0, "it states again")
+        assert edge.daemon._telling._stating._number >= first + telling.NUMBERS_AHEAD
+
+
+async def test_bogus_sources_are_stated_as_such_and_filters_up_to_a_cap(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(telling, "MAX_ROWS_EACH", 3)
+    async with observed_tree() as (network, service):
+        client = await network.client("edge 1", *(f"lat = {n}" for n in range(5)))
+        await settled()
+        assert network["edge 1"].count("statements_sent") == 3
+        terms = Terms(3, Condition.SOURCE, "bogus")
+        other = await network.client("edge 2")
+        assert await other.subscribe(SOUTH, terms=terms) == "accepted"
+        await settled()
+        assert service.status("sources_bogus") == 2
+        assert await service.says(SOUTH, 3, "edge 2", "inner 1")
+        assert not (await service.ask(SOUTH, 2, "edge 2", "inner 1", is_real=True)).is_anonymous
+        await client.unsubscribe()
+        await settled()
+        assert network.count("statements_refused") == 0

@@ -368,3 +368,32 @@ async def test_a_roots_state_can_be_kept_and_put_back(tmp_path: Path, root: Path
     back = await hushcast("restore", "--config", root, tmp_path / "kept", "--force")
     assert back.code == 0
     assert (state / "broker.key").read_bytes() == b"broker.key".ljust(32)
+
+
+async def test_a_tomography_service_joins_is_checked_and_is_no_node(
+    tmp_path: Path, home: dict[str, str]
+) -> None:
+    file = tmp_path / "service.toml"
+    file.write_text(f'role = "tomography"\nstate = "{tmp_path}/state"\ncap = 4\n')
+    unfinished = await hushcast("tomography", "check-config", file, env=home)
+    assert unfinished.code == 2
+    assert "network: this is missing: `hushcast join" in unfinished.error
+    joined = await hushcast("join", "-", "--config", file, stdin=WHOLE.encode(), env=home)
+    assert (joined.code, joined.stderr) == (0, "")
+    assert joined.stdout.decode() == (
+        f"{file}: a tomography service of the network mine\nnext: hushcast tomography run --config {file}\n"
+    )
+    checked = await hushcast("tomography", "check-config", file, "--json", env=home)
+    assert checked.objects[0]["cap"] == ["4 sources of each edge broker on one topic"]
+    known = await hushcast("check-config", file, "--json", env=home)
+    assert known.objects[0]["kind"] == "tomography-service"
+    lost = await hushcast("doctor", "--config", file, env=home)
+    assert lost.code == 2
+    assert "hushcast tomography doctor" in lost.error
+    asked = ("tomography", "ask", "news", "--from", "root", "--to", "root")
+    unnamed = await hushcast(*asked, "--k", "3", "--config", file, env=home)
+    assert unnamed.code == 2
+    assert "names no tomography service: give its tomography.toml with --service" in unnamed.error
+    rotated = await hushcast("key", "rotate", "--config", file, env=home)
+    assert rotated.code == 2
+    assert "is another one: empty its state" in rotated.error

@@ -236,6 +236,28 @@ def test_a_broker_states_what_is_new_what_changes_and_what_ends() -> None:
     assert len(edge.due(NOW + 300)) == 1
 
 
+def test_all_is_stated_again_to_a_service_that_may_have_forgotten_it() -> None:
+    world = Edge()
+    world.stating.hold(F, ["ann"])
+    world.stating.hold(G, ["bob"])
+    first, _ = world.due()
+    world.stating.drop(G)
+    assert [one.is_held for one in world.due(NOW + 1)] == [False]
+    assert not world.due(NOW + 2)
+    world.stating.again()
+    back, again = world.due(NOW + 3)
+    assert (outside(back.filter), back.is_held) == (G, False)
+    assert (outside(again.filter), again.sources, again.number) == (F, first.sources, first.number + 4)
+    world.stating.again()
+    world.stating.hold(G, ["bob"])
+    assert [one.is_held for one in world.due(NOW + 4)] == [True, True]
+    world.stating.drop(F)
+    world.due(NOW + 5)
+    world.due(NOW + 700)
+    world.stating.again()
+    assert [outside(one.filter) for one in world.due(NOW + 701)] == [G], "what was over need not be said"
+
+
 def test_a_broker_is_silent_above_the_largest_k() -> None:
     edge = Edge()
     edge.stating.largest_k = 3

@@ -15,7 +15,7 @@ class TomographySettings(ExaminedSettings, frozen=True, kw_only=True):
     """Settings of a service."""
 
     way_out: ClassVar[Mapping[str, str]] = {
-        "network": "put in the section of the root's network.toml",
+        "network": "`hushcast join network.toml --config` and this file adds it, from what the root wrote",
         "role": 'write role = "tomography"',
     }
     """What adds a key that is missing."""
