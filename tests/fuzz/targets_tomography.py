@@ -132,7 +132,12 @@ ANSWER = Answer(ASKED, True, int(NOW) + 10)
 
 
 def _said_to() -> list[bytes]:
-    said = [frames.State(tuple(_statements())), frames.Ask(1, ASKED, True, None), frames.Unwatch(1), frames.Ping()]
+    said = [
+        frames.State(tuple(_statements())),
+        frames.Ask(1, ASKED, True, None),
+        frames.Unwatch(1),
+        frames.Ping(),
+    ]
     return [encode(one) for one in said]
 
 
