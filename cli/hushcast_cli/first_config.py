@@ -19,6 +19,7 @@ Role = Literal[
     "root-broker",
     "inner-broker",
     "edge-broker",
+    "tomography-service",
 ]
 
 _WHAT = {
@@ -31,8 +32,14 @@ _WHAT = {
     "root-broker": "The root of a network of brokers: it signs their tree, and takes what is published.",
     "inner-broker": "An inner broker: it stands between brokers above and below it.",
     "edge-broker": "An edge broker: clients attach to it, and it shows others no more than it must.",
+    "tomography-service": "A tomography service: it tells how many a filter hides among.",
 }
-_MADE = {"root-broker": "broker-root", "inner-broker": "broker --role inner", "edge-broker": "broker"}
+_MADE = {
+    "root-broker": "broker-root",
+    "inner-broker": "broker --role inner",
+    "edge-broker": "broker",
+    "tomography-service": "tomography",
+}
 _CARRIERS = {"central-server": "central", "root-broker": "brokers"}  # of what founders but a directory make
 _SYSTEM_TOR = """
 [tor]
@@ -66,6 +73,7 @@ _EDGE = """
 # open = false
 # clients = []
 """
+_OWN = {"edge-broker": _EDGE}
 
 
 @dataclass(frozen=True)
@@ -85,12 +93,14 @@ def first_config(role: Role, places: Places, tor: Path | None, network: Network 
         f"# Made by `hushcast init {made}`. All settings: docs/configuration.md. After a change:\n"
         f"#   hushcast check-config {places.config}\n\n"
     )
-    if is_node or kind in ("proxy", "broker"):
+    if is_node or kind in ("proxy", "broker", "service"):
         text += f'role = "{own_role}"\n'
     text += (
         "# Keys and everything else that is kept. Private; one daemon alone uses it.\n"
         f"state = {toml_text(str(places.state))}\n"
     )
+    if role == "tomography-service":
+        text += "# For how many clients on one topic an edge broker may vouch.\ncap = 8\n"
     if places.socket is not None:
         text += f"# Where `hushcast` finds the daemon.\nsocket = {toml_text(str(places.socket))}\n"
     if is_node and places.unit is not None:
@@ -102,8 +112,7 @@ def first_config(role: Role, places: Places, tor: Path | None, network: Network 
         )
     text += _tor(places, tor)
     text += '\n[log]\n# debug, info, warning or error; `systemctl reload` applies it.\nlevel = "info"\n'
-    if role == "edge-broker":
-        text += _EDGE
+    text += _OWN.get(role, "")
     if network is None:
         return text + _JOIN
     text += "\n[network]\n"

@@ -20,7 +20,7 @@ DEFAULT_EPOCH = 3600  # seconds
 ROLES = [
     *("relay", "client", "directory"),
     *("central-server", "publications-proxy", "deliveries-proxy"),
-    *("broker-root", "broker"),
+    *("broker-root", "broker", "tomography"),
     "gateway",
 ]
 _NODES = ("relay", "client")
@@ -79,9 +79,10 @@ def init(
     """Write the configuration of a ROLE.
 
     ROLE is relay, client or directory; central-server, publications-proxy or deliveries-proxy of a central
-    network; broker-root or broker of a network of brokers; or gateway, for MQTT. For root on a machine with
-    the package it is that of the service, otherwise one for yourself. Nothing is started, and nothing that is
-    there is replaced. A relay, client, proxy or broker then needs a network: `hushcast join`.
+    network; broker-root, broker or tomography of a network of brokers; or gateway, for MQTT. For root on a
+    machine with the package it is that of the service, otherwise one for yourself. Nothing is started, and
+    nothing that is there is replaced. A relay, client, proxy, broker or tomography service then needs a
+    network: `hushcast join`.
 
     \b
     Examples:
@@ -129,6 +130,8 @@ def _is_from_environment(option: str) -> bool:
 
 def _own_role(role: str, seat: str | None) -> str:
     """Return the role as daemons are told apart by it: a broker's seat comes first."""
+    if role == "tomography":
+        return "tomography-service"
     if role in BROKERS:
         return "root-broker" if role == "broker-root" else f"{seat or 'edge'}-broker"
     return role
@@ -155,6 +158,7 @@ def _check(role: str, text: str, where: str) -> None:
     """Raise `UsageError` if the daemon could not use this; one that joins is complete with a network."""
     from hushcast_brokers.network_file import brokers_section
     from hushcast_brokers.settings import parse_broker
+    from hushcast_brokers.tomography.settings import TomographySettings
     from hushcast_central.network_file import central_section
     from hushcast_central.settings import ProxySettings, ServerSettings
     from hushcast_directory.settings import DirectorySettings
@@ -178,9 +182,10 @@ def _check(role: str, text: str, where: str) -> None:
         parse_settings(text.encode(), where, GatewaySettings)
     elif role == "broker-root":
         parse_broker(text.encode(), where)
-    elif role == "broker":
+    elif role in ("broker", "tomography"):
         any_tree = BrokersNetwork("any", "clear", DEFAULT_EPOCH, somebody)
-        parse_broker((text + brokers_section(any_tree, address)).encode(), where)
+        whole = (text + brokers_section(any_tree, address)).encode()
+        parse_broker(whole, where) if role == "broker" else parse_settings(whole, where, TomographySettings)
     elif role in PROXIES:
         sealing = SealingKey(bytes(32)).public()
         any_central = CentralNetwork("any", "hardened", DEFAULT_EPOCH, somebody, sealing)
@@ -206,6 +211,6 @@ def _next(role: str, found: Places, output: Path | None, name: str | None) -> li
         run = {"central-server": "central server", "broker-root": "broker"}.get(role, role)
         start = f"systemctl enable --now {found.unit}" if found.unit and not output else ""
         return [start or f"hushcast {run} run{config}"]
-    if role in (*PROXIES, "broker"):  # `join` looks for a node's unless told
+    if role in (*PROXIES, "broker", "tomography"):  # `join` looks for a node's unless told
         return [f"hushcast join network.toml --config {output or found.config}"]
     return [f"hushcast join network.toml{config or (f' --name {name}' if name else '')}"]

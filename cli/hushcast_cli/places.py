@@ -22,6 +22,7 @@ Kind = Literal[
     "deliveries-proxy",
     "broker-root",
     "broker",
+    "tomography",
 ]
 
 PROXIES: tuple[Kind, Kind] = ("publications-proxy", "deliveries-proxy")
@@ -68,7 +69,7 @@ def user_places(kind: Kind, name: str | None, environment: Mapping[str, str]) ->
     configs = Path(environment.get("XDG_CONFIG_HOME") or home / ".config", "hushcast")
     states = Path(environment.get("XDG_STATE_HOME") or home / ".local" / "state")
     runtime = environment.get("XDG_RUNTIME_DIR")
-    if kind in ("directory", "central-server", *PROXIES, *BROKERS):
+    if kind in ("directory", "central-server", *PROXIES, *BROKERS, "tomography"):
         return Places(configs / f"{kind}.toml", states / f"hushcast-{kind}", None, None)
     if kind == "gateway":
         socket = Path(runtime, "hushcast-gateway", "mqtt.sock") if runtime else None
@@ -80,6 +81,8 @@ def user_places(kind: Kind, name: str | None, environment: Mapping[str, str]) ->
 
 def places(kind: Kind, name: str | None = None, etc: Path = _ETC) -> Places:
     """Return where a daemon's files lie here: root uses the services' places where the package made them."""
+    if kind == "tomography":  # the package has no unit of it
+        return user_places(kind, name, os.environ)
     service = service_places(kind, name, etc)
     if os.geteuid() == 0 and service.config.parent.is_dir():
         return service

@@ -15,12 +15,16 @@ from hushcast_cli.options import (
     timeout_option,
     where_option,
 )
+from hushcast_cli.places import config_of
 from hushcast_protocol.brokers.conditions import Condition
 
 _file = click.Path(path_type=Path)
 _given = click.Path(path_type=Path, allow_dash=True)
 _config_option = click.option(
-    "--config", type=_file, metavar="F", required=True, help="The service's configuration, TOML."
+    "--config",
+    type=_file,
+    metavar="F",
+    help="The service's configuration; the one that `hushcast init tomography` wrote unless given.",
 )
 
 
@@ -32,20 +36,21 @@ def tomography() -> None:
 
 @tomography.command("run")
 @_config_option
-def run_tomography_command(config: Path) -> None:
+def run_tomography_command(config: Path | None) -> None:
     """Run the tomography service in the foreground until SIGTERM or Ctrl-C.
 
     It writes `tomography.toml`, the section that brokers and whoever asks need, into its state directory.
 
     \b
     Example:
-      hushcast tomography run --config service.toml
+      hushcast tomography run
     """
     from hushcast_brokers.tomography.run import run_tomography
     from hushcast_brokers.tomography.settings import TomographySettings
     from hushcast_runtime.config import load_settings
 
-    run_tomography(lambda: load_settings(config, TomographySettings))
+    file = config_of("tomography", config)
+    run_tomography(lambda: load_settings(file, TomographySettings))
 
 
 @tomography.command("check-config")
@@ -76,7 +81,7 @@ def check_tomography_config(choices: Choices, file: Path) -> None:
 @_config_option
 @json_option
 @pass_choices
-def tomography_doctor(choices: Choices, config: Path) -> None:
+def tomography_doctor(choices: Choices, config: Path | None) -> None:
     """Look for what keeps the tomography service from working.
 
     Says what to do about it, as `broker doctor` does, and which part of the brokers states. Ends with exit
@@ -84,7 +89,7 @@ def tomography_doctor(choices: Choices, config: Path) -> None:
 
     \b
     Example:
-      hushcast tomography doctor --config service.toml
+      hushcast tomography doctor
     """
     import trio
 
@@ -94,7 +99,7 @@ def tomography_doctor(choices: Choices, config: Path) -> None:
     from hushcast_runtime.config import load_settings
     from hushcast_runtime.doctor import examine_from_outside
 
-    settings = load_settings(config, TomographySettings)
+    settings = load_settings(config_of("tomography", config), TomographySettings)
     tell_findings(choices, trio.run(examine_from_outside, settings, TOMOGRAPHY))
 
 
@@ -155,7 +160,6 @@ def ask(
     check_one_topic(topic, link_file)
     from hushcast_cli.asking import run
     from hushcast_cli.links import choose_topic
-    from hushcast_cli.places import config_of
     from hushcast_cli.tomography_asked import Wanted, ask_for, asker_settings, tell
     from hushcast_runtime.logs import configure_logs
 

@@ -373,8 +373,10 @@ async def test_a_roots_state_can_be_kept_and_put_back(tmp_path: Path, root: Path
 async def test_a_tomography_service_joins_is_checked_and_is_no_node(
     tmp_path: Path, home: dict[str, str]
 ) -> None:
-    file = tmp_path / "service.toml"
-    file.write_text(f'role = "tomography"\nstate = "{tmp_path}/state"\ncap = 4\n')
+    file = tmp_path / "hushcast" / "tomography.toml"
+    made = await hushcast("init", "tomography", "--json", env=home)
+    join = f"hushcast join network.toml --config {file}"
+    assert made.objects == [{"file": str(file), "kind": "tomography-service", "next": [join]}]
     unfinished = await hushcast("tomography", "check-config", file, env=home)
     assert unfinished.code == 2
     assert "network: this is missing: `hushcast join" in unfinished.error
@@ -384,7 +386,7 @@ async def test_a_tomography_service_joins_is_checked_and_is_no_node(
         f"{file}: a tomography service of the network mine\nnext: hushcast tomography run --config {file}\n"
     )
     checked = await hushcast("tomography", "check-config", file, "--json", env=home)
-    assert checked.objects[0]["cap"] == ["4 sources of each edge broker on one topic"]
+    assert checked.objects[0]["cap"] == ["8 sources of each edge broker on one topic"]
     known = await hushcast("check-config", file, "--json", env=home)
     assert known.objects[0]["kind"] == "tomography-service"
     lost = await hushcast("doctor", "--config", file, env=home)

@@ -228,7 +228,7 @@ def test_two_daemons_share_no_place() -> None:
     found += [service_places("node"), service_places("node", "b"), service_places("directory")]
     found += [service_places("central-server"), service_places("deliveries-proxy"), service_places("broker")]
     kinds: list[Kind] = ["central-server", "publications-proxy", "deliveries-proxy", "broker-root", "broker"]
-    found += [user_places(kind, None, {}) for kind in kinds]
+    found += [user_places(kind, None, {}) for kind in (*kinds, "tomography")]
     assert len({each.state for each in found}) == len({each.config for each in found}) == len(found)
 
 
