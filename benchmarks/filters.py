@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import gc
 import random
-import resource
+import sys
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import TypeVar
 
 from benchmarks.figures import Effort, Figure, alternate, at_most, times_faster
+from benchmarks.processes import printed_by, resident
+from hushcast_cli.filter_lines import ATTRIBUTES, Place, anywhere, ends, in_towns, kind
 from hushcast_protocol.brokers.filters import Filter, Side, Sides, covers
 from hushcast_protocol.brokers.forest import Forest
 from hushcast_protocol.brokers.levels import Levels
@@ -18,34 +18,55 @@ from hushcast_protocol.content.topics import make_topic
 
 FILTERS = 100_000
 FEWER = 10  # times fewer: what growth is told against, and where the forest stands beside
-PLACES = 65_536
-KINDS = 500
-SHARES = (0.001, 0.003, 0.01, 0.03)  # of a number's places that a condition takes
-_TOPIC = make_topic("events", ["alt:0..65535", "kind", "lat:0..65535", "lon:0..65535"])
+PLACES = {"uniform": anywhere, "clustered": in_towns}
+_TOPIC = make_topic("events", ATTRIBUTES)
 _MORE = 200  # filters that come and go on top, a turn
 _WITH_ALL = 3  # of them that are compared with all
 
-Place = Callable[[random.Random], int]
 HomeT = TypeVar("HomeT", Levels, Forest)
 
 
 def figures(effort: Effort) -> Iterator[Figure]:
     """Measure on one topic, the worst case: filters of two topics are never compared."""
-    for place in (uniform, clustered):
-        yield from _beside_all(effort, place)
+    for name in PLACES:
+        yield from _beside_all(effort, name)
 
 
-def _beside_all(effort: Effort, place: Place) -> Iterator[Figure]:
+def _beside_all(effort: Effort, workload: str) -> Iterator[Figure]:
     count = effort.amount(FILTERS)
-    drawn = draw(place, count + _MORE)
-    held, more = drawn[:count], drawn[count:]
-    fewer = _built(Levels(), held[: count // FEWER])
-    before = _resident()
-    levels = _built(Levels(), held)
-    taken = (_resident() - before) / count
-    forest = _built(Forest(), held[: count // FEWER])
-    points = _points(place)
-    cost = alternate(
+    few = count // FEWER
+    drawn = draw(PLACES[workload], count + _MORE)
+    levels = _built(Levels(), drawn[:count])
+    cost = _costs(effort, levels, drawn, _points(PLACES[workload]))
+    name, every, forest = f"of one topic, {workload}", f"comparing with {count:,}", f"a forest of {few:,}"
+    target = 50 if effort.share == 1 else None  # it grows with their number
+    for figure, ours, peer, theirs, times in (
+        (f"filter into a poset {name}", "in", every, "all", target),
+        (f"filter out of it {name}", "out", every, "all", target),
+        (f"filters that match a message {name}", "match", every, "match all", None),
+        (f"into a poset of as many {name}", "fewer in", forest, "forest in", None),
+        (f"out of a poset of as many {name}", "fewer out", forest, "forest out", None),
+        (f"matching in a poset of as many {name}", "fewer match", forest, "forest match", None),
+    ):
+        yield times_faster(f"{figure}, µs: times faster", cost[ours], peer, cost[theirs], times)
+    less = f"the same among {few:,}"
+    yield at_most(f"growth, in {name}, µs: at most times", cost["in"], less, cost["fewer in"], FEWER)
+    yield at_most(f"growth, out {name}, µs: at most times", cost["out"], less, cost["fewer out"], None)
+    taken = printed_by("benchmarks.filters", workload, str(count))
+    order = levels.poset.order(_TOPIC)
+    assert order is not None
+    edges = sum(map(len, order.below)) / count
+    yield at_most(
+        f"memory of a filter {name}, bytes: at most times", taken, "its immediate edges", edges, None
+    )
+
+
+def _costs(effort: Effort, levels: Levels, drawn: list[Filter], points: list[Sides]) -> dict[str, float]:
+    """Measure in turn, in µs; all but the last of the filters drawn are in the poset."""
+    held, more = drawn[:-_MORE], drawn[-_MORE:]
+    few = held[: len(held) // FEWER]
+    fewer, forest = _built(Levels(), few), _built(Forest(), few)
+    return alternate(
         effort.runs,
         {
             "in": lambda: _insert(levels, more),
@@ -61,60 +82,6 @@ def _beside_all(effort: Effort, place: Place) -> Iterator[Figure]:
             "forest match": lambda: _match(forest, points),
         },
     )
-    name = f"of one topic, {place.__name__}"
-    all_of_them = f"comparing with {count:,}"
-    target = 50 if effort.share == 1 else None  # it grows with their number
-    yield times_faster(
-        f"filter into a poset {name}, µs: times faster", cost["in"], all_of_them, cost["all"], target
-    )
-    yield times_faster(
-        f"filter out of it {name}, µs: times faster", cost["out"], all_of_them, cost["all"], target
-    )
-    yield times_faster(
-        f"filters that match a message {name}, µs: times faster",
-        cost["match"],
-        all_of_them,
-        cost["match all"],
-        None,
-    )
-    less = f"the same among {count // FEWER:,}"
-    yield at_most(f"growth, in {name}, µs: at most times", cost["in"], less, cost["fewer in"], FEWER)
-    yield at_most(f"growth, out {name}, µs: at most times", cost["out"], less, cost["fewer out"], None)
-    small = f"a forest of {count // FEWER:,}"
-    yield times_faster(
-        f"into a poset of as many {name}, µs: times faster", cost["fewer in"], small, cost["forest in"], None
-    )
-    yield times_faster(
-        f"out of a poset of as many {name}, µs: times faster",
-        cost["fewer out"],
-        small,
-        cost["forest out"],
-        None,
-    )
-    yield times_faster(
-        f"matching in a poset of as many {name}, µs: times faster",
-        cost["fewer match"],
-        small,
-        cost["forest match"],
-        None,
-    )
-    order = levels.poset.order(_TOPIC)
-    assert order is not None
-    edges = sum(map(len, order.below)) / count
-    yield at_most(
-        f"memory of a filter {name}, bytes: at most times", taken, "its immediate edges", edges, None
-    )
-
-
-def uniform(chance: random.Random) -> int:
-    """Draw a place, each as likely."""
-    return chance.randrange(PLACES)
-
-
-def clustered(chance: random.Random) -> int:
-    """Draw a place near one of three towns, the first of which most people live in."""
-    town = chance.choices((9_000, 30_000, 52_000), (6, 3, 1))[0]
-    return min(max(int(chance.gauss(town, 1_500)), 0), PLACES - 1)
 
 
 def draw(place: Place, count: int) -> list[Filter]:
@@ -134,20 +101,12 @@ def _points(place: Place) -> list[Sides]:
     found: list[Sides] = []
     for _ in range(_MORE):
         places = [(at, at) for at in (place(chance), place(chance), place(chance))]
-        found.append((places[0], _kind(chance), *places[1:]))
+        found.append((places[0], kind(chance), *places[1:]))
     return found
 
 
-def _kind(chance: random.Random) -> str:
-    return f"kind {min(int(chance.paretovariate(0.7)), KINDS)}"  # a few are common, most are rare
-
-
 def _side(chance: random.Random, place: Place, name: str) -> Side:
-    if name == "kind":
-        return _kind(chance)
-    width = int(PLACES * chance.choice(SHARES) * chance.uniform(0.5, 1.5))
-    low = min(max(place(chance) - chance.randint(0, width), 0), PLACES - 1 - width)
-    return low, low + width
+    return kind(chance) if name == "kind" else ends(chance, place)
 
 
 def _built(home: HomeT, filters: list[Filter]) -> HomeT:
@@ -194,6 +153,13 @@ def _match_all(held: list[Filter], points: list[Sides]) -> float:
     return (time.perf_counter() - began) / len(points) * 1e6
 
 
-def _resident() -> int:
-    gc.collect()
-    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+def _memory(workload: str, count: int) -> float:
+    """Return the bytes that a filter takes in a poset, itself not counted."""
+    drawn = draw(PLACES[workload], count)
+    before = resident()
+    levels = _built(Levels(), drawn)
+    return (resident() - before) / len(levels)
+
+
+if __name__ == "__main__":
+    print(_memory(sys.argv[1], int(sys.argv[2])))

@@ -17,7 +17,7 @@ from benchmarks.figures import Effort, Figure, PeerMissing, alternate_async, at_
 from benchmarks.peers import amqtt, mosquitto
 from benchmarks.peers.installed import mosquitto as mosquitto_path
 from benchmarks.peers.mqtt import Broker, connected
-from benchmarks.processes import free_port, running
+from benchmarks.processes import free_port, resident, running
 from hushcast_protocol.mqtt.tree import FilterTree
 
 MESSAGES, FEW = 100_000, 4_000  # of one measurement; amqtt is measured with few
@@ -88,9 +88,9 @@ async def _idle() -> list[Figure]:
 async def _memory(command: list[str], port: int, log: Path) -> float:
     with running(command, log) as process:
         async with _crowd(port, process, log, 1):
-            before = _resident(process.pid)
+            before = resident(process.pid)
             async with _crowd(port, process, log, CLIENTS - 1):
-                return (_resident(process.pid) - before) / (CLIENTS - 1) / 1024
+                return (resident(process.pid) - before) / (CLIENTS - 1) / 1024
 
 
 @asynccontextmanager
@@ -102,10 +102,6 @@ async def _crowd(port: int, process: object, log: Path, count: int) -> AsyncIter
     finally:
         for stream in streams:
             await stream.aclose()
-
-
-def _resident(pid: int) -> int:
-    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _look_up(effort: Effort) -> Figure:

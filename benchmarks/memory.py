@@ -6,17 +6,14 @@ As a program, `python -m benchmarks.memory N`, it prints the bytes that each of 
 from __future__ import annotations
 
 import gc
-import os
-import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import trio
 import trio.testing
 
 from benchmarks.figures import Effort, Figure, alternate, at_most
-from benchmarks.peers.installed import ROOT
+from benchmarks.processes import printed_by, resident
 from hushcast_node.daemon import Daemon, Parts
 from hushcast_node.overlay_side import OverlayParts
 from hushcast_overlay.identity import Identity, draw_identity
@@ -51,7 +48,7 @@ def figures(effort: Effort) -> Iterator[Figure]:
     daemons = effort.amount(DAEMONS)
     # Memory repeats to a percent, and the full number takes half a minute: fewer runs than for times.
     runs = effort.runs if effort.share < 1 else 1
-    size = alternate(runs, {"ours": lambda: _in_a_process(daemons)})["ours"]
+    size = alternate(runs, {"ours": lambda: printed_by("benchmarks.memory", str(daemons))})["ours"]
     yield at_most(
         f"memory of an idle relay among {daemons:,} in one process, kB: at most times",
         size / 1000,
@@ -59,12 +56,6 @@ def figures(effort: Effort) -> Iterator[Figure]:
         LIMIT,
         1,
     )
-
-
-def _in_a_process(daemons: int) -> float:
-    command = [sys.executable, "-m", "benchmarks.memory", str(daemons)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)  # noqa: S603
-    return float(done.stdout)
 
 
 class Daemons:
@@ -124,12 +115,6 @@ def _listed(identity: Identity) -> tuple[bytes, Relay]:
     relay = identity.seed.public()
     address = memory_address(identity.service.public())
     return relay, Relay(relay, address, identity.parcel_key.public(), 0)
-
-
-def resident() -> int:
-    """Return the bytes of this process that are in memory."""
-    gc.collect()
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 async def _measure(count: int) -> float:

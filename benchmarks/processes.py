@@ -1,10 +1,12 @@
-"""Processes that the harness starts and ends, and what CPU they take."""
+"""Processes that the harness starts and ends, and what CPU and memory they take."""
 
 from __future__ import annotations
 
+import gc
 import os
 import socket
 import subprocess
+import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -48,6 +50,20 @@ def cpu_seconds(process: subprocess.Popen[bytes]) -> float:
     """Return the CPU time that a process has taken, all threads of it."""
     fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def resident(pid: int | None = None) -> int:
+    """Return the bytes of a process that are in memory; of this one unless told, without its garbage."""
+    if pid is None:
+        gc.collect()
+    return int(Path(f"/proc/{pid or 'self'}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def printed_by(module: str, *arguments: str) -> float:
+    """Return the number that a module prints in a process of its own: so memory is nobody else's."""
+    command = [sys.executable, "-m", module, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)  # noqa: S603
+    return float(done.stdout)
 
 
 def free_port() -> int:

@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 import trio
 import trio.testing
 
-from benchmarks.memory import Daemons, resident
+from benchmarks.memory import Daemons
+from benchmarks.processes import resident
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import Interest, parse_topic
 from hushcast_runtime.logs import configure_logs

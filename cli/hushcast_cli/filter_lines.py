@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 PLACES = 65_536
-KINDS = 500
-SHARES = (0.001, 0.003, 0.01, 0.03)  # of a number's places that a condition takes
-TOWNS = ((9_000, 6), (30_000, 3), (52_000, 1))  # where people live, and how many of ten
+_KINDS = 500
+_SHARES = (0.001, 0.003, 0.01, 0.03)  # of a number's places that a condition takes
+_TOWNS = ((9_000, 6), (30_000, 3), (52_000, 1))  # where people live, and how many of ten
 _AROUND = 1_500  # places from a town's middle: one standard deviation
 ATTRIBUTES = ["alt:0..65535", "kind", "lat:0..65535", "lon:0..65535"]
 
@@ -35,7 +35,7 @@ def lines(asked: Drawn) -> Iterator[str]:
     Topics are as popular as words are, the n-th 1/n times as much as the first (Zipf).
     """
     chance = random.Random(asked.seed)  # noqa: S311 - to be drawn again the same
-    place = _in_towns if asked.towns else _anywhere
+    place = in_towns if asked.towns else anywhere
     popular = list(accumulate(1 / rank for rank in range(1, asked.topics + 1)))
     for _ in range(asked.subscriptions):
         (topic,) = chance.choices(range(asked.topics), cum_weights=popular)
@@ -55,16 +55,29 @@ def _where(chance: random.Random, place: Place) -> str:
 
 def _condition(chance: random.Random, place: Place, name: str) -> str:
     if name == "kind":
-        return f"kind = kind {min(int(chance.paretovariate(0.7)), KINDS)}"  # few are common, most are rare
-    width = int(PLACES * chance.choice(SHARES) * chance.uniform(0.5, 1.5))
+        return f"kind = {kind(chance)}"
+    low, high = ends(chance, place)
+    return f"{name} in [{low}, {high}]"
+
+
+def kind(chance: random.Random) -> str:
+    """Draw a label: a few are common, most are rare."""
+    return f"kind {min(int(chance.paretovariate(0.7)), _KINDS)}"
+
+
+def ends(chance: random.Random, place: Place) -> tuple[int, int]:
+    """Draw the ends of a condition on a number, around a place."""
+    width = int(PLACES * chance.choice(_SHARES) * chance.uniform(0.5, 1.5))
     low = min(max(place(chance) - chance.randint(0, width), 0), PLACES - 1 - width)
-    return f"{name} in [{low}, {low + width}]"
+    return low, low + width
 
 
-def _anywhere(chance: random.Random) -> int:
+def anywhere(chance: random.Random) -> int:
+    """Draw a place, each as likely."""
     return chance.randrange(PLACES)
 
 
-def _in_towns(chance: random.Random) -> int:
-    (town,) = chance.choices([at for at, _ in TOWNS], [people for _, people in TOWNS])
+def in_towns(chance: random.Random) -> int:
+    """Draw a place near one of three towns, the first of which most people live in."""
+    (town,) = chance.choices([at for at, _ in _TOWNS], [people for _, people in _TOWNS])
     return min(max(int(chance.gauss(town, _AROUND)), 0), PLACES - 1)
