@@ -10,6 +10,7 @@ import trio
 
 from benchmarks.processes import Progress
 from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.group import Scalar
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.central import proofs
@@ -23,7 +24,6 @@ from hushcast_protocol.central.frames import (
     ToUser,
     decode_to_user,
 )
-from hushcast_protocol.central.group import Scalar
 from hushcast_protocol.central.introduction import PseudonymSecret, Use, introduction, pseudonym_of
 from hushcast_protocol.central.network import CentralNetwork, Proxy
 from hushcast_protocol.central.rerouting import encrypted, wrap

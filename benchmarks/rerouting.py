@@ -10,10 +10,10 @@ from itertools import cycle, islice
 from nacl.bindings import crypto_scalarmult_ed25519_noclamp
 
 from benchmarks.figures import Effort, Figure, alternate, at_least
+from hushcast_protocol.base.group import Scalar, hashed
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.central import proofs
 from hushcast_protocol.central.frames import MAX_SUBSCRIBED, Publish, Request, Subscribe, decode_from_user
-from hushcast_protocol.central.group import Scalar, hashed
 from hushcast_protocol.central.introduction import PseudonymSecret, pseudonym_of
 from hushcast_protocol.central.rerouting import encrypted, rerouted, transformed, wrap
 from hushcast_protocol.central.transforming import Transformer

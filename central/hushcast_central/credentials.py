@@ -6,7 +6,7 @@ import trio
 
 from hushcast_central.pseudonym import Credentials, PseudonymRecords
 from hushcast_protocol.base.epochs import Calendar
-from hushcast_protocol.central.group import Scalar
+from hushcast_protocol.base.group import Scalar
 from hushcast_protocol.central.introduction import PseudonymSecret, Use
 from hushcast_protocol.central.profile import CentralProfile
 from hushcast_runtime.environment import Environment

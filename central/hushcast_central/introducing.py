@@ -8,10 +8,10 @@ import trio
 from hushcast_central.links import Conversation
 from hushcast_central.pseudonym import Credentials
 from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.group import Scalar
 from hushcast_protocol.base.stamps import mint
 from hushcast_protocol.base.wire import Wire
 from hushcast_protocol.central.frames import Attached, Done, Introduce
-from hushcast_protocol.central.group import Scalar
 from hushcast_protocol.central.introduction import handed_in, introduction
 from hushcast_protocol.central.network import CentralNetwork
 from hushcast_runtime.counters import Counters

@@ -10,6 +10,7 @@ from hushcast_central.server_link import Receiver, ServerLink
 from hushcast_central.transformation_keys import TransformationKeys
 from hushcast_protocol.base import observed
 from hushcast_protocol.base.errors import AuthenticationError, PeerError, Refusal
+from hushcast_protocol.base.group import Scalar, received_scalar
 from hushcast_protocol.central.frames import (
     AskFactor,
     Attach,
@@ -23,7 +24,6 @@ from hushcast_protocol.central.frames import (
     Verdict,
     Withdraw,
 )
-from hushcast_protocol.central.group import Scalar, received_scalar
 from hushcast_protocol.central.introduction import handed_in, transformation
 from hushcast_protocol.central.network import ProxyRole
 from hushcast_protocol.central.rerouting import Wrapped, mark, rerouted

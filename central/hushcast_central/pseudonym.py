@@ -9,11 +9,11 @@ from functools import cached_property
 import msgspec
 import trio
 
+from hushcast_protocol.base.group import Scalar
 from hushcast_protocol.base.secrets import Randomness
 from hushcast_protocol.base.wire import PublicKey, encode
 from hushcast_protocol.central import proofs
 from hushcast_protocol.central.frames import Attach, Publish, Subscribe, Withdraw
-from hushcast_protocol.central.group import Scalar
 from hushcast_protocol.central.inside import inside_of
 from hushcast_protocol.central.introduction import PseudonymSecret, Use, pseudonym_of
 from hushcast_protocol.central.rerouting import encrypted, wrap

@@ -13,6 +13,7 @@ from hushcast_central.subscriptions import Subscriptions
 from hushcast_protocol.base import observed
 from hushcast_protocol.base.buckets import TokenBucket
 from hushcast_protocol.base.errors import PeerError, Refusal
+from hushcast_protocol.base.group import Scalar
 from hushcast_protocol.central.frames import (
     Answer,
     AskFactor,
@@ -24,7 +25,6 @@ from hushcast_protocol.central.frames import (
     Verdict,
     Withdraw,
 )
-from hushcast_protocol.central.group import Scalar
 from hushcast_protocol.central.introduction import SealingKey, factor_for, opened
 from hushcast_protocol.central.network import Proxy
 from hushcast_runtime.context import Context

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hushcast_protocol.base.errors import DecodeError, PeerError
+from hushcast_protocol.base.group import Scalar, base, check_point
 from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.secrets import Randomness
 from hushcast_protocol.base.wire import decoder, encode
-from hushcast_protocol.central.group import Scalar, base, check_point
 from hushcast_protocol.central.inside import message_inside
 from hushcast_protocol.central.profile import CentralProfile
 from hushcast_protocol.central.rerouting import MAX_INSIDE, Wrapped, rerandomised, unwrap, wrap

@@ -16,6 +16,7 @@ from hushcast_central.subscriptions import Subscriptions
 from hushcast_central.upgrade import MIGRATIONS
 from hushcast_protocol.base import told
 from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.group import Scalar
 from hushcast_protocol.base.hop_link import IDLE
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.secrets import Seed
@@ -28,7 +29,6 @@ from hushcast_protocol.central.frames import (
     Pong,
     decode_from_proxy,
 )
-from hushcast_protocol.central.group import Scalar
 from hushcast_protocol.central.introduction import SealingKey
 from hushcast_protocol.central.network import MAX_PROXIES, CentralNetwork, Proxy
 from hushcast_protocol.central.profile import CentralProfile

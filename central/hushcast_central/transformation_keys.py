@@ -11,8 +11,8 @@ import msgspec
 
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.group import Scalar
 from hushcast_protocol.base.wire import Bytes32, Counter
-from hushcast_protocol.central.group import Scalar
 from hushcast_runtime.store import Change, Store, record_reader
 
 MAX_TRANSFORMATIONS = 16_384  # as many as the server has pseudonyms of each kind; some 8 MB

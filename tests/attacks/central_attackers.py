@@ -14,10 +14,10 @@ from hushcast_central.passing import Passing
 from hushcast_central.pseudonym import PseudonymRecords
 from hushcast_central.publications import Publications
 from hushcast_protocol.base.errors import PeerError
+from hushcast_protocol.base.group import Scalar
 from hushcast_protocol.base.secrets import TopicKey
 from hushcast_protocol.base.wire import decoder
 from hushcast_protocol.central.frames import Publish
-from hushcast_protocol.central.group import Scalar
 from hushcast_protocol.central.rerouting import MAX_INSIDE, Wrapped, encrypted, unwrap
 from hushcast_protocol.content.bodies import open_body
 from hushcast_protocol.content.messages import Message

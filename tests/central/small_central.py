@@ -15,6 +15,7 @@ from hushcast_central.counted import PROXY_COUNTERS, SERVER_COUNTERS
 from hushcast_central.proxy import CentralProxy, ProxyParts
 from hushcast_central.server import CentralServer, ServerKeys, ServerParts
 from hushcast_protocol.base.addresses import Address, memory_address
+from hushcast_protocol.base.group import Scalar
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import decoder, encode
@@ -34,7 +35,6 @@ from hushcast_protocol.central.frames import (
     decode_from_server,
     decode_to_user,
 )
-from hushcast_protocol.central.group import Scalar
 from hushcast_protocol.central.introduction import PseudonymSecret, SealingKey, introduction, pseudonym_of
 from hushcast_protocol.central.network import CentralNetwork, Proxy
 from hushcast_protocol.central.profile import CENTRAL_PROFILES

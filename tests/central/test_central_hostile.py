@@ -11,6 +11,7 @@ import trio
 from small_central import TOPIC, Person, SmallCentral, hears, small_central
 from small_network import until
 
+from hushcast_protocol.base.group import Scalar, received_scalar
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.central import proofs
 from hushcast_protocol.central.frames import (
@@ -29,7 +30,6 @@ from hushcast_protocol.central.frames import (
     Request,
     decode_from_proxy,
 )
-from hushcast_protocol.central.group import Scalar, received_scalar
 from hushcast_protocol.central.introduction import transformation
 from hushcast_protocol.central.rerouting import Wrapped, rerouted, transformed, unwrap, wrap
 from hushcast_runtime import writing

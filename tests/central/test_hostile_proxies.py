@@ -15,11 +15,11 @@ from small_network import EPOCH_SECONDS, ONE, TWO, until
 from hushcast_central.pseudonym import Credentials
 from hushcast_central.registering import MAX_FORGOTTEN
 from hushcast_local.outbox import NotYetTaken
+from hushcast_protocol.base.group import Scalar
 from hushcast_protocol.base.secrets import Randomness
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.central import proofs
 from hushcast_protocol.central.frames import Delivery, Done, Introduce, Publish, Subscribe, Withdraw
-from hushcast_protocol.central.group import Scalar
 from hushcast_protocol.central.rerouting import Wrapped, wrap
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message, message_id

@@ -20,10 +20,10 @@ from hushcast_node.counted import CENTRAL_NODE
 from hushcast_node.sides import Surroundings
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.errors import DecodeError
+from hushcast_protocol.base.group import Scalar
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.central import frames, proofs
-from hushcast_protocol.central.group import Scalar
 from hushcast_protocol.central.introduction import SealingKey, opened
 from hushcast_protocol.central.network import CentralNetwork, Proxy
 from hushcast_protocol.central.profile import CENTRAL_PROFILES

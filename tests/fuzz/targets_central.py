@@ -16,9 +16,9 @@ from mutating import mutate_packed
 from nacl.bindings import crypto_box_seal
 
 from hushcast_protocol.base.errors import PeerError
+from hushcast_protocol.base.group import Scalar, base, check_point, received_scalar
 from hushcast_protocol.base.wire import decoder, encode
 from hushcast_protocol.central import frames, introduction, proofs
-from hushcast_protocol.central.group import Scalar, base, check_point, received_scalar
 from hushcast_protocol.central.rerouting import Wrapped, rerandomised, rerouted, unwrap, wrap
 from hushcast_protocol.central.transforming import Transformer
 from hushcast_protocol.content.messages import Message, check_message

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from core_examples import DAY, small_message, stream
 
+from hushcast_protocol.base.group import Scalar
 from hushcast_protocol.base.stamps import Stamp
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.central import frames, proofs
-from hushcast_protocol.central.group import Scalar
 from hushcast_protocol.central.introduction import (
     PseudonymSecret,
     SealingKey,

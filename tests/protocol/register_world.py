@@ -9,9 +9,9 @@ from unittest import mock
 
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.group import Scalar, base
 from hushcast_protocol.central import proofs, register
 from hushcast_protocol.central.frames import Subscribe, Withdraw
-from hushcast_protocol.central.group import Scalar, base
 from hushcast_protocol.central.introduction import Introduced, PseudonymSecret, pseudonym_of
 from hushcast_protocol.central.register import Register
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from nacl.bindings import crypto_core_ed25519_from_uniform
 
 from hushcast_protocol.base.errors import AuthenticationError
-from hushcast_protocol.base.secrets import Secret
-from hushcast_protocol.central.group import (
+from hushcast_protocol.base.group import (
     ORDER,
     Scalar,
     added,
@@ -24,6 +23,7 @@ from hushcast_protocol.central.group import (
     received_scalar,
     subtracted,
 )
+from hushcast_protocol.base.secrets import Secret
 from hushcast_protocol.central.rerouting import Wrapped, rerandomised, rerouted, transformed, unwrap, wrap
 from hushcast_protocol.central.transforming import Transformer
 

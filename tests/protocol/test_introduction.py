@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from nacl.bindings import crypto_box_seal
 
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError
+from hushcast_protocol.base.group import ORDER, Scalar
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.central import proofs
 from hushcast_protocol.central.frames import Attach, Done
-from hushcast_protocol.central.group import ORDER, Scalar
 from hushcast_protocol.central.introduction import (
     MAX_SEALED,
     PseudonymSecret,

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushcast_protocol.base.errors import AuthenticationError
+from hushcast_protocol.base.group import Scalar, hashed
 from hushcast_protocol.central import proofs
 from hushcast_protocol.central.frames import Done, Publish, Subscribe, Verdict, Withdraw
-from hushcast_protocol.central.group import Scalar, hashed
 from hushcast_protocol.central.introduction import PseudonymSecret, pseudonym_of
 from hushcast_protocol.central.rerouting import Wrapped, rerouted, wrap
 

@@ -6,8 +6,8 @@ import pytest
 from core_examples import stream
 
 from hushcast_protocol.base.errors import AuthenticationError
+from hushcast_protocol.base.group import Scalar, hashed
 from hushcast_protocol.central import transforming
-from hushcast_protocol.central.group import Scalar, hashed
 from hushcast_protocol.central.rerouting import transformed
 from hushcast_protocol.central.transforming import Transformer
 

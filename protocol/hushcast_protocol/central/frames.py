@@ -14,9 +14,9 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from hushcast_protocol.base.group import Point
 from hushcast_protocol.base.stamps import MAX_DIFFICULTY, Stamp
 from hushcast_protocol.base.wire import Bytes16, Bytes32, Counter, Wire, decoder
-from hushcast_protocol.central.group import Point
 from hushcast_protocol.central.introduction import MAX_SEALED
 from hushcast_protocol.central.rerouting import MAX_INSIDE, Wrapped
 from hushcast_protocol.content.messages import MAX_TOKENS

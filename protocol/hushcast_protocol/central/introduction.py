@@ -18,10 +18,10 @@ from nacl.bindings import crypto_box_seal, crypto_box_seal_open, crypto_scalarmu
 from nacl.exceptions import CryptoError
 
 from hushcast_protocol.base.errors import AuthenticationError
+from hushcast_protocol.base.group import Scalar, received_scalar
 from hushcast_protocol.base.hashes import LABEL, Domain, digest
 from hushcast_protocol.base.secrets import Secret
 from hushcast_protocol.base.wire import Bytes32, Counter, PublicKey, Wire, decoder, encode
-from hushcast_protocol.central.group import Scalar, received_scalar
 
 MAX_SEALED = 256  # bytes; an introduction has about 150
 

@@ -14,9 +14,9 @@ import msgspec
 
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import AuthenticationError, Refusal
+from hushcast_protocol.base.group import Point, check_point
 from hushcast_protocol.base.wire import Bytes16, Bytes32, Counter, PublicKey
 from hushcast_protocol.central.frames import Attach, Done, Subscribe, Withdraw
-from hushcast_protocol.central.group import Point, check_point
 from hushcast_protocol.central.introduction import Introduced, PseudonymSecret
 from hushcast_protocol.central.proofs import check_request, done
 from hushcast_protocol.content.hops import Hop

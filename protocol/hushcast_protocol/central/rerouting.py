@@ -22,10 +22,7 @@ from nacl.bindings import (
 from nacl.exceptions import CryptoError
 
 from hushcast_protocol.base.errors import AuthenticationError
-from hushcast_protocol.base.hashes import LABEL, Domain, digest
-from hushcast_protocol.base.secrets import Randomness
-from hushcast_protocol.base.wire import Wire
-from hushcast_protocol.central.group import (
+from hushcast_protocol.base.group import (
     Point,
     Scalar,
     added,
@@ -35,6 +32,9 @@ from hushcast_protocol.central.group import (
     multiplied,
     subtracted,
 )
+from hushcast_protocol.base.hashes import LABEL, Domain, digest
+from hushcast_protocol.base.secrets import Randomness
+from hushcast_protocol.base.wire import Wire
 from hushcast_protocol.content.messages import MAX_BODY
 
 MAX_INSIDE = MAX_BODY + 256  # bytes of a message with one token
