@@ -111,7 +111,7 @@ SECTIONS: dict[str, tuple[type, ...]] = {
         answers.Answer,
         tomography_frames.NotTaken,
         tomography_frames.LargestK,
-        tomography_frames.NewTree,
+        brokers.NewTree,
         tomography_frames.Pong,
         statements.Contradiction,
     ),

@@ -28,23 +28,19 @@ class Peer(NamedTuple):
 
 async def ask_for_tree(
     network: BrokersNetwork, tree: HeldTree, broker: Peer, transport: Transport, env: Environment
-) -> bool:
-    """Take the tree that a broker holds if it is newer; return whether it was.
-
-    Raises `TransportError` or `PeerError`.
-    """
+) -> None:
+    """Take the tree that a broker holds if it is newer. Raises `TransportError` or `PeerError`."""
     link = Link.initiate(network.id, broker.key, env.randomness, MAX_BROKER_FRAME, view=tree.view)
     channel, _ = await open_channel(transport, broker.address, env.isolation(), link, decode_from_above)
-    is_newer = False
     try:
         with trio.move_on_after(ANSWER_WITHIN):
             await channel.send(Ping())
             while batch := await channel.receive():
                 for frame in batch:
                     if isinstance(frame, NewTree):
-                        is_newer |= await tree.take(frame.tree)
+                        await tree.take(frame.tree)
                 if any(isinstance(frame, Pong) for frame in batch):
-                    return is_newer
+                    return
     finally:
         await channel.aclose()
     raise TransportError("a broker did not say which tree it holds")

@@ -88,7 +88,7 @@ class Broker:
         self.listener: Listener | None = None
         self._env = self.clock.environment()
         self._seats = parts.seats
-        self._held = HeldTree(parts.network, parts.store)
+        self._held = HeldTree(parts.network, parts.store, parts.counters)
         self._keeper = TreeKeeper(parts.network, parts.seed, parts.root, self._held)
         self._spool = Spool(parts.store)
         self._advertising = Advertising(self._keeper.is_root, parts.counters, parts.tracer)

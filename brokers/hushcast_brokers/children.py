@@ -136,8 +136,7 @@ class Children:
         elif isinstance(frame, Ping):
             child.writer.post(Pong())
         elif isinstance(frame, NewTree):
-            if await self._tree.take(frame.tree):
-                self._counters.add("trees_taken")
+            await self._tree.take(frame.tree)
             child.tree = max(child.tree, self._tree.view.epoch)
         elif isinstance(frame, Advertise | Join | Subscribe | Unsubscribe):
             await self._request(child, frame, served)

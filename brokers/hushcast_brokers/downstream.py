@@ -33,11 +33,6 @@ def hop_of(child: PublicKey) -> Hop:
     return Hop(_CHILD + child)
 
 
-def child_of(hop: Hop) -> PublicKey | None:
-    """Return the child that messages wait for; none if they wait for something else."""
-    return hop[1:] if hop[:1] == _CHILD else None
-
-
 class ChildLink(LinkState[Spooled]):
     """The open link of a child."""
 

@@ -16,7 +16,6 @@ from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.exposure import Changes, Exposure
 from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.brokers.frames import Level, Terms
-from hushcast_protocol.brokers.poset import Poset
 from hushcast_protocol.brokers.tomography.stating import Client, Nobody
 from hushcast_protocol.brokers.words import from_outside
 from hushcast_runtime.context import Context
@@ -35,7 +34,6 @@ class Exposing:
         """`minimum` is what the broker itself asks of each filter."""
         self._minimum = minimum
         self._exposure = Exposure(minimum)
-        self._shown = Poset()
         self.changes = 0
         """Grows whenever what is shown, or for whom, may have changed."""
         self._advertising = advertising
@@ -114,13 +112,9 @@ class Exposing:
 
     def _apply(self, changes: Changes) -> int:
         self.changes += 1
-        for given in changes.show:
-            self._shown.insert(given, None)
-        for given in changes.withdraw:
-            self._shown.remove(given, None)
         if self._exposure.is_waiting:
             self._waits.set()
-        version = self._advertising.change(self._shown.take_changes())
+        version = self._advertising.change(changes.roots)
         for (client, name), standing in changes.told.items():
             assert isinstance(client, bytes), "a client is its key"
             if standing.shown is None:

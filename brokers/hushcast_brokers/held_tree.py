@@ -11,6 +11,7 @@ from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import decoder, encode
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_protocol.brokers.tree import MAX_TREE, BrokerTree, check_newer, check_tree
+from hushcast_runtime.counters import Counters
 from hushcast_runtime.store import Change, Store
 
 NO_TREE = View(0, bytes(32))
@@ -25,9 +26,10 @@ log = structlog.get_logger("tree")
 class HeldTree:
     """What is held; nothing before there was any."""
 
-    def __init__(self, network: BrokersNetwork, store: Store) -> None:
+    def __init__(self, network: BrokersNetwork, store: Store, counters: Counters) -> None:
         self._network = network
         self._store = store
+        self._counters = counters
         self._changed = trio.Event()
         self.newest: BrokerTree | None = None
 
@@ -44,14 +46,13 @@ class HeldTree:
         """What both ends of a link compare."""
         return NO_TREE if self.newest is None else View(self.newest.version, self.newest.digest)
 
-    async def take(self, signed: Signed) -> bool:
-        """Take a tree if it is newer, durably; return whether it was. Raises `PeerError` as `check_tree`."""
+    async def take(self, signed: Signed) -> None:
+        """Take a tree if it is newer, durably. Raises `PeerError` as `check_tree`."""
         tree = check_tree(signed, self._network)
-        if not check_newer(tree, self.newest):
-            return False
-        self._set(tree)
-        await self._store.write(Change(_KIND, _KEY, encode(signed)))
-        return True
+        if check_newer(tree, self.newest):
+            self._counters.add("trees_taken")
+            self._set(tree)
+            await self._store.write(Change(_KIND, _KEY, encode(signed)))
 
     async def keep(self, signed: Signed) -> None:
         """Hold a tree that was signed here; on disk before anybody hears of it. Raises as `check_tree`."""

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import structlog
 import trio
 
 from hushcast_brokers.children import Children
 from hushcast_brokers.clients import Clients
+from hushcast_brokers.comparing import compare_trees
 from hushcast_brokers.strangers import Strangers
 from hushcast_brokers.tables import Tables
 from hushcast_brokers.tree_keeper import TreeKeeper
-from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.links import Link
-from hushcast_protocol.base.roster import View
 from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.brokers.frames import MAX_BROKER_FRAME, FromBelow, NewTree, decode_from_below
+from hushcast_protocol.base.wire import PublicKey
+from hushcast_protocol.brokers.frames import MAX_BROKER_FRAME, FromBelow, decode_from_below
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_runtime.channel import Channel, accept_channel
 from hushcast_runtime.context import Context
-
-TREE_WITHIN = 30.0  # seconds for the tree of somebody who said that it has a newer one
-
 
 log = structlog.get_logger("incoming")
 
@@ -64,12 +62,7 @@ class Incoming:
         )
         channel, established = await accept_channel(stream, link, decode_from_below)
         self._counters.add("links_opened")
-        try:
-            if established.view is not None:
-                await self._compare(channel, established.view)
-        except BaseException:
-            await channel.aclose()
-            raise
+        await compare_trees(channel, established.view, self._tree, partial(self._clashed, channel.peer))
         return channel
 
     async def serve(self, channel: Channel[FromBelow]) -> None:
@@ -87,19 +80,7 @@ class Incoming:
         else:
             self._counters.add("refused_unlisted")
 
-    async def _compare(self, channel: Channel[FromBelow], theirs: View) -> None:
-        if channel.peer is not None and theirs.epoch > self._tree.view.epoch:
-            frame = await channel.one(TREE_WITHIN)
-            if not isinstance(frame, NewTree):
-                raise DecodeError("somebody does not say the newer tree that it spoke of")
-            if await self._tree.take(frame.tree):
-                self._counters.add("trees_taken")
-        ours = self._tree.view
-        is_broker = channel.peer is not None and self._keeper.is_listed(channel.peer)
-        if self._keeper.is_root and is_broker and theirs.epoch == ours.epoch and theirs.digest != ours.digest:
+    async def _clashed(self, peer: PublicKey | None) -> None:
+        if self._keeper.is_root and peer is not None and self._keeper.is_listed(peer):
             log.warning("a broker holds another tree of this version: a newer one is signed")
             await self._keeper.outdo()
-        told = theirs.epoch
-        while (tree := self._tree.newest) is not None and tree.version > told:
-            told = tree.version
-            await channel.send(NewTree(tree.signed))

@@ -248,8 +248,7 @@ class Upstream:
 
     async def _take(self, link: _Open, frame: FromAbove) -> None:
         if isinstance(frame, NewTree):
-            if await self._tree.take(frame.tree):
-                self._counters.add("trees_taken")
+            await self._tree.take(frame.tree)
             link.theirs = max(link.theirs, self._tree.view.epoch)
         elif isinstance(frame, Standing):
             if link.standing is not None:

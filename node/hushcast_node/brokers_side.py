@@ -44,7 +44,7 @@ class BrokersSide:
         self._around = around
         self._client: ClientParts | None = None
         self._routes: Routes | None = None
-        self.tree = HeldTree(parts.network, around.store)
+        self.tree = HeldTree(parts.network, around.store, around.counters)
 
     @property
     def routes(self) -> Routes:

@@ -15,6 +15,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import trio
 
@@ -25,7 +26,7 @@ if __name__ == "__main__":
 from small_network import until  # noqa: E402
 from small_tree import TOPIC, Client, Member, SmallTree, small_tree  # noqa: E402
 
-import hushcast_brokers.exposing  # noqa: E402
+import hushcast_protocol.brokers.exposure  # noqa: E402
 import hushcast_protocol.brokers.routes  # noqa: E402
 from hushcast_protocol.base.observed import Advertised  # noqa: E402
 from hushcast_protocol.brokers.filters import Filter  # noqa: E402
@@ -245,14 +246,11 @@ async def both(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Play with covering, and subscribe without."""
     told = await play(brokers, clients, messages, workload)
-    tables = [hushcast_protocol.brokers.routes, hushcast_brokers.exposing]
-    try:
-        for module in tables:
-            module.Poset = Uncovered  # type: ignore[attr-defined]
+    with (
+        mock.patch.object(hushcast_protocol.brokers.routes, "Poset", Uncovered),
+        mock.patch.object(hushcast_protocol.brokers.exposure, "Forest", Uncovered),
+    ):
         return told, await play(brokers, clients, messages, workload, covers=False)
-    finally:
-        for module in tables:
-            module.Poset = Poset  # type: ignore[attr-defined]
 
 
 def main() -> None:

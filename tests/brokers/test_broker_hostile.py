@@ -25,7 +25,7 @@ from small_tree import (
     small_tree,
 )
 
-from hushcast_brokers import children, clients, incoming, strangers, upstream
+from hushcast_brokers import children, clients, comparing, strangers, upstream
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.roster import View
@@ -255,7 +255,7 @@ async def test_trees_that_are_stale_forged_or_of_another_root() -> None:
         await talk.say(NewTree(forged))
         assert await talk.hear() is None
         talk = await network.connect(network["inner 1"], stranger, claims)
-        assert await talk.hear(incoming.TREE_WITHIN + 10) is None, "it said that it had a newer one"
+        assert await talk.hear(comparing.TREE_WITHIN + 10) is None, "it said that it had a newer one"
         talk = await network.connect(network["inner 1"], stranger, claims)
         assert await talk.ask(Ping()) is None
         assert all(member.daemon.tree.version == version for member in network.members if member.is_up)

@@ -6,6 +6,7 @@ import pytest
 import trio
 import trio.testing
 
+from hushcast_brokers.counted import BROKER_COUNTERS
 from hushcast_brokers.held_tree import NO_TREE, HeldTree
 from hushcast_protocol.base.addresses import onion_address
 from hushcast_protocol.base.errors import PeerError
@@ -14,6 +15,7 @@ from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_protocol.brokers.tree import Seat, check_tree, sign_tree
+from hushcast_runtime.counters import Counters
 from hushcast_runtime.store import MemoryStore
 
 ROOT = Seed(bytes(31) + b"\1")
@@ -29,8 +31,8 @@ def tree(version: int, edges: int = 0, network: BrokersNetwork = NETWORK, by: Se
 
 
 async def test_only_newer_ones_are_taken_and_kept() -> None:
-    store = MemoryStore()
-    held = HeldTree(NETWORK, store)
+    store, counters = MemoryStore(), Counters(BROKER_COUNTERS)
+    held = HeldTree(NETWORK, store, counters)
     await held.load()
     assert (held.newest, held.view) == (None, NO_TREE)
     heard: list[int] = []
@@ -42,18 +44,19 @@ async def test_only_newer_ones_are_taken_and_kept() -> None:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(watch)
         await trio.testing.wait_all_tasks_blocked()
-        assert await held.take(tree(2, edges=1))
+        await held.take(tree(2, edges=1))
     assert heard == [2]
-    assert not await held.take(tree(2, edges=1))
-    assert not await held.take(tree(1))
-    again = HeldTree(NETWORK, store)
+    await held.take(tree(2, edges=1))
+    await held.take(tree(1))
+    assert counters["trees_taken"] == 1
+    again = HeldTree(NETWORK, store, counters)
     await again.load()
     assert again.newest is not None
     assert again.view == View(2, check_tree(tree(2, edges=1), NETWORK).digest) == held.view
 
 
 async def test_two_of_one_version_are_refused() -> None:
-    held = HeldTree(NETWORK, MemoryStore())
+    held = HeldTree(NETWORK, MemoryStore(), Counters(BROKER_COUNTERS))
     await held.take(tree(2, edges=1))
     with pytest.raises(PeerError, match="two trees of one version"):
         await held.take(tree(2, edges=2))
@@ -62,14 +65,15 @@ async def test_two_of_one_version_are_refused() -> None:
 
 
 async def test_another_networks_is_not_taken_and_not_held_after_a_change_of_network() -> None:
-    store = MemoryStore()
+    store, counters = MemoryStore(), Counters(BROKER_COUNTERS)
     other_root = Seed(bytes(31) + b"\x99")
     other = BrokersNetwork("other", "clear", 3600, other_root.public())
-    there = HeldTree(other, store)
+    there = HeldTree(other, store, counters)
     await there.take(tree(1, network=other, by=other_root))
-    held = HeldTree(NETWORK, store)
+    held = HeldTree(NETWORK, store, counters)
     await held.load()
     assert held.newest is None
     with pytest.raises(PeerError):
         await held.take(tree(1, network=other, by=other_root))
-    assert await held.take(tree(1))
+    await held.take(tree(1))
+    assert held.view.epoch == 1

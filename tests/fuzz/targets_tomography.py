@@ -12,6 +12,7 @@ from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.brokers.conditions import Condition
+from hushcast_protocol.brokers.frames import NewTree
 from hushcast_protocol.brokers.tomography import frames
 from hushcast_protocol.brokers.tomography.answers import Answer, answered, read_answer
 from hushcast_protocol.brokers.tomography.service import Service
@@ -149,7 +150,7 @@ def _said_by() -> list[bytes]:
         frames.NotTaken(1, "stale"),
         frames.LargestK(8),
         frames.Pong(),
-        frames.NewTree(good),
+        NewTree(good),
     ]
     return [encode(one) for one in said]
 

@@ -34,26 +34,29 @@ class Outside:
     def __init__(self, minimum: Terms) -> None:
         self._minimum = minimum
         self.there: dict[Name, tuple[Filter, Terms]] = {}
-        self.shown: set[Filter] = set()
+        self.shown: set[Filter] = set()  # but for what something else outside covers
         self.counts: Counter[str] = Counter()
 
     def hear(self, changes: Changes) -> None:
         """Take what the broker says."""
-        assert not changes.show & changes.withdraw
-        assert not changes.show & self.shown
-        assert changes.withdraw <= self.shown
-        self.shown |= changes.show
-        self.shown -= changes.withdraw
-        self.counts["shown"] += len(changes.show)
-        self.counts["withdrawn"] += len(changes.withdraw)
+        roots = changes.roots
+        assert not roots.shown & roots.withdrawn
+        assert not roots.shown & self.shown
+        assert roots.withdrawn <= self.shown
+        self.shown |= roots.shown
+        self.shown -= roots.withdrawn
+        self.counts["shown"] += len(roots.shown)
+        self.counts["withdrawn"] += len(roots.withdrawn)
 
     def check(self, exposure: Exposure) -> None:
         """Fail if a filter is outside that nobody's terms allow."""
-        assert exposure.shown == self.shown
+        assert self.shown == {
+            one for one in exposure.shown if not any(covers(other, one) for other in exposure.shown - {one})
+        }
         brute = Brute()
         for (source, _), (one, _) in self.there.items():
             brute.insert(one, source)
-        for shown in self.shown:
+        for shown in exposure.shown:
             assert any(
                 self._may(brute, exposure, name, shown)
                 for name, (one, _) in self.there.items()

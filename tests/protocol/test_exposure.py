@@ -42,23 +42,23 @@ def test_no_filter_below_its_k_is_outside_whoever_comes_and_goes(
 
 def test_who_asks_for_nothing_is_shown_at_once_and_withdrawn_when_gone() -> None:
     exposure = Exposure()
-    assert exposure.subscribe("ann", NAME, HOME, OPEN).show == {HOME}
-    assert not exposure.subscribe("bob", NAME, HOME, OPEN).show
-    assert not exposure.unsubscribe("ann", NAME).withdraw
-    assert exposure.unsubscribe("bob", NAME).withdraw == {HOME}
-    assert exposure.unsubscribe("bob", NAME).withdraw == frozenset()
+    assert exposure.subscribe("ann", NAME, HOME, OPEN).roots.shown == {HOME}
+    assert not exposure.subscribe("bob", NAME, HOME, OPEN).roots.shown
+    assert not exposure.unsubscribe("ann", NAME).roots.withdrawn
+    assert exposure.unsubscribe("bob", NAME).roots.withdrawn == {HOME}
+    assert exposure.unsubscribe("bob", NAME).roots.withdrawn == frozenset()
 
 
 def test_a_filter_that_waits_is_shown_when_enough_have_come_and_withdrawn_when_one_leaves() -> None:
     exposure = Exposure()
-    assert not exposure.subscribe("ann", NAME, HOME, terms(3)).show
-    assert not exposure.subscribe("bob", NAME, HOME, terms(3)).show
+    assert not exposure.subscribe("ann", NAME, HOME, terms(3)).roots.shown
+    assert not exposure.subscribe("bob", NAME, HOME, terms(3)).roots.shown
     last = exposure.subscribe("eve", NAME, HOME, terms(3))
-    assert last.show == {HOME}
+    assert last.roots.shown == {HOME}
     assert last.told["eve", NAME].level == 3
     exposure.advance(9)
     gone = exposure.unsubscribe("bob", NAME)
-    assert gone.withdraw == {HOME}
+    assert gone.roots.withdrawn == {HOME}
     assert {name for name, standing in gone.told.items() if standing.shown is None} == {
         ("ann", NAME),
         ("eve", NAME),
@@ -69,27 +69,27 @@ def test_one_who_comes_and_goes_does_not_show_a_filter_that_sank_each_time() -> 
     exposure = Exposure()
     for name in ("ann", "bob", "eve"):
         exposure.subscribe(name, NAME, HOME, terms(3))
-    assert exposure.unsubscribe("eve", NAME).withdraw == {HOME}
-    assert not exposure.subscribe("eve", NAME, HOME, terms(3)).show
+    assert exposure.unsubscribe("eve", NAME).roots.withdrawn == {HOME}
+    assert not exposure.subscribe("eve", NAME, HOME, terms(3)).roots.shown
     exposure.advance(9)
     assert not exposure.shown
-    assert exposure.subscribe("cat", NAME, HOME, terms(3)).show == {HOME}, "at four all are shown"
+    assert exposure.subscribe("cat", NAME, HOME, terms(3)).roots.shown == {HOME}, "at four all are shown"
     for name in ("ann", "bob", "cat", "eve"):
         exposure.forget(name)
     for name in ("ann", "bob"):
         exposure.subscribe(name, NAME, HOME, terms(3))
-    assert exposure.subscribe("eve", NAME, HOME, terms(3)).show == {HOME}, (
+    assert exposure.subscribe("eve", NAME, HOME, terms(3)).roots.shown == {HOME}, (
         "nobody was there who could remember"
     )
 
 
 def test_a_refused_subscription_is_not_kept_unless_what_is_shown_already_brings_its_messages() -> None:
     exposure = Exposure()
-    assert not exposure.subscribe("ann", NAME, HOME, terms(2, "refuse")).show
+    assert not exposure.subscribe("ann", NAME, HOME, terms(2, "refuse")).roots.shown
     assert exposure.standing("ann", NAME) is None
     assert len(exposure) == 0
     exposure.subscribe("bob", NAME, where("a in [0, 50]"), OPEN)
-    assert not exposure.subscribe("ann", NAME, HOME, terms(2, "refuse")).show
+    assert not exposure.subscribe("ann", NAME, HOME, terms(2, "refuse")).roots.shown
     standing = exposure.standing("ann", NAME)
     assert standing is not None
     assert standing.level == 1
@@ -112,12 +112,12 @@ def test_a_wider_filter_is_shown_until_the_own_one_has_enough_behind_it() -> Non
 
 def test_bogus_sources_cost_and_are_bounded() -> None:
     exposure = Exposure()
-    assert exposure.subscribe("ann", NAME, HOME, terms(4, "bogus")).show == {HOME}
+    assert exposure.subscribe("ann", NAME, HOME, terms(4, "bogus")).roots.shown == {HOME}
     standing = exposure.standing("ann", NAME)
     assert standing is not None
     assert (standing.level, standing.bogus) == (1, 3)
     assert exposure.filters("ann") == 4
-    assert not exposure.subscribe("bob", NAME, where("a = 99"), terms(MAX_BOGUS + 2, "bogus")).show
+    assert not exposure.subscribe("bob", NAME, where("a = 99"), terms(MAX_BOGUS + 2, "bogus")).roots.shown
     exposure.subscribe("cat", NAME, HOME, OPEN)
     exposure.advance(9)
     standing = exposure.standing("ann", NAME)
@@ -131,6 +131,6 @@ def test_after_a_restart_what_may_be_shown_is_shown_and_nothing_else() -> None:
         exposure.load(name, NAME, HOME, terms(2, "refuse"))
     exposure.load("cat", NAME, where("a = 5"), terms(2, "refuse"))
     assert exposure.is_waiting
-    assert exposure.advance(9).show == {HOME}
+    assert exposure.advance(9).roots.shown == {HOME}
     assert not exposure.is_waiting
     assert exposure.standing("cat", NAME) is not None, "it was accepted once: it waits"

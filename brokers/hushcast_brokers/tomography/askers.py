@@ -15,12 +15,12 @@ from hushcast_protocol.base.errors import DecodeError, Refusal
 from hushcast_protocol.base.hop_link import IDLE
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import PublicKey
+from hushcast_protocol.brokers.frames import NewTree
 from hushcast_protocol.brokers.tomography.answers import question_digest
 from hushcast_protocol.brokers.tomography.frames import (
     Answered,
     Ask,
     LargestK,
-    NewTree,
     NotTaken,
     Ping,
     Pong,
@@ -170,8 +170,7 @@ class Askers:
         if isinstance(frame, Ping):
             link.writer.post(Pong())
         elif isinstance(frame, NewTree):
-            if await self._tree.take(frame.tree):
-                self._counters.add("trees_taken")
+            await self._tree.take(frame.tree)
         elif isinstance(frame, State):
             for signed in frame.statements:
                 link.stated += 1

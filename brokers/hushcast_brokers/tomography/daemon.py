@@ -9,18 +9,17 @@ import structlog
 import trio
 
 from hushcast_brokers.asking import Peer, ask_for_tree
+from hushcast_brokers.comparing import compare_trees
 from hushcast_brokers.held_tree import HeldTree
 from hushcast_brokers.tomography.askers import Askers
 from hushcast_brokers.upgrade import MIGRATIONS
 from hushcast_protocol.base.addresses import Address
-from hushcast_protocol.base.errors import DecodeError, PeerError
+from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.base.links import Link
-from hushcast_protocol.base.roster import View
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_protocol.brokers.tomography.frames import (
     MAX_TOMOGRAPHY_FRAME,
-    NewTree,
     ToService,
     decode_to_service,
 )
@@ -40,7 +39,6 @@ from hushcast_runtime.store import Store
 from hushcast_runtime.tracing import NoTracer
 from hushcast_runtime.transports.base import Listener, Transport, TransportError
 
-TREE_WITHIN = 30.0  # seconds for the tree of somebody who said that it has a newer one
 ROOT_ASKED_EVERY = 300.0  # seconds; brokers that are linked tell of a newer tree before
 FIRST_ASKED_EVERY = 10.0  # seconds, while no tree is held at all
 
@@ -75,7 +73,7 @@ class TomographyDaemon:
         self.clock = DaemonClock(parts.env, parts.network.calendar)
         self.listener: Listener | None = None
         self._env = self.clock.environment()
-        self._held = HeldTree(parts.network, parts.store)
+        self._held = HeldTree(parts.network, parts.store, parts.counters)
         self._admission = Admission(parts.seed.public(), parts.network.calendar, self._env, lambda: 0.0)
         self._askers: Askers
 
@@ -147,8 +145,7 @@ class TomographyDaemon:
         root = Peer(parts.network.root, parts.root)
         while True:
             try:
-                if await ask_for_tree(parts.network, self._held, root, parts.transport, self._env):
-                    self.counters.add("trees_taken")
+                await ask_for_tree(parts.network, self._held, root, parts.transport, self._env)
             except (PeerError, TransportError) as error:
                 log.info("the root does not answer", reason=str(error))
             await trio.sleep(ROOT_ASKED_EVERY if self._held.newest is not None else FIRST_ASKED_EVERY)
@@ -161,21 +158,5 @@ class TomographyDaemon:
         )
         channel, established = await accept_channel(stream, link, decode_to_service)
         self.counters.add("links_opened")
-        try:
-            if established.view is not None:
-                await self._compare(channel, established.view)
-        except BaseException:
-            await channel.aclose()
-            raise
+        await compare_trees(channel, established.view, self._held)
         return channel
-
-    async def _compare(self, channel: Channel[ToService], theirs: View) -> None:
-        if channel.peer is not None and theirs.epoch > self._held.view.epoch:
-            frame = await channel.one(TREE_WITHIN)
-            if not isinstance(frame, NewTree):
-                raise DecodeError("somebody does not say the newer tree that it spoke of")
-            if await self._held.take(frame.tree):
-                self.counters.add("trees_taken")
-        tree = self._held.newest
-        if tree is not None and tree.version > theirs.epoch:
-            await channel.send(NewTree(tree.signed))

@@ -12,6 +12,7 @@ from hushcast_brokers.held_tree import NO_TREE
 from hushcast_protocol.base.errors import DecodeError, Refusal
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.stamps import Stamp, mint
+from hushcast_protocol.brokers.frames import NewTree
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_protocol.brokers.tomography.answers import Answer, Question, question_digest, read_answer
 from hushcast_protocol.brokers.tomography.frames import (
@@ -19,7 +20,6 @@ from hushcast_protocol.brokers.tomography.frames import (
     Answered,
     Ask,
     FromService,
-    NewTree,
     Ping,
     Pong,
     decode_from_service,

@@ -20,13 +20,13 @@ from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.filters import Filter
+from hushcast_protocol.brokers.frames import NewTree
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_protocol.brokers.tomography.frames import (
     MAX_STATED_AT_ONCE,
     MAX_TOMOGRAPHY_FRAME,
     FromService,
     LargestK,
-    NewTree,
     NotTaken,
     Ping,
     State,
@@ -159,8 +159,7 @@ class Telling:
 
     async def _take(self, frame: FromService, channel: Channel[FromService], nursery: trio.Nursery) -> None:
         if isinstance(frame, NewTree):
-            if await self._tree.take(frame.tree):
-                self._counters.add("trees_taken")
+            await self._tree.take(frame.tree)
         elif isinstance(frame, LargestK):
             self._stating.largest_k = frame.k
             if not self.is_open:

@@ -13,14 +13,15 @@ subscription, a filter that is shown for another one may cover it, and bring its
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from hushcast_protocol.brokers.conditions import Condition, Otherwise
-from hushcast_protocol.brokers.filters import Filter, Sides
+from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.brokers.forest import Forest
 from hushcast_protocol.brokers.frames import Terms
 from hushcast_protocol.brokers.generalise import generalise, may_show
 from hushcast_protocol.brokers.levels import Levels
+from hushcast_protocol.brokers.roots import RootChanges
 from hushcast_protocol.brokers.table import Source
 from hushcast_protocol.content.topics import Topic
 
@@ -49,11 +50,10 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What is to be told: to whoever is above, filters shown from now on and not any more; to clients."""
+    """What is to be told: to whoever is above, how the roots of what is shown changed; to clients."""
 
-    show: frozenset[Filter] = frozenset()
-    withdraw: frozenset[Filter] = frozenset()
-    told: dict[Name, Standing] = field(default_factory=dict)
+    roots: RootChanges
+    told: dict[Name, Standing]
 
 
 Demands = frozenset[tuple[Condition, int]]
@@ -100,7 +100,6 @@ class Exposure:
         self._waiting: dict[Name, None] = {}  # to be looked at by `advance`
         self._shown: dict[Filter, int] = {}  # subscriptions that each is shown for
         self._tree = Forest()  # of what is shown
-        self._before: dict[Filter, bool] = {}  # whether it was shown when changes were taken last
 
     def __len__(self) -> int:
         return len(self._subscriptions)
@@ -129,10 +128,6 @@ class Exposure:
         """Return how many filters a source has, bogus ones included."""
         return sum(1 + one.bogus for one in self._of.get(source, {}).values())
 
-    def interested(self, topic: Topic, point: Sides) -> set[Source]:
-        """Return whose filters, as they were subscribed to, match a message given as its point."""
-        return self._levels.interested(topic, point)
-
     def standing(self, source: Source, name: bytes) -> Standing | None:
         """Return how a subscription stands, or none if it is not here."""
         one = self._subscriptions.get((source, name))
@@ -160,7 +155,7 @@ class Exposure:
     def unsubscribe(self, source: Source, name: bytes) -> Changes:
         """Forget a subscription; unknown ones change nothing."""
         one = self._drop((source, name))
-        return Changes() if one is None else self._checked({one.filter.topic})
+        return self._checked(set() if one is None else {one.filter.topic})
 
     def forget(self, source: Source) -> Changes:
         """Forget all subscriptions of a source."""
@@ -277,27 +272,22 @@ class Exposure:
         if one.shown == shown:
             return
         if one.shown is not None:
-            self._before.setdefault(one.shown, True)
             self._shown[one.shown] -= 1
             if not self._shown[one.shown]:
                 del self._shown[one.shown]
                 self._tree.remove(one.shown, None)
         if shown is not None:
-            self._before.setdefault(shown, shown in self._shown)
             if shown not in self._shown:
                 self._tree.insert(shown, None)
             self._shown[shown] = self._shown.get(shown, 0) + 1
         one.shown = shown
 
     def _changes(self, looked: list[_Subscription]) -> Changes:
-        before, self._before = self._before, {}
-        show = frozenset(one for one, was in before.items() if not was and one in self._shown)
-        withdraw = frozenset(one for one, was in before.items() if was and one not in self._shown)
         told = {}
         for one in looked:
             if one.demands and (standing := self._stands(one)) != one.told:
                 told[one.name] = one.told = standing
-        return Changes(show, withdraw, told)
+        return Changes(self._tree.take_changes(), told)
 
     def _brings(self, one: _Subscription) -> Filter | None:
         """Return what is shown outside that brings a subscription's messages, the narrowest of it."""

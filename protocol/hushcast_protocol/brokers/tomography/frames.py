@@ -15,6 +15,7 @@ import msgspec
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.stamps import MAX_DIFFICULTY, Stamp
 from hushcast_protocol.base.wire import Counter, Wire, decoder
+from hushcast_protocol.brokers.frames import NewTree
 from hushcast_protocol.brokers.tomography.answers import Question
 from hushcast_protocol.brokers.tomography.statements import MAX_CROWD, MAX_STATEMENT
 from hushcast_protocol.brokers.tree import MAX_TREE
@@ -93,12 +94,6 @@ class LargestK(Wire, frozen=True, tag="largest-k"):
     """To brokers, first and when it changes: of one filter no more sources than this need be stated."""
 
     k: Annotated[int, msgspec.Meta(ge=1, le=MAX_CROWD)]
-
-
-class NewTree(Wire, frozen=True, tag="tree"):
-    """Either way: a newer tree than the other end said it holds."""
-
-    tree: Signed
 
 
 class Pong(Wire, frozen=True, tag="pong"):
