@@ -1,8 +1,14 @@
-"""Fixtures of all tests: one private Tor network for a run, made when the first test asks for it."""
+"""Fixtures of all tests: one private Tor network for a run, made when the first test asks for it.
+
+A lane of `make test` loads only the files that have a test for it: to load all takes longer than many a test.
+"""
 
 from __future__ import annotations
 
+import functools
+import itertools
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +24,45 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TOR_READY_WITHIN = 240.0  # seconds; measured 14, and 90 where three others computed, too
+MARKS = ("tor", "processes", "containers", "network", "spark")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out a file whose marks, as they stand in it, let no test of it be chosen."""
+    chosen = config.getoption("markexpr")
+    if not chosen or collection_path.suffix != ".py" or not collection_path.name.startswith("test_"):
+        return None
+    return None if may_be_chosen(chosen, *marks_in(collection_path)) else True
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A mark that does not stand in the file would have it left out where it should run."""
+    for item in items:
+        of_all, named = marks_in(item.path)
+        own = {mark.name for mark in item.iter_markers()}.intersection(MARKS)
+        if not of_all <= own <= named:
+            raise pytest.UsageError(f"{item.nodeid}: its file names {sorted(named)}, it has {sorted(own)}")
+
+
+@functools.cache
+def marks_in(path: Path) -> tuple[frozenset[str], frozenset[str]]:
+    """The marks of all tests of a file, and those that some may have."""
+    text = path.read_text()
+    of_all = re.search(r"^pytestmark = .*", text, re.MULTILINE)
+    named = [re.findall(r"\bmark\.(\w+)", each) for each in (of_all.group() if of_all else "", text)]
+    return frozenset(named[0]).intersection(MARKS), frozenset(named[1]).intersection(MARKS)
+
+
+@functools.cache
+def may_be_chosen(expression: str, of_all: frozenset[str], named: frozenset[str]) -> bool:
+    """Whether some set of marks between the two satisfies the expression of `-m`."""
+    if not {*re.findall(r"\w+", expression)} <= {*MARKS, "and", "or", "not"}:
+        return True
+    choices = [(True,) if mark in of_all else (False, True) if mark in named else (False,) for mark in MARKS]
+    # Such expressions are Python's, too.
+    sets = (dict(zip(MARKS, has, strict=True)) for has in itertools.product(*choices))
+    return any(eval(expression, {}, has) for has in sets)
 
 
 @pytest.fixture(autouse=True)

@@ -4,6 +4,9 @@ import itertools
 import re
 import tomllib
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 ROOT = Path(__file__).parents[1]
 
@@ -22,3 +25,49 @@ def test_each_test_runs_in_one_lane() -> None:
         marked = dict(zip(marks, has, strict=True))
         # These are Python's expressions, too, as far as they go.
         assert sum(bool(eval(each, {}, marked)) for each in expressions) == 1, marked
+
+
+CHOSEN = "containers or processes and not (tor or spark)"
+
+
+@pytest.mark.parametrize(
+    ("of_all", "named", "chosen", "may"),
+    [
+        ([], [], CHOSEN, False),
+        (["processes"], ["processes"], CHOSEN, True),
+        ([], ["processes", "tor"], CHOSEN, True),  # some may be without a Tor
+        (["tor"], ["processes", "tor"], CHOSEN, False),
+        ([], ["containers", "tor"], CHOSEN, True),
+        (["network"], ["network", "tor"], "not tor", True),
+        (["network"], ["network", "tor"], "not (tor or network)", False),
+        ([], ["tor"], "not (tor or network)", True),
+        ([], [], "not (tor or network)", True),
+        ([], [], "trio", True),  # no mark of ours: no file is left out
+    ],
+)
+def test_a_lane_loads_the_files_that_may_have_a_test_for_it(
+    of_all: list[str], named: list[str], chosen: str, may: bool, request: pytest.FixtureRequest
+) -> None:
+    conftest = plugin(request.config)
+    assert conftest.may_be_chosen(chosen, frozenset(of_all), frozenset(named)) is may
+
+
+def test_marks_are_read_from_a_file(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    # Put together, as this file has none of them.
+    mark = "pytest." + "mark."
+    file = tmp_path / "test_some.py"
+    text = f"pytestmark = [{mark}tor, {mark}processes]\n@{mark}spark\n@{mark}parametrize('a', [1])\n"
+    file.write_text(text)
+    of_all, named = plugin(request.config).marks_in(file)
+    assert (of_all, named) == ({"tor", "processes"}, {"tor", "processes", "spark"})
+
+
+def test_a_mark_that_stands_in_no_file_is_an_error(request: pytest.FixtureRequest) -> None:
+    request.node.add_marker("tor")
+    with pytest.raises(pytest.UsageError, match=r"names \[\], it has \['tor'\]"):
+        plugin(request.config).pytest_collection_modifyitems([request.node])
+
+
+def plugin(config: pytest.Config) -> Any:
+    """The conftest of all tests: nobody can import it."""
+    return config.pluginmanager.get_plugin(str(ROOT / "tests" / "conftest.py"))

@@ -20,5 +20,5 @@ def run_in_virtual_time(*args: Any, **options: Any) -> Any:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if HERE in item.path.parents:
+        if str(item.path).startswith(f"{HERE}/"):
             item.add_marker(pytest.mark.trio(run=run_in_virtual_time), append=False)

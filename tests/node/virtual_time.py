@@ -35,6 +35,7 @@ def run_in_virtual_time(*args: Any, quiet: float = 0.0, **options: Any) -> Any:
 def give_virtual_time(items: list[pytest.Item], folder: Path) -> None:
     """Have the tests of a folder run in virtual time, all but those that start real processes or a tor."""
     for item in items:
-        real = item.get_closest_marker("processes") or item.get_closest_marker("tor")
-        if folder in item.path.parents and not real:
+        if not str(item.path).startswith(f"{folder}/"):  # ten thousand items, and six folders that ask
+            continue
+        if not (item.get_closest_marker("processes") or item.get_closest_marker("tor")):
             item.add_marker(pytest.mark.trio(run=run_in_virtual_time), append=False)

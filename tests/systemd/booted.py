@@ -120,7 +120,7 @@ class Machine:
         """Copy an MQTT client in."""
         (paho,) = importlib.import_module("paho").__path__
         podman("cp", paho, f"{self.name}:/srv/paho")
-        podman("cp", Path(__file__).with_name("mqtt_client.py"), f"{self.name}:/srv/mqtt_client.py")
+        podman("cp", Path(__file__).with_name("mqtt_user.py"), f"{self.name}:/srv/mqtt_user.py")
 
     def join_private_tor(self) -> None:
         """Start a private Tor network inside, and make the system's tor a client of it."""
@@ -157,7 +157,7 @@ class Machine:
         self, *words: str, user: str = "alice", name: str = "", password: str = "", place: str = MQTT_SOCKET
     ) -> subprocess.Popen[str]:
         """Start an MQTT client as a user; `words` are its identifier, how it ends, and what it does."""
-        client = ("env", "PYTHONPATH=/srv", "python3", "/srv/mqtt_client.py", place, name, password, *words)
+        client = ("env", "PYTHONPATH=/srv", "python3", "/srv/mqtt_user.py", place, name, password, *words)
         command = ["podman", "exec", self.name, "runuser", "-u", user, "--", *client]
         return subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_ENVIRONMENT

@@ -1,6 +1,6 @@
 """An MQTT 5 client for a machine that has Python and paho alone; what it hears it tells in lines of JSON.
 
-`mqtt_client.py PLACE USER PASSWORD ID UNTIL [subscribe FILTER | publish TOPIC PAYLOAD]`: it ends at the event
+`mqtt_user.py PLACE USER PASSWORD ID UNTIL [subscribe FILTER | publish TOPIC PAYLOAD]`: it ends at the event
 UNTIL, or with exit code 1 after twenty seconds. PLACE is a Unix socket's path, or a port on loopback.
 """
 
