@@ -144,7 +144,7 @@ class Boxes:
         return sure | bitmap(slot for slot in slots_in(unsure) if holds(boxes[slot] or (), sides))
 
     def covered(self, sides: Sides, among: int | None = None) -> int:
-        """Return the slots whose boxes a box holds, that of an equal one included; only those `among` some."""
+        """Return the slots whose boxes a box holds, that of an equal one included; or those `among` some."""
         columns = zip(self._columns, sides, strict=True)
         sure, unsure = self._common(column.covered(side) for column, side in columns if side is not None)
         if among is not None:
