@@ -6,13 +6,13 @@ from collections.abc import Mapping, Set
 from itertools import islice
 from typing import Any, NamedTuple, Protocol
 
-from hushcast_protocol.base.errors import DecodeError, Refusal
+from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.brokers.frames import Advertise
 from hushcast_protocol.brokers.items import Item
 from hushcast_protocol.brokers.routes import Routes, table_digest
-from hushcast_protocol.brokers.words import ShownFilter, outside
+from hushcast_protocol.brokers.words import ShownFilter, outside_asked
 
 MAX_FILTERS_BELOW = 65_536  # filters of one broker below: 256 advertisements, all of which may be under way
 MAX_FILTERS = 262_144  # filters in all, some 1 GB; one inner broker with what a hundred thousand people want
@@ -109,7 +109,4 @@ def read_filter(child: PublicKey, item: Item) -> Filter:
     """Return the filter of an item of `clear`; raise `Refusal` where it is none."""
     if not isinstance(item, ShownFilter):
         raise Refusal("form")
-    try:
-        return outside(item)
-    except DecodeError:
-        raise Refusal("form") from None
+    return outside_asked(item)
