@@ -168,6 +168,30 @@ class Ended(NamedTuple):
     name: bytes
 
 
+class Agreed(NamedTuple):
+    """Two ends agreed on the key of a layer for a day: `own` and `other` are their X25519 keys.
+
+    `key` is what both add to, or take off, elements; the lab strips layers with it as colluders would.
+    """
+
+    day: int
+    own: bytes
+    other: bytes
+    key: bytes
+
+
+class Compared(NamedTuple):
+    """A broker was given the factor, `key`, that turns elements under a `path` of layers to the `reference`.
+
+    Both are layers as they go over links.
+    """
+
+    day: int
+    reference: bytes
+    path: bytes
+    key: bytes
+
+
 Observed = (
     Drop
     | Received
@@ -187,4 +211,6 @@ Observed = (
     | Advertised
     | Asked
     | Ended
+    | Agreed
+    | Compared
 )
