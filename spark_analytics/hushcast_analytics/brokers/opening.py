@@ -24,7 +24,7 @@ def consecutive(held: Held, table: Table, item: Layered) -> bytes | None:
 def broker_and_child(held: Held, table: Table, item: Layered) -> bytes | None:
     """Return what is under an item's layers where a broker has a colluder among its children.
 
-    The factors of two paths give the ratio of their keys, and the colluding child's own key is known: so is the
+    The factors of two paths give the ratio of their keys, and that of the colluding child is known: so is the
     other, whatever m is. The child may be one that the broker made up.
     """
     common, element = _common(held, table), compared(held, table, item)

@@ -106,11 +106,7 @@ def _names(place: Neighbourhood, colluders: set[Node], dictionary: Dictionary) -
     if place.way[0] not in colluders:
         return found
     held = place.held(colluders, 1)
-    for name, attack in (
-        ("consecutive", consecutive),
-        ("broker-and-child", broker_and_child),
-        ("either", by_either),
-    ):
+    for name, attack in _AT_ITS_OWN_BROKER.items():
         found[name] = _opened(held, attack, dictionary)
     sybil = Node(0, place.fan_out)
     found["broker-and-sybil"] = _opened(place.held({place.way[0], sybil}, 1), broker_and_child, dictionary)
@@ -118,7 +114,7 @@ def _names(place: Neighbourhood, colluders: set[Node], dictionary: Dictionary) -
 
 
 Attack = Callable[[Held, Table, Layered], bytes | None]
-_AT_THE_CLIENTS_OWN: dict[str, Attack] = {
+_AT_ITS_OWN_BROKER: dict[str, Attack] = {
     "consecutive": consecutive,
     "broker-and-child": broker_and_child,
     "either": by_either,
@@ -130,7 +126,7 @@ def _opened(held: Held, attack: Attack, dictionary: Dictionary) -> Names:
 
     def name(number: int) -> str | None:
         elements = (attack(held, table, table.items[number]) for table in held.tables)
-        return next((dictionary.names[one] for one in elements if one in dictionary.names), None)
+        return next((dictionary.names[one] for one in elements if one and one in dictionary.names), None)
 
     return name(0), name(1), name(2)
 
@@ -144,11 +140,7 @@ def _under_one_pad(place: Neighbourhood, dictionary: Dictionary) -> dict[str, Na
     beside = [compared(held, table, item) for item in table.items[3:]]
     if place.privacy.aggregates:
         first, _, last = (compared(held, table, item) for item in table.items[:3])
-        said = [
-            readings([one for one in (each, *beside) if one is not None], dictionary)
-            for each in (first, last)
-        ]
-        found["table"] = (_first(said[0]), None, _first(said[1]))
+        found["table"] = (_alone([first, *beside], dictionary), None, _alone([last, *beside], dictionary))
     return found
 
 
