@@ -260,13 +260,11 @@ def _ends(line: str) -> bool:
 
 
 def _next(usual: Places | None, config: Path, kind: str, running: bool) -> str:
-    if kind == "tomography-service":
-        return f"hushcast tomography run --config {config}"
     start = "hushcast node run"
-    own = places(kind if kind in PROXIES else "broker")
-    if kind in PROXIES or kind.endswith("-broker"):
-        start = "hushcast central proxy run" if kind in PROXIES else "hushcast broker run"
-        usual = own if own.config == config else None
+    if kind in PROXIES or kind.endswith(("-broker", "-service")):
+        daemon = kind if kind in PROXIES else "broker" if kind.endswith("-broker") else "tomography"
+        start = f"hushcast {'central proxy' if kind in PROXIES else daemon} run"
+        usual = places(daemon) if places(daemon).config == config else None
     if usual is not None and usual.unit is not None:
         return f"systemctl {'restart' if running else 'enable --now'} {usual.unit}"
     return start if config == places("node").config else f"{start} --config {config}"
