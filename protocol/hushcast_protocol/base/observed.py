@@ -181,13 +181,12 @@ class Agreed(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """A broker was given the factor, `key`, that turns elements under a `path` of layers to the `reference`.
+    """A broker was given the factor, `key`, for a `path` of layers, as they go over links.
 
-    Both are layers as they go over links.
+    It brings elements that are left under the path under one key, in which the broker compares all.
     """
 
     day: int
-    reference: bytes
     path: bytes
     key: bytes
 

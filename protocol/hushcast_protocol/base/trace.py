@@ -75,8 +75,7 @@ class Observation:
     otherwise: str | None = None  # what is done while they are fewer
     own: str | None = None  # X25519 key of this end of a layer, for a day
     other: str | None = None  # of the other end
-    key: str | None = None  # of a layer, or what turns one path's elements to another's
-    reference: str | None = None  # path of layers that all others are turned to
+    key: str | None = None  # of a layer, or a factor for a path
     path: str | None = None  # of layers, as they go over a link
 
 
