@@ -1,4 +1,4 @@
-"""Who reads an interest under layers, by colluders, fan-out and m: `python -m benchmarks.layers [--trials N]`.
+"""Who reads an interest under layers, by colluders, fan-out and m: `python -m benchmarks.layers`.
 
 The tables of docs/attack-lab.md. One line a cell: for each attack the percentage of honest clients' interests
 read, with its interval, if words can be guessed; under which none is read of words that cannot.

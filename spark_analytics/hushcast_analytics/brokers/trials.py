@@ -24,7 +24,7 @@ from hushcast_protocol.brokers.privacy import Privacy, Profile
 
 WORDS = 2000  # in the colluders' dictionary
 WORD = 16  # bytes, as a token has
-TOGETHER = 25  # trials that share a neighbourhood's keys, not its colluders
+TOGETHER = 25  # trials that share keys, not colluders
 BESIDE = 4  # other children whose words a broker puts beside the client's
 
 ATTACKS = {
@@ -83,10 +83,10 @@ def _tried(cell: Cell, trials: int, random: Random) -> Iterator[tuple[list[str],
             chosen = random.sample(sorted(known), 2 + cell.fan_out)
             own = [*(known[name] for name in chosen[:2]), random.randbytes(WORD)]
 
-            def word_of(node: Node, own: list[bytes] = own, chosen: list[str] = chosen) -> list[bytes]:
+            def words_of(node: Node, own: list[bytes] = own, chosen: list[str] = chosen) -> list[bytes]:
                 return own if node == CLIENT else [known[chosen[1 + node.beside]]]
 
-            place = Neighbourhood(cell.privacy, cell.fan_out, word_of, random.getrandbits(64))
+            place = Neighbourhood(cell.privacy, cell.fan_out, words_of, random.getrandbits(64))
         yield chosen[:2], _names(place, _colluders(place, cell.share, random), dictionary)
 
 
