@@ -17,12 +17,12 @@ from small_tree import (
     Client,
     Member,
     SmallTree,
-    Talk,
     filter_of,
     hears,
     nothing_waits,
     small_tree,
 )
+from talk import Talk
 
 from hushcast_brokers import children, clear_matching, clients, comparing, strangers, upstream
 from hushcast_protocol.base.errors import DecodeError
