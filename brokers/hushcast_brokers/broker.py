@@ -36,17 +36,17 @@ from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_protocol.brokers.tree import MAX_CHILDREN, BrokerTree, Seat
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.admission import Admission
-from hushcast_runtime.clock import DaemonClock
 from hushcast_runtime.connection_guard import ConnectionGuard
 from hushcast_runtime.context import Context
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.layout import migrate
+from hushcast_runtime.listening import ListeningDaemon
 from hushcast_runtime.own_address import open_address
 from hushcast_runtime.spool import MAX_SPOOL, Spool
 from hushcast_runtime.store import Store
 from hushcast_runtime.tracing import Tracer
-from hushcast_runtime.transports.base import Listener, Transport
+from hushcast_runtime.transports.base import Transport
 
 log = structlog.get_logger("broker")
 
@@ -78,14 +78,12 @@ class BrokerParts:
     """The service to state to, if there is one."""
 
 
-class Broker:
+class Broker(ListeningDaemon):
     """One broker. `run` makes it live; once that has started it has an address."""
 
     def __init__(self, parts: BrokerParts) -> None:
+        super().__init__(parts.env, parts.network.calendar, parts.counters)
         self._parts = parts
-        self.clock = DaemonClock(parts.env, parts.network.calendar)
-        self.listener: Listener | None = None
-        self._env = self.clock.environment()
         self._seats = parts.seats
         self._held = HeldTree(parts.network, parts.store, parts.counters)
         self._keeper = TreeKeeper(parts.network, parts.seed, parts.root, self._held)
@@ -101,17 +99,6 @@ class Broker:
         self._publications: Publications | None = None
         self._upstream: Upstream | None = None
         self._telling: Telling | None = None
-
-    @property
-    def address(self) -> Address:
-        """Where others reach it."""
-        assert self.listener is not None
-        return self.listener.address
-
-    @property
-    def counters(self) -> Counters:
-        """What was counted since it started."""
-        return self._parts.counters
 
     @property
     def tree(self) -> BrokerTree | None:
