@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
-
-import trio
 
 from hushcast_brokers.attachment import ClientParts
 from hushcast_brokers.publishing import Publications
@@ -14,7 +11,7 @@ from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.carrier import Handover, Wanted
-from hushcast_runtime.environment import Environment
+from hushcast_runtime.kept_route import KeptRoute
 
 
 class BrokersCarrier:
@@ -65,43 +62,4 @@ class BrokersCarrier:
         return self._kept(self._routes.keep(wanted))
 
     def _kept(self, route: Route) -> KeptRoute:
-        return KeptRoute(route, self._routes, self._publications, self._parts.context.env)
-
-
-class KeptRoute:
-    """A route, as whoever wanted it sees it."""
-
-    def __init__(self, route: Route, routes: Routes, publications: Publications, env: Environment) -> None:
-        self._route = route
-        self._routes = routes
-        self._publications = publications
-        self._env = env
-
-    @property
-    def ready(self) -> trio.Event:
-        """Set when the edge broker routes it, and has had that confirmed up to the root."""
-        return self._route.ready
-
-    def describe(self) -> dict[str, Any]:
-        """Return how many edge brokers route to it (`nodes`): 1, or 0.
-
-        With terms also `k`, its `level`, the condition that is shown `outside` of the edge broker, and the
-        share of the topic's messages `added` by that; none while it is not known, or nothing is shown.
-        """
-        return self._routes.describe(self._route)
-
-    def coverage(self) -> dict[str, Any]:
-        """Return the share of its probes that came back."""
-        return self._route.coverage.describe()
-
-    async def probe(self, message: Message) -> bool:
-        """Hand over a probe; return whether the root took it. Raises `Refusal` as `Carrier.hand_over`."""
-        return await self._route.coverage.probe(message, self._publications.hand_over, self._env.now())
-
-    async def end(self) -> None:
-        """Hand in nothing more; durable on return."""
-        await self._routes.end(self._route)
-
-    async def forgotten(self) -> None:
-        """Have the edge broker forget it, and return when it has or did not answer."""
-        await self._routes.forgotten(self._route)
+        return KeptRoute(route, self._routes, self._publications.hand_over, self._parts.context.env.now)

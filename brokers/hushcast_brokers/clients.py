@@ -14,10 +14,9 @@ from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import DecodeError, Refusal
 from hushcast_protocol.base.wire import PublicKey, Wire, encode
 from hushcast_protocol.brokers.advertised import MAX_FILTERS
-from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.brokers.frames import FromBelow, Join, Standing, Subscribe, Terms, Unsubscribe
 from hushcast_protocol.brokers.routes import Routes, table_digest
-from hushcast_protocol.brokers.words import ShownFilter, from_outside, outside
+from hushcast_protocol.brokers.words import ShownFilter, from_outside, outside, outside_asked
 from hushcast_runtime.admission import Admission
 from hushcast_runtime.context import Context
 from hushcast_runtime.store import Change, StoreError, record_reader
@@ -165,7 +164,7 @@ class Clients:
         return self._exposing.version
 
     def _subscribe(self, client: PublicKey, frame: Subscribe) -> int:
-        given = _outside(frame.filter)
+        given = outside_asked(frame.filter)
         held = self.routes.of(client)
         if any(
             other.topic.name == given.topic.name and other.topic != given.topic for other in held.values()
@@ -206,10 +205,3 @@ class Clients:
         if self._known.get(client) != today:
             self._known[client] = today
             self._store.write_soon(Change(_CLIENT, client, today.to_bytes(8, "big")))
-
-
-def _outside(shown: ShownFilter) -> Filter:
-    try:
-        return outside(shown)
-    except DecodeError:
-        raise Refusal("form") from None

@@ -133,7 +133,11 @@ class Routes:
                 await asked.gone.wait()
 
     def describe(self, route: Route) -> dict[str, Any]:
-        """Describe how a route stands at the edge broker in use."""
+        """Return how many edge brokers route to it (`nodes`): 1, or 0.
+
+        With terms also `k`, its `level`, the condition that is shown `outside` of the edge broker, and the
+        share of the topic's messages `added` by that; none while it is not known, or nothing is shown.
+        """
         asked = self._asked(route)
         found: dict[str, Any] = {
             "nodes": int(asked is not None and asked.is_routed),

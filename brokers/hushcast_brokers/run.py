@@ -23,8 +23,7 @@ from hushcast_brokers.upgrade import VERSION
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.findings import Finding
 from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.brokers.conditions import Condition
-from hushcast_protocol.brokers.frames import Terms
+from hushcast_protocol.brokers.exposure import OPEN
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_protocol.brokers.tree import MAX_CHILDREN, Seat
 from hushcast_runtime.connection_guard import MAX_STRANGERS
@@ -87,9 +86,33 @@ class _Broker(Process):
         return msgspec.json.encode(tree_told(name, broker.tree, self._key, broker.connected(), is_open))
 
     def _seeds(self, around: Around) -> list[Seed]:
-        """Return the two seeds, drawn the first time."""
+        """Return the two seeds, drawn the first time; the first is of its key."""
         state = self._settings.state_path()
-        return [load_seed(state / name, around.env.randomness) for name in BROKER_KEYS]
+        seeds = [load_seed(state / name, around.env.randomness) for name in BROKER_KEYS]
+        self._key = seeds[0].public()
+        return seeds
+
+    def _parts(
+        self, around: Around, settings: AnyBrokerSettings, network: BrokersNetwork, seeds: Sequence[Seed]
+    ) -> BrokerParts:
+        """Return what any broker is made of; what is the root's alone, or the others', is put in then."""
+        self._tracer = settings.tracer(self._key.hex(), network.epoch_seconds, around.env)
+        seed, service = seeds
+        return BrokerParts(
+            network,
+            seed,
+            service,
+            root=None,
+            seats=None,
+            anonymity=OPEN,
+            clients=None,
+            env=around.env,
+            transport=around.transport,
+            store=around.store,
+            counters=around.counters,
+            tracer=self._tracer,
+            tomography=settings.tomography.service() if settings.tomography is not None else None,
+        )
 
     def _around(self) -> list[Finding]:
         broker = self._broker
@@ -126,28 +149,9 @@ class _Root(_Broker):
 
     def _make(self, around: Around) -> Broker:
         settings = self._own
-        seed, service = self._seeds(around)
-        self._key = seed.public()
-        network = settings.network.network_of(self._key)
-        self._tracer = settings.tracer(self._key.hex(), network.epoch_seconds, around.env)
-        nothing = Terms(1, Condition.SOURCE, "wait")
-        broker = self._broker = Broker(
-            BrokerParts(
-                network,
-                seed,
-                service,
-                None,
-                _seats(settings, self._key),
-                nothing,
-                None,
-                around.env,
-                around.transport,
-                around.store,
-                around.counters,
-                self._tracer,
-                settings.tomography.service() if settings.tomography is not None else None,
-            )
-        )
+        seeds = self._seeds(around)
+        parts = self._parts(around, settings, settings.network.network_of(self._key), seeds)
+        broker = self._broker = Broker(dataclasses.replace(parts, seats=_seats(settings, self._key)))
         return broker
 
     async def _sign(self, broker: Broker, seats: tuple[Seat, ...]) -> None:
@@ -183,26 +187,15 @@ class _Below(_Broker):
 
     def _make(self, around: Around) -> Broker:
         settings, network = self._own, self._own.network.network()
-        seed, service = self._seeds(around)
-        self._key = seed.public()
+        seeds = self._seeds(around)
         if self._key == network.root:
             raise UsageError("network.root_key is this broker's own: empty its state, which is the root's")
-        self._tracer = settings.tracer(self._key.hex(), network.epoch_seconds, around.env)
         broker = self._broker = Broker(
-            BrokerParts(
-                network,
-                seed,
-                service,
-                settings.network.address(),
-                None,
-                settings.minimum(),
-                settings.clients(),
-                around.env,
-                around.transport,
-                around.store,
-                around.counters,
-                self._tracer,
-                settings.tomography.service() if settings.tomography is not None else None,
+            dataclasses.replace(
+                self._parts(around, settings, network, seeds),
+                root=settings.network.address(),
+                anonymity=settings.minimum(),
+                clients=settings.clients(),
             )
         )
         return broker

@@ -15,6 +15,7 @@ from hushcast_brokers.tomography.section import TomographySection
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.conditions import Condition
+from hushcast_protocol.brokers.exposure import OPEN
 from hushcast_protocol.brokers.frames import MAX_K, Terms
 from hushcast_protocol.brokers.tree import MAX_BROKERS, Seat
 from hushcast_runtime.config import Section, parse_settings, read_config
@@ -112,7 +113,7 @@ class BrokerSettings(ExaminedSettings, frozen=True, kw_only=True):
         """Return what is asked of every filter."""
         asked = self.anonymity
         if asked is None:
-            return Terms(1, Condition.SOURCE, "wait")
+            return OPEN
         return Terms(asked.k, asked.condition, asked.otherwise)
 
     def clients(self) -> frozenset[PublicKey] | None:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
-
-import trio
 
 from hushcast_central.heard import Heard
 from hushcast_central.publishing import Publications
@@ -15,6 +12,7 @@ from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.carrier import Handover, Wanted, check_no_terms
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.kept_route import KeptRoute
 
 
 class CentralCarrier:
@@ -53,39 +51,4 @@ class CentralCarrier:
         return self._kept(self._routes.keep(wanted))
 
     def _kept(self, route: Route) -> KeptRoute:
-        return KeptRoute(route, self._routes, self._publications, self._env)
-
-
-class KeptRoute:
-    """A route, as whoever wanted it sees it."""
-
-    def __init__(self, route: Route, routes: Routes, publications: Publications, env: Environment) -> None:
-        self._route = route
-        self._routes = routes
-        self._publications = publications
-        self._env = env
-
-    @property
-    def ready(self) -> trio.Event:
-        """Set when messages of the running day wait for it at the server."""
-        return self._route.ready
-
-    def describe(self) -> dict[str, Any]:
-        """Return how many servers route to it today (`nodes`): 1, or 0; and that they are servers (`by`)."""
-        return {"nodes": self._routes.servers(self._route), "by": "server"}
-
-    def coverage(self) -> dict[str, Any]:
-        """Return the share of its probes that came back."""
-        return self._route.coverage.describe()
-
-    async def probe(self, message: Message) -> bool:
-        """Hand over a probe; return whether the server took it. Raises `Refusal` as `Carrier.hand_over`."""
-        return await self._route.coverage.probe(message, self._publications.hand_over, self._env.now())
-
-    async def end(self) -> None:
-        """Hand in nothing more; durable on return."""
-        await self._routes.end(self._route)
-
-    async def forgotten(self) -> None:
-        """Have the server forget it, and return when it has or did not answer."""
-        await self._routes.forgotten(self._route)
+        return KeptRoute(route, self._routes, self._publications.hand_over, self._env.now)

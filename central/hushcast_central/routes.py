@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
 import trio
 
@@ -113,10 +114,10 @@ class Routes:
                 if pseudonym.day == today:
                     nursery.start_soon(self._withdrawals.withdraw, pseudonym)
 
-    def servers(self, route: Route) -> int:
-        """Return how many servers route to it today."""
+    def describe(self, route: Route) -> dict[str, Any]:
+        """Return how many servers route to it today (`nodes`): 1, or 0; and that they are servers (`by`)."""
         pseudonym = route.receiver.pseudonyms.get(self._calendar.day(self._env.now()))
-        return int(pseudonym is not None and route.is_covered(pseudonym))
+        return {"nodes": int(pseudonym is not None and route.is_covered(pseudonym)), "by": "server"}
 
     def _join(self, wanted: Wanted) -> Route:
         name = wanted.name if self._profile.own_pseudonyms else _EVERYBODY

@@ -19,7 +19,7 @@ from hushcast_protocol.base.addresses import Address, memory_address
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.roster import View
 from hushcast_protocol.base.secrets import Seed, TopicKey
-from hushcast_protocol.brokers.conditions import Condition
+from hushcast_protocol.brokers.exposure import OPEN
 from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.brokers.frames import (
     MAX_BROKER_FRAME,
@@ -56,7 +56,6 @@ from hushcast_runtime.transports.memory import MemoryNetwork
 KEY = TopicKey(bytes(range(32)))
 OTHER_KEY = TopicKey(bytes(range(1, 33)))
 TOPIC = Topic("ships", (Label("kind"), Number("lat", Decimal(0), Decimal(100), Decimal(1))))
-ANYBODY = Terms(1, Condition.SOURCE, "wait")
 
 
 class Member(Process):
@@ -73,7 +72,7 @@ class Member(Process):
         self.store: Any = MemoryStore()
         self.counters: list[Counters] = []
         self.clients: frozenset[bytes] | None = None
-        self.anonymity = ANYBODY
+        self.anonymity = OPEN
         self.tomography: ServiceAt | None = None
         self.daemon: Any = None
 
@@ -194,7 +193,7 @@ class Client:
         return await self.ask(lambda serial: Join(serial, stamp))
 
     async def subscribe(
-        self, where: str = "", name: bytes = bytes(16), key: TopicKey = KEY, terms: Terms = ANYBODY
+        self, where: str = "", name: bytes = bytes(16), key: TopicKey = KEY, terms: Terms = OPEN
     ) -> str:
         filter_ = shown(key, filter_of(where))
         return await self.ask(lambda serial: Subscribe(serial, name, filter_, terms))

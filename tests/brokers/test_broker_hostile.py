@@ -11,7 +11,6 @@ import pytest
 import trio
 from small_network import until
 from small_tree import (
-    ANYBODY,
     KEY,
     OTHER_KEY,
     TOPIC,
@@ -32,6 +31,7 @@ from hushcast_protocol.base.roster import View
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.brokers import advertised
+from hushcast_protocol.brokers.exposure import OPEN
 from hushcast_protocol.brokers.frames import (
     MAX_BROKER_FRAME,
     Ack,
@@ -107,7 +107,7 @@ async def test_filters_that_are_none(bad: ShownFilter) -> None:
         talk = await as_child(network, network["edge 1"])
         assert await talk.ask(Advertise(1, (NARROW, bad), (), "no")) == Done(1, "form")
         client = await network.client("edge 2")
-        assert await client.ask(lambda serial: Subscribe(serial, bytes(16), bad, ANYBODY)) == "form"
+        assert await client.ask(lambda serial: Subscribe(serial, bytes(16), bad, OPEN)) == "form"
         assert network["inner 1"].status("filters") == network["edge 2"].status("filters") == 0
         assert network.count("refused_form") == 2
         await is_still_well(network)
@@ -133,7 +133,7 @@ async def test_requests_of_the_wrong_kind_and_serials_that_do_not_grow() -> None
     async with small_tree() as network:
         talk = await as_child(network, network["edge 1"])
         assert await talk.ask(Join(1, None)) == Done(1, "form")
-        assert await talk.ask(Subscribe(2, bytes(16), NARROW, ANYBODY)) == Done(2, "form")
+        assert await talk.ask(Subscribe(2, bytes(16), NARROW, OPEN)) == Done(2, "form")
         assert await talk.ask(Advertise(2, (), (), "no")) is None
         client = await network.client("edge 2")
         assert await client.ask(lambda serial: Advertise(serial, (NARROW,), (), "no")) == "form"
@@ -370,9 +370,9 @@ async def test_one_id_has_one_shape_for_a_client() -> None:
     async with small_tree() as network:
         client = await network.client("edge 1", "")
         other = ShownFilter(WHOLE.topic, (*WHOLE.places, None), (*WHOLE.sides, None))
-        assert await client.ask(lambda serial: Subscribe(serial, b"2" * 16, other, ANYBODY)) == "form"
+        assert await client.ask(lambda serial: Subscribe(serial, b"2" * 16, other, OPEN)) == "form"
         liar = await network.client("edge 1")
-        assert await liar.ask(lambda serial: Subscribe(serial, b"2" * 16, other, ANYBODY)) == "accepted"
+        assert await liar.ask(lambda serial: Subscribe(serial, b"2" * 16, other, OPEN)) == "accepted"
         message = await network.published(lat=1)
         await until(hears(client, message))
         await until(hears(liar, message))
@@ -435,7 +435,7 @@ async def test_requests_that_wait_are_bounded_and_clients_that_ask_much_are_slow
         await network["inner 1"].stop()
         await until(lambda: network["edge 1"].daemon.parent_state != "open")
         serials = [
-            await client.say(lambda serial, n=n: Subscribe(serial, bytes([n]) * 16, NARROW, ANYBODY))
+            await client.say(lambda serial, n=n: Subscribe(serial, bytes([n]) * 16, NARROW, OPEN))
             for n in range(6)
         ]
         await until(lambda: client.verdict(serials[5]) == "quota")

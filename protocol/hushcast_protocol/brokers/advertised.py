@@ -6,12 +6,11 @@ from collections.abc import Set
 from itertools import islice
 from typing import NamedTuple
 
-from hushcast_protocol.base.errors import DecodeError, Refusal
+from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.wire import PublicKey
-from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.brokers.frames import Advertise
 from hushcast_protocol.brokers.routes import Routes, table_digest
-from hushcast_protocol.brokers.words import ShownFilter, outside
+from hushcast_protocol.brokers.words import ShownFilter, outside_asked
 
 MAX_FILTERS_BELOW = 65_536  # filters of one broker below: 256 advertisements, all of which may be under way
 MAX_FILTERS = 262_144  # filters in all, some 1 GB; one inner broker with what a hundred thousand people want
@@ -39,7 +38,7 @@ class Advertised:
 
     def take(self, child: PublicKey, frame: Advertise) -> Taken:
         """Take an advertisement. Raises `Refusal`: `form`, or `quota` where there is no room for it."""
-        filters = {one.name: (one, _outside(one)) for one in frame.add}
+        filters = {one.name: (one, outside_asked(one)) for one in frame.add}
         held, removed = self.routes.of(child), set(frame.remove)
         if not removed <= held.keys() or removed & filters.keys():
             raise Refusal("form")
@@ -70,10 +69,3 @@ class Advertised:
         for name in names:
             self.routes.take(child, name)
         return names
-
-
-def _outside(shown: ShownFilter) -> Filter:
-    try:
-        return outside(shown)
-    except DecodeError:
-        raise Refusal("form") from None

@@ -14,13 +14,13 @@ from typing import Annotated
 
 import msgspec
 
-from hushcast_protocol.base.errors import DecodeError
+from hushcast_protocol.base.errors import DecodeError, Refusal
 from hushcast_protocol.base.hashes import LABEL, Domain, digest
 from hushcast_protocol.base.secrets import TopicKey
 from hushcast_protocol.base.wire import Bytes16, Wire, encode
 from hushcast_protocol.brokers.filters import Filter, Side, Sides
 from hushcast_protocol.content.attributes import MAX_ATTRIBUTES, MAX_BITS, Attribute, Label, Number, Values
-from hushcast_protocol.content.tokens import token
+from hushcast_protocol.content.tokens import label_token, token
 from hushcast_protocol.content.topics import Topic
 
 ID_DAY = 0
@@ -83,6 +83,14 @@ def outside(filter_: ShownFilter) -> Filter:
     return Filter(_outside_topic(filter_.topic, filter_.places), sides)
 
 
+def outside_asked(filter_: ShownFilter) -> Filter:
+    """Return `outside` of a filter that somebody asks for; raise `Refusal` ("form") where it is none."""
+    try:
+        return outside(filter_)
+    except DecodeError:
+        raise Refusal("form") from None
+
+
 def from_outside(given: Filter) -> ShownFilter:
     """Return what `outside` made a filter of."""
     places = tuple(one.last if isinstance(one, Number) else None for one in given.topic.attributes)
@@ -106,7 +114,7 @@ def words(key: TopicKey, topic: Topic, values: Values) -> tuple[bytes, ...]:
         if isinstance(attribute, Number) and isinstance(value, int):
             found.append(bytes((place, _NUMBER)) + value.to_bytes(LABEL_DIGEST, "big"))
         elif isinstance(attribute, Label) and isinstance(value, str):
-            found.append(bytes((place, _LABEL)) + _label(key, attribute, value))
+            found.append(bytes((place, _LABEL)) + label_token(key, attribute, value)[:LABEL_DIGEST])
     return tuple(found)
 
 
@@ -137,10 +145,6 @@ def point(topic: Topic, found: dict[int, Side]) -> Sides:
     the attribute: it is of another topic, or its author lies.
     """
     return tuple(_fitting(one, found.get(place)) for place, one in enumerate(topic.attributes))
-
-
-def _label(key: TopicKey, attribute: Attribute, value: str) -> bytes:
-    return token(key, encode(["label", attribute.name, value]))[:LABEL_DIGEST]
 
 
 def _fitting(attribute: Attribute, side: Side) -> Side:

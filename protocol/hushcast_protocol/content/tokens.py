@@ -62,6 +62,11 @@ def token(key: TopicKey, part: bytes = b"") -> bytes:
     return digest(Domain.TOKEN, part, key=key.reveal(), size=LABEL)
 
 
+def label_token(key: TopicKey, attribute: Label, value: str) -> bytes:
+    """Return the token (16 bytes) of one value of a label."""
+    return token(key, encode(["label", attribute.name, value]))
+
+
 def published_tokens(
     key: TopicKey, topic: Topic, values: Values, randomness: Randomness
 ) -> tuple[bytes, ...]:
@@ -76,7 +81,7 @@ def published_tokens(
         if isinstance(attribute, Number) and isinstance(value, int):
             entries += [_interval(key, attribute, at) for at in around(value, attribute.bits)]
         elif isinstance(attribute, Label) and isinstance(value, str):
-            entries.append(_label(key, attribute, value))
+            entries.append(label_token(key, attribute, value))
     count = next(count for count in TOKEN_COUNTS if count > len(entries))
     padding = [randomness(LABEL) for _ in range(count - 1 - len(entries))]
     return (token(key), *sorted(entries + padding))
@@ -92,7 +97,7 @@ def entry_tokens(key: TopicKey, predicate: Predicate) -> tuple[bytes, ...]:
     if entry is None:
         return (token(key),)
     if isinstance(entry, Equals):
-        return (_label(key, entry.attribute, entry.value),)
+        return (label_token(key, entry.attribute, entry.value),)
     return tuple(_interval(key, entry.attribute, at) for at in _cover(entry))
 
 
@@ -112,10 +117,6 @@ def entry_condition(predicate: Predicate) -> Condition | None:
 def check_predicate(predicate: Predicate) -> None:
     """Raise `UsageError`, which says what to change, if no condition of a predicate can be covered."""
     entry_tokens(TopicKey(bytes(TopicKey.LENGTH)), predicate)
-
-
-def _label(key: TopicKey, attribute: Label, value: str) -> bytes:
-    return token(key, encode(["label", attribute.name, value]))
 
 
 def _interval(key: TopicKey, attribute: Number, interval: Interval) -> bytes:
