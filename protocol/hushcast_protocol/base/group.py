@@ -48,7 +48,12 @@ class Scalar(Secret):
     @classmethod
     def draw(cls, randomness: Randomness) -> Self:
         """Draw a scalar, uniformly."""
-        return cls(crypto_core_ed25519_scalar_reduce(randomness(_WIDE)))
+        return cls.of_seed(randomness(_WIDE))
+
+    @classmethod
+    def of_seed(cls, seed: bytes) -> Self:
+        """Return the scalar that 64 uniform bytes stand for."""
+        return cls(crypto_core_ed25519_scalar_reduce(seed))
 
     def times(self, other: Scalar) -> Scalar:
         """Return the product."""

@@ -45,6 +45,12 @@ class Domain(bytes, Enum):
     BROKER_TREE = b"hc.broker-tree"
     SHOWN_FILTER = b"hc.shown-filter"
     ROUTES = b"hc.routes"
+    LAYERED = b"hc.layered"
+    LAYER_KEY = b"hc.layer-key"
+    ELEMENT_NAME = b"hc.element-name"
+    COMMON_KEY = b"hc.common-key"
+    BLIND = b"hc.blind"
+    CONTENT_KEY = b"hc.content-key"
     # `tree` shuffles with `hc.tree` by itself: it depends on the standard library alone.
 
 

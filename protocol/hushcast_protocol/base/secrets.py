@@ -62,8 +62,8 @@ class Seed(Secret):
         return bytes(self.signing_key().verify_key)
 
 
-class ParcelKey(Secret):
-    """X25519 private key under which a relay opens parcels."""
+class AgreementKey(Secret):
+    """X25519 private key."""
 
     __slots__ = ("_grown",)
 
@@ -76,6 +76,12 @@ class ParcelKey(Secret):
     def public(self) -> bytes:
         """Return the 32 bytes of the X25519 public key."""
         return bytes(self.private_key().public_key)
+
+
+class ParcelKey(AgreementKey):
+    """X25519 private key under which a relay opens parcels."""
+
+    __slots__ = ()
 
 
 class TopicKey(Secret):

@@ -1,0 +1,1 @@
+"""Routing by what no broker reads: words under the keys of several ancestors (Shikfa, Önen and Molva, V)."""

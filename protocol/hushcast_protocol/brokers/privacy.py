@@ -1,0 +1,73 @@
+"""What brokers may learn, as a network says it in its `profile`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from hushcast_protocol.base.errors import DecodeError
+from hushcast_protocol.brokers.full.actions import GROUP, PADS, Action
+from hushcast_protocol.brokers.full.layers import MAX_LAYERS, MIN_LAYERS
+
+Model = Literal["clear", "community", "full", "hash", "group"]
+"""`hash` and `group` are the two approaches that the paper finds wanting (IV), for the lab."""
+Profile = Literal["hardened", "paper"]
+
+DEFAULT_LAYERS = 3
+_ENDS: dict[tuple[Profile, bool], str] = {
+    # A network's profile has 16 characters at most.
+    ("hardened", True): "",
+    ("hardened", False): "/apart",
+    ("paper", True): "/paper",
+    ("paper", False): "/paper/a",
+}
+
+
+@dataclass(frozen=True)
+class Privacy:
+    """One network's privacy. All but the model matters under `full` alone."""
+
+    model: Model = "clear"
+    layers: int = DEFAULT_LAYERS
+    """For how many of its nearest ancestors a node puts a layer on."""
+    profile: Profile = "hardened"
+    aggregates: bool = True
+    """Brokers learn which of their children's items are of one word, and pass one of these on."""
+
+    @property
+    def text(self) -> str:
+        """What the network's `profile` says."""
+        if self.model != "full":
+            return self.model
+        return f"full/{self.layers}{_ENDS[self.profile, self.aggregates]}"
+
+    @property
+    def action(self) -> Action:
+        """How layers are put on."""
+        return PADS if self.profile == "paper" else GROUP
+
+    @property
+    def is_for_testnets(self) -> bool:
+        """Whether it protects less than it seems to, and is there to be broken."""
+        return self.model in ("hash", "group") or self.profile == "paper"
+
+
+_ALL = {
+    one.text: one
+    for one in (
+        *(Privacy(model) for model in get_args(Model) if model != "full"),
+        *(
+            Privacy("full", layers, profile, aggregates)
+            for layers in range(MIN_LAYERS, MAX_LAYERS + 1)
+            for profile, aggregates in _ENDS
+        ),
+    )
+}
+
+
+def read_privacy(text: str) -> Privacy:
+    """Return what a network's `profile` says; raise `DecodeError` where it says nothing."""
+    found = _ALL.get(text)
+    if found is None:
+        raise DecodeError("a network's profile is not one that brokers know")
+    return found
