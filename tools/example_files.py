@@ -29,6 +29,7 @@ def examples() -> dict[str, str]:
     central = central_section(served, onion_address(nobody), ())
     broker = first_config("edge-broker", service_places("broker"), None, None)
     tree = brokers_section(BrokersNetwork("example", "clear", 3600, nobody), onion_address(nobody))
+    tomography = first_config("tomography-service", service_places("tomography"), None, None)
     node = service_places("node")
     return {
         "directory.toml": directory,
@@ -40,6 +41,7 @@ def examples() -> dict[str, str]:
             "root-broker", service_places("broker-root"), None, Network("example", 3600)
         ),
         "broker.toml": broker + "\n" + tree,
+        "tomography.toml": tomography + "\n" + tree,
         "gateway.toml": first_gateway_config(service_places("gateway"), 0),
         "network.toml": network,
         "relay.toml": first_config("relay", node, None, None) + "\n" + network,

@@ -20,6 +20,7 @@ from hushcast_protocol.base.signatures import Purpose
 from hushcast_protocol.brokers import frames as brokers
 from hushcast_protocol.brokers import tree, words
 from hushcast_protocol.brokers.community import charter, sealing
+from hushcast_protocol.brokers.full import items, layers, secrets
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_protocol.brokers.tomography import answers, statements
 from hushcast_protocol.brokers.tomography import frames as tomography_frames
@@ -78,6 +79,7 @@ SECTIONS: dict[str, tuple[type, ...]] = {
         brokers.Pong,
         brokers.Receipt,
     ),
+    "brokers-full": (items.Layered, layers.Layer, secrets.AskFactors, secrets.Factors),
     "central-user": (
         central.Introduce,
         central.Subscribe,

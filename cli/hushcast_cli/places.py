@@ -48,7 +48,7 @@ class Places:
 
 def service_places(kind: Kind, name: str | None = None, etc: Path = _ETC) -> Places:
     """Return the places that the units of the package have; `name` is the instance of `hushcast-node@`."""
-    if kind in ("directory", "central-server", *PROXIES, *BROKERS):
+    if kind in ("directory", "central-server", *PROXIES, *BROKERS, "tomography"):
         what = "central-proxy" if kind in PROXIES else "broker" if kind in BROKERS else kind
         home = f"hushcast-{what}"
         return Places(etc / home / f"{what}.toml", Path("/var/lib", home), None, home)
@@ -81,8 +81,6 @@ def user_places(kind: Kind, name: str | None, environment: Mapping[str, str]) ->
 
 def places(kind: Kind, name: str | None = None, etc: Path = _ETC) -> Places:
     """Return where a daemon's files lie here: root uses the services' places where the package made them."""
-    if kind == "tomography":  # the package has no unit of it
-        return user_places(kind, name, os.environ)
     service = service_places(kind, name, etc)
     if os.geteuid() == 0 and service.config.parent.is_dir():
         return service

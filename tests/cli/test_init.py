@@ -10,6 +10,7 @@ import pytest
 from running import environment, hushcast
 
 from hushcast_brokers.settings import BrokerSettings, RootSettings
+from hushcast_brokers.tomography.settings import TomographySettings
 from hushcast_central.settings import ProxySettings, ServerSettings
 from hushcast_cli.first_config import Network, first_config
 from hushcast_cli.join import with_network
@@ -200,6 +201,7 @@ def test_services_have_the_places_of_their_units() -> None:
         "hushcast-central-server.service": service_places("central-server"),
         "hushcast-central-proxy.service": service_places("deliveries-proxy"),
         "hushcast-broker.service": service_places("broker"),
+        "hushcast-tomography.service": service_places("tomography"),
     }.items():
         text = (ROOT / "systemd" / unit).read_text()
         assert f"--config {found.config}\n" in text
@@ -227,6 +229,7 @@ def test_two_daemons_share_no_place() -> None:
     found = [user_places("node", None, {}), user_places("node", "b", {}), user_places("directory", None, {})]
     found += [service_places("node"), service_places("node", "b"), service_places("directory")]
     found += [service_places("central-server"), service_places("deliveries-proxy"), service_places("broker")]
+    found.append(service_places("tomography"))
     kinds: list[Kind] = ["central-server", "publications-proxy", "deliveries-proxy", "broker-root", "broker"]
     found += [user_places(kind, None, {}) for kind in (*kinds, "tomography")]
     assert len({each.state for each in found}) == len({each.config for each in found}) == len(found)
@@ -279,6 +282,7 @@ def test_the_examples_are_what_init_makes() -> None:
         "central-proxy.toml": ProxySettings,
         "broker-root.toml": RootSettings,
         "broker.toml": BrokerSettings,
+        "tomography.toml": TomographySettings,
     }
     for name, text in examples().items():
         if name != "network.toml":

@@ -14,6 +14,7 @@ from hushcast_protocol.brokers import frames as brokers_frames
 from hushcast_protocol.brokers import network as brokers_network
 from hushcast_protocol.brokers import tree, words
 from hushcast_protocol.brokers.community import charter, sealing
+from hushcast_protocol.brokers.full import items, layers, secrets
 from hushcast_protocol.brokers.tomography import answers, statements
 from hushcast_protocol.brokers.tomography import frames as tomography_frames
 from hushcast_protocol.central import frames as central_frames
@@ -28,6 +29,9 @@ MODULES = (
     words,
     charter,
     sealing,
+    items,
+    layers,
+    secrets,
     central_frames,
     introduction,
     network,

@@ -21,6 +21,7 @@ UNITS = (DIRECTORY, RELAY, NODE)
 GATEWAY, GATEWAY_FILE = "hushcast-gateway", "/etc/hushcast-gateway/gateway.toml"
 SERVER, PROXY = "hushcast-central-server", "hushcast-central-proxy"
 BROKER, BROKER_FILE = "hushcast-broker", "/etc/hushcast-broker/broker.toml"
+TOMOGRAPHY = "hushcast-tomography"
 TOPIC, PAYLOAD = "a-topic-to-look-for", "a payload to look for"
 
 
@@ -367,6 +368,21 @@ def test_a_root_signs_the_tree_of_whom_it_admits(machine: Machine, root: None) -
     assert exposure(machine, BROKER) == exposure(machine, NODE)
 
 
+def test_a_tomography_service_asks_the_root_for_its_tree(machine: Machine, root: None) -> None:
+    config = f"/etc/{TOMOGRAPHY}/tomography.toml"
+    machine.run("hushcast", "init", "tomography")
+    machine.run("hushcast", "join", f"/var/lib/{BROKER}/network.toml", "--config", config)
+    louder(machine, config)
+    machine.systemctl("start", TOMOGRAPHY)
+    stated = "working, 0 of 2 brokers state"
+    machine.until(lambda: machine.shown(TOMOGRAPHY, "ActiveState", "StatusText") == ("active", stated))
+    assert machine.run("stat", "-c", "%U:%G %a", config).stdout == f"root:{TOMOGRAPHY} 640\n"
+    for reader, owner in ((BROKER, TOMOGRAPHY), (TOMOGRAPHY, BROKER)):
+        for path in (f"/var/lib/{owner}", f"/etc/{owner}"):
+            assert machine.run("ls", path, user=reader, check=False).returncode != 0, (reader, path)
+    assert exposure(machine, TOMOGRAPHY) == exposure(machine, NODE)
+
+
 def test_no_core_is_left(machine: Machine, network: str) -> None:
     for unit in UNITS:
         limits = machine.run("cat", f"/proc/{machine.pid(unit)}/limits").stdout
@@ -377,7 +393,7 @@ def test_no_core_is_left(machine: Machine, network: str) -> None:
 
 def test_the_journal_gives_nothing_away(machine: Machine, gateway: None, central: None, root: None) -> None:
     """Everything ran at the most verbose level; onion addresses have 56 characters, keys 64 or 44."""
-    journal = machine.journal(*UNITS, GATEWAY, SERVER, PROXY, BROKER, "hushcast-node@lost")
+    journal = machine.journal(*UNITS, GATEWAY, SERVER, PROXY, BROKER, TOMOGRAPHY, "hushcast-node@lost")
     assert "debug" in journal
     for secret in (TOPIC, PAYLOAD, "after the kill", "a password to look for", "sensor", "lamp"):
         assert secret not in journal

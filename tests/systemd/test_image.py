@@ -22,7 +22,7 @@ FOLDER = ROOT / "systemd" / "containers"
 IMAGE = "localhost/hushcast-image-test"
 USER = 7411
 CENTRAL = ("central-server", "publications-proxy", "deliveries-proxy")
-DAEMONS = ("node", "directory", *CENTRAL, "broker-root", "broker")
+DAEMONS = ("node", "directory", *CENTRAL, "broker-root", "broker", "tomography")
 
 
 def services() -> dict[str, Any]:

@@ -28,11 +28,11 @@ def settings(unit: Path) -> list[tuple[str, str]]:
     return [(name, value) for name, _, value in (line.partition("=") for line in lines)]
 
 
-def test_there_are_seven() -> None:
+def test_there_are_eight() -> None:
     names = ["hushcast-broker.service"]
     names += ["hushcast-central-proxy.service", "hushcast-central-server.service"]
     names += ["hushcast-directory.service", "hushcast-gateway.service"]
-    names += ["hushcast-node.service", "hushcast-node@.service"]
+    names += ["hushcast-node.service", "hushcast-node@.service", "hushcast-tomography.service"]
     assert [unit.name for unit in UNITS] == names
 
 

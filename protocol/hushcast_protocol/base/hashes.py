@@ -53,6 +53,7 @@ class Domain(bytes, Enum):
     ELEMENT_NAME = b"hc.element-name"
     COMMON_KEY = b"hc.common-key"
     BLIND = b"hc.blind"
+    CONTENT = b"hc.content"
     CONTENT_KEY = b"hc.content-key"
     # `tree` shuffles with `hc.tree` by itself: it depends on the standard library alone.
 

@@ -168,6 +168,29 @@ class Ended(NamedTuple):
     name: bytes
 
 
+class Agreed(NamedTuple):
+    """Two ends agreed on the key of a layer for a day: `own` and `other` are their X25519 keys.
+
+    `key` is what both add to, or take off, elements; the lab strips layers with it as colluders would.
+    """
+
+    day: int
+    own: bytes
+    other: bytes
+    key: bytes
+
+
+class Compared(NamedTuple):
+    """A broker was given the factor, `key`, for a `path` of layers, as they go over links.
+
+    It brings elements that are left under the path under one key, in which the broker compares all.
+    """
+
+    day: int
+    path: bytes
+    key: bytes
+
+
 Observed = (
     Drop
     | Received
@@ -187,4 +210,6 @@ Observed = (
     | Advertised
     | Asked
     | Ended
+    | Agreed
+    | Compared
 )

@@ -97,6 +97,19 @@ class Handed(NamedTuple):
     payload: bytes
 
 
+class Wanted(NamedTuple):
+    """A subscription asked for a word of a topic on a day, by the `item` of this name.
+
+    `own` is the X25519 key that those above know the daemon by, `element` what is under the item's layers.
+    """
+
+    topic: str
+    day: int
+    item: bytes
+    own: bytes
+    element: bytes
+
+
 Told = (
     Started
     | Stopped
@@ -109,4 +122,5 @@ Told = (
     | Introduced
     | Registered
     | Handed
+    | Wanted
 )

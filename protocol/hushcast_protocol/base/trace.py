@@ -40,6 +40,8 @@ class Observation:
         "advertised",  # brokers, from here on
         "asked",
         "ended",
+        "agreed",
+        "compared",
     ]
     message: str | None = None  # id
     tokens: tuple[str, ...] | None = None
@@ -50,7 +52,7 @@ class Observation:
     size: int | None = None  # bytes of the body or parcel
     lease: str | None = None  # id
     mark: str | None = None  # of the lease, by which it can be tested for a topic whose trunk is known
-    day: int | None = None  # for which the lease is
+    day: int | None = None  # for which the lease, or the key, is
     elements: int | None = None  # route elements in the lease
     children: int | None = None  # parcels passed on
     relays: int | None = None  # in the roster
@@ -71,6 +73,10 @@ class Observation:
     k: int | None = None  # subscribers that are to stand behind it
     condition: str | None = None  # who counts
     otherwise: str | None = None  # what is done while they are fewer
+    own: str | None = None  # X25519 key of this end of a layer, for a day
+    other: str | None = None  # of the other end
+    key: str | None = None  # of a layer, or a factor for a path
+    path: str | None = None  # of layers, as they go over a link
 
 
 @dataclass(frozen=True)
@@ -92,6 +98,7 @@ class Truth:
         "introduced",  # the central system, from here on
         "registered",
         "handed",
+        "wanted",  # brokers
     ]
     role: str | None = None
     profile: str | None = None  # under which the daemon runs
@@ -108,6 +115,9 @@ class Truth:
     use: str | None = None  # of a pseudonym: publish or subscribe
     serial: int | None = None  # of a pseudonym's request for tokens
     payload: str | None = None  # hash of what is sealed
+    item: str | None = None  # name of what asks for a word under layers
+    own: str | None = None  # X25519 key that those above know the daemon by on that day
+    element: str | None = None  # of the word, under no layer
 
 
 def to_line(record: Observation | Truth) -> str:

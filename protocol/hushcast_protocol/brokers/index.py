@@ -143,10 +143,12 @@ class Boxes:
         boxes = self._sides
         return sure | bitmap(slot for slot in slots_in(unsure) if holds(boxes[slot] or (), sides))
 
-    def covered(self, sides: Sides) -> int:
-        """Return the slots whose boxes a box holds, that of an equal one included."""
+    def covered(self, sides: Sides, among: int | None = None) -> int:
+        """Return the slots whose boxes a box holds, that of an equal one included; or those `among` some."""
         columns = zip(self._columns, sides, strict=True)
         sure, unsure = self._common(column.covered(side) for column, side in columns if side is not None)
+        if among is not None:
+            sure, unsure = sure & among, unsure & among
         boxes = self._sides
         return sure | bitmap(slot for slot in slots_in(unsure) if holds(sides, boxes[slot] or ()))
 

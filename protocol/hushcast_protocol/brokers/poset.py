@@ -116,7 +116,7 @@ class Order:
         """Return a function that tells which of some other slots a filter covers."""
         sides, boxes = self.boxes.sides(higher), self.boxes
         if len(others) > _MANY:
-            return set(slots_in(self.successors(sides) & bitmap(others))).__contains__
+            return set(slots_in(boxes.covered(sides, bitmap(others)))).__contains__
         return cache(lambda slot: holds(sides, boxes.sides(slot)))
 
     def _nearest(self, bits: int, edges: list[Set[int]]) -> set[int]:

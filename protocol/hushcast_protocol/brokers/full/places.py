@@ -1,4 +1,4 @@
-"""Where brokers stand, by the keys that layers name: X25519 keys, made of those by which the tree lists them."""
+"""Where brokers stand, by the keys that layers name, which are made of those by which the tree lists them."""
 
 from __future__ import annotations
 

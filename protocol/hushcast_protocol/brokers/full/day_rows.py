@@ -1,0 +1,227 @@
+"""One day's rows at one broker.
+
+Items whose layers are left under one path are compared as they are. Those under several paths are compared
+under a common key, to which a factor turns each path (`secrets`); until it is learned, a path's items have
+rows of their own. A row goes up as one item, which stays as long as the row, whoever of its members goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.secrets import Secret
+from hushcast_protocol.base.wire import PublicKey
+from hushcast_protocol.brokers.full.items import Layered
+from hushcast_protocol.brokers.full.keys import Keyring, LayerKeys
+from hushcast_protocol.brokers.full.layers import Layer, Path, in_order, onward_target
+from hushcast_protocol.brokers.full.reading import ReadItem
+from hushcast_protocol.brokers.full.words import element_name
+
+MAX_FACTORS = (
+    4096  # paths of a child's items a day for which factors are asked; others have rows of their own
+)
+
+_Place = tuple[Path | None, bytes]  # a row's: under one path, or (`None`) under the common key
+
+
+class Row:
+    """Items of one word, as far as the broker can tell."""
+
+    __slots__ = ("element", "members", "names", "path", "place", "said")
+
+    def __init__(self, place: _Place, path: Path, element: bytes) -> None:
+        self.place = place
+        self.path, self.element = path, element
+        """What goes up for the row, before the broker's own layer is on it."""
+        self.members: dict[tuple[PublicKey, bytes], ReadItem] = {}
+        """By child and name."""
+        self.said: bytes | None = None
+        """The name under which the parent has it."""
+        self.names: dict[bytes, Path] = {}
+        """All under which messages for it may come, and what is on what opens them."""
+
+
+class Onward(NamedTuple):
+    """Where a message goes that came under one name."""
+
+    child: PublicKey
+    name: bytes
+    """What it goes under: that of the child's item."""
+    key: Secret
+    """Turns what opens the message for this broker into what opens it for the child."""
+
+
+class DayRows:
+    """The rows of one day."""
+
+    def __init__(self, keys: Keyring, above: Sequence[PublicKey], layers: int, day: int) -> None:
+        self._keys = keys
+        self._action = keys.action
+        self._day = day
+        self._target = onward_target(above, layers) if above else None
+        self._factors: dict[Path, LayerKeys] = {}
+        self._paths: dict[Path, int] = {}  # items under each
+        self._brought: dict[PublicKey, int] = {}  # paths that a child was the first to bring, today
+        self._beyond: set[Path] = set()  # those over the bound
+        self._rows: dict[Path | None, dict[bytes, Row]] = {}
+        self._of: dict[tuple[PublicKey, bytes], Row] = {}
+        self._names: dict[bytes, Row] = {}
+        self._unsaid: dict[Row, None] = {}
+        self._gone: dict[bytes, None] = {}
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """All rows."""
+        return tuple(row for rows in self._rows.values() for row in rows.values())
+
+    def put(self, child: PublicKey, read: ReadItem) -> None:
+        """Add an item to its row, which may be new."""
+        self._note_path(child, read.path)
+        place = self._place(read.path, read.element)
+        row = self._at(place) or self._new(place, read)
+        row.members[child, read.name] = read
+        self._of[child, read.name] = row
+
+    def take(self, child: PublicKey, read: ReadItem) -> None:
+        """Take an item from its row, which goes with its last."""
+        self._paths[read.path] -= 1
+        if not self._paths[read.path]:
+            del self._paths[read.path]
+            self._beyond.discard(read.path)
+        row = self._of.pop((child, read.name))
+        del row.members[child, read.name]
+        if not row.members:
+            self._remove(row)
+
+    def take_changes(self) -> tuple[list[Layered], list[bytes]]:
+        """Return the items that the parent is to have now, and the names of those no more."""
+        shown = []
+        if self._target is not None:
+            for row in self._unsaid:
+                item = self._upward(row, self._target)
+                row.said = item.name
+                self._know(row, row.said, row.path)
+                if row.said in self._gone:
+                    del self._gone[row.said]
+                else:
+                    shown.append(item)
+        withdrawn = list(self._gone)
+        self._unsaid.clear()
+        self._gone.clear()
+        return shown, withdrawn
+
+    def recall(self, item: Layered) -> None:
+        """Hear that the parent has this item of ours."""
+        own = Layer(self._keys.public, self._target or b"")
+        path = tuple(layer for layer in item.layers if layer != own)
+        if len(path) + 1 != len(item.layers):
+            raise Refusal("form")
+        name = item.name
+        element = self._action.strip(self._keys.shared(own.target, self._day).route, item.element)
+        row = self._at(self._place(path, element))
+        if row is not None:
+            self._know(row, name, path)
+            if row.said == name:
+                return
+        if row is None or row.said is not None:
+            self._gone[name] = None
+        else:
+            row.said, row.path, row.element = name, path, element
+            del self._unsaid[row]
+
+    def missing(self) -> list[Path]:
+        """Return paths that need a factor."""
+        if len(self._paths) < 2 and not self._factors:
+            return []
+        return [path for path in self._paths if path not in self._factors and path not in self._beyond]
+
+    def learn(self, path: Path, factors: LayerKeys) -> None:
+        """Compare a path's items with those of others from now on."""
+        if path in self._factors:
+            return
+        self._factors[path] = factors
+        common = self._rows.setdefault(None, {})
+        for element, row in self._rows.pop(path, {}).items():
+            key = self._action.wrap(factors.route, element)
+            other = common.get(key)
+            if other is not None and (row.said is None or other.said is not None):
+                self._merge(row, other)
+                continue
+            row.place = None, key
+            common[key] = row
+            if other is not None:
+                self._merge(other, row)
+
+    def matching(self, name: bytes) -> list[Onward]:
+        """Return whom what comes under a name goes to."""
+        row = self._names.get(name)
+        if row is None:
+            return []
+        path = row.names[name]
+        return [
+            Onward(child, read.name, self._turning(path, read)) for (child, _), read in row.members.items()
+        ]
+
+    def _turning(self, path: Path, read: ReadItem) -> Secret:
+        keys = [self._keys.shared(owner, self._day).content for owner in read.owners]
+        if self._target is not None:
+            keys.append(self._action.inverse(self._keys.shared(self._target, self._day).content))
+        if path != read.path:
+            keys += [self._factors[path].content, self._action.inverse(self._factors[read.path].content)]
+        return self._action.product(keys)
+
+    def _upward(self, row: Row, target: PublicKey) -> Layered:
+        element = self._action.wrap(self._keys.shared(target, self._day).route, row.element)
+        return Layered(self._day, element, in_order((*row.path, Layer(self._keys.public, target))))
+
+    def _note_path(self, child: PublicKey, path: Path) -> None:
+        if path not in self._paths and path not in self._factors:
+            self._brought[child] = self._brought.get(child, 0) + 1
+            if self._brought[child] > MAX_FACTORS:
+                self._beyond.add(path)
+        self._paths[path] = self._paths.get(path, 0) + 1
+
+    def _place(self, path: Path, element: bytes) -> _Place:
+        factors = self._factors.get(path)
+        return (path, element) if factors is None else (None, self._action.wrap(factors.route, element))
+
+    def _at(self, place: _Place) -> Row | None:
+        under, key = place
+        return self._rows.get(under, {}).get(key)
+
+    def _new(self, place: _Place, read: ReadItem) -> Row:
+        under, key = place
+        row = self._rows.setdefault(under, {})[key] = Row(place, read.path, read.element)
+        if self._target is None:
+            self._know(row, element_name(read.element), read.path)
+        else:
+            self._unsaid[row] = None
+        return row
+
+    def _know(self, row: Row, name: bytes, path: Path) -> None:
+        self._names[name] = row
+        row.names[name] = path
+
+    def _merge(self, row: Row, into: Row) -> None:
+        into.members.update(row.members)
+        for member in row.members:
+            self._of[member] = into
+        for name, path in row.names.items():
+            self._know(into, name, path)
+        self._unsay(row)
+
+    def _remove(self, row: Row) -> None:
+        under, key = row.place
+        del self._rows[under][key]
+        if not self._rows[under]:
+            del self._rows[under]
+        for name in row.names:
+            del self._names[name]
+        self._unsay(row)
+
+    def _unsay(self, row: Row) -> None:
+        self._unsaid.pop(row, None)
+        if row.said is not None:
+            self._gone[row.said] = None

@@ -1,0 +1,57 @@
+"""Who asks for something itself: what it shows its parent, and how it opens what comes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from hushcast_protocol.base.errors import AuthenticationError
+from hushcast_protocol.base.wire import PublicKey
+from hushcast_protocol.brokers.full.enclosing import streamed
+from hushcast_protocol.brokers.full.items import Layered
+from hushcast_protocol.brokers.full.keys import Keyring
+from hushcast_protocol.brokers.full.labels import read_labels
+from hushcast_protocol.brokers.full.layers import own_layers
+from hushcast_protocol.content.messages import Message
+
+
+class Holder:
+    """One node's own words of one day, under its own layers."""
+
+    def __init__(self, keys: Keyring, above: Sequence[PublicKey], layers: int, day: int) -> None:
+        """`above` are the keys of its ancestors, its parent's first.
+
+        Raises `AuthenticationError` where one of these is none.
+        """
+        self.day = day
+        self._action = keys.action
+        self._layers = own_layers(keys.public, above, layers)
+        shared = [keys.shared(one.target, day) for one in self._layers]
+        self._route = keys.action.product(one.route for one in shared)
+        self._content = keys.action.product(one.content for one in shared)
+        self._words: dict[bytes, bytes] = {}
+
+    def item(self, word: bytes) -> Layered:
+        """Return what asks for a word, a token of this day; what comes for it is opened from now on."""
+        element = self._action.wrap(self._route, self._action.element(word))
+        item = Layered(self.day, element, self._layers)
+        self._words[item.name] = word
+        return item
+
+    def forget(self, name: bytes) -> None:
+        """Open what comes under an item's name no more."""
+        del self._words[name]
+
+    def open(self, message: Message) -> Message:
+        """Return the message that is inside; its tokens are those words that it came for.
+
+        Raises `DecodeError` or `AuthenticationError` where none of its labels is of an item here. A label
+        that was tampered with shows when the body does not open.
+        """
+        labels = [label for label in read_labels(message.tokens) if label.name in self._words]
+        if not labels:
+            raise AuthenticationError("a message has no label of what was asked for")
+        content = self._action.strip(self._content, labels[0].content)
+        inside = streamed(content, message)
+        return msgspec.structs.replace(inside, tokens=tuple(self._words[one.name] for one in labels))

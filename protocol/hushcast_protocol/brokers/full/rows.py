@@ -1,0 +1,143 @@
+"""A broker's table: rows of its children's items that are of one word, which it does not know.
+
+Each day is a table by itself, for it has keys of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from hushcast_protocol.base.wire import PublicKey
+from hushcast_protocol.brokers.full.day_rows import DayRows, Onward, Row
+from hushcast_protocol.brokers.full.items import Layered
+from hushcast_protocol.brokers.full.keys import Keyring, LayerKeys
+from hushcast_protocol.brokers.full.layers import Path
+from hushcast_protocol.brokers.full.reading import ReadItem, read_item
+
+
+class Changes(NamedTuple):
+    """How what the parent is to have differs from the time before; nothing is in both."""
+
+    shown: tuple[Layered, ...]
+    withdrawn: tuple[bytes, ...]
+    """Names."""
+
+
+class Rows:
+    """The rows of all days."""
+
+    def __init__(
+        self, keys: Keyring, above: Sequence[PublicKey], layers: int, *, aggregates: bool = True
+    ) -> None:
+        """`above` are the keys of the broker's ancestors, its parent's first; the root has none."""
+        self.keys = keys
+        self.above = tuple(above)
+        self.layers = layers
+        self.aggregates = aggregates
+        self._days: dict[int, DayRows] = {}
+        self._items: dict[PublicKey, dict[bytes, ReadItem]] = {}
+        self._count = 0
+
+    def __len__(self) -> int:
+        """Return the number of items of all children."""
+        return self._count
+
+    @property
+    def days(self) -> tuple[int, ...]:
+        """The days that there are items of, the earliest first."""
+        return tuple(sorted(self._days))
+
+    def rows(self, day: int) -> tuple[Row, ...]:
+        """Return the rows of a day."""
+        table = self._days.get(day)
+        return () if table is None else table.rows
+
+    def of(self, child: PublicKey) -> Mapping[bytes, ReadItem]:
+        """Return a child's items by name."""
+        return self._items.get(child, {})
+
+    def read(self, item: Layered) -> ReadItem:
+        """Take this broker's layers off, and change nothing; raises `Refusal` as `read_item`."""
+        return read_item(self.keys, self.above, self.layers, item)
+
+    def put(self, child: PublicKey, read: ReadItem) -> bool:
+        """Route what matches an item to a child; return whether it was not so before."""
+        items = self._items.setdefault(child, {})
+        if read.name in items:
+            return False
+        items[read.name] = read
+        self._count += 1
+        day = read.item.day
+        table = self._days.get(day)
+        if table is None:
+            table = self._days[day] = DayRows(self.keys, self.above, self.layers, day)
+        table.put(child, read)
+        return True
+
+    def take(self, child: PublicKey, name: bytes) -> None:
+        """Route what matches an item to a child no more; raise `KeyError` where it was not."""
+        read = self._items[child].pop(name)
+        self._count -= 1
+        if not self._items[child]:
+            del self._items[child]
+        self._days[read.item.day].take(child, read)
+
+    def drop(self, child: PublicKey, most: int) -> list[bytes]:
+        """Take so many items of a child; return their names, none if there are none left."""
+        names = list(islice(self.of(child), most))
+        for name in names:
+            self.take(child, name)
+        return names
+
+    def take_changes(self) -> Changes:
+        """Return what the parent is to be told; the root is told nothing, as it has none."""
+        found = [table.take_changes() for _, table in sorted(self._days.items())]
+        return Changes(
+            tuple(item for shown, _ in found for item in shown),
+            tuple(name for _, withdrawn in found for name in withdrawn),
+        )
+
+    def recall(self, item: Layered) -> None:
+        """Hear that the parent has this item of ours, which is none of its children's to say.
+
+        After a start, once items are put and factors learned: what comes under its name finds the row, and
+        the parent is told of what differs alone. Raises `Refusal` where the item is not ours.
+        """
+        table = self._days.get(item.day)
+        if table is None:
+            table = self._days[item.day] = DayRows(self.keys, self.above, self.layers, item.day)
+        table.recall(item)
+
+    def missing(self) -> list[tuple[int, Path]]:
+        """Return paths, and their days, that items cannot be compared across until `learn`."""
+        if not self.aggregates:
+            return []
+        return [(day, path) for day, table in sorted(self._days.items()) for path in table.missing()]
+
+    def learn(self, day: int, path: Path, factors: LayerKeys) -> None:
+        """Take the factors of a path (`secrets.unblinded`): rows of one word become one."""
+        table = self._days.get(day)
+        if table is not None:
+            table.learn(path, factors)
+
+    def matching(self, day: int, name: bytes) -> list[Onward]:
+        """Return whom a message goes to that comes under this name, and under which.
+
+        It is the name of an item that was shown to the parent, or, at the root, of a word (`words`).
+        """
+        table = self._days.get(day)
+        return [] if table is None else table.matching(name)
+
+    def expire(self, day: int) -> None:
+        """Forget the days up to this one, of which the parent is told nothing."""
+        for child, items in list(self._items.items()):
+            for name in [name for name, read in items.items() if read.item.day <= day]:
+                del items[name]
+                self._count -= 1
+            if not items:
+                del self._items[child]
+        for gone in [one for one in self._days if one <= day]:
+            del self._days[gone]
+        self.keys.forget(day)

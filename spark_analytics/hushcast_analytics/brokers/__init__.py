@@ -1,0 +1,1 @@
+"""What colluders learn in a network of brokers, under each privacy model."""

@@ -1,0 +1,60 @@
+"""What colluders hold together of one day under `full`: keys, what came to their brokers, factors.
+
+A broker and its colluders use all of this as honest ones do; nothing here is granted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from hushcast_protocol.base.secrets import Secret
+from hushcast_protocol.brokers.full.actions import Action
+from hushcast_protocol.brokers.full.items import Layered
+from hushcast_protocol.brokers.full.layers import Layer, Path
+
+
+@dataclass(frozen=True)
+class Table:
+    """What one colluding broker has: items as they came, and the factors it was given.
+
+    A factor brings what is under a path under the broker's common key, which it does not know; the quotient
+    of two factors is the paper's aggregation secret.
+    """
+
+    broker: bytes
+    """Its X25519 key."""
+    items: tuple[Layered, ...]
+    factors: Mapping[Path, Secret] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Held:
+    """What all colluders have: keys of the layers one end of which is theirs, and their brokers' tables."""
+
+    action: Action
+    keys: Mapping[Layer, Secret]
+    tables: tuple[Table, ...]
+
+    def seen(self) -> Iterator[tuple[Table, Layered]]:
+        """Yield all that came to a colluding broker, with that broker's table."""
+        for table in self.tables:
+            for item in table.items:
+                yield table, item
+
+    def key_of(self, path: Path) -> Secret | None:
+        """Return the key that a path puts on, if colluders have all of it."""
+        if not all(layer in self.keys for layer in path):
+            return None
+        return self.action.product(self.keys[layer] for layer in path)
+
+
+def left(item: Layered, broker: bytes) -> Path:
+    """Return the path that is left once a broker has taken off the layer that is for it."""
+    return tuple(layer for layer in item.layers if layer.target != broker)
+
+
+def taken_off(held: Held, table: Table, item: Layered) -> bytes | None:
+    """Return the element as a colluding broker compares it; none if no key of its own is on it."""
+    own = held.key_of(tuple(layer for layer in item.layers if layer.target == table.broker))
+    return None if own is None else held.action.strip(own, item.element)

@@ -1,0 +1,229 @@
+"""A tree of nodes under `full`, in one process: what each holds, and what goes up and down between them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from hushcast_protocol.base.errors import AuthenticationError
+from hushcast_protocol.base.hashes import Domain, digest
+from hushcast_protocol.base.secrets import AgreementKey
+from hushcast_protocol.base.wire import decoder, encode
+from hushcast_protocol.brokers.full.actions import Action
+from hushcast_protocol.brokers.full.enclosing import enclosed
+from hushcast_protocol.brokers.full.holder import Holder
+from hushcast_protocol.brokers.full.items import Layered
+from hushcast_protocol.brokers.full.keys import Keyring
+from hushcast_protocol.brokers.full.labels import Label, as_tokens, onward, read_labels
+from hushcast_protocol.brokers.full.layers import Path
+from hushcast_protocol.brokers.full.rows import Changes, Rows
+from hushcast_protocol.brokers.full.secrets import (
+    AskFactors,
+    Factors,
+    asking,
+    check_asked,
+    unblinded,
+    with_share,
+)
+from hushcast_protocol.brokers.full.words import published_names
+from hushcast_protocol.content.messages import HEADER, PADDED_SIZES, SEAL, TRAIL_SIZE, Message, message_id
+
+FIGURE_2 = {
+    "B4": "C",
+    "B3": "B4",
+    "B1": "B3",
+    "B2": "B3",
+    "A1": "B1",
+    "A2": "B1",
+    "A3": "B2",
+    "A4": "B2",
+    "A5": "B2",
+}
+NETWORK = bytes(range(32))
+DAY = 20_000
+
+decode_item: Callable[[bytes], Layered] = decoder(Layered, "item", 1024)
+decode_ask: Callable[[bytes], AskFactors] = decoder(AskFactors, "ask", 1024)
+
+
+def key_of(name: str) -> AgreementKey:
+    return AgreementKey(digest(Domain.NETWORK, name.encode()))
+
+
+def word_of(number: int) -> bytes:
+    return bytes([number]) * 16
+
+
+def message(*words: bytes, text: bytes = b"body", day: int = DAY) -> Message:
+    body = text.ljust(HEADER + PADDED_SIZES[0] + SEAL, b".")
+    return Message(message_id(day, body), day, words, bytes(TRAIL_SIZE), body)
+
+
+@dataclass
+class Node:
+    """One node; clients have no rows that matter."""
+
+    name: str
+    keys: Keyring
+    above: tuple[bytes, ...]
+    rows: Rows
+    holder: Holder
+    own: dict[bytes, Layered] = field(default_factory=dict)
+    """What it asks for itself, by word."""
+    up: deque[Changes] = field(default_factory=deque)
+    """What is on its way to the parent."""
+    got: list[Message] = field(default_factory=list)
+
+
+class World:
+    """A tree, given as the parent of each node but the root's."""
+
+    def __init__(
+        self,
+        parents: Mapping[str, str],
+        action: Action,
+        layers: int,
+        *,
+        aggregates: bool = True,
+        day: int = DAY,
+    ) -> None:
+        self.parents = dict(parents)
+        self.action, self.layers, self.aggregates, self.day = action, layers, aggregates, day
+        self.root = next(name for name in parents.values() if name not in parents)
+        self.nodes: dict[str, Node] = {}
+        for name in [self.root, *parents]:
+            keys = Keyring(action, key_of(name), NETWORK)
+            above = tuple(key_of(one).public() for one in self.path(name))
+            holder = Holder(keys, above, layers, day)
+            self.nodes[name] = Node(name, keys, above, self._rows(keys, above), holder)
+        self.names = {node.keys.public: name for name, node in self.nodes.items()}
+
+    def _rows(self, keys: Keyring, above: tuple[bytes, ...]) -> Rows:
+        return Rows(keys, above, self.layers, aggregates=self.aggregates)
+
+    def path(self, name: str) -> list[str]:
+        """Return a node's ancestors, the parent first."""
+        found = []
+        while name in self.parents:
+            name = self.parents[name]
+            found.append(name)
+        return found
+
+    def key(self, one: str, other: str) -> bytes:
+        """Return k of two nodes."""
+        return self.nodes[one].keys.shared(key_of(other).public(), self.day).route.reveal()
+
+    def content_key(self, one: str, other: str) -> bytes:
+        """Return k' of two nodes."""
+        return self.nodes[one].keys.shared(key_of(other).public(), self.day).content.reveal()
+
+    # Up.
+
+    def want(self, name: str, word: bytes) -> Layered:
+        node = self.nodes[name]
+        item = node.own[word] = node.holder.item(word)
+        node.up.append(Changes((item,), ()))
+        return item
+
+    def unwant(self, name: str, word: bytes) -> None:
+        node = self.nodes[name]
+        item = node.own.pop(word)
+        node.holder.forget(item.name)
+        node.up.append(Changes((), (item.name,)))
+
+    def say(self, name: str) -> None:
+        """Have a broker say what changed."""
+        changes = self.nodes[name].rows.take_changes()
+        if changes.shown or changes.withdrawn:
+            self.nodes[name].up.append(changes)
+
+    def hear(self, name: str) -> None:
+        """Have a node's parent take the next thing that is on its way from it."""
+        node, rows = self.nodes[name], self.nodes[self.parents[name]].rows
+        changes = node.up.popleft()
+        for item in changes.shown:
+            rows.put(node.keys.public, rows.read(decode_item(encode(item))))
+        for one in changes.withdrawn:
+            rows.take(node.keys.public, one)
+
+    def learn(self, name: str, day: int, path: Path) -> None:
+        """Have a broker ask its ancestors for the factors of a path."""
+        node = self.nodes[name]
+        ask = asking(self.action, node.keys.public, 1, day, path)
+        listed = {key_of(one).public() for one in self.path(name)}
+        for at in self.path(name):
+            above = self.nodes[at].keys
+            last = check_asked(ask, node.above, self.layers, above.public, listed.__contains__)
+            ask = decode_ask(encode(with_share(above, ask, ask.serial + 1)))
+            if last:
+                break
+        answer = Factors(ask.serial, ask.route, ask.content)
+        node.rows.learn(day, path, unblinded(node.keys, node.above, self.layers, day, path, answer))
+
+    def settle(self) -> None:
+        """Have all said and heard, and all factors learned."""
+        deepest_first = sorted(self.parents, key=lambda name: -len(self.path(name)))
+        for name in deepest_first:
+            for day, path in self.nodes[name].rows.missing():
+                self.learn(name, day, path)
+            self.say(name)
+            while self.nodes[name].up:
+                self.hear(name)
+        self.nodes[self.root].rows.take_changes()
+
+    def restart(self, name: str) -> None:
+        """Start a broker anew, with what its disk has: its children's items, and what it said."""
+        node = self.nodes[name]
+        before, parent = node.rows, self.nodes[self.parents[name]].rows
+        node.rows = self._rows(node.keys, node.above)
+        for child in self.names:
+            for read in before.of(child).values():
+                node.rows.put(child, node.rows.read(read.item))
+        said = {one: read.item for one, read in parent.of(node.keys.public).items()}
+        for changes in node.up:
+            said |= {item.name: item for item in changes.shown}
+            for one in changes.withdrawn:
+                del said[one]
+        for item in said.values():
+            if item not in node.own.values():
+                node.rows.recall(item)
+
+    # Down.
+
+    def publish(self, *words: bytes, text: bytes = b"body") -> dict[str, list[Message]]:
+        """Publish at the root; return what each node that got something found inside."""
+        for node in self.nodes.values():
+            node.got = []
+        inner = message(*words, text=text, day=self.day)
+        root = self.nodes[self.root]
+        named = message(*published_names(self.action, words), text=text, day=self.day)
+        outer, labels = enclosed(self.action, root.keys.own, named)
+        self._pass(root, outer, labels)
+        found = {name: node.got for name, node in self.nodes.items() if node.got}
+        assert all(one.id == inner.id and one.body == inner.body for got in found.values() for one in got)
+        return found
+
+    def _pass(self, node: Node, outer: Message, labels: Sequence[Label]) -> None:
+        for child, mine in onward(node.rows, self.day, labels).items():
+            for tokens in as_tokens(mine):
+                self._receive(self.nodes[self.names[child]], outer, tokens)
+
+    def _receive(self, node: Node, outer: Message, tokens: tuple[bytes, ...]) -> None:
+        copy = Message(outer.id, outer.day, tokens, outer.trail, outer.body)
+        with contextlib.suppress(AuthenticationError):
+            node.got.append(node.holder.open(copy))
+        self._pass(node, outer, read_labels(tokens))
+
+    # What there is.
+
+    def interested(self, *words: bytes) -> set[str]:
+        """Return who asks for one of the words: what is to be found by `publish`."""
+        return {name for name, node in self.nodes.items() if node.own.keys() & set(words)}
+
+    def rows_of(self, name: str) -> list[set[str]]:
+        """Return a broker's rows, each as the children that are in it."""
+        return [
+            {self.names[child] for child, _ in row.members} for row in self.nodes[name].rows.rows(self.day)
+        ]
