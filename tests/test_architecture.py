@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import functools
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -81,32 +83,73 @@ def module_of(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).parts[1:]).removesuffix(".py")
 
 
-def ours(tree: ast.AST) -> Iterator[str]:
-    """The modules of ours that are imported anywhere in a file."""
-    yield from (module for module in imports(tree) if module.split(".")[0].startswith("hushcast"))
-
-
 def name_of(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-def parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(), name_of(path))
+@dataclass(frozen=True)
+class Read:
+    """What the rules ask of a file."""
+
+    doc: str | None
+    imports: set[str]  # every module that is imported anywhere, lazily and for types included
+    names: set[str]  # with dots, as `time.time`
+    called: set[str]
+    functions: list[ast.FunctionDef | ast.AsyncFunctionDef]
+
+    @property
+    def ours(self) -> set[str]:
+        return {module for module in self.imports if module.split(".")[0].startswith("hushcast")}
 
 
-def imports(tree: ast.AST) -> Iterator[str]:
-    """Every module that is imported anywhere in a file, lazily and for types included."""
+@functools.cache
+def read(path: Path) -> Read:
+    tree = ast.parse(path.read_text(), name_of(path))
+    read = Read(ast.get_docstring(tree), set(), set(), set(), [])
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            read.imports.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports are absolute"
             assert node.module is not None
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            read.imports.update([node.module, *(f"{node.module}.{alias.name}" for alias in node.names)])
+        elif isinstance(node, ast.Attribute):
+            read.names.add(dotted(node))
+        elif isinstance(node, ast.Call):
+            read.called.add(dotted(node.func))
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            node.body = []  # its nodes are in line already, and nobody asks for the tree again
+            read.functions.append(node)
+    return read
 
 
-each_file = pytest.mark.parametrize("path", FILES, ids=name_of)
+def dotted(node: ast.expr) -> str:
+    """Return a name with dots as it stands; what stands before it that is no name is left out."""
+    if isinstance(node, ast.Name):
+        return node.id
+    return f"{dotted(node.value)}.{node.attr}" if isinstance(node, ast.Attribute) else ""
+
+
+def for_each(files: list[Path]) -> Callable[[Callable[[Path], None]], Callable[[], None]]:
+    """Hold a rule for all these files in one test: it tells every file that breaks it."""
+
+    def decorate(rule: Callable[[Path], None]) -> Callable[[], None]:
+        def test() -> None:
+            broken = {}
+            for path in files:
+                try:
+                    rule(path)
+                except AssertionError as error:
+                    broken[name_of(path)] = str(error)
+            assert not broken
+
+        test.__name__ = rule.__name__
+        return test
+
+    return decorate
+
+
+each_file = for_each(FILES)
 
 
 def test_there_is_something_to_look_at() -> None:
@@ -117,7 +160,7 @@ def test_there_is_something_to_look_at() -> None:
 @each_file
 def test_arrows_between_packages_point_one_way(path: Path) -> None:
     room = room_of(module_of(path))
-    found = set(ours(parsed(path)))
+    found = read(path).ours
     if room == "analytics":
         part = module_of(path).split(".")[1]
         more = {"filters": BY_BROKERS, "brokers": OF_LAYERS}.get(part, set())
@@ -135,7 +178,7 @@ def test_no_two_rooms_stand_in_a_circle() -> None:
 @pytest.mark.parametrize("name", sorted(ALONE))
 def test_what_analyses_import_needs_the_standard_library_alone(name: str) -> None:
     path = ROOT / "protocol" / "hushcast_protocol" / f"{name.replace('.', '/')}.py"
-    for module in imports(parsed(path)):
+    for module in read(path).imports:
         assert module.split(".")[0] in sys.stdlib_module_names | {"__future__"}
 
 
@@ -154,16 +197,16 @@ IO = {
 }
 
 
-@pytest.mark.parametrize("path", [f for f in FILES if f.is_relative_to(ROOT / "protocol")], ids=name_of)
+@for_each([f for f in FILES if f.is_relative_to(ROOT / "protocol")])
 def test_the_core_pretends_that_the_world_does_not_exist(path: Path) -> None:
-    tops = {module.split(".")[0] for module in imports(parsed(path))}
+    tops = {module.split(".")[0] for module in read(path).imports}
     assert not tops & IO
-    assert "open" not in called(parsed(path))
+    assert "open" not in read(path).called
 
 
 @each_file
 def test_a_reader_knows_the_room(path: Path) -> None:
-    doc = ast.get_docstring(parsed(path))
+    doc = read(path).doc
     assert doc, "the first sentence names the idea of the file"
     assert doc.splitlines()[0].rstrip().endswith((".", "?"))
 
@@ -173,13 +216,9 @@ def test_a_file_holds_one_idea(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= MAX_LINES
 
 
-def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    yield from (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
-
-
 @each_file
 def test_a_function_is_read_at_one_look(path: Path) -> None:
-    for function in functions(parsed(path)):
+    for function in read(path).functions:
         assert function.end_lineno is not None
         lines = function.end_lineno - function.lineno + 1
         assert lines <= MAX_FUNCTION, f"{function.name} has {lines} lines"
@@ -187,21 +226,15 @@ def test_a_function_is_read_at_one_look(path: Path) -> None:
 
 @each_file
 def test_a_constructor_takes_few_things(path: Path) -> None:
-    for function in functions(parsed(path)):
+    for function in read(path).functions:
         if function.name == "__init__":
             arguments = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
             assert len(arguments) - 1 <= MAX_PARAMETERS, f"line {function.lineno}"
 
 
-def called(tree: ast.AST) -> set[str]:
-    return {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-
-
-@pytest.mark.parametrize(
-    "path", [file for file in FILES if file.relative_to(ROOT).parts[0] != "cli"], ids=name_of
-)
+@for_each([file for file in FILES if file.relative_to(ROOT).parts[0] != "cli"])
 def test_only_the_command_line_prints(path: Path) -> None:
-    assert not called(parsed(path)) & {"print", "pprint", "input", "sys.stdout.write"}
+    assert not read(path).called & {"print", "pprint", "input", "sys.stdout.write"}
 
 
 INJECTED = {
@@ -221,25 +254,22 @@ SOURCES = {
 }
 
 
-def world(tree: ast.AST) -> set[str]:
+def world(path: Path) -> set[str]:
     """The sources of time and chance that a file names."""
-    found = {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute)} & SOURCES
-    modules = set(imports(tree))
-    found |= {module.split(".")[0] for module in modules if module.split(".")[0] in ("random", "secrets")}
-    return found | {module for module in modules if module in SOURCES}
+    modules = read(path).imports
+    found = (read(path).names | modules) & SOURCES
+    return found | {module.split(".")[0] for module in modules} & {"random", "secrets"}
 
 
-@pytest.mark.parametrize(
-    "path",
+@for_each(
     # Testnets and the command line are tools around real processes: they wait for real time.
     [f for f in FILES if f.relative_to(ROOT).parts[0] in DAEMON]
-    + [ROOT / "testnet" / "hushcast_testnet" / "simulation.py"],
-    ids=name_of,
+    + [ROOT / "testnet" / "hushcast_testnet" / "simulation.py"]
 )
 def test_time_and_chance_are_injected(path: Path) -> None:
-    assert world(parsed(path)) <= INJECTED.get(name_of(path), set())
+    assert world(path) <= INJECTED.get(name_of(path), set())
 
 
 def test_the_list_of_exceptions_is_not_longer_than_it_must_be() -> None:
     for name, allowed in INJECTED.items():
-        assert world(parsed(ROOT / name)) == allowed, name
+        assert world(ROOT / name) == allowed, name

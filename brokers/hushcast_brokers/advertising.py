@@ -11,7 +11,7 @@ from hushcast_brokers.upstream import Upstream
 from hushcast_protocol.base import observed
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.brokers.roots import RootChanges
+from hushcast_protocol.brokers.items import ItemChanges
 from hushcast_protocol.brokers.upward import Upward
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.tracing import Tracer
@@ -45,7 +45,7 @@ class Advertising:
         self._turn = 0
 
     def __len__(self) -> int:
-        """The number of filters shown."""
+        """The number of items shown."""
         return len(self._upward.shown)
 
     @property
@@ -53,7 +53,7 @@ class Advertising:
         """The version of what is shown now."""
         return self._upward.version
 
-    def change(self, changes: RootChanges) -> int:
+    def change(self, changes: ItemChanges) -> int:
         """Show what changed; return the version of it, which `confirmed` takes."""
         version = self._upward.change(changes)
         self._changed.set()

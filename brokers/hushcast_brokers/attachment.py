@@ -11,16 +11,15 @@ import trio
 from hushcast_brokers.asking import Peer
 from hushcast_brokers.attachment_records import Asked, AttachmentRecords, Kept
 from hushcast_brokers.held_tree import HeldTree
+from hushcast_brokers.reading import Reading
 from hushcast_brokers.upstream import Parent, Upstream
-from hushcast_protocol.base.errors import DecodeError, HushcastError
+from hushcast_protocol.base.errors import HushcastError
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.stamps import mint
 from hushcast_protocol.base.wire import PublicKey, Wire
-from hushcast_protocol.brokers.filters import covers
 from hushcast_protocol.brokers.frames import Join, Level, Standing, Subscribe, Unsubscribe, Verdict
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_protocol.brokers.routes import NOTHING, table_digest
-from hushcast_protocol.brokers.words import outside
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.context import Context
 from hushcast_runtime.groups import innermost
@@ -42,6 +41,7 @@ class ClientParts:
     transport: Transport
     records: AttachmentRecords
     context: Context
+    reading: Reading
     pinned: PublicKey | None = None
     """The one edge broker that the configuration allows, if it does not leave the choice to chance."""
 
@@ -101,6 +101,10 @@ class Attachment:
             self._reached_at = trio.current_time()
         return trio.current_time() - self._reached_at
 
+    def asked_for(self, route: bytes) -> list[Asked]:
+        """Return what is asked here for an interest."""
+        return [one for one in self.kept.asked.values() if one.route == route]
+
     def look(self) -> None:
         """See to it that what is to be asked is asked now."""
         self._looks.set()
@@ -158,8 +162,7 @@ class Attachment:
     def level(self, level: Level) -> None:
         """Note how a subscription stands; raise `DecodeError` where something else is shown for it."""
         if (one := self.kept.asked.get(level.name)) is not None:
-            if level.shown is not None and not covers(outside(level.shown), one.seen):
-                raise DecodeError("an edge broker shows something else for a subscription")
+            self._parts.reading.check_level(one, level)
             one.level = level
             self._changed(self)
 
@@ -205,7 +208,7 @@ class Attachment:
         def request(serial: int) -> Wire:
             if is_ending:
                 return Unsubscribe(serial, one.name)
-            return Subscribe(serial, one.name, one.filter, one.terms)
+            return Subscribe(serial, one.name, one.item, one.terms)
 
         verdict = await self._upstream.ask(request)
         if verdict == "unknown":

@@ -10,15 +10,14 @@ import trio
 
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import PublicKey, decoder, encode
-from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.brokers.frames import Level, Terms
-from hushcast_protocol.brokers.words import ShownFilter, outside
+from hushcast_protocol.brokers.items import Item
 from hushcast_runtime.store import Change, Store, record_reader
 
 _ATTACHMENT, _ASKED = "attachment", "asked"
-_MAX_FILTER = 4096  # bytes; eight attributes take some 300
+_MAX_ITEM = 4096  # bytes; a filter of eight attributes takes some 300
 
-_decode_filter = decoder(ShownFilter, "filter", _MAX_FILTER)
+_decode_item = decoder(Item, "filter", _MAX_ITEM)
 _decode_terms = decoder(Terms, "terms", 256)
 
 
@@ -28,7 +27,9 @@ class Asked:
 
     name: bytes
     """16 bytes, the same after a restart."""
-    filter: ShownFilter
+    route: bytes
+    """The name of the interest that it is for."""
+    item: Item
     terms: Terms
     is_accepted: bool = False
     """The edge broker has confirmed it."""
@@ -39,9 +40,10 @@ class Asked:
     gone: trio.Event = field(default_factory=trio.Event)
     """Set when the edge broker holds nothing of it."""
 
-    def __post_init__(self) -> None:
-        self.seen: Filter = outside(self.filter)
-        self.entry = self.name + self.filter.name
+    @property
+    def entry(self) -> bytes:
+        """What both ends compare: the name, and that of the item."""
+        return self.name + self.item.name
 
     @property
     def is_ending(self) -> bool:
@@ -96,6 +98,7 @@ class _StoredAsked(msgspec.Struct, frozen=True, array_like=True):
     terms: bytes
     is_accepted: bool
     is_ending: bool
+    route: bytes = b""  # that of the name, where it is the only one for its interest
 
 
 _read_attachment = record_reader(_StoredAttachment, "attachment")
@@ -117,8 +120,8 @@ class AttachmentRecords:
         for place, value in await self._store.scan(_ASKED):
             asked = _read_asked(value)
             if (kept := found.get(place[:32])) is not None:
-                filter_, terms = _decode_filter(asked.filter), _decode_terms(asked.terms)
-                one = kept.asked[place[32:]] = Asked(place[32:], filter_, terms, asked.is_accepted)
+                name, item, terms = place[32:], _decode_item(asked.filter), _decode_terms(asked.terms)
+                one = kept.asked[name] = Asked(name, asked.route or name, item, terms, asked.is_accepted)
                 if asked.is_ending:
                     one.ending.set()
         return list(found.values())
@@ -159,5 +162,7 @@ def _changes(kept: Kept) -> list[Change]:
 
 
 def _change(kept: Kept, asked: Asked) -> Change:
-    stored = _StoredAsked(encode(asked.filter), encode(asked.terms), asked.is_accepted, asked.is_ending)
+    route = b"" if asked.route == asked.name else asked.route
+    item, terms = encode(asked.item), encode(asked.terms)
+    stored = _StoredAsked(item, terms, asked.is_accepted, asked.is_ending, route)
     return Change(_ASKED, kept.key + asked.name, encode(stored))

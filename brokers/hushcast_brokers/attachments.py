@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import NamedTuple
 
 import structlog
 import trio
 
 from hushcast_brokers.attachment import Attachment, ClientParts
 from hushcast_brokers.attachment_records import Asked, Kept
+from hushcast_brokers.reading import Wish
 from hushcast_brokers.usable_tree import reach_root
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import PublicKey
-from hushcast_protocol.brokers.frames import Terms, Verdict
+from hushcast_protocol.brokers.frames import Verdict
 from hushcast_protocol.brokers.tree import Broker
-from hushcast_protocol.brokers.words import ShownFilter
 from hushcast_protocol.content.messages import Message
 
 EDGE_PATIENCE = 600.0  # seconds that an edge broker may be out of reach before another one is drawn
@@ -23,13 +22,6 @@ ATTACH_WITHIN = 30.0  # seconds after a restart in which a daemon attaches, at a
 LOOK_EVERY = 60.0  # seconds between looks at who was out of reach for how long
 
 log = structlog.get_logger("attachments")
-
-
-class Wish(NamedTuple):
-    """What an edge broker is to route to this daemon."""
-
-    filter: ShownFilter
-    terms: Terms
 
 
 class Attachments:
@@ -66,10 +58,10 @@ class Attachments:
         self._parts.context.spawn(self._run)
         self._parts.context.spawn(self._hear_of_trees)
 
-    def asked(self, name: bytes) -> list[Asked]:
-        """Return what was asked under a name, wherever anything was."""
+    def asked(self, route: bytes) -> list[Asked]:
+        """Return what was asked for an interest, wherever anything was."""
         places = [*self._left, *([self.current] if self.current else [])]
-        return [place.kept.asked[name] for place in places if name in place.kept.asked]
+        return [one for place in places for one in place.asked_for(route)]
 
     def choice(self) -> list[Broker]:
         """Return the edge brokers that may be used: all of the tree, or the one that is pinned."""
@@ -92,7 +84,7 @@ class Attachments:
 
     async def _ask(self, place: Attachment, wishes: Mapping[bytes, Wish]) -> None:
         missing = wishes.keys() - place.kept.asked.keys()
-        new = [Asked(name, wishes[name].filter, wishes[name].terms) for name in missing]
+        new = [_asked(name, wishes[name], place.kept) for name in missing]
         place.kept.asked.update({one.name: one for one in new})
         if new:
             await self._parts.records.keep_asked(place.kept, new)
@@ -172,7 +164,7 @@ class Attachments:
         log.warning("another edge broker is used from now on")
         async with self._settling:
             asked = [one for one in old.kept.asked.values() if not one.is_ending]
-            new = {one.name: Asked(one.name, one.filter, one.lasting_terms) for one in asked}
+            new = {one.name: Asked(one.name, one.route, one.item, one.lasting_terms) for one in asked}
             kept = Kept(edge.key, Seed.draw(self._env.randomness), asked=new)
             old.kept.left_at = self._env.now()
             await self._parts.records.keep(old.kept, kept)
@@ -199,3 +191,7 @@ class Attachments:
         place = Attachment(self._parts, kept, self._take, self._changed, self._refused)
         self._parts.context.spawn(place.run, pause)
         return place
+
+
+def _asked(name: bytes, wish: Wish, kept: Kept) -> Asked:
+    return Asked(name, wish.route, wish.item(kept), wish.terms)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,13 +12,14 @@ import trio
 from hushcast_brokers.advertising import Advertising
 from hushcast_brokers.asking import Peer
 from hushcast_brokers.children import Children
+from hushcast_brokers.clear_matching import ClearMatching
 from hushcast_brokers.clients import MAX_CLIENTS, Clients
 from hushcast_brokers.downstream import Downstream
-from hushcast_brokers.exposing import Exposing
 from hushcast_brokers.former_children import FormerChildren
 from hushcast_brokers.forwarding import Forwarding
 from hushcast_brokers.held_tree import HeldTree
 from hushcast_brokers.incoming import Doors, Incoming
+from hushcast_brokers.matching import Matching
 from hushcast_brokers.publications import Publications
 from hushcast_brokers.strangers import Strangers
 from hushcast_brokers.tables import Tables
@@ -30,10 +31,8 @@ from hushcast_protocol.base import told
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import PublicKey
-from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.brokers.frames import Level, Standing, Terms
 from hushcast_protocol.brokers.network import BrokersNetwork
-from hushcast_protocol.brokers.tomography.stating import Client
 from hushcast_protocol.brokers.tree import MAX_CHILDREN, BrokerTree, Seat
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.admission import Admission
@@ -96,7 +95,7 @@ class Broker:
         self._downstream: Downstream
         self._tables: Tables
         self._former: FormerChildren
-        self._exposing: Exposing
+        self._matching: Matching
         self._clients: Clients
         self._children: Children
         self._publications: Publications | None = None
@@ -150,7 +149,7 @@ class Broker:
             nursery.start_soon(self._follow_tree)
             nursery.start_soon(listener.serve, guard.admit)
             nursery.start_soon(self._downstream.run)
-            nursery.start_soon(self._exposing.run)
+            nursery.start_soon(self._matching.run)
             nursery.start_soon(self._admission.run)
             nursery.start_soon(self._keep_time)
             for part in (self._publications, self._upstream, self._telling):
@@ -172,7 +171,7 @@ class Broker:
             "brokers_connected": self._children.count(is_client=False),
             "clients": len(self._clients),
             "clients_connected": self._children.count(is_client=True),
-            "filters": len(self._tables.routes) + len(self._clients.routes),
+            "filters": len(self._tables.routes) + len(self._matching.interests),
             "filters_shown": 0 if self._keeper.is_root else len(self._advertising),
             "messages_waiting": len(self._spool),
             "messages_waiting_bytes": self._spool.size,
@@ -186,18 +185,17 @@ class Broker:
         parts = self._parts
         calendar = parts.network.calendar
         downstream = self._downstream = Downstream(self._spool, context)
-        tables = self._tables = Tables(self._advertising, context)
-        exposing = self._exposing = Exposing(parts.anonymity, self._advertising, downstream, context)
-        clients = self._clients = Clients(
-            parts.clients, exposing, downstream, self._admission, calendar, context
+        matching = self._matching = ClearMatching(parts.anonymity, self._advertising, downstream, context)
+        tables = self._tables = Tables(matching, context)
+        self._clients = Clients(
+            parts.clients, matching.interests, downstream, self._admission, calendar, context
         )
-        former = self._former = FormerChildren(tables, self._spool, downstream, context)
-        routes = (tables.routes, clients.routes)
-        forwarding = Forwarding(routes, former, self._spool, downstream, calendar, context)
+        former = self._former = FormerChildren(matching, tables, self._spool, downstream, context)
+        forwarding = Forwarding(matching, former, self._spool, downstream, calendar, context)
         self._children = Children(downstream, self._advertising, self._held, context)
         if self._keeper.is_root:
             self._publications = Publications(
-                forwarding, downstream, self._spool, self._admission, calendar, context
+                matching, forwarding, downstream, self._spool, self._admission, calendar, context
             )
         else:
             below = _AsChild(self._keeper, self._advertising, forwarding)
@@ -212,24 +210,18 @@ class Broker:
         return Incoming(parts.network, parts.seed, self._keeper, self._children, doors, context)
 
     def _holding(self) -> Holding:
-        """Return what is stated to the tomography service: what is shown of clients, or routed below."""
-
-        def filters() -> Mapping[Filter, Sequence[Client]]:
-            if self._keeper.role == "edge":
-                return self._exposing.behind_shown()
-            return dict.fromkeys(self._tables.routes.filters(), ())
-
-        return Holding(lambda: self._exposing.changes + self._tables.changes, filters)
+        """Return what is stated to the tomography service."""
+        matching = self._matching
+        return Holding(lambda: matching.changes, lambda: matching.stated(self._keeper.role == "edge"))
 
     async def _load(self) -> None:
         await self._held.load()
         await self._tables.load()
         await self._clients.load()
-        await self._exposing.advance()  # before the parent hears anything: it had what was shown before
         await self._spool.load()
         if self._publications is not None:
             await self._publications.load()
-        self._advertising.change(self._tables.routes.take_changes())
+        await self._matching.begin()
 
     async def _follow_tree(self) -> None:
         """Do what each newer tree asks for, until cancelled."""
@@ -237,6 +229,7 @@ class Broker:
             tree = self._held.newest
             if tree is not None:
                 await self._sign()  # it may be one of this root's own, from before a backup was restored
+                self._matching.tree_changed()
                 self._children.tell_tree()
                 await self._leave_those_gone()
             if tree is self._held.newest:
@@ -271,6 +264,7 @@ class Broker:
             now = self._env.now()
             if self._env.is_certain():
                 self._clients.expire(now)
+                self._matching.expire(now)
                 if self._publications is not None:
                     self._publications.expire(now)
                 expired = self._spool.expire(lambda day: calendar.lapse(day) > now)  # noqa: B023 - called at once

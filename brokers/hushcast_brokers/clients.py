@@ -8,21 +8,20 @@ from __future__ import annotations
 import msgspec
 
 from hushcast_brokers.downstream import Downstream
-from hushcast_brokers.exposing import Exposing
+from hushcast_brokers.matching import Interests
 from hushcast_protocol.base import observed
 from hushcast_protocol.base.epochs import Calendar
-from hushcast_protocol.base.errors import DecodeError, Refusal
+from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.wire import PublicKey, Wire, encode
 from hushcast_protocol.brokers.advertised import MAX_FILTERS
 from hushcast_protocol.brokers.frames import FromBelow, Join, Standing, Subscribe, Terms, Unsubscribe
-from hushcast_protocol.brokers.routes import Routes, table_digest
-from hushcast_protocol.brokers.words import ShownFilter, from_outside, outside, outside_asked
+from hushcast_protocol.brokers.items import Item
+from hushcast_protocol.brokers.routes import table_digest
 from hushcast_runtime.admission import Admission
 from hushcast_runtime.context import Context
 from hushcast_runtime.store import Change, StoreError, record_reader
 
 MAX_CLIENTS = 4096  # of one edge broker: each has a link that stays open, some 100 kB with what its tor takes
-MAX_FILTERS_EACH = 256  # of one client: a daemon has as many subscriptions at most
 CLIENT_FORGOTTEN_AFTER = 7  # days in which it did not attach; messages wait for one day at most
 
 _CLIENT, _SUBSCRIPTION = "client", "subscription"
@@ -33,7 +32,7 @@ _KEY = 32
 class _Kept(msgspec.Struct, frozen=True, array_like=True):
     """What is stored of a subscription."""
 
-    filter: ShownFilter
+    filter: Item
     terms: Terms
 
 
@@ -47,7 +46,7 @@ class Clients:
     def __init__(
         self,
         listed: frozenset[PublicKey] | None,
-        exposing: Exposing,
+        interests: Interests,
         downstream: Downstream,
         admission: Admission,
         calendar: Calendar,
@@ -55,8 +54,7 @@ class Clients:
     ) -> None:
         """`listed` are the keys that are served; all, if it is `None`."""
         self._listed = listed
-        self.routes = Routes()
-        self._exposing = exposing
+        self._interests = interests
         self._downstream = downstream
         self._admission = admission
         self._calendar = calendar
@@ -86,25 +84,20 @@ class Clients:
             for key, value in batch:
                 kept = _read(value)
                 try:
-                    given = outside(kept.filter)
-                except DecodeError:
+                    self._interests.load(key[:_KEY], key[_KEY:], kept.filter, kept.terms)
+                except Refusal:
                     raise StoreError(
                         "a record in the database is damaged (subscription): restore a backup with "
                         "`hushcast restore`"
                     ) from None
-                self.routes.put(key[:_KEY], key[_KEY:], given)
-                self._exposing.load(key[:_KEY], key[_KEY:], given, kept.terms)
             after = batch[-1][0]
 
     def greeting(self, client: PublicKey) -> list[Wire]:
         """Say what is routed to a client, over a link that has just opened, and how all of it stands."""
         if client in self._known:
             self._note_attached(client)
-        held = self.routes.of(client)
-        names = (name + from_outside(given).name for name, given in held.items())
-        standing = Standing(table_digest(names), self._admission.difficulty)
-        levels = (self._exposing.level(client, name) for name in held)
-        return [standing, *(level for level in levels if level is not None)]
+        digest = table_digest(self._interests.entries(client))
+        return [Standing(digest, self._admission.difficulty), *self._interests.levels(client)]
 
     def take(self, client: PublicKey, frame: FromBelow) -> int:
         """Take what a client asks for; return the version of it upward. Raises `Refusal`."""
@@ -124,7 +117,7 @@ class Clients:
         """Hear that a client's link has ended; one that wants nothing is forgotten."""
         if self._downstream.is_linked(client):
             return  # it is back over another link already
-        if client in self._known and not self.routes.of(client):
+        if client in self._known and not self._interests.of(client):
             self.forget(client)
 
     def expire(self, now: float) -> None:
@@ -139,12 +132,12 @@ class Clients:
     def forget(self, client: PublicKey) -> None:
         """Forget a client with all that it asked for, and that waits for it."""
         del self._known[client]
-        names = self.routes.drop(client)
+        names = list(self._interests.of(client))
         changes = [Change(_SUBSCRIPTION, client + name, None) for name in names]
         self._store.write_soon(Change(_CLIENT, client, None), *changes)
         for name in names:
             self._tracer.observe(observed.Ended(client, name))
-        self._exposing.forget(client, names)
+        self._interests.forget(client, names)
         self._downstream.clear(client)
         self._counters.add("clients_forgotten")
 
@@ -161,27 +154,22 @@ class Clients:
                 raise Refusal(refused)
             self._counters.add("clients_joined")
             self._note_attached(client)
-        return self._exposing.version
+        return self._interests.version
 
     def _subscribe(self, client: PublicKey, frame: Subscribe) -> int:
-        given = outside_asked(frame.filter)
-        held = self.routes.of(client)
-        if any(
-            other.topic.name == given.topic.name and other.topic != given.topic for other in held.values()
-        ):
-            # One id, two shapes: each shape costs work with every message of that id.
-            raise Refusal("form")
-        is_new = frame.name not in held
-        if is_new and (self._exposing.filters(client) >= MAX_FILTERS_EACH or len(self.routes) >= MAX_FILTERS):
+        interests = self._interests
+        given = interests.read(client, frame.filter)
+        is_new = frame.name not in interests.of(client)
+        if is_new and (interests.count(client) >= interests.most_each or len(interests) >= MAX_FILTERS):
             raise Refusal("quota")
         self._counters.add("subscriptions")
-        version = self._exposing.subscribe(client, frame.name, given, frame.terms)
+        version = interests.subscribe(client, frame.name, given, frame.terms)
         if version is None:
-            self._drop(client, frame.name)
+            if not is_new:
+                self._note_ended(client, frame.name)
             raise Refusal("level")
         kept = _pack(_Kept(frame.filter, frame.terms))
         self._store.write_soon(Change(_SUBSCRIPTION, client + frame.name, kept))
-        self.routes.put(client, frame.name, given)
         terms = frame.terms
         self._tracer.observe(
             observed.Asked(
@@ -191,14 +179,13 @@ class Clients:
         return version
 
     def _unsubscribe(self, client: PublicKey, name: bytes) -> int:
-        self._drop(client, name)
-        return self._exposing.unsubscribe(client, name)
+        if name in self._interests.of(client):
+            self._note_ended(client, name)
+        return self._interests.unsubscribe(client, name)
 
-    def _drop(self, client: PublicKey, name: bytes) -> None:
-        if name in self.routes.of(client):
-            self._store.write_soon(Change(_SUBSCRIPTION, client + name, None))
-            self.routes.take(client, name)
-            self._tracer.observe(observed.Ended(client, name))
+    def _note_ended(self, client: PublicKey, name: bytes) -> None:
+        self._store.write_soon(Change(_SUBSCRIPTION, client + name, None))
+        self._tracer.observe(observed.Ended(client, name))
 
     def _note_attached(self, client: PublicKey) -> None:
         today = self._calendar.day(self._env.now())

@@ -16,6 +16,7 @@ from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.exposure import Changes, Exposure
 from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.brokers.frames import Level, Terms
+from hushcast_protocol.brokers.items import of_roots
 from hushcast_protocol.brokers.tomography.stating import Client, Nobody
 from hushcast_protocol.brokers.words import from_outside
 from hushcast_runtime.context import Context
@@ -114,7 +115,7 @@ class Exposing:
         self.changes += 1
         if self._exposure.is_waiting:
             self._waits.set()
-        version = self._advertising.change(changes.roots)
+        version = self._advertising.change(of_roots(changes.roots))
         for (client, name), standing in changes.told.items():
             assert isinstance(client, bytes), "a client is its key"
             if standing.shown is None:

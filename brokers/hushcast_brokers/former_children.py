@@ -12,6 +12,7 @@ from collections.abc import Set
 import trio
 
 from hushcast_brokers.downstream import Downstream, hop_of
+from hushcast_brokers.matching import Matching, Place, child_of
 from hushcast_brokers.tables import Tables
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_runtime.context import Context
@@ -25,7 +26,10 @@ LOOK_EVERY = 5.0  # seconds between looks whether it is time
 class FormerChildren:
     """The former children of one broker."""
 
-    def __init__(self, tables: Tables, spool: Spool, downstream: Downstream, context: Context) -> None:
+    def __init__(
+        self, matching: Matching, tables: Tables, spool: Spool, downstream: Downstream, context: Context
+    ) -> None:
+        self._matching = matching
         self._tables = tables
         self._spool = spool
         self._downstream = downstream
@@ -51,14 +55,14 @@ class FormerChildren:
         elif not is_waiting:
             self._spawn(self._wait)
 
-    def divert(self, interested: Set[PublicKey]) -> Set[PublicKey]:
+    def divert(self, interested: Set[Place]) -> Set[Place]:
         """Return for whom a message is to wait, given those who are interested by what is known now.
 
         What a former child asked for goes to none of those yet that may ask for more of it.
         """
-        if not self._fresh or interested.isdisjoint(self._left):
+        if not self._fresh or not any(child_of(place) in self._left for place in interested):
             return interested
-        return interested - self._fresh
+        return {place for place in interested if child_of(place) not in self._fresh}
 
     async def _wait(self) -> None:
         while self._left:
@@ -78,6 +82,7 @@ class FormerChildren:
     async def _rematch(self, child: PublicKey) -> None:
         """Let what waits for a former child wait for whoever has asked for it now."""
         del self._left[child]
+        others = self._matching.leaving(child)
         await self._tables.drop(child)
         if not self._left:
             self._fresh.clear()
@@ -85,8 +90,8 @@ class FormerChildren:
             moves = []
             for item in items:
                 # Also those that it went to before: some below them may have asked since.
-                interested = self._tables.routes.interested(item.message.tokens) - self._left.keys()
-                moves += [Move(item, hop_of(other), item.message) for other in interested]
-                self._counters.add("messages_rematched" if interested else "messages_orphaned")
+                found = {key: forms for key, forms in others(item.message).items() if key not in self._left}
+                moves += [Move(item, hop_of(key), form) for key, forms in found.items() for form in forms]
+                self._counters.add("messages_rematched" if found else "messages_orphaned")
             self._downstream.enqueue(await self._spool.move(moves))
             self._spool.done(item for item in items if self._spool.holds(item))

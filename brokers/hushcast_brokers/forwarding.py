@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 import trio
 
 from hushcast_brokers.downstream import Downstream, hop_of
 from hushcast_brokers.former_children import FormerChildren
+from hushcast_brokers.matching import Matching, Place, child_of
 from hushcast_protocol.base import observed
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.passed import Passed
-from hushcast_protocol.brokers.routes import Routes
 from hushcast_protocol.content.hops import Send
 from hushcast_protocol.content.messages import Message, check_message
 from hushcast_runtime.context import Context
@@ -28,14 +28,14 @@ class Forwarding:
 
     def __init__(
         self,
-        routes: Sequence[Routes],
+        matching: Matching,
         former: FormerChildren,
         spool: Spool,
         downstream: Downstream,
         calendar: Calendar,
         context: Context,
     ) -> None:
-        self._routes = routes
+        self._matching = matching
         self._former = former
         self._spool = spool
         self._downstream = downstream
@@ -69,12 +69,16 @@ class Forwarding:
         await self._spool.durable()
 
     def sends(self, message: Message) -> Sequence[Send]:
-        """Return whom a message is for, and has not gone to; raise `DecodeError` where it has no words."""
-        interested = set().union(*(routes.interested(message.tokens) for routes in self._routes))
+        """Return whom a message is for, and has not gone to; raise `DecodeError` where tokens say nothing."""
+        interested = self._matching.whom(message)
         if not interested:
             self._counters.add("messages_unmatched")
-        fresh = self._passed.fresh(message.id, self._former.divert(interested))
-        return [Send(hop_of(child), message) for child in self._with_room(fresh, len(message.body))]
+        fresh = _by_child(self._passed.fresh(message.id, self._former.divert(interested)))
+        return [
+            Send(hop_of(child), form)
+            for child in self._with_room(fresh.keys(), len(message.body))
+            for form in self._matching.forms(message, fresh[child])
+        ]
 
     def put(self, sends: Sequence[Send]) -> None:
         """Have messages wait for their hops, and send them where links are open."""
@@ -92,3 +96,10 @@ class Forwarding:
         ]
         self._counters.add("messages_over_share", len(children) - len(found))
         return found
+
+
+def _by_child(places: Set[Place]) -> Mapping[PublicKey, list[Place]]:
+    found: dict[PublicKey, list[Place]] = {}
+    for place in places:
+        found.setdefault(child_of(place), []).append(place)
+    return found

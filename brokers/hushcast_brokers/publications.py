@@ -12,11 +12,11 @@ import trio
 
 from hushcast_brokers.downstream import Downstream
 from hushcast_brokers.forwarding import Forwarding
+from hushcast_brokers.matching import Matching
 from hushcast_protocol.base import observed
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.brokers.frames import Publish, Receipt, Verdict
-from hushcast_protocol.brokers.words import read_words
 from hushcast_protocol.content.hops import HOP_SIZE, Hop, Send
 from hushcast_protocol.content.messages import check_message
 from hushcast_runtime.admission import Admission
@@ -35,6 +35,7 @@ class Publications:
 
     def __init__(
         self,
+        matching: Matching,
         forwarding: Forwarding,
         downstream: Downstream,
         spool: Spool,
@@ -42,6 +43,7 @@ class Publications:
         calendar: Calendar,
         context: Context,
     ) -> None:
+        self._matching = matching
         self._forwarding = forwarding
         self._downstream = downstream
         self._spool = spool
@@ -96,7 +98,7 @@ class Publications:
             raise Refusal(refused)
         try:
             check_message(message)
-            read_words(message.tokens)
+            entered = self._matching.entering(message)
         except PeerError:
             raise Refusal("form") from None
         if message.day not in self._calendar.open_days(self._env.now()):
@@ -111,7 +113,7 @@ class Publications:
         changes = [Change(_KIND, message.id, message.day.to_bytes(8, "big"))]
         if len(self._known) > MAX_KNOWN:
             changes.append(Change(_KIND, self._known.popitem(last=False)[0], None))
-        ((_, item),) = self._spool.put([Send(_NEW, message)], *changes)
+        ((_, item),) = self._spool.put([Send(_NEW, entered)], *changes)
         self._new.append(item)
         self._came.set()
         self._counters.add("publications_accepted")
@@ -121,7 +123,7 @@ class Publications:
         moves: list[Move] = []
         for item in items:
             sends = self._forwarding.sends(item.message)
-            moves += [Move(item, send.hop, item.message) for send in sends]
+            moves += [Move(item, send.hop, send.message) for send in sends]
             if not sends:
                 self._spool.done([item])
         self._downstream.enqueue(await self._spool.move(moves))

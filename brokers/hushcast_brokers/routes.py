@@ -11,15 +11,12 @@ import trio
 
 from hushcast_brokers.attachment import ClientParts
 from hushcast_brokers.attachment_records import Asked
-from hushcast_brokers.attachments import Attachments, Wish
+from hushcast_brokers.attachments import Attachments
 from hushcast_brokers.terms import read_terms
 from hushcast_protocol.base import told
 from hushcast_protocol.base.errors import PeerError
-from hushcast_protocol.brokers.filters import Filter, covers
 from hushcast_protocol.brokers.frames import Terms, Verdict
-from hushcast_protocol.brokers.words import ShownFilter, inside, outside, point, read_words, shown_by
 from hushcast_protocol.content.messages import Message, check_message
-from hushcast_protocol.content.predicates import write_where
 from hushcast_runtime.carrier import Wanted
 from hushcast_runtime.coverage import Coverage
 from hushcast_runtime.handing_in import HandingIn
@@ -44,8 +41,6 @@ class Route:
     terms: Terms
     is_new: bool
     """Whoever asked for it still waits, and hears of a refusal."""
-    filter: ShownFilter | None = None
-    """As brokers see it, once that is known."""
     ready: trio.Event = field(default_factory=trio.Event)
     """Set when its messages come; and when it has ended."""
     coverage: Coverage = field(default_factory=Coverage)
@@ -55,20 +50,11 @@ class Route:
 
     def __post_init__(self) -> None:
         self._handing_in = HandingIn(self.wanted)
-        self._seen: Filter | None = None
 
     @property
     def topic(self) -> str:
         """The topic's name, for traces."""
         return self.wanted.interest.topic.name
-
-    def matches(self, message: Message) -> bool:
-        """Tell whether a message meets it, by its words; raise `DecodeError` where they are none."""
-        topic, found = read_words(message.tokens)
-        if self.filter is None or self.filter.topic != topic:
-            return False
-        self._seen = self._seen or outside(self.filter)
-        return covers(self._seen, Filter(self._seen.topic, point(self._seen.topic, found)))
 
     async def take(self, messages: list[Message]) -> None:
         """Hand messages in, unless the route ends meanwhile; durable on return."""
@@ -88,6 +74,7 @@ class Routes:
     def __init__(self, parts: ClientParts) -> None:
         self._calendar = parts.network.calendar
         self._context = parts.context
+        self._reading = parts.reading
         self._env = parts.context.env
         self._tracer = parts.context.tracer
         self._routes: dict[bytes, Route] = {}
@@ -103,16 +90,20 @@ class Routes:
         await self.attachments.load()
         for one in wanted:
             route = self._routes[one.name] = Route(one, read_terms(one.terms), is_new=False)
-            for asked in self.attachments.asked(one.name):
-                route.filter, route.terms, route.is_told = asked.filter, asked.terms, asked.is_accepted
-            if route.filter is None:
+            asked = self.attachments.asked(one.name)
+            for part in asked:
+                route.terms, route.is_told = part.terms, part.is_accepted
+            if not self._reading.resume(one, route.terms, asked):
                 self._context.spawn(self._begin, route)
         await self._settle()
+        self._context.spawn(self._reading.run, self._settle)
         return dict(self._routes)
 
     def keep(self, wanted: Wanted) -> Route:
         """Begin to keep an interest routed; raise `Refusal` for terms that are none."""
-        route = self._routes[wanted.name] = Route(wanted, read_terms(wanted.terms), is_new=True)
+        terms = read_terms(wanted.terms)
+        self._reading.check(terms)
+        route = self._routes[wanted.name] = Route(wanted, terms, is_new=True)
         self._context.spawn(self._begin, route)
         return route
 
@@ -120,6 +111,7 @@ class Routes:
         """Hand in nothing more; durable on return. The edge broker is told in the background."""
         if self._routes.pop(route.wanted.name, None) is None:
             return
+        self._reading.forget(route.wanted.name)
         route.silence()
         route.asked = self.attachments.asked(route.wanted.name)
         if route.is_told:
@@ -140,42 +132,38 @@ class Routes:
         """
         asked = self._asked(route)
         found: dict[str, Any] = {
-            "nodes": int(asked is not None and asked.is_routed),
+            "nodes": int(self._reading.is_routed(asked)),
             "by": "edge broker",
         }
         if route.terms.k > 1:
-            level = asked.level if asked is not None else None
+            level = asked[-1].level if asked else None
             found["k"] = route.terms.k
             found["level"] = level.level if level is not None else None
-            found["outside"] = _in_words(route, level.shown) if level is not None else None
+            found["outside"] = self._reading.in_words(route.wanted, level) if level is not None else None
             found["added"] = level.added / 1_000_000 if level is not None else None
         return found
 
-    def _asked(self, route: Route) -> Asked | None:
+    def _asked(self, route: Route) -> list[Asked]:
         current = self.attachments.current
-        return current.kept.asked.get(route.wanted.name) if current is not None else None
+        return current.asked_for(route.wanted.name) if current is not None else []
 
     async def _begin(self, route: Route) -> None:
-        tokens = await route.wanted.tokens(self._calendar.day(self._env.now()))
-        route.filter = shown_by(tokens.entries, Filter.of(route.wanted.interest))
+        await self._reading.learn(route.wanted, route.terms)
+        if self._routes.get(route.wanted.name) is not route:
+            self._reading.forget(route.wanted.name)  # it ended meanwhile
         await self._settle()
 
     async def _settle(self) -> None:
-        wishes = {
-            name: Wish(route.filter, route.terms)
-            for name, route in self._routes.items()
-            if route.filter is not None
-        }
-        await self.attachments.settle(wishes)
+        await self.attachments.settle(self._reading.wishes())
 
     def _changed(self) -> None:
         """Find out whose messages come from now on."""
         for route in self._routes.values():
             asked = self._asked(route)
-            if asked is None or not asked.is_accepted:
+            if not any(one.is_accepted for one in asked):
                 continue
             route.is_new = False
-            if asked.is_routed:
+            if self._reading.is_routed(asked):
                 route.ready.set()
             if not route.is_told:
                 route.is_told = True
@@ -183,38 +171,35 @@ class Routes:
 
     def _refused(self, asked: Asked, verdict: Verdict) -> bool:
         """Hear that an edge broker does not take a subscription; return whether that is the end of it."""
-        if (route := self._routes.get(asked.name)) is None:
+        if (route := self._routes.get(asked.route)) is None:
             return True
         if not route.is_new:
             log.warning("the edge broker does not take a subscription now: trying again", reason=verdict)
             return False
-        del self._routes[asked.name]
+        del self._routes[asked.route]
+        self._reading.forget(asked.route)
         route.wanted.refuse(_REASONS.get(verdict, "the edge broker does not take this subscription"))
         route.silence()
         return True
 
     async def _take(self, messages: list[Message]) -> None:
         """Give each route its messages; durable on return."""
-        ours = [message for message in messages if self._is_sound(message)]
+        found: dict[bytes, list[Message]] = {}
+        for message in messages:
+            for name, inner in self._opened(message):
+                found.setdefault(name, []).append(inner)
         for route in list(self._routes.values()):
-            if met := [message for message in ours if route.matches(message)]:
+            if met := found.get(route.wanted.name):
                 await route.take(met)
 
-    def _is_sound(self, message: Message) -> bool:
-        """Tell whether a message is whole, has words, and is of a day that has not lapsed."""
+    def _opened(self, message: Message) -> list[tuple[bytes, Message]]:
+        """Return whose a message is, as it was handed over; nobody's unless it is whole, and its day open."""
         try:
             check_message(message)
-            read_words(message.tokens)
+            found = list(self._reading.opened(message))
         except PeerError:
             self._context.counters.add("deliveries_refused")
-            return False
+            return []
         is_open = not self._env.is_certain() or self._env.now() < self._calendar.lapse(message.day)
         self._context.counters.add("deliveries_refused", int(not is_open))
-        return is_open
-
-
-def _in_words(route: Route, shown: ShownFilter | None) -> str | None:
-    """Return what is shown outside as a condition of the topic; nothing where nothing is."""
-    if shown is None:
-        return None
-    return write_where(inside(Filter.of(route.wanted.interest), outside(shown)).predicate)
+        return found if is_open else []

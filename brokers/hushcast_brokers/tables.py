@@ -1,4 +1,4 @@
-"""Tables: what brokers below have asked for, on disk, and shown to the parent as far as covering asks."""
+"""Tables: what brokers below have asked for, on disk, and shown to the parent as far as it has to be."""
 
 from __future__ import annotations
 
@@ -6,31 +6,28 @@ from collections.abc import Callable
 
 import trio
 
-from hushcast_brokers.advertising import Advertising
+from hushcast_brokers.matching import Matching
 from hushcast_protocol.base import observed
-from hushcast_protocol.base.errors import DecodeError, Refusal
+from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.wire import PublicKey, Wire, decoder, encode
-from hushcast_protocol.brokers.advertised import Advertised
+from hushcast_protocol.brokers.advertised import Held
 from hushcast_protocol.brokers.frames import MAX_BROKER_FRAME, MAX_IN_ONE, Advertise, FromBelow, Standing
-from hushcast_protocol.brokers.routes import Routes
-from hushcast_protocol.brokers.words import ShownFilter, outside
+from hushcast_protocol.brokers.items import Item
 from hushcast_runtime.context import Context
 from hushcast_runtime.store import Change, StoreError
 
 _KIND = "route"
 _SCAN = 1024  # records read at once, of some 100 bytes
 _KEY = 32
-_decode: Callable[[bytes], ShownFilter] = decoder(ShownFilter, "filter", MAX_BROKER_FRAME)
+_decode: Callable[[bytes], Item] = decoder(Item, "filter", MAX_BROKER_FRAME)
 
 
 class Tables:
     """The tables of one broker's brokers below."""
 
-    def __init__(self, advertising: Advertising, context: Context) -> None:
-        self._advertised = Advertised()
-        self.changes = 0
-        """Grows whenever anything that is routed may have changed."""
-        self._advertising = advertising
+    def __init__(self, matching: Matching, context: Context) -> None:
+        self._matching = matching
+        self._advertised = matching.advertised
         self._store = context.store
         self._counters = context.counters
         self._tracer = context.tracer
@@ -38,9 +35,10 @@ class Tables:
         self._heard: dict[PublicKey, float] = {}  # when each asked for anything last
 
     @property
-    def routes(self) -> Routes:
+    def routes(self) -> Held:
         """What is routed to them."""
-        return self._advertised.routes
+        held: Held = self._advertised.routes
+        return held
 
     def heard(self, child: PublicKey) -> float:
         """Return when a broker last asked for anything, by a clock that nobody sets; 0.0 if it never did."""
@@ -52,15 +50,13 @@ class Tables:
         while batch := await self._store.scan(_KIND, after=after, limit=_SCAN):
             for key, value in batch:
                 try:
-                    given = outside(_decode(value))
-                except DecodeError:
+                    self._advertised.load(key[:_KEY], key[_KEY:], _decode(value))
+                except (PeerError, Refusal):
                     raise StoreError(
                         "a record in the database is damaged (filter): "
                         "restore a backup with `hushcast restore`"
                     ) from None
-                self.routes.put(key[:_KEY], key[_KEY:], given)
             after = batch[-1][0]
-        self.changes += 1
 
     def greeting(self, child: PublicKey) -> list[Wire]:
         """Say what is routed to a broker below, over a link that has just opened."""
@@ -73,7 +69,6 @@ class Tables:
         self._counters.add("advertisements_received")
         self._heard[child] = self._now()
         added, removed = self._advertised.take(child, frame)
-        self.changes += 1
         if self._tracer.is_on:
             shown = tuple(map(encode, frame.add))
             self._tracer.observe(observed.Advertised(child, shown, tuple(removed)))
@@ -81,13 +76,12 @@ class Tables:
             *(Change(_KIND, child + name, encode(one)) for name, one in added.items()),
             *(Change(_KIND, child + name, None) for name in removed),
         )
-        return self._advertising.change(self.routes.take_changes())
+        return self._matching.advertise()
 
     async def drop(self, child: PublicKey) -> None:
         """Route nothing to a broker any more."""
         self._heard.pop(child, None)
-        self.changes += 1
         while names := self._advertised.drop(child, MAX_IN_ONE):
             self._store.write_soon(*(Change(_KIND, child + name, None) for name in names))
-            self._advertising.change(self.routes.take_changes())
+            self._matching.advertise()
             await trio.lowlevel.checkpoint()  # each takes up to a millisecond

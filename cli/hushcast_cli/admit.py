@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import stat
 import tomllib
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,7 +10,7 @@ import msgspec
 
 from hushcast_central.network_file import ProxySection, listed_proxies, proxy_section
 from hushcast_central.settings import ServerSettings
-from hushcast_cli.config_files import write_whole
+from hushcast_cli.config_files import check_edited, write_edited
 from hushcast_cli.given import read_given
 from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.config import Section, load_settings, parse_settings, parse_toml
@@ -46,19 +45,11 @@ def admit_proxy(config: Path, proxy: ProxySection) -> tuple[ServerSettings, bool
         )
     text = config.read_text()
     fresh = f"{text.rstrip()}\n\n{proxy_section(listed_proxies([proxy])[0])}"
-    if _parsed(fresh) != _expected(tomllib.loads(text), proxy):
-        raise UsageError(f"{config}: its proxies cannot be edited as they are written: put it in by hand")
+    check_edited(fresh, _expected(tomllib.loads(text), proxy), str(config), "proxies")
     settings = parse_settings(fresh.encode(), str(config), ServerSettings)
-    write_whole(config, fresh, stat.S_IMODE(config.stat().st_mode))
+    write_edited(config, fresh)
     return settings, True
 
 
 def _expected(before: dict[str, Any], proxy: ProxySection) -> dict[str, Any]:
     return before | {"proxies": [*before.get("proxies", []), msgspec.to_builtins(proxy)]}
-
-
-def _parsed(text: str) -> dict[str, Any] | None:
-    try:
-        return tomllib.loads(text)
-    except ValueError:
-        return None

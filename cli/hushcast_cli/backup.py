@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hushcast_cli.options import Choices, json_option, pass_choices
-from hushcast_cli.state import config_option
+from hushcast_cli.state import daemon_config_option
 
 if TYPE_CHECKING:
     from hushcast_runtime.backup_format import Header
@@ -46,7 +46,7 @@ _WHAT_FOLLOWS = {
 
 @click.command(short_help="Copy a daemon's state into one file.")
 @_file
-@config_option
+@daemon_config_option
 @click.option("--force", is_flag=True, help="Overwrite FILE.")
 @json_option
 @pass_choices
@@ -78,7 +78,7 @@ def backup(choices: Choices, file: Path, config: Path, force: bool) -> None:
 
 @click.command(short_help="Put a daemon's state back out of a file.")
 @_file
-@config_option
+@daemon_config_option
 @click.option("--force", is_flag=True, help="Move a state that is there aside, into a folder beside it.")
 @json_option
 @pass_choices

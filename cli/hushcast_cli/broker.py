@@ -9,25 +9,17 @@ from typing import TYPE_CHECKING
 import click
 
 from hushcast_cli.checked import tell_summary
-from hushcast_cli.options import Choices, json_option, pass_choices
+from hushcast_cli.options import FILE, GIVEN, Choices, config_option, json_option, pass_choices
 from hushcast_cli.places import BROKERS, config_of, config_of_any, places
 
 if TYPE_CHECKING:
     from hushcast_brokers.settings import RootSettings
 
-_file = click.Path(path_type=Path)
-_given = click.Path(path_type=Path, allow_dash=True)
-_config_option = click.option(
-    "--config",
-    type=_file,
-    metavar="F",
-    help="The configuration, TOML; the one that `hushcast init` wrote for a broker unless given.",
+_config_option = config_option(
+    "The configuration, TOML; the one that `hushcast init` wrote for a broker unless given."
 )
-_root_option = click.option(
-    "--config",
-    type=_file,
-    metavar="F",
-    help="The root's configuration; the one that `hushcast init broker-root` wrote unless given.",
+_root_option = config_option(
+    "The root's configuration; the one that `hushcast init broker-root` wrote unless given."
 )
 
 
@@ -58,7 +50,7 @@ def run_broker_command(config: Path | None) -> None:
 
 
 @broker.command("check-config")
-@click.argument("file", type=_file, metavar="F")
+@click.argument("file", type=FILE, metavar="F")
 @json_option
 @pass_choices
 def check_broker_config(choices: Choices, file: Path) -> None:
@@ -106,7 +98,7 @@ def broker_doctor(choices: Choices, config: Path | None) -> None:
 
 
 @broker.command("admit")
-@click.argument("file", type=_given, metavar="FILE")
+@click.argument("file", type=GIVEN, metavar="FILE")
 @click.option(
     "--parent",
     metavar="KEY",
@@ -142,7 +134,7 @@ def admit(choices: Choices, file: Path, parent: str | None, config: Path | None)
 
 @broker.command("replace")
 @click.argument("old", metavar="KEY")
-@click.argument("file", type=_given, metavar="FILE")
+@click.argument("file", type=GIVEN, metavar="FILE")
 @_root_option
 @json_option
 @pass_choices

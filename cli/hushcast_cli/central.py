@@ -8,24 +8,17 @@ from typing import TYPE_CHECKING
 import click
 
 from hushcast_cli.checked import tell_summary
-from hushcast_cli.options import Choices, json_option, pass_choices
+from hushcast_cli.options import FILE, Choices, config_option, json_option, pass_choices
 from hushcast_cli.places import PROXIES, config_of, config_of_any, places
 
 if TYPE_CHECKING:
     from hushcast_central.settings import ServerSettings
 
-_file = click.Path(path_type=Path)
-_server_option = click.option(
-    "--config",
-    type=_file,
-    metavar="F",
-    help="The configuration, TOML; the one that `hushcast init central-server` wrote unless given.",
+_server_option = config_option(
+    "The configuration, TOML; the one that `hushcast init central-server` wrote unless given."
 )
-_proxy_option = click.option(
-    "--config",
-    type=_file,
-    metavar="F",
-    help="The configuration, TOML; the one that `hushcast init` wrote for a proxy unless given.",
+_proxy_option = config_option(
+    "The configuration, TOML; the one that `hushcast init` wrote for a proxy unless given."
 )
 
 
@@ -88,7 +81,7 @@ def run_proxy_command(config: Path | None) -> None:
 
 
 @server.command("check-config")
-@click.argument("file", type=_file, metavar="F")
+@click.argument("file", type=FILE, metavar="F")
 @json_option
 @pass_choices
 def check_server_config(choices: Choices, file: Path) -> None:
@@ -109,7 +102,7 @@ def check_server_config(choices: Choices, file: Path) -> None:
 
 
 @proxy.command("check-config")
-@click.argument("file", type=_file, metavar="F")
+@click.argument("file", type=FILE, metavar="F")
 @json_option
 @pass_choices
 def check_proxy_config(choices: Choices, file: Path) -> None:

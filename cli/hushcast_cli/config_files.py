@@ -1,11 +1,40 @@
-"""Writes configurations: a crash leaves the old file or the new one, never half of it."""
+"""Edits and writes configurations: as text, so that comments and order stay.
+
+A crash leaves the old file or the new one, never half of it.
+"""
 
 from __future__ import annotations
 
 import os
+import stat
+import tomllib
 from pathlib import Path
+from typing import Any
 
+from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.files import replace_file
+
+
+def parsed(text: str) -> dict[str, Any] | None:
+    """Return the keys of a configuration, or of a part of one; `None` where it is not TOML."""
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def check_edited(fresh: str, expected: dict[str, Any] | None, where: str, what: str) -> None:
+    """Raise `UsageError` unless an edited text says what it is to: TOML has more ways to write than one.
+
+    `what` names the part that was edited; where nothing is `expected`, it cannot be.
+    """
+    if expected is None or parsed(fresh) != expected:
+        raise UsageError(f"{where}: its {what} cannot be edited as written: put it in by hand")
+
+
+def write_edited(file: Path, text: str) -> None:
+    """Write an edited configuration, which keeps its mode."""
+    write_whole(file, text, stat.S_IMODE(file.stat().st_mode))
 
 
 def write_whole(file: Path, text: str, mode: int) -> None:

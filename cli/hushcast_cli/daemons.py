@@ -7,16 +7,10 @@ from pathlib import Path
 import click
 
 from hushcast_cli.checked import tell_summary
-from hushcast_cli.options import Choices, json_option, pass_choices
+from hushcast_cli.options import FILE, Choices, config_option, json_option, pass_choices
 from hushcast_cli.places import config_of
 
-_file = click.Path(path_type=Path)
-_config_option = click.option(
-    "--config",
-    type=_file,
-    metavar="F",
-    help="The configuration, TOML; the one that `hushcast init` wrote unless given.",
-)
+_config_option = config_option("The configuration, TOML; the one that `hushcast init` wrote unless given.")
 
 
 @click.group()
@@ -69,7 +63,7 @@ def run_directory_command(config: Path | None) -> None:
 
 
 @click.command("check-config")
-@click.argument("file", type=_file, metavar="F")
+@click.argument("file", type=FILE, metavar="F")
 @json_option
 @pass_choices
 def check_config(choices: Choices, file: Path) -> None:

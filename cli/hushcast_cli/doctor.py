@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hushcast_cli.options import Choices, daemon_options, pass_choices, timeout_option
+from hushcast_cli.options import Choices, config_option, daemon_options, pass_choices, timeout_option
 
 if TYPE_CHECKING:
     from hushcast.words import Finding
@@ -17,12 +17,7 @@ _MARKS = {"good": "✔", "warning": "!", "bad": "✘"}
 
 
 @click.command(short_help="Look for what keeps the daemon from working.")
-@click.option(
-    "--config",
-    type=click.Path(path_type=Path),
-    metavar="F",
-    help="Look at the state of the daemon with this configuration first, also when it does not start.",
-)
+@config_option("Look at the state of the daemon with this configuration first, also when it does not start.")
 @timeout_option
 @daemon_options
 @pass_choices

@@ -8,15 +8,11 @@ from pathlib import Path
 import click
 
 from hushcast_cli.checked import tell_summary
-from hushcast_cli.options import Choices, json_option, pass_choices
+from hushcast_cli.options import FILE, Choices, config_option, json_option, pass_choices
 from hushcast_cli.places import config_of
 
-_file = click.Path(path_type=Path)
-_config_option = click.option(
-    "--config",
-    type=_file,
-    metavar="F",
-    help="The configuration, TOML; the one that `hushcast init gateway` wrote unless given.",
+_config_option = config_option(
+    "The configuration, TOML; the one that `hushcast init gateway` wrote unless given."
 )
 
 
@@ -48,7 +44,7 @@ def run_gateway_command(config: Path | None) -> None:
 
 
 @gateway.command("check-config")
-@click.argument("file", type=_file, metavar="F")
+@click.argument("file", type=FILE, metavar="F")
 @json_option
 @pass_choices
 def check_gateway_config(choices: Choices, file: Path) -> None:
@@ -70,7 +66,7 @@ def check_gateway_config(choices: Choices, file: Path) -> None:
 
 @gateway.command("passwd")
 @click.argument("user", metavar="USER")
-@click.option("--config", type=_file, metavar="F", help="Put them into this configuration instead.")
+@config_option("Put them into this configuration instead.")
 @json_option
 @pass_choices
 def passwd(choices: Choices, user: str, config: Path | None) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import stat
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hushcast_cli.given import read_given
-from hushcast_cli.options import Choices, json_option, pass_choices
+from hushcast_cli.options import Choices, config_option, json_option, pass_choices
 from hushcast_cli.places import PROXIES, Places, name_option, places
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ _OURS = re.compile(r"\s*\[\[\s*network\s*\.\s*proxies\s*\]\]")
 
 @click.command("join")
 @click.argument("file", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE")
-@click.option("--config", type=click.Path(path_type=Path), metavar="F", help="The daemon's configuration.")
+@config_option("The daemon's configuration.")
 @name_option
 @click.option("--force", is_flag=True, help="Leave the network that the configuration names now.")
 @json_option
@@ -49,7 +48,7 @@ def join(choices: Choices, file: Path, config: Path | None, name: str | None, fo
       hushcast join network.toml
       ssh directory.example cat network.toml | hushcast join -
     """
-    from hushcast_cli.config_files import write_whole
+    from hushcast_cli.config_files import write_edited
     from hushcast_cli.output import json_line, note, text_line, write
     from hushcast_cli.state import one_of
     from hushcast_protocol.base.errors import UsageError
@@ -67,7 +66,7 @@ def join(choices: Choices, file: Path, config: Path | None, name: str | None, fo
     if refused and not force:
         raise UsageError(f"{target} {refused}")
     if before != network:
-        write_whole(target, fresh, stat.S_IMODE(target.stat().st_mode))
+        write_edited(target, fresh)
     if leaves:
         note(f"what is in {settings.state} is the other network's: empty it, or name another as state")
     changes = before is not None and before != network
@@ -234,7 +233,7 @@ def with_network(text: str, section: str, where: str) -> str:
     Comments and order stay, as the text is edited and not written anew. What came out is compared with what
     was asked for: TOML has ways to write a table that this does not look for.
     """
-    from hushcast_protocol.base.errors import UsageError
+    from hushcast_cli.config_files import check_edited
 
     lines = text.splitlines(keepends=True)
     start = next((at for at, line in enumerate(lines) if _HEADER.match(line)), None)
@@ -245,13 +244,8 @@ def with_network(text: str, section: str, where: str) -> str:
         end = next((at for at in range(start + 1, len(lines)) if _ends(lines[at])), len(lines))
         before, after = "".join(lines[:start]), "".join(lines[end:])
     fresh = before + section + ("\n" + after if after else "")
-    expected = tomllib.loads(text) | tomllib.loads(section)
-    try:
-        if tomllib.loads(fresh) == expected:
-            return fresh
-    except ValueError:
-        pass
-    raise UsageError(f"{where}: its network is written in a way that cannot be edited: put it in by hand")
+    check_edited(fresh, tomllib.loads(text) | tomllib.loads(section), where, "network")
+    return fresh
 
 
 def _ends(line: str) -> bool:

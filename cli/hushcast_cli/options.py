@@ -27,6 +27,10 @@ class Choices:
 
 CURSOR: click.ParamType[int] = click.IntRange(0, 2**63 - 1)  # as the control socket has it
 
+FILE: click.Path = click.Path(path_type=Path)
+GIVEN: click.Path = click.Path(path_type=Path, allow_dash=True)
+"""A file, or `-` for standard input."""
+
 pass_choices = click.make_pass_decorator(Choices, ensure=True)
 
 
@@ -91,6 +95,11 @@ def _testnet_option(remembers: bool) -> Callable[[Any], Any]:
 
 testnet_option = _testnet_option(remembers=True)
 new_testnet_option = _testnet_option(remembers=False)
+
+
+def config_option(help_: str, required: bool = False) -> Callable[[CommandT], CommandT]:
+    """Return the option that names a configuration."""
+    return click.option("--config", type=FILE, metavar="F", required=required, help=help_)
 
 
 def daemon_options(command: CommandT) -> CommandT:

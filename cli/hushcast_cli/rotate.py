@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hushcast_cli.options import Choices, json_option, pass_choices
-from hushcast_cli.state import config_option
+from hushcast_cli.state import daemon_config_option
 
 if TYPE_CHECKING:
     from hushcast_runtime.state_directory import StateKind
@@ -27,7 +27,7 @@ _FOLLOWS = {
 
 @click.command(short_help="Replace a daemon's keys.")
 @click.argument("keys", nargs=-1, type=click.Choice([*_RELAY_KEYS, "signing"]), metavar="[KEY]...")
-@config_option
+@daemon_config_option
 @click.option("--no-hand-over", is_flag=True, help="The old signing key has leaked: nobody is to follow it.")
 @json_option
 @pass_choices

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import stat
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +14,7 @@ from hushcast_brokers.listing import NETWORK_FILE, BrokerFile, BrokerSection, br
 from hushcast_brokers.network_file import BrokersNetworkFile
 from hushcast_brokers.settings import RootSettings, load_broker, parse_broker
 from hushcast_brokers.summary import short
-from hushcast_cli.config_files import write_whole
+from hushcast_cli.config_files import check_edited, write_edited
 from hushcast_cli.given import read_given
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.errors import UsageError
@@ -124,24 +123,16 @@ def _check_not_root(settings: RootSettings, broker: BrokerSection) -> None:
 def _write(config: Path, edit: Callable[[str], str], listed: list[BrokerSection]) -> RootSettings:
     """Edit the text so that it lists these brokers, and write it; raise `UsageError`, and write nothing."""
     text = config.read_text()
-    fresh, by_hand = edit(text), "its brokers cannot be edited as they are written: put it in by hand"
-    if _parsed(fresh) != tomllib.loads(text) | {"brokers": [_plain(one) for one in listed]}:
-        raise UsageError(f"{config}: {by_hand}")
+    fresh, expected = edit(text), tomllib.loads(text) | {"brokers": [_plain(one) for one in listed]}
+    check_edited(fresh, expected, str(config), "brokers")
     try:
         settings = parse_broker(fresh.encode(), str(config))
     except UsageError as error:
         raise UsageError(f"{error} (nothing was changed)") from None
     assert isinstance(settings, RootSettings)
-    write_whole(config, fresh, stat.S_IMODE(config.stat().st_mode))
+    write_edited(config, fresh)
     return settings
 
 
 def _plain(one: BrokerSection) -> dict[str, Any]:
     return {name: value for name, value in msgspec.to_builtins(one).items() if value is not None}
-
-
-def _parsed(text: str) -> dict[str, Any] | None:
-    try:
-        return tomllib.loads(text)
-    except ValueError:
-        return None

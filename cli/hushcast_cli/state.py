@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import click
+from hushcast_cli.options import config_option
 
 if TYPE_CHECKING:
     from hushcast_protocol.base.roster import Network
     from hushcast_runtime.config import DaemonSettings
     from hushcast_runtime.state_directory import StateKind
 
-config_option: Callable[[Any], Any] = click.option(
-    "--config",
-    type=click.Path(path_type=Path),
-    metavar="F",
-    required=True,
-    help="The daemon's configuration, TOML.",
-)
+daemon_config_option = config_option("The daemon's configuration, TOML.", required=True)
 
 Program = Literal["node", "directory", "gateway", "server", "proxy", "broker", "tomography"]
 

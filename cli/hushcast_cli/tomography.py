@@ -7,8 +7,11 @@ from pathlib import Path
 import click
 
 from hushcast_cli.options import (
+    FILE,
+    GIVEN,
     Choices,
     check_one_topic,
+    config_option,
     json_option,
     link_file_option,
     pass_choices,
@@ -18,13 +21,8 @@ from hushcast_cli.options import (
 from hushcast_cli.places import config_of
 from hushcast_protocol.brokers.conditions import Condition
 
-_file = click.Path(path_type=Path)
-_given = click.Path(path_type=Path, allow_dash=True)
-_config_option = click.option(
-    "--config",
-    type=_file,
-    metavar="F",
-    help="The service's configuration; the one that `hushcast init tomography` wrote unless given.",
+_config_option = config_option(
+    "The service's configuration; the one that `hushcast init tomography` wrote unless given."
 )
 
 
@@ -54,7 +52,7 @@ def run_tomography_command(config: Path | None) -> None:
 
 
 @tomography.command("check-config")
-@click.argument("file", type=_file, metavar="F")
+@click.argument("file", type=FILE, metavar="F")
 @json_option
 @pass_choices
 def check_tomography_config(choices: Choices, file: Path) -> None:
@@ -125,10 +123,8 @@ def tomography_doctor(choices: Choices, config: Path | None) -> None:
     metavar="N",
     help="Edge brokers that they are to be clients of.",
 )
-@click.option(
-    "--config", type=_file, metavar="F", help="A daemon's of the network; this user's node's unless given."
-)
-@click.option("--service", type=_given, metavar="F", help="The service's tomography.toml.")
+@config_option("A daemon's of the network; this user's node's unless given.")
+@click.option("--service", type=GIVEN, metavar="F", help="The service's tomography.toml.")
 @timeout_option
 @json_option
 @pass_choices

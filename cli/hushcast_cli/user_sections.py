@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import stat
 import tomllib
 from pathlib import Path
 from typing import Any
 
-from hushcast_cli.config_files import write_whole
+from hushcast_cli.config_files import check_edited, parsed, write_edited
 from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.config import MAX_CONFIG
 from hushcast_runtime.network_file import toml_text
@@ -44,10 +43,8 @@ def put_password(file: Path, user: str, password: str) -> bool:
     )
     if len(fresh.encode()) > MAX_CONFIG:
         raise UsageError(f"{file}: a configuration has at most {MAX_CONFIG} bytes")
-    came_out = _parsed(fresh)
-    if came_out is None or came_out != _expected(before, user, password):
-        raise UsageError(f"{file}: its users are written in a way that cannot be edited: put it in by hand")
-    write_whole(file, fresh, stat.S_IMODE(file.stat().st_mode))
+    check_edited(fresh, _expected(before, user, password), str(file), "users")
+    write_edited(file, fresh)
     return is_new
 
 
@@ -69,7 +66,7 @@ def _is_header(line: str, user: str) -> bool:
     """Tell whether a line begins the section of a user, however it is written."""
     if not _HEADER.match(line) or "users" not in line:
         return False
-    return _parsed(line) == {"users": {user: {}}}
+    return parsed(line) == {"users": {user: {}}}
 
 
 def _header(user: str) -> str:
@@ -83,10 +80,3 @@ def _expected(before: dict[str, Any], user: str, password: str) -> dict[str, Any
         return None
     new: dict[str, Any] = {"publish": [], "subscribe": []}
     return before | {"users": users | {user: users.get(user, new) | {"password": password}}}
-
-
-def _parsed(text: str) -> dict[str, Any] | None:
-    try:
-        return tomllib.loads(text)
-    except (ValueError, RecursionError):
-        return None

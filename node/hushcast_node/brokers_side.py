@@ -10,6 +10,7 @@ from hushcast_brokers.attachment import ClientParts
 from hushcast_brokers.attachment_records import AttachmentRecords
 from hushcast_brokers.carrier import BrokersCarrier
 from hushcast_brokers.clear import ClearTokens
+from hushcast_brokers.clear_reading import ClearReading
 from hushcast_brokers.held_tree import HeldTree
 from hushcast_brokers.publishing import Publications
 from hushcast_brokers.routes import Routes
@@ -76,8 +77,9 @@ class BrokersSide:
         parts, transport = self._parts, self._around.transport
         await self.tree.load()
         root, records = Peer(parts.network.root, parts.root), AttachmentRecords(context.store)
+        reading = ClearReading(lambda: parts.network.calendar.day(context.env.now()))
         client = self._client = ClientParts(
-            parts.network, root, self.tree, transport, records, context, parts.edge
+            parts.network, root, self.tree, transport, records, context, reading, parts.edge
         )
         routes = self._routes = Routes(client)
         context.spawn(keep_usable_tree, client, routes.attachments.choice)

@@ -9,7 +9,6 @@ import trio
 from hushcast_brokers.broker import Broker, BrokerParts
 from hushcast_brokers.counted import BROKER_COUNTERS
 from hushcast_node.brokers_side import BrokersParts
-from hushcast_node.daemon import Daemon, Parts
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import PublicKey
@@ -105,23 +104,5 @@ class BrokersUserLife(UserLife):
     """A node, through all its lives, at one edge broker."""
 
     def __init__(self, world: BrokersWorld, name: str, edge: PublicKey) -> None:
-        super().__init__(name, "brokers")
-        self._world = world
+        super().__init__(world, name, BrokersParts(world.network, world.root, edge))
         self.edge = edge
-        self._env = world.environment(name)
-        self._tracer = world.tracer(name, name, self._env)
-
-    async def _live(self, *, task_status: trio.TaskStatus[None]) -> None:
-        world = self._world
-        transport = world.wires.transport()
-        parts = Parts(
-            BrokersParts(world.network, world.root, self.edge),
-            self._env,
-            transport,
-            self._store,
-            self._tracer,
-            world.derive,
-            probes_an_epoch=0.0,
-        )
-        self._daemon = Daemon(parts, self.counters)
-        await self._run(self._daemon.run, transport, task_status)

@@ -9,8 +9,6 @@ import trio
 from hushcast_central.counted import PROXY_COUNTERS, SERVER_COUNTERS
 from hushcast_central.proxy import CentralProxy, ProxyParts
 from hushcast_central.server import CentralServer, ServerKeys, ServerParts
-from hushcast_node.central_side import CentralParts
-from hushcast_node.daemon import Daemon, Parts
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.group import Scalar
 from hushcast_protocol.base.secrets import Seed
@@ -20,7 +18,7 @@ from hushcast_protocol.central.profile import CENTRAL_PROFILES
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.transports.memory import CallAt
 from hushcast_testnet.layouts import proxy_names
-from hushcast_testnet.lives import Life, UserLife, World
+from hushcast_testnet.lives import Life, World
 from hushcast_testnet.scenario import BEGIN, EPOCH_SECONDS, Scenario
 
 
@@ -116,28 +114,3 @@ class ProxyLife(Life):
             )
         )
         await self._run(proxy.run, transport, task_status)
-
-
-class CentralUserLife(UserLife):
-    """A node, through all its lives."""
-
-    def __init__(self, world: CentralWorld, name: str) -> None:
-        super().__init__(name, "central")
-        self._world = world
-        self._env = world.environment(name)
-        self._tracer = world.tracer(name, name, self._env)
-
-    async def _live(self, *, task_status: trio.TaskStatus[None]) -> None:
-        world = self._world
-        transport = world.wires.transport()
-        parts = Parts(
-            CentralParts(world.network, world.profile, world.listed),
-            self._env,
-            transport,
-            self._store,
-            self._tracer,
-            world.derive,
-            probes_an_epoch=0.0,
-        )
-        self._daemon = Daemon(parts, self.counters)
-        await self._run(self._daemon.run, transport, task_status)

@@ -6,9 +6,11 @@ from collections.abc import Callable
 
 import trio
 
+from hushcast_node.central_side import CentralParts
 from hushcast_runtime.transports.memory import CallAt
 from hushcast_runtime.wording import counted
-from hushcast_testnet.central_members import CentralUserLife, CentralWorld, ProxyLife, ServerLife
+from hushcast_testnet.central_members import CentralWorld, ProxyLife, ServerLife
+from hushcast_testnet.lives import UserLife
 from hushcast_testnet.scenario import Scenario
 from hushcast_testnet.served_simulation import ServedSimulation
 
@@ -20,7 +22,8 @@ class CentralSimulation(ServedSimulation):
         world = CentralWorld(scenario, call_at)
         self._server = ServerLife(world)
         self._proxies = [ProxyLife(world, keys) for keys in world.proxies]
-        users = [CentralUserLife(world, f"client-{number}") for number in range(scenario.nodes)]
+        parts = CentralParts(world.network, world.profile, world.listed)
+        users = [UserLife(world, f"client-{number}", parts) for number in range(scenario.nodes)]
         super().__init__(scenario, progress, world, (self._server, *self._proxies), users)
 
     async def _start(self, nursery: trio.Nursery) -> None:

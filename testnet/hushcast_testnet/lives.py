@@ -9,21 +9,25 @@ from pathlib import Path
 
 import trio
 
+from hushcast_node.brokers_side import BrokersParts
+from hushcast_node.central_side import CentralParts
 from hushcast_node.counted import COUNTED
-from hushcast_node.daemon import Daemon
+from hushcast_node.daemon import CarrierParts, Daemon, Parts
 from hushcast_protocol.content.tokens import topic_key
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment, simulated_environment
 from hushcast_runtime.store import MemoryStore
 from hushcast_runtime.tracing import FileTracer, NoTracer, Tracer
 from hushcast_runtime.transports.memory import CallAt, MemoryNetwork, MemoryTransport
-from hushcast_testnet.inventory import CarrierName
 
 SHORTEST_WAY, LONGEST_WAY = 0.05, 0.15  # virtual seconds that a stream takes one way; Tor's are of this order
 
 
 class World:
     """What the daemons of one simulated network have in common, whatever the carrier."""
+
+    probes_an_epoch = 0.0
+    """Probes that each daemon sends on each subscription."""
 
     def __init__(
         self, seed: int, begin: float, epoch_seconds: int, traces: Path | None, call_at: CallAt
@@ -101,8 +105,11 @@ class Life(ABC):
 class NodeLife(Life):
     """A daemon that applications use."""
 
-    def __init__(self, name: str, carrier: CarrierName) -> None:
+    def __init__(self, world: World, name: str, carrier: str) -> None:
         super().__init__(name, Counters(COUNTED[carrier]))
+        self._world = world
+        self._env = world.environment(name)
+        self._tracer: Tracer
         self._daemon: Daemon | None = None
 
     @property
@@ -111,12 +118,33 @@ class NodeLife(Life):
         assert self._daemon is not None
         return self._daemon
 
+    @abstractmethod
+    def _carrier(self) -> CarrierParts:
+        """Return its part in the network, for one life."""
+
+    async def _live(self, *, task_status: trio.TaskStatus[None]) -> None:
+        world = self._world
+        transport = world.wires.transport()
+        parts = Parts(
+            self._carrier(),
+            self._env,
+            transport,
+            self._store,
+            self._tracer,
+            world.derive,
+            probes_an_epoch=world.probes_an_epoch,
+        )
+        self._daemon = Daemon(parts, self.counters)
+        await self._run(self._daemon.run, transport, task_status)
+
 
 class UserLife(NodeLife):
     """A node that carries nothing for others; who listens there hears of each new life of it."""
 
-    def __init__(self, name: str, carrier: CarrierName) -> None:
-        super().__init__(name, carrier)
+    def __init__(self, world: World, name: str, parts: CentralParts | BrokersParts) -> None:
+        super().__init__(world, name, parts.NAME)
+        self._parts = parts
+        self._tracer = world.tracer(name, name, self._env)
         self.listeners: list[Callable[[], None]] = []
         """Called when it has started again."""
 
@@ -125,3 +153,6 @@ class UserLife(NodeLife):
         await super().start(nursery)
         for again in self.listeners:
             again()
+
+    def _carrier(self) -> CarrierParts:
+        return self._parts

@@ -9,7 +9,6 @@ import trio
 
 from hushcast_directory.registry import Registry
 from hushcast_directory.server import DirectoryServer
-from hushcast_node.daemon import Daemon, Parts
 from hushcast_node.overlay_side import OverlayParts
 from hushcast_overlay.identity import draw_identity
 from hushcast_protocol.base.roster import Network, check_roster
@@ -40,12 +39,11 @@ class Member(NodeLife):
     """One daemon of the overlay; its identity, store and counters outlive its lives."""
 
     def __init__(self, simulated: SimulatedNetwork, name: str, is_relay: bool) -> None:
-        super().__init__(name, "overlay")
+        super().__init__(simulated, name, "overlay")
         self.drops = False
         """Whether it silently loses what it should forward."""
         self._together: Colluders | None = None
         self._simulated = simulated
-        self._env = simulated.environment(name)
         self._identity = draw_identity(self._env.randomness) if is_relay else None
         node = self._identity.seed.public().hex() if self._identity else name
         self._tracer = simulated.tracer(name, node, self._env)
@@ -68,27 +66,16 @@ class Member(NodeLife):
         assert relay is not None
         relay.forwarding._router = Selecting(relay, together) if together is not None else _Loss()
 
-    async def _live(self, *, task_status: trio.TaskStatus[None]) -> None:
+    def _carrier(self) -> OverlayParts:
         simulated = self._simulated
-        transport = simulated.wires.transport()
-        parts = Parts(
-            OverlayParts(
-                simulated.network,
-                simulated.profile,
-                simulated.directory_address,
-                simulated.directory_seed.public(),
-                self._identity,
-                simulated.check_roster,
-            ),
-            self._env,
-            transport,
-            self._store,
-            self._tracer,
-            simulated.derive,
-            probes_an_epoch=simulated.probes_an_epoch,
+        return OverlayParts(
+            simulated.network,
+            simulated.profile,
+            simulated.directory_address,
+            simulated.directory_seed.public(),
+            self._identity,
+            simulated.check_roster,
         )
-        self._daemon = Daemon(parts, self.counters)
-        await self._run(self._daemon.run, transport, task_status)
 
 
 class SimulatedNetwork(World):

@@ -24,7 +24,7 @@ from small_tree import (
     small_tree,
 )
 
-from hushcast_brokers import children, clients, comparing, strangers, upstream
+from hushcast_brokers import children, clear_matching, clients, comparing, strangers, upstream
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.roster import View
@@ -380,7 +380,7 @@ async def test_one_id_has_one_shape_for_a_client() -> None:
 
 async def test_caps_of_clients(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clients, "MAX_CLIENTS", 2)
-    monkeypatch.setattr(clients, "MAX_FILTERS_EACH", 2)
+    monkeypatch.setattr(clear_matching, "MAX_FILTERS_EACH", 2)
     async with small_tree() as network:
         one = await network.client("edge 1", "lat in [0, 1]", "lat in [1, 2]")
         assert await one.subscribe("lat in [2, 3]", b"3" * 16) == "quota"

@@ -9,6 +9,7 @@ from broker_examples import KEY, TOPIC
 
 from hushcast_protocol.brokers.advertised import Advertised
 from hushcast_protocol.brokers.filters import Filter, Side, covers
+from hushcast_protocol.brokers.items import of_roots
 from hushcast_protocol.brokers.routes import Routes
 from hushcast_protocol.brokers.upward import Said, Upward
 from hushcast_protocol.brokers.words import outside, shown
@@ -40,7 +41,7 @@ class World:
         given = FILTERS[self.pick(len(FILTERS))]
         is_same = self.routes.of(source).get(name) == given
         self.routes.put(source, name, given)
-        version = self.upward.change(self.routes.take_changes())
+        version = self.upward.change(of_roots(self.routes.take_changes()))
         if not is_same:
             self.since[source, name] = given, version
         self.say()
@@ -50,14 +51,14 @@ class World:
             source, name = sorted(self.since)[self.pick(len(self.since))]
             self.routes.take(source, name)
             del self.since[source, name]
-            self.upward.change(self.routes.take_changes())
+            self.upward.change(of_roots(self.routes.take_changes()))
             self.say()
 
     def drop(self) -> None:
         source = SOURCES[self.pick(2)]
         self.routes.drop(source)
         self.since = {key: value for key, value in self.since.items() if key[0] != source}
-        self.upward.change(self.routes.take_changes())
+        self.upward.change(of_roots(self.routes.take_changes()))
         self.say()
 
     def link(self) -> None:

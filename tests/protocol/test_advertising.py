@@ -15,6 +15,7 @@ from hushcast_protocol.brokers import advertised, passed, upward
 from hushcast_protocol.brokers.advertised import Advertised
 from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.brokers.frames import Advertise
+from hushcast_protocol.brokers.items import of_roots
 from hushcast_protocol.brokers.passed import Passed
 from hushcast_protocol.brokers.roots import RootChanges
 from hushcast_protocol.brokers.routes import NOTHING, Routes, table_digest
@@ -57,7 +58,7 @@ def many(count: int) -> list[Filter]:
 def test_a_whole_table_and_what_changes_go_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(upward, "MAX_IN_ONE", 4)
     child, parent = Upward(), Advertised()
-    child.change(RootChanges(frozenset(many(10)), frozenset()))
+    child.change(of_roots(RootChanges(frozenset(many(10)), frozenset())))
     child.linked(parent.begin(CHILD))
     batch = child.next()
     assert [(len(said.add), said.whole) for said in batch] == [(4, "part"), (4, "part"), (2, "end")]
@@ -66,13 +67,13 @@ def test_a_whole_table_and_what_changes_go_in_pieces(monkeypatch: pytest.MonkeyP
     assert not child.next()
     child.answered(True)
     assert len(parent.routes) == 10
-    child.change(RootChanges(frozenset(many(15)[10:]), frozenset(many(6))))
+    child.change(of_roots(RootChanges(frozenset(many(15)[10:]), frozenset(many(6)))))
     assert [(len(said.add), len(said.remove)) for said in child.next()] == [(4, 0), (1, 4), (0, 2)]
 
 
 def test_a_parent_that_has_it_all_is_told_nothing() -> None:
     child = Upward()
-    version = child.change(RootChanges(frozenset(many(3)), frozenset()))
+    version = child.change(of_roots(RootChanges(frozenset(many(3)), frozenset())))
     child.linked(table_digest(child.shown))
     assert not child.next()
     assert child.confirmed == version
@@ -81,9 +82,9 @@ def test_a_parent_that_has_it_all_is_told_nothing() -> None:
 def test_nothing_is_confirmed_while_there_is_no_link() -> None:
     child = Upward()
     child.linked(NOTHING)
-    assert child.change(RootChanges(frozenset(), frozenset())) == child.confirmed
+    assert child.change(of_roots(RootChanges(frozenset(), frozenset()))) == child.confirmed
     child.unlinked()
-    assert child.change(RootChanges(frozenset(), frozenset())) > child.confirmed
+    assert child.change(of_roots(RootChanges(frozenset(), frozenset()))) > child.confirmed
 
 
 def test_advertisements_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

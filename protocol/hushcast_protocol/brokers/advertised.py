@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.wire import PublicKey
+from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.brokers.frames import Advertise
+from hushcast_protocol.brokers.items import Item
 from hushcast_protocol.brokers.routes import Routes, table_digest
 from hushcast_protocol.brokers.words import ShownFilter, outside_asked
 
@@ -19,16 +21,44 @@ MAX_FILTERS = 262_144  # filters in all, some 1 GB; one inner broker with what a
 class Taken(NamedTuple):
     """What an advertisement changed."""
 
-    added: dict[bytes, ShownFilter]
+    added: dict[bytes, Item]
     """By name; what was there before is not in it."""
     removed: Set[bytes]
+
+
+class Held(Protocol):
+    """Where a privacy model keeps what children ask for, by child and name."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def children(self) -> Set[PublicKey]:
+        """Those that have asked for anything; not to be kept, as it changes."""
+
+    def of(self, child: PublicKey, /) -> Mapping[bytes, Any]:
+        """Return what a child has asked for, by name."""
+
+    def put(self, child: PublicKey, name: bytes, given: Any, /) -> None:
+        """Take what was `read`; under a name that the child had, in place of what was there."""
+
+    def take(self, child: PublicKey, name: bytes, /) -> None:
+        """Forget what a child asked for under a name; raise `KeyError` where there is nothing."""
+
+
+class Read(Protocol):
+    """How a privacy model reads an item."""
+
+    def __call__(self, child: PublicKey, item: Item, /) -> Any:
+        """Return what is to be put of a child's item; raise `Refusal` where it is none."""
 
 
 class Advertised:
     """The tables of the brokers below."""
 
-    def __init__(self) -> None:
-        self.routes = Routes()
+    def __init__(self, held: Held | None = None, read: Read | None = None) -> None:
+        """Those of `clear` unless given."""
+        self.routes: Any = Routes() if held is None else held
+        self._read: Read = read or read_filter
         self._mentioned: dict[PublicKey, set[bytes]] = {}  # names of a whole table that is coming
 
     def begin(self, child: PublicKey) -> bytes:
@@ -36,11 +66,15 @@ class Advertised:
         self._mentioned.pop(child, None)
         return table_digest(self.routes.of(child))
 
+    def load(self, child: PublicKey, name: bytes, item: Item) -> None:
+        """Take what was taken before a restart; raise `Refusal` where it is none."""
+        self.routes.put(child, name, self._read(child, item))
+
     def take(self, child: PublicKey, frame: Advertise) -> Taken:
         """Take an advertisement. Raises `Refusal`: `form`, or `quota` where there is no room for it."""
-        filters = {one.name: (one, outside_asked(one)) for one in frame.add}
+        items = {one.name: (one, self._read(child, one)) for one in frame.add}
         held, removed = self.routes.of(child), set(frame.remove)
-        if not removed <= held.keys() or removed & filters.keys():
+        if not removed <= held.keys() or removed & items.keys():
             raise Refusal("form")
         if frame.whole == "no":
             if child in self._mentioned:
@@ -51,21 +85,28 @@ class Advertised:
             mentioned = self._mentioned.setdefault(child, set())
             if frame.whole == "end":
                 del self._mentioned[child]
-                removed = held.keys() - mentioned - filters.keys()
-            mentioned.update(filters)
-        new = filters.keys() - held.keys()
+                removed = held.keys() - mentioned - items.keys()
+            mentioned.update(items)
+        new = items.keys() - held.keys()
         if len(held) + len(new) > MAX_FILTERS_BELOW or len(self.routes) + len(new) > MAX_FILTERS:
             raise Refusal("quota")
         for name in new:
-            self.routes.put(child, name, filters[name][1])
+            self.routes.put(child, name, items[name][1])
         for name in removed:
             self.routes.take(child, name)
-        return Taken({name: filters[name][0] for name in new}, removed)
+        return Taken({name: items[name][0] for name in new}, removed)
 
     def drop(self, child: PublicKey, most: int) -> list[bytes]:
-        """Route so many filters to a broker no more; return their names, none if there are none left."""
+        """Route so many items to a broker no more; return their names, none if there are none left."""
         self._mentioned.pop(child, None)
         names = list(islice(self.routes.of(child), most))
         for name in names:
             self.routes.take(child, name)
         return names
+
+
+def read_filter(child: PublicKey, item: Item) -> Filter:
+    """Return the filter of an item of `clear`; raise `Refusal` where it is none."""
+    if not isinstance(item, ShownFilter):
+        raise Refusal("form")
+    return outside_asked(item)

@@ -17,6 +17,7 @@ from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.stamps import MAX_DIFFICULTY, Stamp
 from hushcast_protocol.base.wire import Bytes16, Counter, Wire, decoder
 from hushcast_protocol.brokers.conditions import Condition, Otherwise
+from hushcast_protocol.brokers.items import Item
 from hushcast_protocol.brokers.tree import MAX_TREE
 from hushcast_protocol.brokers.words import ShownFilter
 from hushcast_protocol.content.messages import MAX_BODY, Message
@@ -48,7 +49,7 @@ class Advertise(Wire, frozen=True, tag="advertise"):
     """
 
     serial: Counter
-    add: Annotated[tuple[ShownFilter, ...], msgspec.Meta(max_length=MAX_IN_ONE)]
+    add: Annotated[tuple[Item, ...], msgspec.Meta(max_length=MAX_IN_ONE)]
     remove: Annotated[tuple[Bytes16, ...], msgspec.Meta(max_length=MAX_IN_ONE)]
     whole: Literal["no", "part", "end"]
 
@@ -73,7 +74,7 @@ class Subscribe(Wire, frozen=True, tag="subscribe"):
 
     serial: Counter
     name: Bytes16
-    filter: ShownFilter
+    filter: Item
     terms: Terms
 
 

@@ -12,9 +12,8 @@ from itertools import islice
 from typing import Literal, TypeVar
 
 from hushcast_protocol.brokers.frames import MAX_IN_ONE, Advertise
-from hushcast_protocol.brokers.roots import RootChanges
+from hushcast_protocol.brokers.items import Item, ItemChanges
 from hushcast_protocol.brokers.routes import table_digest
-from hushcast_protocol.brokers.words import ShownFilter, from_outside
 
 T = TypeVar("T")
 
@@ -23,7 +22,7 @@ T = TypeVar("T")
 class Said:
     """What is in one advertisement."""
 
-    add: tuple[ShownFilter, ...]
+    add: tuple[Item, ...]
     remove: tuple[bytes, ...]
     whole: Literal["no", "part", "end"]
 
@@ -36,21 +35,32 @@ class Upward:
     """One broker's table as its parent is to have it."""
 
     def __init__(self) -> None:
-        self.shown: dict[bytes, ShownFilter] = {}
+        self.shown: dict[bytes, Item] = {}
         """By name."""
         self.version = 0
         self.confirmed = 0
-        self._add: dict[bytes, ShownFilter] = {}
+        self._add: dict[bytes, Item] = {}
         self._remove: set[bytes] = set()
         self._said: int | None = None  # the version that the batch under way brings the parent to
         self._is_linked = False
         self._is_whole_due = False
 
-    def change(self, changes: RootChanges) -> int:
+    def change(self, changes: ItemChanges) -> int:
         """Take what changed; return the version of it."""
-        return self._take(
-            map(from_outside, changes.shown), [from_outside(one).name for one in changes.withdrawn]
-        )
+        self.version += 1
+        for name in changes.withdraw:
+            del self.shown[name]
+            if self._add.pop(name, None) is None:
+                self._remove.add(name)
+        for one in changes.show:
+            name = one.name
+            self.shown[name] = one
+            if name in self._remove:
+                self._remove.remove(name)
+            else:
+                self._add[name] = one
+        self._note()
+        return self.version
 
     def linked(self, digest: bytes) -> None:
         """Hear what the parent has, on a link that has just opened."""
@@ -92,22 +102,6 @@ class Upward:
         self._note()
         return said
 
-    def _take(self, add: Iterable[ShownFilter], remove: Iterable[bytes]) -> int:
-        self.version += 1
-        for name in remove:
-            del self.shown[name]
-            if self._add.pop(name, None) is None:
-                self._remove.add(name)
-        for one in add:
-            name = one.name
-            self.shown[name] = one
-            if name in self._remove:
-                self._remove.remove(name)
-            else:
-                self._add[name] = one
-        self._note()
-        return self.version
-
     def _forget(self) -> None:
         self._add.clear()
         self._remove.clear()
@@ -118,12 +112,12 @@ class Upward:
             self.confirmed = self.version
 
 
-def _whole(shown: Iterable[ShownFilter]) -> list[Said]:
+def _whole(shown: Iterable[Item]) -> list[Said]:
     pieces = _pieces(shown) or [()]
     return [Said(piece, (), "part") for piece in pieces[:-1]] + [Said(pieces[-1], (), "end")]
 
 
-def _changes(add: Iterable[ShownFilter], remove: Iterable[bytes]) -> list[Said]:
+def _changes(add: Iterable[Item], remove: Iterable[bytes]) -> list[Said]:
     """Return what is added, and then what is removed: what covers a filter is there before that goes."""
     adding, removing = _pieces(add), _pieces(remove)
     if not adding or not removing:

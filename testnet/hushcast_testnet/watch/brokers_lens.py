@@ -10,7 +10,15 @@ from typing import Any
 
 from hushcast_runtime.wording import counted, listed
 from hushcast_testnet.watch.drawing import Arrow, Box, Drawing
-from hushcast_testnet.watch.lens import PUBLISHER, after, natural, publishers_card, row, summary
+from hushcast_testnet.watch.lens import (
+    PUBLISHER,
+    after,
+    natural,
+    publishers_card,
+    row,
+    subscribers_card,
+    summary,
+)
 from hushcast_testnet.watch.messages import Message, Step
 
 KINDS = {"root": "origin", "inner": "relay", "edge": "top"}
@@ -126,19 +134,8 @@ def _in_order(message: Message, places: Places) -> list[str]:
 
 def _inbox(message: Message, passed: list[_Broker], name: str) -> dict[str, Any]:
     edges = listed(one.name for one in passed if name in one.sent)
-    return {
-        "id": name,
-        "name": name,
-        "kind": "mailbox",
-        "role": "subscriber: the message came to it",
-        "time": message.inboxes[name],
-        "saw": [
-            f"It came from {edges or 'its edge broker'}, over a link that it keeps there.",
-            "The topic and the content: it has the topic's key.",
-        ],
-        "hidden": ["Who published it, unless the author signed it.", "Who else subscribes."],
-        "note": "It published the message itself." if name == message.publisher else "",
-    }
+    came = f"{edges or 'its edge broker'}, over a link that it keeps there"
+    return subscribers_card(message, name, came)
 
 
 def _drawing(message: Message, passed: list[_Broker]) -> Drawing:

@@ -12,7 +12,15 @@ from typing import Any
 
 from hushcast_runtime.wording import counted, listed
 from hushcast_testnet.watch.drawing import Arrow, Box, Drawing
-from hushcast_testnet.watch.lens import PUBLISHER, after, natural, publishers_card, row, summary
+from hushcast_testnet.watch.lens import (
+    PUBLISHER,
+    after,
+    natural,
+    publishers_card,
+    row,
+    subscribers_card,
+    summary,
+)
 from hushcast_testnet.watch.messages import Message, Step
 
 _SEALED_UP = "The topic's name, and the content: the body inside is sealed under the topic."
@@ -164,19 +172,8 @@ _LEVELS = {"publications": 1, "server": 2, "deliveries": 3}
 
 def _inbox(message: Message, passed: list[_Station], name: str) -> dict[str, Any]:
     proxies = listed(one.name for one in passed if one.role == "deliveries" and name in one.owners)
-    return {
-        "id": name,
-        "name": name,
-        "kind": "mailbox",
-        "role": "subscriber: the message came to it",
-        "time": message.inboxes[name],
-        "saw": [
-            f"It came from {proxies or 'its deliveries proxy'}, for the pseudonym of its subscription.",
-            "The topic and the content: it has the topic's key.",
-        ],
-        "hidden": ["Who published it, unless the author signed it.", "Who else subscribes."],
-        "note": "It published the message itself." if name == message.publisher else "",
-    }
+    came = f"{proxies or 'its deliveries proxy'}, for the pseudonym of its subscription"
+    return subscribers_card(message, name, came)
 
 
 def _drawing(message: Message, passed: list[_Station]) -> Drawing:

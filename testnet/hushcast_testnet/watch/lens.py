@@ -260,6 +260,20 @@ def publishers_card(message: Message, ways: list[str]) -> dict[str, Any]:
     }
 
 
+def subscribers_card(message: Message, name: str, came: str) -> dict[str, Any]:
+    """Return the card of a subscriber whose inbox has the message; `came` says from whom it has it."""
+    return {
+        "id": name,
+        "name": name,
+        "kind": "mailbox",
+        "role": "subscriber: the message came to it",
+        "time": message.inboxes[name],
+        "saw": [f"It came from {came}.", "The topic and the content: it has the topic's key."],
+        "hidden": ["Who published it, unless the author signed it.", "Who else subscribes."],
+        "note": "It published the message itself." if name == message.publisher else "",
+    }
+
+
 def _dropped_at(relays: list[_Relay]) -> str:
     origins = [relay.name for relay in relays if relay.drops]
     return f"The relays that it dropped the message at, drawn at random: {listed(origins) or 'none noted'}."

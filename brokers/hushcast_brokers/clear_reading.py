@@ -1,0 +1,87 @@
+"""Reading under `clear`: one filter for each interest, the same on every day."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+
+import trio
+
+from hushcast_brokers.attachment_records import Asked
+from hushcast_brokers.reading import Wish
+from hushcast_protocol.base.errors import DecodeError
+from hushcast_protocol.brokers.filters import Filter, covers
+from hushcast_protocol.brokers.frames import Level, Terms
+from hushcast_protocol.brokers.words import (
+    ShownFilter,
+    inside,
+    outside,
+    point,
+    read_words,
+    shown_by,
+)
+from hushcast_protocol.content.messages import Message
+from hushcast_protocol.content.predicates import write_where
+from hushcast_runtime.carrier import Wanted
+
+
+class ClearReading:
+    """The filters of one daemon's interests (`reading.Reading`)."""
+
+    def __init__(self, today: Callable[[], int]) -> None:
+        self._today = today
+        self._wishes: dict[bytes, Wish] = {}
+        self._seen: dict[bytes, Filter] = {}  # as brokers compare them
+
+    def check(self, terms: Terms) -> None:
+        """Do nothing: edge brokers keep all terms."""
+
+    def resume(self, wanted: Wanted, terms: Terms, asked: Sequence[Asked]) -> bool:
+        """Take up a filter that was asked for; return whether there is one."""
+        for one in asked:
+            self._note(wanted, terms, one.item)
+        return bool(asked)
+
+    async def learn(self, wanted: Wanted, terms: Terms) -> None:
+        """Make the filter of an interest."""
+        tokens = await wanted.tokens(self._today())
+        self._note(wanted, terms, shown_by(tokens.entries, Filter.of(wanted.interest)))
+
+    def forget(self, route: bytes) -> None:
+        """Ask no more for an interest."""
+        self._wishes.pop(route, None)
+        self._seen.pop(route, None)
+
+    def wishes(self) -> Mapping[bytes, Wish]:
+        """Return the filters, each under its interest's name."""
+        return dict(self._wishes)
+
+    def opened(self, message: Message) -> Iterable[tuple[bytes, Message]]:
+        """Return the interests whose filter a message meets; raise `DecodeError` where it has no words."""
+        topic, found = read_words(message.tokens)
+        name = topic.hex()
+        for route, seen in self._seen.items():
+            if seen.topic.name == name and covers(seen, Filter(seen.topic, point(seen.topic, found))):
+                yield route, message
+
+    def is_routed(self, asked: Sequence[Asked]) -> bool:
+        """Tell whether the filter is routed."""
+        return any(one.is_routed for one in asked)
+
+    def check_level(self, asked: Asked, level: Level) -> None:
+        """Raise `DecodeError` unless what is shown covers the filter."""
+        if level.shown is not None and not covers(outside(level.shown), outside(asked.item)):
+            raise DecodeError("an edge broker shows something else for a subscription")
+
+    def in_words(self, wanted: Wanted, level: Level) -> str | None:
+        """Return what is shown outside as a condition of the topic; nothing where nothing is."""
+        if level.shown is None:
+            return None
+        return write_where(inside(Filter.of(wanted.interest), outside(level.shown)).predicate)
+
+    async def run(self, settle: Callable[[], Awaitable[None]]) -> None:
+        """Do nothing: filters are of no day."""
+        await trio.sleep_forever()
+
+    def _note(self, wanted: Wanted, terms: Terms, item: ShownFilter) -> None:
+        self._wishes[wanted.name] = Wish(wanted.name, terms, lambda kept: item)
+        self._seen[wanted.name] = outside(item)

@@ -1,0 +1,115 @@
+"""Matching: what a broker knows under one privacy model. All else of a broker is the same under each.
+
+`clear_matching.py` is the one of `clear`. `broker.py` picks one by the network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from typing import Any, Protocol
+
+from hushcast_protocol.base.wire import PublicKey
+from hushcast_protocol.brokers.advertised import Advertised
+from hushcast_protocol.brokers.filters import Filter
+from hushcast_protocol.brokers.frames import Level, Terms
+from hushcast_protocol.brokers.items import Item
+from hushcast_protocol.brokers.tomography.stating import Client
+from hushcast_protocol.content.messages import Message
+
+KEY = 32  # bytes of a child's key
+
+Place = bytes
+"""What of a message goes to a child: the child's key, and what tells this from more of it that goes there."""
+
+
+def child_of(place: Place) -> PublicKey:
+    """Return whose place it is."""
+    return place[:KEY] if len(place) > KEY else place
+
+
+class Interests(Protocol):
+    """What the clients of an edge broker asked for, and what of it is shown."""
+
+    @property
+    def most_each(self) -> int:
+        """Items of one client, at most."""
+
+    @property
+    def version(self) -> int:
+        """The version upward of all that is shown now."""
+
+    def __len__(self) -> int:
+        """The number of items, of all clients."""
+
+    def of(self, client: PublicKey, /) -> Mapping[bytes, Any]:
+        """Return what a client asked for, by its own names of 16 bytes."""
+
+    def count(self, client: PublicKey, /) -> int:
+        """Return how many items count as a client's."""
+
+    def entries(self, client: PublicKey, /) -> Iterable[bytes]:
+        """Return what a client compares with what it asked for: names, and names of items."""
+
+    def levels(self, client: PublicKey, /) -> Iterable[Level]:
+        """Say how what a client asked for stands, as far as it wants to know."""
+
+    def read(self, client: PublicKey, item: Item, /) -> Any:
+        """Return what `subscribe` takes of an item; raise `Refusal` where it is none."""
+
+    def load(self, client: PublicKey, name: bytes, item: Item, terms: Terms, /) -> None:
+        """Take what was accepted before a restart; raise `Refusal` where it is no item."""
+
+    def subscribe(self, client: PublicKey, name: bytes, given: Any, terms: Terms, /) -> int | None:
+        """Take an item; return the version upward, or `None` if its level is too low for its terms."""
+
+    def unsubscribe(self, client: PublicKey, name: bytes, /) -> int:
+        """Forget an item, if there is one of this name; return the version upward."""
+
+    def forget(self, client: PublicKey, names: Collection[bytes], /) -> None:
+        """Forget all of a client, which has these."""
+
+
+class Matching(Protocol):
+    """What children asked for, whom a message is for and in which form, and what is shown of it."""
+
+    @property
+    def advertised(self) -> Advertised:
+        """What brokers below have advertised."""
+
+    @property
+    def interests(self) -> Interests:
+        """What clients have asked for."""
+
+    def advertise(self) -> int:
+        """Show what changed of what brokers below have advertised; return the version upward."""
+
+    def entering(self, message: Message, /) -> Message:
+        """Return, at the root, a publication as it goes down; raise `PeerError` where it is none."""
+
+    def whom(self, message: Message, /) -> Set[Place]:
+        """Return whom a message is for; raise `DecodeError` where its tokens say nothing."""
+
+    def forms(self, message: Message, places: Collection[Place], /) -> Sequence[Message]:
+        """Return what goes to a child, whose `places` these are."""
+
+    def leaving(self, child: PublicKey, /) -> Callable[[Message], Mapping[PublicKey, Sequence[Message]]]:
+        """Return what tells, once a broker below is dropped, whom what waited for it is for, and how."""
+
+    def tree_changed(self) -> None:
+        """Hear that the tree is another one."""
+
+    def expire(self, now: float, /) -> None:
+        """Forget what was for days that have lapsed."""
+
+    def stated(self, is_edge: bool, /) -> Mapping[Filter, Sequence[Client]]:
+        """Return what is stated to a tomography service."""
+
+    @property
+    def changes(self) -> int:
+        """A number that grows whenever that may have changed."""
+
+    async def begin(self) -> None:
+        """Show what was asked for before a restart, before the parent hears anything."""
+
+    async def run(self) -> None:
+        """Do what takes its time, until cancelled."""

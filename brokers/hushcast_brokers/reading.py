@@ -1,0 +1,59 @@
+"""Reading: what a daemon asks of its edge broker for an interest, and how it knows what arrives.
+
+Each privacy model has its own; `clear_reading.py` is the one of `clear`. All else of a daemon is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from hushcast_brokers.attachment_records import Asked, Kept
+from hushcast_protocol.brokers.frames import Level, Terms
+from hushcast_protocol.brokers.items import Item
+from hushcast_protocol.content.messages import Message
+from hushcast_runtime.carrier import Wanted
+
+
+class Wish(NamedTuple):
+    """What an edge broker is to route to this daemon, under a name of 16 bytes."""
+
+    route: bytes
+    """The name of the interest that it is for."""
+    terms: Terms
+    item: Callable[[Kept], Item]
+    """The item, as it is asked for at an attachment."""
+
+
+class Reading(Protocol):
+    """One daemon's part in a privacy model."""
+
+    def check(self, terms: Terms, /) -> None:
+        """Raise `Refusal`, which says what to do, for terms that the model cannot keep."""
+
+    def resume(self, wanted: Wanted, terms: Terms, asked: Sequence[Asked], /) -> bool:
+        """Take up what was asked for an interest before a restart; return whether nothing is to be learnt."""
+
+    async def learn(self, wanted: Wanted, terms: Terms, /) -> None:
+        """Learn what is to be asked for an interest, which takes tens of milliseconds."""
+
+    def forget(self, route: bytes, /) -> None:
+        """Ask no more for an interest."""
+
+    def wishes(self) -> Mapping[bytes, Wish]:
+        """Return what is to be asked now, by name."""
+
+    def opened(self, message: Message, /) -> Iterable[tuple[bytes, Message]]:
+        """Return for which interests a message came, and as it was handed over; raise `PeerError`."""
+
+    def is_routed(self, asked: Sequence[Asked], /) -> bool:
+        """Tell whether an interest's messages come now, given what is asked for it at an edge broker."""
+
+    def check_level(self, asked: Asked, level: Level, /) -> None:
+        """Raise `DecodeError` where an edge broker shows something else for a subscription."""
+
+    def in_words(self, wanted: Wanted, level: Level, /) -> str | None:
+        """Return what is shown outside as a condition of the topic; nothing where nothing is."""
+
+    async def run(self, settle: Callable[[], Awaitable[None]], /) -> None:
+        """Learn what days to come ask for, and have it settled; until cancelled."""

@@ -1,0 +1,27 @@
+"""Items: what children ask for, in the form that the network's privacy model has them show it in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from hushcast_protocol.brokers.roots import RootChanges
+from hushcast_protocol.brokers.words import ShownFilter, from_outside
+
+Item = ShownFilter
+"""What is asked for, a tagged union over models. It has a `name`: 16 bytes, equal for equal items."""
+
+
+class ItemChanges(NamedTuple):
+    """How what a broker shows its parent differs from before; no item is in both."""
+
+    show: Iterable[Item]
+    withdraw: Iterable[bytes]
+    """By name."""
+
+
+def of_roots(changes: RootChanges) -> ItemChanges:
+    """Return what changed among roots as it is shown under `clear`."""
+    return ItemChanges(
+        map(from_outside, changes.shown), [from_outside(one).name for one in changes.withdrawn]
+    )
