@@ -18,7 +18,7 @@ from hushcast_brokers.asking import Peer, ask_for_tree
 from hushcast_brokers.held_tree import HeldTree
 from hushcast_brokers.tasks import Tasks
 from hushcast_protocol.base.backoff import Backoff
-from hushcast_protocol.base.errors import DecodeError, PeerError
+from hushcast_protocol.base.errors import DecodeError, PeerError, Refusal
 from hushcast_protocol.base.hop_link import MAX_UNACKNOWLEDGED, QUIET
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.secrets import Seed
@@ -36,6 +36,7 @@ from hushcast_protocol.brokers.frames import (
     Verdict,
     decode_from_above,
 )
+from hushcast_protocol.brokers.full.secrets import Factors
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_protocol.content.messages import MAX_BODY, Message
 from hushcast_runtime.channel import Channel, open_channel
@@ -83,11 +84,12 @@ class Below(Protocol):
 class Awaited:
     """An answer, once it is there; none if the link ended."""
 
-    __slots__ = ("over", "verdict")
+    __slots__ = ("factors", "over", "verdict")
 
     def __init__(self) -> None:
         self.over = trio.Event()
         self.verdict: Verdict | None = None
+        self.factors: Factors | None = None
 
 
 @dataclass
@@ -161,6 +163,14 @@ class Upstream:
         if awaited.verdict is None:
             raise TransportError("the link to the parent ended before it answered")
         return awaited.verdict
+
+    async def factors(self, make: Callable[[int], Wire]) -> Factors:
+        """Ask for factors; raise as `post` and `answer` do, and `Refusal` where there are none."""
+        awaited = self.post(make)
+        verdict = await self.answer(awaited)
+        if awaited.factors is None:
+            raise Refusal("form" if verdict == "accepted" else verdict)
+        return awaited.factors
 
     async def ask(self, make: Callable[[int], Wire]) -> Verdict:
         """Send a request and return its answer; raise as `post` and `answer` do."""
@@ -267,10 +277,14 @@ class Upstream:
                 raise DecodeError("a parent sends more than may be under way")
             link.came.append(frame.message)
             link.more.set()
-        elif isinstance(frame, Done):
+        elif isinstance(frame, Done | Factors):
             if (awaited := link.awaited.pop(frame.serial, None)) is None:
                 raise DecodeError("a parent answered what nobody asked")
-            awaited.verdict = frame.verdict
+            if isinstance(frame, Factors):
+                awaited.factors = frame
+                awaited.verdict = "accepted"
+            else:
+                awaited.verdict = frame.verdict
             awaited.over.set()
         elif isinstance(frame, Level):
             self._below.level(frame)
