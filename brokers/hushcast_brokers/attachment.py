@@ -146,6 +146,9 @@ class Attachment:
         except ExceptionGroup as group:
             raise innermost(group) from None
 
+    async def linked(self) -> None:
+        """Do nothing: a client asks for nothing else."""
+
     async def take(self, messages: list[Message]) -> None:
         """Hand in what came; durable on return. What is not taken comes again over another link."""
         try:

@@ -43,7 +43,6 @@ from hushcast_runtime.connection_guard import ConnectionGuard
 from hushcast_runtime.context import Context
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
-from hushcast_runtime.groups import innermost
 from hushcast_runtime.layout import migrate
 from hushcast_runtime.own_address import open_address
 from hushcast_runtime.spool import MAX_SPOOL, Spool
@@ -304,12 +303,10 @@ class _AsChild:
         return self._keeper.others()
 
     async def opened(self, standing: Standing) -> None:
-        try:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._matching.linked, self.upstream)
-                nursery.start_soon(self._advertising.say, self.upstream, standing.digest)
-        except ExceptionGroup as group:
-            raise innermost(group) from None
+        await self._advertising.say(self.upstream, standing.digest)
+
+    async def linked(self) -> None:
+        await self._matching.linked(self.upstream)
 
     async def take(self, messages: list[Message]) -> None:
         parent = self._keeper.parent()  # none if the tree has just lost this broker

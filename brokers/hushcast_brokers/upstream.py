@@ -74,6 +74,9 @@ class Below(Protocol):
     async def opened(self, standing: Standing) -> None:
         """Bring the parent up to date, which has this of us; runs beside what comes, until the link ends."""
 
+    async def linked(self) -> None:
+        """Ask the parent for what else is needed, as `opened`."""
+
     async def take(self, messages: list[Message]) -> None:
         """Take messages; durable on return."""
 
@@ -164,9 +167,8 @@ class Upstream:
             raise TransportError("the link to the parent ended before it answered")
         return awaited.verdict
 
-    async def factors(self, make: Callable[[int], Wire]) -> Factors:
-        """Ask for factors; raise as `post` and `answer` do, and `Refusal` where there are none."""
-        awaited = self.post(make)
+    async def factors(self, awaited: Awaited) -> Factors:
+        """Return the answer to a question for factors; raise as `answer`, and `Refusal` for none."""
         verdict = await self.answer(awaited)
         if awaited.factors is None:
             raise Refusal("form" if verdict == "accepted" else verdict)
@@ -267,6 +269,7 @@ class Upstream:
             self._counters.add("links_opened")
             self._note("open")
             link.tasks.start(self._within, link, self._below.opened, frame)
+            link.tasks.start(self._within, link, self._below.linked)
             link.tasks.start(self._within, link, self._hand_in, link)
             link.tasks.start(self._within, link, self._show_life, link)
         elif link.standing is None:

@@ -6,7 +6,6 @@ import pytest
 import trio
 from broker_daemons import Node, TreeOfDaemons, tree_of_daemons
 from small_network import ONE, TWO, until
-from small_tree import Member
 
 from hushcast_brokers.attachments import ATTACH_WITHIN
 from hushcast_protocol.base.errors import Refusal
@@ -83,3 +82,117 @@ async def test_six_daemons_get_what_they_asked_for_and_nothing_else(profile: str
         assert network.count("refused_form") + network.count("refused_tree") == 0
         assert network.count("messages_unmatched") == 1
         assert network.count_at_nodes("deliveries_refused") == 0
+
+
+async def test_restarts_of_all_lose_nothing_and_say_nothing_again() -> None:
+    async with tree_of_daemons(0, ROWS, profile="full/3") as network:
+        nodes = await started(network, SIX[:5])
+        for node in nodes[:4]:
+            await node.listen(ONE)
+        await is_compared(network)
+        await trio.sleep(10)
+        asked = network.count("subscriptions"), network.count("advertisements_sent")
+        factors = network.count("factors_learned")
+        for node in nodes[:4]:
+            await node.stop()
+        await sent(nodes[4], b"while readers are away")
+        await trio.sleep(10)
+        for member in network.members:
+            await member.stop()
+        for member in network.members:
+            await member.start()
+        await network.linked()
+        await sent(nodes[4], b"while readers are away, after a restart")
+        await trio.sleep(10)
+        for node in nodes[:4]:
+            await node.start()
+        ears = [await node.listen(ONE) for node in nodes[:4]]
+        for ear in ears:
+            assert len(await ear.hears(2)) == 2
+        await trio.sleep(ATTACH_WITHIN + 10)
+        assert (network.count("subscriptions"), network.count("advertisements_sent")) == asked
+        assert network.count("factors_learned") == factors
+        assert network.count_at_nodes("deliveries_refused") == 0
+
+
+async def test_messages_waiting_at_a_broker_that_starts_again_find_its_rows() -> None:
+    async with tree_of_daemons(0, ROWS, profile="full/2") as network:
+        reader, author = await started(network, ("edge 1", "edge 3"))
+        ear = await reader.listen(ONE)
+        await network["inner 1"].stop()
+        await sent(author, b"waits at top")
+        await network["inner 1"].start()
+        assert await ear.hears(1) == [b"waits at top"]
+
+
+@pytest.mark.parametrize("profile", ["full/2", "full/3", "full/4"])
+async def test_a_broker_leaves_and_another_joins_and_nothing_is_lost(profile: str) -> None:
+    async with tree_of_daemons(0, ROWS, profile=profile) as network:
+        nodes = await started(network, SIX)
+        ears = [await node.listen(ONE) for node in nodes]
+        await is_compared(network)
+        author = nodes[5]
+        await network["inner 1"].stop()
+        sent_so_far = []
+        for number in range(5):
+            sent_so_far.append(b"while it is away %d" % number)
+            await sent(author, sent_so_far[-1])
+        network["edge 1"].parent = network["edge 2"].parent = network["inner 2"]
+        gone = network["inner 1"]
+        network.members.remove(gone)
+        await network.list_all()
+        await network.linked()
+        for number in range(5):
+            sent_so_far.append(b"after it has left %d" % number)
+            await sent(author, sent_so_far[-1])
+        for ear in ears:
+            await ear.hears(10, within=400.0)
+        joined = network.add("inner 3", "inner", network["top"])
+        network["edge 1"].parent = joined
+        await joined.start()
+        await network.list_all()
+        await network.linked()
+        for number in range(5):
+            sent_so_far.append(b"after another joined %d" % number)
+            await sent(author, sent_so_far[-1])
+        for ear in ears:
+            assert set(await ear.hears(15, within=400.0)) == set(sent_so_far)
+
+
+async def test_words_change_with_the_day_before_it_begins() -> None:
+    async with tree_of_daemons(0, ROWS, profile="full/3") as network:
+        nodes = await started(network, SIX)
+        ears = [await node.listen(ONE) for node in nodes]
+        for _ in range(3):
+            await trio.sleep(network.calendar.day_start(network.today + 1) - network.now - 5)
+            before = network.count("subscriptions")
+            for _ in range(4):
+                await sent(nodes[0], b"around midnight")
+                await trio.sleep(5)
+            assert network.count("subscriptions") == before, "all was asked for before"
+        for ear in ears:
+            await ear.hears(12)
+        await trio.sleep(3 * network.calendar.epoch_seconds)
+        assert {network[name].status("filters") for name in ("edge 1", "inner 1", "top")} == {2}
+        assert network.root.status("filters") == 1
+        for member in network.members:
+            days = {kind: len(records) for kind, records in member.store._records.items()}
+            assert days.get("shown", 0) <= 1
+            assert days.get("former-label", 0) == 0
+
+
+async def test_terms_are_refused_where_no_broker_reads_conditions() -> None:
+    async with tree_of_daemons(1, ROWS, profile="full/3") as network:
+        with pytest.raises(Refusal, match=r"--k.*privacy"):
+            await network.nodes[0].listen(ONE, terms={"k": 5, "condition": "source", "otherwise": "wait"})
+        await network.nodes[0].listen(ONE, terms={"k": 1, "condition": "source", "otherwise": "wait"})
+
+
+async def test_probes_come_back() -> None:
+    async with tree_of_daemons(1, ROWS, probes_an_epoch=24.0, profile="full/3") as network:
+        node = network.nodes[0]
+        await node.listen(PLACES, "lat in [60, 70], kind = fire")
+        await trio.sleep(120)
+        found = node.routes[0].coverage.describe()
+        assert found["probes"] > 20
+        assert found["share"] == 1.0

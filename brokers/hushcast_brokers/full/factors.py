@@ -64,7 +64,8 @@ class Factoring:
         """Take up the factors of before a restart."""
         for day, path, factors in kept:
             self._known[day, path] = factors
-        self.follow(self._rows)
+            if self._rows is not None:  # also where no item is left under the path: its row may be
+                self._rows.learn(day, path, factors)
 
     def follow(self, rows: Rows | None) -> None:
         """Compare other rows from now on; what is known of their paths is known still."""
@@ -122,7 +123,8 @@ class Factoring:
             return Factors(ask.serial, shared.route, shared.content)
         if self._upstream is None:
             raise Refusal("quota")
-        found = await self._upstream.factors(lambda serial: msgspec.structs.replace(shared, serial=serial))
+        awaited = self._upstream.post(lambda serial: msgspec.structs.replace(shared, serial=serial))
+        found = await self._upstream.factors(awaited)
         return Factors(ask.serial, found.route, found.content)
 
     def _recall(self) -> None:
@@ -134,28 +136,29 @@ class Factoring:
     async def _ask_some(
         self, upstream: Upstream, rows: Rows, some: list[tuple[int, Path]], barred: set[tuple[int, Path]]
     ) -> None:
-        async with trio.open_nursery() as nursery:
-            for day, path in some:
-                nursery.start_soon(self._ask_one, upstream, rows, day, path, barred)
-
-    async def _ask_one(
-        self, upstream: Upstream, rows: Rows, day: int, path: Path, barred: set[tuple[int, Path]]
-    ) -> None:
         action, own = self._keys.action, self._keys.public
-        try:
-            answer = await upstream.factors(lambda serial: asking(action, own, serial, day, path))
-            factors = unblinded(self._keys, rows.above, self._layers, day, path, answer)
-        except (Refusal, AuthenticationError) as error:
-            barred.add((day, path))
-            self._counters.add("factors_refused")
-            log.info("somebody above gave no factor", reason=str(error))
-            return
+
+        def question(serial: int, day: int, path: Path) -> AskFactors:
+            return asking(action, own, serial, day, path)
+
+        asked = [upstream.post(partial(question, day=day, path=path)) for day, path in some]
+        for (day, path), awaited in zip(some, asked, strict=True):
+            try:
+                answer = await upstream.factors(awaited)
+                factors = unblinded(self._keys, rows.above, self._layers, day, path, answer)
+            except (Refusal, AuthenticationError) as error:
+                barred.add((day, path))
+                self._counters.add("factors_refused")
+                log.info("somebody above gave no factor", reason=str(error))
+                continue
+            self._learn(rows, day, path, factors)
+
+    def _learn(self, rows: Rows, day: int, path: Path, factors: LayerKeys) -> None:
         self._counters.add("factors_learned")
         self._known[day, path] = factors
         self._records.keep_factors(day, path, factors)
         if self._tracer.is_on:
-            key = factors.route.reveal()
-            self._tracer.observe(observed.Compared(day, encode(path), key))
+            self._tracer.observe(observed.Compared(day, encode(path), factors.route.reveal()))
         rows.learn(day, path, factors)
 
 
