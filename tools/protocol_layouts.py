@@ -19,6 +19,7 @@ from hushcast_protocol.base.hashes import Domain
 from hushcast_protocol.base.signatures import Purpose
 from hushcast_protocol.brokers import frames as brokers
 from hushcast_protocol.brokers import tree, words
+from hushcast_protocol.brokers.community import charter, sealing
 from hushcast_protocol.brokers.full import items, layers, secrets
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_protocol.brokers.tomography import answers, statements
@@ -57,6 +58,7 @@ SECTIONS: dict[str, tuple[type, ...]] = {
     "parcel": (parcels.Parcel, parcels.Onward),
     "instruction": (leases.Install, leases.ToRelay, leases.ToMailbox, leases.Consent, leases.Withdraw),
     "brokers-tree": (BrokersNetwork, tree.TreeBody, tree.Seat),
+    "brokers-community": (charter.CharterBody, charter.Admitted, sealing.Sealed),
     "brokers-up": (
         brokers.Advertise,
         words.ShownFilter,

@@ -38,17 +38,17 @@ from hushcast_protocol.brokers.privacy import read_privacy
 from hushcast_protocol.brokers.tree import MAX_CHILDREN, BrokerTree, Seat
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.admission import Admission
-from hushcast_runtime.clock import DaemonClock
 from hushcast_runtime.connection_guard import ConnectionGuard
 from hushcast_runtime.context import Context
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.layout import migrate
+from hushcast_runtime.listening import ListeningDaemon
 from hushcast_runtime.own_address import open_address
 from hushcast_runtime.spool import MAX_SPOOL, Spool
 from hushcast_runtime.store import Store
 from hushcast_runtime.tracing import Tracer
-from hushcast_runtime.transports.base import Listener, Transport
+from hushcast_runtime.transports.base import Transport
 
 log = structlog.get_logger("broker")
 
@@ -80,14 +80,12 @@ class BrokerParts:
     """The service to state to, if there is one."""
 
 
-class Broker:
+class Broker(ListeningDaemon):
     """One broker. `run` makes it live; once that has started it has an address."""
 
     def __init__(self, parts: BrokerParts) -> None:
+        super().__init__(parts.env, parts.network.calendar, parts.counters)
         self._parts = parts
-        self.clock = DaemonClock(parts.env, parts.network.calendar)
-        self.listener: Listener | None = None
-        self._env = self.clock.environment()
         self._seats = parts.seats
         self._held = HeldTree(parts.network, parts.store, parts.counters)
         self._keeper = TreeKeeper(parts.network, parts.seed, parts.root, self._held)
@@ -103,17 +101,6 @@ class Broker:
         self._publications: Publications | None = None
         self._upstream: Upstream | None = None
         self._telling: Telling | None = None
-
-    @property
-    def address(self) -> Address:
-        """Where others reach it."""
-        assert self.listener is not None
-        return self.listener.address
-
-    @property
-    def counters(self) -> Counters:
-        """What was counted since it started."""
-        return self._parts.counters
 
     @property
     def tree(self) -> BrokerTree | None:
@@ -133,6 +120,11 @@ class Broker:
         """Have the tree list these brokers from now on, besides the root; `DecodeError` if it is none."""
         self._seats = seats
         await self._sign()
+
+    def serve_only(self, clients: frozenset[PublicKey] | None) -> None:
+        """Serve, at an edge broker that runs, these clients alone from now on; all if it is `None`."""
+        for client in self._clients.serve_only(clients):
+            self._children.let_go(client)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Live until cancelled. Reports started when it listens."""

@@ -13,6 +13,7 @@ from hushcast_protocol.base.wire import Wire
 from hushcast_protocol.brokers import frames as brokers_frames
 from hushcast_protocol.brokers import network as brokers_network
 from hushcast_protocol.brokers import tree, words
+from hushcast_protocol.brokers.community import charter, sealing
 from hushcast_protocol.brokers.full import items, layers, secrets
 from hushcast_protocol.brokers.tomography import answers, statements
 from hushcast_protocol.brokers.tomography import frames as tomography_frames
@@ -26,6 +27,8 @@ MODULES = (
     brokers_network,
     tree,
     words,
+    charter,
+    sealing,
     items,
     layers,
     secrets,

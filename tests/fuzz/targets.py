@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import targets_broker
 import targets_central
+import targets_community
 import targets_daemons
 import targets_decoders
 import targets_filters
@@ -30,6 +31,7 @@ TARGETS = {
         targets_central,
         targets_tree,
         targets_tomography,
+        targets_community,
     )
     for target in module.TARGETS
 }

@@ -84,6 +84,12 @@ class ParcelKey(AgreementKey):
     __slots__ = ()
 
 
+class EpochKey(Secret):
+    """What the members of a community share for one of its epochs."""
+
+    __slots__ = ()
+
+
 class TopicKey(Secret):
     """Key of one topic for one day: its tokens and the seal of its bodies come from it."""
 

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from typing import Annotated
 
 import msgspec
-from nacl.bindings import (
-    crypto_box_easy,
-    crypto_box_SECRETKEYBYTES,
-    crypto_scalarmult_base,
-)
-from nacl.exceptions import CryptoError
-from nacl.public import SealedBox
 
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, Refusal
 from hushcast_protocol.base.hashes import Domain, digest
+from hushcast_protocol.base.sealed_box import open_box, seal_box
 from hushcast_protocol.base.secrets import ParcelKey, Randomness
 from hushcast_protocol.base.stamps import NEEDED_FROM, Stamp, inside
 from hushcast_protocol.base.wire import Bytes32, Counter, RelayId, Wire, decoder, encode
@@ -27,8 +20,6 @@ MAX_FANOUT = 256  # parcels that one relay passes on; 45 are needed for 2,000 re
 MAX_PARCELS_REMEMBERED = 50_000  # within three epochs; 3 MB; half of them without a stamp inside
 MAX_PATIENCE = 100  # seconds; 20 for each level below the top of the deepest tree
 NEAR = 1  # epochs that a parcel may be early or late
-
-_NONCE = 24
 
 
 class Onward(Wire, frozen=True, tag="onward"):
@@ -65,15 +56,8 @@ def price(instruction: Instruction, difficulty: int) -> int:
 
 
 def seal_parcel(parcel: Parcel, parcel_key: bytes, randomness: Randomness) -> bytes:
-    """Seal a parcel to a relay's public parcel key (32 bytes).
-
-    The bytes are those of libsodium's sealed box, which draws its own randomness; here the ephemeral key
-    comes from `randomness`, so that simulations replay. Raises `Refusal` if the parcel grew too large.
-    """
-    plain = encode(parcel)
-    ephemeral = randomness(crypto_box_SECRETKEYBYTES)
-    public = crypto_scalarmult_base(ephemeral)
-    sealed = public + crypto_box_easy(plain, _nonce(public, parcel_key), parcel_key, ephemeral)
+    """Seal a parcel to a relay's public parcel key (32 bytes); raise `Refusal` if it grew too large."""
+    sealed = seal_box(parcel_key, encode(parcel), randomness)
     if len(sealed) > MAX_PARCEL:
         raise Refusal("a parcel would be larger than relays accept: use a deeper tree")
     return sealed
@@ -83,11 +67,7 @@ def open_parcel(sealed: bytes, key: ParcelKey, network: bytes, relay: RelayId, e
     """Open a parcel sealed to `relay`; raise a `PeerError`, or `Refusal` ("day") if untimely."""
     if len(sealed) > MAX_PARCEL:
         raise AuthenticationError("a parcel is over the limit")
-    try:
-        plain = SealedBox(key.private_key()).decrypt(sealed)
-    except (CryptoError, ValueError, TypeError):
-        raise AuthenticationError("a parcel is not sealed to this relay") from None
-    parcel = _decode_parcel(plain)
+    parcel = _decode_parcel(open_box(key.private_key(), sealed))
     if parcel.network != network or parcel.relay != relay:
         raise AuthenticationError("a parcel is meant for another relay or network")
     below = {onward.relay for onward in parcel.onward}
@@ -140,8 +120,3 @@ class ParcelMemory:
         for name in old:
             del self._seen[name]
         return old
-
-
-def _nonce(ephemeral: bytes, recipient: bytes) -> bytes:
-    # libsodium, crypto_box_seal: the nonce is BLAKE2b-192 of both public keys.
-    return hashlib.blake2b(ephemeral + recipient, digest_size=_NONCE).digest()
