@@ -21,6 +21,7 @@ from hushcast_analytics.brokers.playing import played
 from hushcast_analytics.keeping import kept
 from hushcast_analytics.profile_runs import Wanted
 from hushcast_analytics.reading import Traces
+from hushcast_analytics.report.brokers import ATTACKS, OPENING
 from hushcast_analytics.steps import Step
 from hushcast_analytics.summary import variance_of_mean
 from hushcast_protocol.base.errors import DecodeError
@@ -32,8 +33,6 @@ Row = dict[str, Any]
 DRAWS = 64  # of who colludes: with 160 honest interests, ten thousand trials
 COLLUDING = ("inner", "edge", "client")
 """Roles of those who may collude; the root reads all that it distributes."""
-OPENING = ("dictionary", "consecutive", "broker-and-child", "anywhere", "pairs")
-"""Attacks on what brokers are shown."""
 WATCHING = ("known-topic",)
 """Attacks on what is sent."""
 SHOWN = ("kind", "node", "own", "other", "key", "path", "client", "filter", "child", "show")
@@ -46,7 +45,8 @@ _DRAWING_COST, _PLAYING_COST, _WATCHING_COST = 3.0, 10.0, 4.0  # seconds, as in 
 class Brokers:
     """Runs over brokers, examined in steps; then `rows` has what each attack read.
 
-    A row has `attack`, `target` (`interest`), `profile`, `colluding`, `draws`, `trials`, `accuracy` (the
+    A row has `attack`, `target` (`interest`), `profile` and what that says, `model`, `layers` and
+    `aggregates`, `colluding`, `draws`, `trials`, `accuracy` (the
     share of honest clients' interests that were named, rightly: what is not named is not guessed at) with
     `accuracy_low` and `accuracy_high` (Wilson's, 95 %, corrected for draws), and `bound`, which is 0.
     """
@@ -93,6 +93,8 @@ class Brokers:
 
     def _watch(self) -> None:
         self._count(_followed(self._traces, self._members, self._questions), WATCHING)
+        order = list(ATTACKS)
+        self.rows.sort(key=lambda row: (row["profile"], row["colluding"], order.index(row["attack"])))
 
     def _count(self, found: DataFrame, attacks: tuple[str, ...]) -> None:
         asked = self._questions.where("known is not null").join(self._everybody, "run")
@@ -234,10 +236,14 @@ def _figures(row: Row) -> Row:
         between = variance_of_mean(draws, n, accuracy, row["hh"], row["hn"], row["nn"])
         effective = n / max(1.0, between * n / (accuracy * (1 - accuracy)))
     low, high = wilson(accuracy, effective)
+    privacy = _privacy(row["profile"])
     return {
         "attack": row["attack"],
         "target": "interest",
         "profile": row["profile"],
+        "model": privacy.model,
+        "layers": privacy.layers if privacy.model == "full" else None,
+        "aggregates": privacy.aggregates,
         "colluding": row["share"],
         "draws": draws,
         "trials": int(n),
