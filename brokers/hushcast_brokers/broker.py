@@ -119,6 +119,11 @@ class Broker(ListeningDaemon):
         self._seats = seats
         await self._sign()
 
+    def serve_only(self, clients: frozenset[PublicKey] | None) -> None:
+        """Serve, at an edge broker that runs, these clients alone from now on; all if it is `None`."""
+        for client in self._clients.serve_only(clients):
+            self._children.let_go(client)
+
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Live until cancelled. Reports started when it listens."""
         parts = self._parts

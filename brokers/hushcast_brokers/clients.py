@@ -52,7 +52,7 @@ class Clients:
         calendar: Calendar,
         context: Context,
     ) -> None:
-        """`listed` are the keys that are served; all, if it is `None`."""
+        """`listed` are those that are served (`serve_only`)."""
         self._listed = listed
         self._interests = interests
         self._downstream = downstream
@@ -91,6 +91,18 @@ class Clients:
                         "`hushcast restore`"
                     ) from None
             after = batch[-1][0]
+        self.serve_only(self._listed)
+
+    def serve_only(self, listed: frozenset[PublicKey] | None) -> set[PublicKey]:
+        """Serve those with these keys from now on, all if it is `None`; return whom that leaves out.
+
+        They are forgotten: nothing is sent to them any more.
+        """
+        self._listed = listed
+        left_out = set[PublicKey]() if listed is None else self._known.keys() - listed
+        for client in left_out:
+            self.forget(client)
+        return left_out
 
     def greeting(self, client: PublicKey) -> list[Wire]:
         """Say what is routed to a client, over a link that has just opened, and how all of it stands."""
