@@ -180,7 +180,7 @@ def analyze(
 
 def told_in_full(summary: dict[str, Any]) -> list[str]:
     """Return a line for each attack or party, with chance beside it, then the verdict as in the report."""
-    from hushcast_analytics.report import central
+    from hushcast_analytics.report import brokers, central
     from hushcast_analytics.report.verdict import NOBODY, Standing, Verdict
     from hushcast_analytics.report.words import counted, percent
 
@@ -200,6 +200,6 @@ def told_in_full(summary: dict[str, Any]) -> list[str]:
     table = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
     said = [str(Verdict(**{**each, "standing": Standing(each["standing"])})) for each in summary["verdict"]]
     to_do = ["To decide what these traces do not:", *summary["more"]] if summary["more"] else []
-    said += central.said(summary["central"])
+    said += [*central.said(summary["central"]), *brokers.said(summary["brokers"])]
     shown = [*(line.rstrip() for line in table), *central.lines(summary["central"])]
     return [*shown, *(said or [NOBODY]), *to_do]
