@@ -29,6 +29,7 @@ from filter_examples import TOPICS, Brute, drawn
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.wire import decoder
 from hushcast_protocol.brokers.conditions import Condition, Otherwise
+from hushcast_protocol.brokers.exposure import MAX_BOGUS
 from hushcast_protocol.brokers.filters import Filter, covers
 from hushcast_protocol.brokers.frames import MAX_BROKER_FRAME, Terms
 from hushcast_protocol.brokers.words import ShownFilter, outside
@@ -93,6 +94,8 @@ class Recount:
     """What one edge broker had and showed, by its own trace, line for line."""
 
     there: dict[tuple[str, str], tuple[Filter, Terms]] = field(default_factory=dict)
+    bogus: dict[tuple[str, str], int] = field(default_factory=dict)
+    """Sources behind a subscription that stand for nobody."""
     shown: dict[bytes, Filter] = field(default_factory=dict)
     sunk: dict[bytes, float] = field(default_factory=dict)
     """When each of these that is shown had too few behind it."""
@@ -112,8 +115,11 @@ class Recount:
             given = outside(_decode(bytes.fromhex(line["filter"])))
             self.there[line["client"], line["name"]] = given, terms
             self.counts[f"{terms.condition.value}, {terms.otherwise}"] += 1
+        elif kind == "bogus":
+            self.bogus[line["client"], line["name"]] = line["sources"]
         elif kind == "ended":
             del self.there[line["client"], line["name"]]
+            self.bogus.pop((line["client"], line["name"]), None)
         elif kind == "advertised":
             self._advertised(line)
         else:
@@ -149,17 +155,16 @@ class Recount:
         return brute
 
     def _may_be(self, brute: Brute, shown: Filter) -> bool:
-        """Tell whether the terms of anybody whose messages it brings allow a filter to be outside.
-
-        With `bogus` subscribers are made up until there are enough: there it has to be somebody's filter.
-        """
-        for one, terms in self.there.values():
-            if shown == one and (terms.k == 1 or terms.otherwise == "bogus"):
+        """Tell whether the terms of anybody whose messages it brings allow a filter to be outside."""
+        for name, (one, terms) in self.there.items():
+            if shown == one and terms.k == 1:
                 return True
+            bogus = self.bogus.get(name, 0) if shown == one and terms.otherwise == "bogus" else 0
             stands_in = terms.otherwise == "generalise" and terms.k > 1 and covers(shown, one)
             if shown != one and not stands_in:
                 continue
-            if level_outside(brute, one, shown, terms.condition) >= terms.k:
+            assert bogus <= MAX_BOGUS
+            if level_outside(brute, one, shown, terms.condition) + bogus >= terms.k:
                 return True
         return False
 
