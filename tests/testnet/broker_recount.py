@@ -27,12 +27,11 @@ from exposing import level_outside
 from filter_examples import TOPICS, Brute, drawn
 
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.base.wire import decoder
 from hushcast_protocol.brokers.conditions import Condition, Otherwise
 from hushcast_protocol.brokers.exposure import MAX_BOGUS
 from hushcast_protocol.brokers.filters import Filter, covers
-from hushcast_protocol.brokers.frames import MAX_BROKER_FRAME, Terms
-from hushcast_protocol.brokers.words import ShownFilter, outside
+from hushcast_protocol.brokers.frames import Terms, decode_filter
+from hushcast_protocol.brokers.words import outside
 from hushcast_protocol.content.topics import Interest
 from hushcast_testnet.broker_members import BrokerLife, BrokersUserLife, BrokersWorld
 from hushcast_testnet.clock_calls import ClockCalls
@@ -42,8 +41,6 @@ USERS = 10
 MOST = 30  # subscriptions at once
 BETWEEN = 0.6  # virtual seconds from one event to the next, at most: some meet an advertisement under way
 WITHDRAWN_WITHIN = 3.0  # virtual seconds: one answer of the parent is waited for, which comes from the root
-
-_decode = decoder(ShownFilter, "filter", MAX_BROKER_FRAME)
 
 
 async def come_and_go(traces: Path, events: int, seed: int, clock: trio.testing.MockClock) -> None:
@@ -112,7 +109,7 @@ class Recount:
         kind = line["kind"]
         if kind == "asked":
             terms = Terms(line["k"], Condition(line["condition"]), line["otherwise"])
-            given = outside(_decode(bytes.fromhex(line["filter"])))
+            given = outside(decode_filter(bytes.fromhex(line["filter"])))
             self.there[line["client"], line["name"]] = given, terms
             self.counts[f"{terms.condition.value}, {terms.otherwise}"] += 1
         elif kind == "bogus":
@@ -134,7 +131,7 @@ class Recount:
             self.counts["withdrawn"] += 1
             if (since := self.sunk.pop(name, None)) is not None:
                 self.longest = max(self.longest, line["time"] - since)
-        for each in map(_decode, map(bytes.fromhex, line["show"])):
+        for each in map(decode_filter, map(bytes.fromhex, line["show"])):
             self.shown[each.name] = outside(each)
             self.counts["shown"] += 1
             assert self._may_be(self._brute(), self.shown[each.name]), "it left with too few behind it"
