@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,10 @@ from hushcast_brokers.asking import Peer
 from hushcast_brokers.children import Children
 from hushcast_brokers.clear_matching import ClearMatching
 from hushcast_brokers.clients import MAX_CLIENTS, Clients
+from hushcast_brokers.community.held_charters import HeldCharters
+from hushcast_brokers.community.matching import CommunityMatching
+from hushcast_brokers.community.telling import Telling as TellingCharters
+from hushcast_brokers.community.telling import hear
 from hushcast_brokers.downstream import Downstream
 from hushcast_brokers.former_children import FormerChildren
 from hushcast_brokers.forwarding import Forwarding
@@ -29,9 +33,10 @@ from hushcast_brokers.upgrade import MIGRATIONS
 from hushcast_brokers.upstream import Parent, ParentState, Upstream
 from hushcast_protocol.base import told
 from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.agreement import agreement_key
 from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.wire import PublicKey
-from hushcast_protocol.brokers.frames import Level, Standing, Terms
+from hushcast_protocol.base.wire import PublicKey, Wire
+from hushcast_protocol.brokers.frames import AskCharters, Communities, Level, NewCharter, Standing, Terms
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_protocol.brokers.tree import MAX_CHILDREN, BrokerTree, Seat
 from hushcast_protocol.content.messages import Message
@@ -76,6 +81,8 @@ class BrokerParts:
     tracer: Tracer
     tomography: ServiceAt | None = None
     """The service to state to, if there is one."""
+    keepers: frozenset[PublicKey] = frozenset()
+    """At the root: the communities that there are, by their keepers' keys."""
 
 
 class Broker:
@@ -89,6 +96,8 @@ class Broker:
         self._seats = parts.seats
         self._held = HeldTree(parts.network, parts.store, parts.counters)
         self._keeper = TreeKeeper(parts.network, parts.seed, parts.root, self._held)
+        self._charters = self._made_charters()
+        self._tell_charters = TellingCharters(self._charters) if self._charters is not None else None
         self._spool = Spool(parts.store)
         self._advertising = Advertising(self._keeper.is_root, parts.counters, parts.tracer)
         self._admission = Admission(parts.seed.public(), parts.network.calendar, self._env, self._fullness)
@@ -132,6 +141,11 @@ class Broker:
         self._seats = seats
         await self._sign()
 
+    def replace_keepers(self, keepers: Collection[PublicKey]) -> None:
+        """Have these communities, by their keepers' keys, and no others from now on; it is the root's."""
+        if self._charters is not None:
+            self._charters.replace_keepers(keepers)
+
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Live until cancelled. Reports started when it listens."""
         parts = self._parts
@@ -152,7 +166,7 @@ class Broker:
             nursery.start_soon(self._matching.run)
             nursery.start_soon(self._admission.run)
             nursery.start_soon(self._keep_time)
-            for part in (self._publications, self._upstream, self._telling):
+            for part in (self._publications, self._upstream, self._telling, self._tell_charters):
                 if part is not None:
                     nursery.start_soon(part.run)
             parts.tracer.tell(told.Started(self._keeper.role or "broker", parts.network.profile))
@@ -185,20 +199,20 @@ class Broker:
         parts = self._parts
         calendar = parts.network.calendar
         downstream = self._downstream = Downstream(self._spool, context)
-        matching = self._matching = ClearMatching(parts.anonymity, self._advertising, downstream, context)
+        matching = self._matching = self._made_matching(downstream, context)
         tables = self._tables = Tables(matching, context)
         self._clients = Clients(
             parts.clients, matching.interests, downstream, self._admission, calendar, context
         )
         former = self._former = FormerChildren(matching, tables, self._spool, downstream, context)
         forwarding = Forwarding(matching, former, self._spool, downstream, calendar, context)
-        self._children = Children(downstream, self._advertising, self._held, context)
+        self._children = Children(downstream, self._advertising, self._held, self._tell_charters, context)
         if self._keeper.is_root:
             self._publications = Publications(
                 matching, forwarding, downstream, self._spool, self._admission, calendar, context
             )
         else:
-            below = _AsChild(self._keeper, self._advertising, forwarding)
+            below = _AsChild(self._keeper, self._advertising, forwarding, self._charters, parts.counters)
             self._upstream = Upstream(parts.network, self._held, below, parts.transport, context)
             below.upstream = self._upstream
         if parts.tomography is not None:
@@ -206,8 +220,25 @@ class Broker:
             self._telling = Telling(
                 me, parts.tomography, self._holding(), self._held, parts.transport, context
             )
-        doors = Doors(self._tables, self._clients, Strangers(self._publications, context))
+        doors = Doors(self._tables, self._clients, Strangers(self._publications, self._charters, context))
         return Incoming(parts.network, parts.seed, self._keeper, self._children, doors, context)
+
+    def _made_charters(self) -> HeldCharters | None:
+        """Make what holds the charters of communities, where there are any."""
+        parts = self._parts
+        if parts.network.profile != "community":
+            return None
+        keepers = parts.keepers if self._keeper.is_root else None
+        return HeldCharters(parts.network, agreement_key(parts.seed), keepers, parts.store, parts.counters)
+
+    def _made_matching(self, downstream: Downstream, context: Context) -> Matching:
+        """Make what is known under the network's privacy model."""
+        minimum = self._parts.anonymity
+        if self._charters is not None:
+            return CommunityMatching(
+                self._keeper.key, minimum, self._charters, self._advertising, downstream, context
+            )
+        return ClearMatching(minimum, self._advertising, downstream, context)
 
     def _holding(self) -> Holding:
         """Return what is stated to the tomography service."""
@@ -216,6 +247,8 @@ class Broker:
 
     async def _load(self) -> None:
         await self._held.load()
+        if self._charters is not None:
+            await self._charters.load()
         await self._tables.load()
         await self._clients.load()
         await self._spool.load()
@@ -277,10 +310,19 @@ class _AsChild:
 
     upstream: Upstream
 
-    def __init__(self, keeper: TreeKeeper, advertising: Advertising, forwarding: Forwarding) -> None:
+    def __init__(
+        self,
+        keeper: TreeKeeper,
+        advertising: Advertising,
+        forwarding: Forwarding,
+        held: HeldCharters | None,
+        counters: Counters,
+    ) -> None:
         self._keeper = keeper
         self._advertising = advertising
         self._forwarding = forwarding
+        self._held = held
+        self._counters = counters
 
     def parent(self) -> Parent | None:
         return self._keeper.parent()
@@ -297,3 +339,10 @@ class _AsChild:
 
     def level(self, level: Level) -> None:
         pass  # brokers have no terms with their parents
+
+    def greeting(self) -> Sequence[Wire]:
+        return () if self._held is None else (AskCharters(self._held.known),)
+
+    def charters(self, frame: Communities | NewCharter) -> None:
+        if self._held is not None:
+            hear(self._held, frame, self._counters)

@@ -26,10 +26,12 @@ from hushcast_protocol.base.wire import Wire
 from hushcast_protocol.brokers.frames import (
     MAX_BROKER_FRAME,
     Ack,
+    Communities,
     Done,
     Forward,
     FromAbove,
     Level,
+    NewCharter,
     NewTree,
     Ping,
     Standing,
@@ -78,6 +80,12 @@ class Below(Protocol):
 
     def level(self, level: Level) -> None:
         """Hear how a subscription stands."""
+
+    def greeting(self) -> Sequence[Wire]:
+        """Return what else to say first of all."""
+
+    def charters(self, frame: Communities | NewCharter) -> None:
+        """Hear of communities."""
 
 
 class Awaited:
@@ -256,6 +264,8 @@ class Upstream:
             link.standing = frame
             self._counters.add("links_opened")
             self._note("open")
+            for greeting in self._below.greeting():
+                link.writer.post(greeting)
             link.tasks.start(self._within, link, self._below.opened, frame)
             link.tasks.start(self._within, link, self._hand_in, link)
             link.tasks.start(self._within, link, self._show_life, link)
@@ -274,6 +284,8 @@ class Upstream:
             awaited.over.set()
         elif isinstance(frame, Level):
             self._below.level(frame)
+        elif isinstance(frame, Communities | NewCharter):
+            self._below.charters(frame)
 
     async def _hand_in(self, link: _Open) -> None:
         """Hand in what comes, and acknowledge it once it is durable."""

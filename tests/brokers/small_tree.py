@@ -119,6 +119,7 @@ class Member(Process):
             self.counters[-1],
             network.tracer,
             self.tomography,
+            network.keepers if is_root else frozenset(),
         )
         self.daemon = Broker(parts)
         # As Tor's consensus vouches for the time; there is no roster that would.
@@ -246,6 +247,10 @@ class Client:
 class SmallTree:
     """The brokers, and what tests ask of them."""
 
+    profile = "clear"
+    keepers: frozenset[bytes] = frozenset()
+    """The communities that the root lists."""
+
     def __init__(self, nursery: trio.Nursery, seed: int, tracer: Tracer | None) -> None:
         self.nursery = nursery
         self.seed = seed
@@ -254,7 +259,7 @@ class SmallTree:
         self.wires: Wires = MemoryNetwork(lambda: self.env.uniform(SHORTEST_WAY, LONGEST_WAY), _call_at())
         self.members: list[Member] = []
         self.root = self.add("root", "root", None)
-        self.net = BrokersNetwork("small", "clear", EPOCH_SECONDS, self.root.key)
+        self.net = BrokersNetwork("small", self.profile, EPOCH_SECONDS, self.root.key)
         self.calendar = self.net.calendar
         self.count_of_messages = 0
 

@@ -55,10 +55,11 @@ class Read(Protocol):
 class Advertised:
     """The tables of the brokers below."""
 
-    def __init__(self, held: Held | None = None, read: Read | None = None) -> None:
-        """Those of `clear` unless given."""
+    def __init__(self, held: Held | None = None, read: Read | None = None, lapses: bool = False) -> None:
+        """Those of `clear` unless given; where what is held `lapses`, children may take back what is gone."""
         self.routes: Any = Routes() if held is None else held
         self._read: Read = read or read_filter
+        self._lapses = lapses
         self._mentioned: dict[PublicKey, set[bytes]] = {}  # names of a whole table that is coming
 
     def begin(self, child: PublicKey) -> bytes:
@@ -74,6 +75,8 @@ class Advertised:
         """Take an advertisement. Raises `Refusal`: `form`, or `quota` where there is no room for it."""
         items = {one.name: (one, self._read(child, one)) for one in frame.add}
         held, removed = self.routes.of(child), set(frame.remove)
+        if self._lapses:
+            removed &= held.keys()
         if not removed <= held.keys() or removed & items.keys():
             raise Refusal("form")
         if frame.whole == "no":
