@@ -159,6 +159,11 @@ class Attachment:
         except ExceptionGroup as group:
             raise innermost(group) from None
 
+    async def linked(self) -> None:
+        """Ask for newer charters, in a network of communities."""
+        if (membership := self._parts.membership) is not None:
+            self._upstream.say(AskCharters(membership.charters.known))
+
     async def take(self, messages: list[Message]) -> None:
         """Hand in what came; durable on return. What is not taken comes again over another link."""
         try:
@@ -178,11 +183,6 @@ class Attachment:
             self._parts.reading.check_level(one, level)
             one.level = level
             self._changed(self)
-
-    def greeting(self) -> Sequence[Wire]:
-        """Ask for newer charters, where there are any."""
-        membership = self._parts.membership
-        return () if membership is None else (AskCharters(membership.charters.known),)
 
     def charters(self, frame: Communities | NewCharter) -> None:
         """Hear of communities."""
@@ -226,18 +226,18 @@ class Attachment:
 
     async def _ask(self, one: Asked, busy: set[bytes]) -> None:
         """Make one request, and note what became of it."""
-        is_ending = one.is_ending
+        is_ending, item = one.is_ending, one.item
 
         def request(serial: int) -> Wire:
             if is_ending:
                 return Unsubscribe(serial, one.name)
-            return Subscribe(serial, one.name, one.item, one.terms)
+            return Subscribe(serial, one.name, item, one.terms)
 
         verdict = await self._upstream.ask(request)
         if verdict == "unknown":
             raise TransportError("the edge broker has forgotten this daemon")
         if verdict == "accepted" and not is_ending:
-            one.is_accepted = True
+            one.is_accepted = one.item is item  # or another is to be asked for by now
             self._parts.records.keep_soon(self.kept, one)
         elif verdict == "accepted" or (not is_ending and self._refused(one, verdict)):
             self.forget(one)

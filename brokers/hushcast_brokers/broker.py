@@ -17,10 +17,10 @@ from hushcast_brokers.clients import MAX_CLIENTS, Clients
 from hushcast_brokers.community.held_charters import HeldCharters
 from hushcast_brokers.community.matching import CommunityMatching
 from hushcast_brokers.community.telling import Telling as TellingCharters
-from hushcast_brokers.community.telling import hear
 from hushcast_brokers.downstream import Downstream
 from hushcast_brokers.former_children import FormerChildren
 from hushcast_brokers.forwarding import Forwarding
+from hushcast_brokers.full.matching import FullMatching
 from hushcast_brokers.held_tree import HeldTree
 from hushcast_brokers.incoming import Doors, Incoming
 from hushcast_brokers.matching import Matching
@@ -35,23 +35,24 @@ from hushcast_protocol.base import told
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.agreement import agreement_key
 from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.wire import PublicKey, Wire
-from hushcast_protocol.brokers.frames import AskCharters, Communities, Level, NewCharter, Standing, Terms
+from hushcast_protocol.base.wire import PublicKey
+from hushcast_protocol.brokers.frames import Communities, Level, NewCharter, Standing, Terms
 from hushcast_protocol.brokers.network import BrokersNetwork
+from hushcast_protocol.brokers.privacy import read_privacy
 from hushcast_protocol.brokers.tree import MAX_CHILDREN, BrokerTree, Seat
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.admission import Admission
-from hushcast_runtime.clock import DaemonClock
 from hushcast_runtime.connection_guard import ConnectionGuard
 from hushcast_runtime.context import Context
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.layout import migrate
+from hushcast_runtime.listening import ListeningDaemon
 from hushcast_runtime.own_address import open_address
 from hushcast_runtime.spool import MAX_SPOOL, Spool
 from hushcast_runtime.store import Store
 from hushcast_runtime.tracing import Tracer
-from hushcast_runtime.transports.base import Listener, Transport
+from hushcast_runtime.transports.base import Transport
 
 log = structlog.get_logger("broker")
 
@@ -85,14 +86,12 @@ class BrokerParts:
     """At the root: the communities that there are, by their keepers' keys."""
 
 
-class Broker:
+class Broker(ListeningDaemon):
     """One broker. `run` makes it live; once that has started it has an address."""
 
     def __init__(self, parts: BrokerParts) -> None:
+        super().__init__(parts.env, parts.network.calendar, parts.counters)
         self._parts = parts
-        self.clock = DaemonClock(parts.env, parts.network.calendar)
-        self.listener: Listener | None = None
-        self._env = self.clock.environment()
         self._seats = parts.seats
         self._held = HeldTree(parts.network, parts.store, parts.counters)
         self._keeper = TreeKeeper(parts.network, parts.seed, parts.root, self._held)
@@ -110,17 +109,6 @@ class Broker:
         self._publications: Publications | None = None
         self._upstream: Upstream | None = None
         self._telling: Telling | None = None
-
-    @property
-    def address(self) -> Address:
-        """Where others reach it."""
-        assert self.listener is not None
-        return self.listener.address
-
-    @property
-    def counters(self) -> Counters:
-        """What was counted since it started."""
-        return self._parts.counters
 
     @property
     def tree(self) -> BrokerTree | None:
@@ -145,6 +133,11 @@ class Broker:
         """Have these communities, by their keepers' keys, and no others from now on; it is the root's."""
         if self._charters is not None:
             self._charters.replace_keepers(keepers)
+
+    def serve_only(self, clients: frozenset[PublicKey] | None) -> None:
+        """Serve, at an edge broker that runs, these clients alone from now on; all if it is `None`."""
+        for client in self._clients.serve_only(clients):
+            self._children.let_go(client)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Live until cancelled. Reports started when it listens."""
@@ -199,7 +192,7 @@ class Broker:
         parts = self._parts
         calendar = parts.network.calendar
         downstream = self._downstream = Downstream(self._spool, context)
-        matching = self._matching = self._made_matching(downstream, context)
+        matching = self._matching = self._make_matching(downstream, context)
         tables = self._tables = Tables(matching, context)
         self._clients = Clients(
             parts.clients, matching.interests, downstream, self._admission, calendar, context
@@ -212,7 +205,7 @@ class Broker:
                 matching, forwarding, downstream, self._spool, self._admission, calendar, context
             )
         else:
-            below = _AsChild(self._keeper, self._advertising, forwarding, self._charters, parts.counters)
+            below = _AsChild(self._keeper, self._advertising, matching, forwarding, self._charters)
             self._upstream = Upstream(parts.network, self._held, below, parts.transport, context)
             below.upstream = self._upstream
         if parts.tomography is not None:
@@ -231,14 +224,15 @@ class Broker:
         keepers = parts.keepers if self._keeper.is_root else None
         return HeldCharters(parts.network, agreement_key(parts.seed), keepers, parts.store, parts.counters)
 
-    def _made_matching(self, downstream: Downstream, context: Context) -> Matching:
-        """Make what is known under the network's privacy model."""
-        minimum = self._parts.anonymity
+    def _make_matching(self, downstream: Downstream, context: Context) -> Matching:
+        """Return what the network's privacy model has brokers know."""
+        parts = self._parts
+        if read_privacy(parts.network.profile).model == "full":
+            return FullMatching(parts.network, parts.seed, self._held, self._advertising, context)
         if self._charters is not None:
-            return CommunityMatching(
-                self._keeper.key, minimum, self._charters, self._advertising, downstream, context
-            )
-        return ClearMatching(minimum, self._advertising, downstream, context)
+            key, minimum = self._keeper.key, parts.anonymity
+            return CommunityMatching(key, minimum, self._charters, self._advertising, downstream, context)
+        return ClearMatching(parts.anonymity, self._advertising, downstream, context)
 
     def _holding(self) -> Holding:
         """Return what is stated to the tomography service."""
@@ -297,7 +291,9 @@ class Broker:
             now = self._env.now()
             if self._env.is_certain():
                 self._clients.expire(now)
-                self._matching.expire(now)
+                lapsed = self._matching.expire(now)
+                self._tables.forget(lapsed.below)
+                self._clients.forget_items(lapsed.clients)
                 if self._publications is not None:
                     self._publications.expire(now)
                 expired = self._spool.expire(lambda day: calendar.lapse(day) > now)  # noqa: B023 - called at once
@@ -314,15 +310,15 @@ class _AsChild:
         self,
         keeper: TreeKeeper,
         advertising: Advertising,
+        matching: Matching,
         forwarding: Forwarding,
-        held: HeldCharters | None,
-        counters: Counters,
+        charters: HeldCharters | None,
     ) -> None:
         self._keeper = keeper
+        self._charters = charters
         self._advertising = advertising
+        self._matching = matching
         self._forwarding = forwarding
-        self._held = held
-        self._counters = counters
 
     def parent(self) -> Parent | None:
         return self._keeper.parent()
@@ -333,6 +329,9 @@ class _AsChild:
     async def opened(self, standing: Standing) -> None:
         await self._advertising.say(self.upstream, standing.digest)
 
+    async def linked(self) -> None:
+        await self._matching.linked(self.upstream)
+
     async def take(self, messages: list[Message]) -> None:
         parent = self._keeper.parent()  # none if the tree has just lost this broker
         await self._forwarding.take(messages, parent.peer.key if parent is not None else None)
@@ -340,9 +339,6 @@ class _AsChild:
     def level(self, level: Level) -> None:
         pass  # brokers have no terms with their parents
 
-    def greeting(self) -> Sequence[Wire]:
-        return () if self._held is None else (AskCharters(self._held.known),)
-
     def charters(self, frame: Communities | NewCharter) -> None:
-        if self._held is not None:
-            hear(self._held, frame, self._counters)
+        if self._charters is not None:
+            self._charters.hear(frame)

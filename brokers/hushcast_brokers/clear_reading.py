@@ -36,11 +36,15 @@ class ClearReading:
     def check(self, terms: Terms) -> None:
         """Do nothing: edge brokers keep all terms."""
 
+    async def load(self) -> None:
+        """Do nothing: what was asked for tells all."""
+
     def resume(self, wanted: Wanted, terms: Terms, asked: Sequence[Asked]) -> bool:
         """Take up a filter that was asked for; return whether there is one."""
         for one in asked:
-            self.note(wanted, terms, _filter(one))
-        return bool(asked)
+            if isinstance(one.item, ShownFilter):
+                self.note(wanted, terms, one.item)
+        return wanted.name in self.filters
 
     async def learn(self, wanted: Wanted, terms: Terms) -> None:
         """Make the filter of an interest."""
@@ -70,9 +74,15 @@ class ClearReading:
         """Tell whether the filter is routed."""
         return any(one.is_routed for one in asked)
 
+    def is_over(self, asked: Asked) -> bool:
+        """Return that filters are of no day."""
+        return False
+
     def check_level(self, asked: Asked, level: Level) -> None:
         """Raise `DecodeError` unless what is shown covers the filter."""
-        self.check_covers(_filter(asked), level)
+        item = asked.item
+        assert isinstance(item, ShownFilter), "under `clear` nothing else is asked for"
+        self.check_covers(item, level)
 
     def check_covers(self, filter_: ShownFilter, level: Level) -> None:
         """Raise `DecodeError` unless what is shown covers a filter."""
@@ -97,8 +107,3 @@ class ClearReading:
 
 def _always(item: ShownFilter) -> Callable[[Kept], ShownFilter]:
     return lambda kept: item
-
-
-def _filter(asked: Asked) -> ShownFilter:
-    assert isinstance(asked.item, ShownFilter), "a daemon's state is of one network, and so of one model"
-    return asked.item

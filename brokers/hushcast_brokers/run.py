@@ -60,7 +60,8 @@ def kind_of(settings: AnyBrokerSettings) -> Kind:
 def run_broker(load: Load[AnyBrokerSettings]) -> None:
     """Run a broker until SIGTERM or SIGINT; raises the `HushcastError` that ended it.
 
-    SIGHUP makes a root sign the tree that its configuration lists then.
+    SIGHUP makes a root sign the tree that its configuration lists then, and an edge broker serve the clients
+    that its own lists.
     """
     settings = load()
     process: _Root | _Below = _Root(settings) if isinstance(settings, RootSettings) else _Below(settings)
@@ -181,9 +182,12 @@ class _Below(_Broker):
         self._own = settings
 
     def apply(self, fresh: AnyBrokerSettings) -> None:
-        """Refuse to become the root; all else takes a restart."""
+        """Serve the clients that a configuration lists; raises `UsageError` where it is the root's."""
         if not isinstance(fresh, BrokerSettings):
             raise UsageError("role: a broker that runs does not become the root: stop it first")
+        if self._broker is not None and self._broker.listener is not None:
+            self._broker.serve_only(fresh.clients())
+        self._own = msgspec.structs.replace(self._own, edge=fresh.edge)
 
     def _make(self, around: Around) -> Broker:
         settings, network = self._own, self._own.network.network()

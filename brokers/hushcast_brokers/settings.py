@@ -95,6 +95,7 @@ class BrokerSettings(ExaminedSettings, frozen=True, kw_only=True):
         "role": "write root, inner or edge",
     }
     """What adds a key that is missing."""
+    live: ClassVar[frozenset[str]] = frozenset({"log", "edge"})
     elsewhere: ClassVar[Mapping[str, str]] = {
         "brokers": "the root alone lists brokers: `hushcast broker admit` on its machine",
     }

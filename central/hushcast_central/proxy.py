@@ -20,16 +20,16 @@ from hushcast_protocol.central.frames import MAX_CENTRAL_FRAME, decode_from_user
 from hushcast_protocol.central.network import CentralNetwork, ProxyRole
 from hushcast_runtime.admission import Admission
 from hushcast_runtime.channel import accept_channel
-from hushcast_runtime.clock import DaemonClock
 from hushcast_runtime.connection_guard import ConnectionGuard
 from hushcast_runtime.context import Context
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.layout import migrate
+from hushcast_runtime.listening import ListeningDaemon
 from hushcast_runtime.own_address import open_address
 from hushcast_runtime.store import Store
 from hushcast_runtime.tracing import Tracer
-from hushcast_runtime.transports.base import Listener, Transport
+from hushcast_runtime.transports.base import Transport
 
 
 @dataclass(frozen=True)
@@ -51,31 +51,18 @@ class ProxyParts:
     tracer: Tracer
 
 
-class CentralProxy:
+class CentralProxy(ListeningDaemon):
     """One proxy. `run` makes it live; once that has started it has an address."""
 
     def __init__(self, parts: ProxyParts) -> None:
+        super().__init__(parts.env, parts.network.calendar, parts.counters)
         self._parts = parts
         calendar = parts.network.calendar
-        self.clock = DaemonClock(parts.env, calendar)
-        self.listener: Listener | None = None
-        self._env = self.clock.environment()
         self._keys = TransformationKeys(parts.store, calendar, parts.role == "deliveries")
         self._admission = Admission(parts.seed.public(), calendar, self._env, self._keys.fullness)
         self._server: ServerLink | None = None
         self._passing: Passing
         self._users: Users | None = None
-
-    @property
-    def address(self) -> Address:
-        """Where users reach it."""
-        assert self.listener is not None
-        return self.listener.address
-
-    @property
-    def counters(self) -> Counters:
-        """What was counted since it started."""
-        return self._parts.counters
 
     @property
     def link_state(self) -> LinkState:

@@ -15,7 +15,6 @@ from hushcast_central.sealing import Sealing
 from hushcast_central.subscriptions import Subscriptions
 from hushcast_central.upgrade import MIGRATIONS
 from hushcast_protocol.base import told
-from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.group import Scalar
 from hushcast_protocol.base.hop_link import IDLE
 from hushcast_protocol.base.links import Link
@@ -34,17 +33,17 @@ from hushcast_protocol.central.network import MAX_PROXIES, CentralNetwork, Proxy
 from hushcast_protocol.central.profile import CentralProfile
 from hushcast_protocol.central.register import Register
 from hushcast_runtime.channel import Channel, accept_channel
-from hushcast_runtime.clock import DaemonClock
 from hushcast_runtime.connection_guard import ConnectionGuard
 from hushcast_runtime.context import Context
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.layout import migrate
+from hushcast_runtime.listening import ListeningDaemon
 from hushcast_runtime.own_address import open_address
 from hushcast_runtime.spool import Spool
 from hushcast_runtime.store import Store
 from hushcast_runtime.tracing import Tracer
-from hushcast_runtime.transports.base import Listener, Transport, TransportError
+from hushcast_runtime.transports.base import Transport, TransportError
 from hushcast_runtime.writing import Writer
 
 log = structlog.get_logger("server")
@@ -89,14 +88,12 @@ class _Proxy(ProxyLink):
         self.slots = trio.Semaphore(MAX_UNDER_WAY)
 
 
-class CentralServer:
+class CentralServer(ListeningDaemon):
     """One server. `run` makes it live; once that has started it has an address."""
 
     def __init__(self, parts: ServerParts) -> None:
+        super().__init__(parts.env, parts.network.calendar, parts.counters)
         self._parts = parts
-        self.clock = DaemonClock(parts.env, parts.network.calendar)
-        self.listener: Listener | None = None
-        self._env = self.clock.environment()
         self._proxies = {proxy.key: proxy for proxy in parts.proxies}
         self._links: dict[bytes, _Proxy] = {}  # the newest of each proxy
         self._register = Register(parts.network.calendar, parts.env.randomness(16))
@@ -106,17 +103,6 @@ class CentralServer:
         self._subscriptions: Subscriptions
         self._publications: Publications
         self._context: Context
-
-    @property
-    def address(self) -> Address:
-        """Where proxies reach it."""
-        assert self.listener is not None
-        return self.listener.address
-
-    @property
-    def counters(self) -> Counters:
-        """What was counted since it started."""
-        return self._parts.counters
 
     def connected(self) -> set[bytes]:
         """Return the keys of proxies whose link is open."""

@@ -9,14 +9,11 @@ from hushcast_brokers.asking import Peer
 from hushcast_brokers.attachment import ClientParts
 from hushcast_brokers.attachment_records import AttachmentRecords
 from hushcast_brokers.carrier import BrokersCarrier
-from hushcast_brokers.clear import ClearTokens
-from hushcast_brokers.clear_reading import ClearReading
 from hushcast_brokers.community.held_charters import HeldCharters
 from hushcast_brokers.community.membership import Membership
-from hushcast_brokers.community.reading import CommunityReading
 from hushcast_brokers.held_tree import HeldTree
+from hushcast_brokers.models import derive_for, reading_for, tokens_for
 from hushcast_brokers.publishing import Publications
-from hushcast_brokers.reading import Reading
 from hushcast_brokers.routes import Routes
 from hushcast_brokers.usable_tree import keep_usable_tree, reach_root
 from hushcast_local.topic_keys import Derive, TopicKeys
@@ -81,7 +78,8 @@ class BrokersSide:
 
     def topic_keys(self, env: Environment, derive: Derive) -> TopicKeys:
         """Return what derives the keys of topics, and makes words of them."""
-        return TopicKeys(self._parts.network.id, env, derive, scheme=ClearTokens())
+        network = self._parts.network
+        return TopicKeys(network.id, env, derive_for(network) or derive, scheme=tokens_for(network))
 
     async def start(self, context: Context) -> BrokersCarrier:
         """Make the carrier, and ask the root for a tree where there is none to use."""
@@ -91,7 +89,7 @@ class BrokersSide:
         membership = self.membership = await self._join(context)
         client = self._client = ClientParts(
             *(parts.network, root, self.tree, transport, records, context),
-            *(self._reading(membership, context), parts.edge, membership),
+            *(reading_for(parts.network, self.tree, membership, context), parts.edge, membership),
         )
         routes = self._routes = Routes(client)
         context.spawn(keep_usable_tree, client, routes.attachments.choice)
@@ -113,12 +111,6 @@ class BrokersSide:
         )
         await charters.load()
         return Membership(parts.network, parts.community, charters, around.transport, context)
-
-    def _reading(self, membership: Membership | None, context: Context) -> Reading:
-        calendar = self._parts.network.calendar
-        if membership is not None:
-            return CommunityReading(membership, calendar, context.env)
-        return ClearReading(lambda: calendar.day(context.env.now()))
 
     async def reach_root(self) -> bool:
         """Ask the root for a sign of life; return whether there was one."""

@@ -64,10 +64,8 @@ def key_of(one: Anybody) -> bytes:
 class CommunityTree(TreeOfDaemons):
     """The brokers, the daemons, and the keepers of communities."""
 
-    profile = "community"
-
     def __init__(self, nursery: trio.Nursery, seed: int, communities: int = 1) -> None:
-        super().__init__(nursery, seed)
+        super().__init__(nursery, seed, profile="community")
         self.keeping = [Keeper(self, str(number)) for number in range(communities)]
         self.keepers = frozenset(keeper.key for keeper in self.keeping)
 

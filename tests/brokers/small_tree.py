@@ -10,6 +10,7 @@ from typing import Any
 
 import trio
 from small_network import BEGIN, EPOCH_SECONDS, LONGEST_WAY, SHORTEST_WAY, Process, Wires, _call_at, until
+from talk import Talk
 
 from hushcast_brokers.broker import Broker, BrokerParts
 from hushcast_brokers.counted import BROKER_COUNTERS
@@ -45,7 +46,7 @@ from hushcast_protocol.content.attributes import Label, Number
 from hushcast_protocol.content.messages import HEADER, PADDED_SIZES, SEAL, TRAIL_SIZE, Message, message_id
 from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.topics import Interest, Topic
-from hushcast_runtime.channel import Channel, open_channel
+from hushcast_runtime.channel import open_channel
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment, simulated_environment
 from hushcast_runtime.store import MemoryStore
@@ -125,34 +126,6 @@ class Member(Process):
         # As Tor's consensus vouches for the time; there is no roster that would.
         self.daemon.clock.witness((env.now() - 3600, env.now() + 3600))
         await self.daemon.run(task_status=task_status)
-
-
-class Talk:
-    """Somebody's connection to a broker."""
-
-    def __init__(self, channel: Channel[Any]) -> None:
-        self.channel = channel
-        self._frames: list[Any] = []
-
-    async def say(self, *frames: Any) -> None:
-        await self.channel.send(*frames)
-
-    async def hear(self, within: float = 60.0) -> Any:
-        """Return the next frame; `None` where the connection is closed."""
-        with trio.fail_after(within):
-            if not self._frames:
-                try:
-                    self._frames = await self.channel.receive()
-                except TransportError:
-                    return None
-        return self._frames.pop(0) if self._frames else None
-
-    async def ask(self, frame: Any) -> Any:
-        await self.say(frame)
-        return await self.hear()
-
-    async def close(self) -> None:
-        await self.channel.aclose()
 
 
 class Client:
@@ -247,11 +220,12 @@ class Client:
 class SmallTree:
     """The brokers, and what tests ask of them."""
 
-    profile = "clear"
     keepers: frozenset[bytes] = frozenset()
     """The communities that the root lists."""
 
-    def __init__(self, nursery: trio.Nursery, seed: int, tracer: Tracer | None) -> None:
+    def __init__(
+        self, nursery: trio.Nursery, seed: int, tracer: Tracer | None, profile: str = "clear"
+    ) -> None:
         self.nursery = nursery
         self.seed = seed
         self.tracer = tracer or NoTracer()
@@ -259,7 +233,7 @@ class SmallTree:
         self.wires: Wires = MemoryNetwork(lambda: self.env.uniform(SHORTEST_WAY, LONGEST_WAY), _call_at())
         self.members: list[Member] = []
         self.root = self.add("root", "root", None)
-        self.net = BrokersNetwork("small", self.profile, EPOCH_SECONDS, self.root.key)
+        self.net = BrokersNetwork("small", profile, EPOCH_SECONDS, self.root.key)
         self.calendar = self.net.calendar
         self.count_of_messages = 0
 

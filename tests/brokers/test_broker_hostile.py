@@ -17,12 +17,12 @@ from small_tree import (
     Client,
     Member,
     SmallTree,
-    Talk,
     filter_of,
     hears,
     nothing_waits,
     small_tree,
 )
+from talk import Talk
 
 from hushcast_brokers import children, clear_matching, clients, comparing, strangers, upstream
 from hushcast_protocol.base.errors import DecodeError
@@ -49,6 +49,7 @@ from hushcast_protocol.brokers.frames import (
     Unsubscribe,
     decode_from_below,
 )
+from hushcast_protocol.brokers.routes import NOTHING
 from hushcast_protocol.brokers.tree import Seat, sign_tree
 from hushcast_protocol.brokers.words import ShownFilter, shown
 from hushcast_runtime.channel import accept_channel
@@ -410,6 +411,32 @@ async def test_only_listed_clients_are_served_where_there_is_a_list() -> None:
         other = Client(network, edge)
         await other.attach()
         assert await other.join() == "unknown"
+
+
+@pytest.mark.parametrize("is_running", [True, False])
+async def test_who_is_listed_no_more_is_forgotten_and_sent_nothing(is_running: bool) -> None:
+    async with small_tree() as network:
+        edge = network["edge 1"]
+        one, other = [await network.client("edge 1", "") for _ in range(2)]
+        if is_running:
+            edge.daemon.serve_only(frozenset({other.key}))
+        else:
+            await edge.stop()
+            edge.clients = frozenset({other.key})
+            await edge.start()
+            await network.linked()
+            await other.attach()
+        await until(lambda: (edge.status("clients"), edge.status("clients_connected")) == (1, 1))
+        await one.attach()
+        assert one.standing is not None
+        assert one.standing.digest == NOTHING
+        assert await one.join() == "unknown"
+        heard = len(one.heard)
+        message = await network.published()
+        await until(hears(other, message))
+        assert len(one.heard) == heard
+        edge.daemon.serve_only(None)
+        assert await one.join() == "accepted"
 
 
 async def test_a_parent_without_room_and_what_becomes_of_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import trio
 from small_network import Process, until
-from small_tree import KEY, SIX, SmallTree, Talk, filter_of, hears, shape
+from small_tree import KEY, SIX, SmallTree, filter_of, hears, shape
+from talk import Talk
 
 from hushcast_brokers.asking import Peer
 from hushcast_brokers.tomography import telling

@@ -10,6 +10,7 @@ from typing import Any
 
 import trio
 from small_network import BEGIN, EPOCH_SECONDS, LONGEST_WAY, SHORTEST_WAY, Process, Wires, _call_at, until
+from talk import Talk
 
 from hushcast_central.counted import PROXY_COUNTERS, SERVER_COUNTERS
 from hushcast_central.proxy import CentralProxy, ProxyParts
@@ -30,7 +31,6 @@ from hushcast_protocol.central.frames import (
     Pong,
     Publish,
     Subscribe,
-    ToUser,
     Withdraw,
     decode_from_server,
     decode_to_user,
@@ -40,7 +40,7 @@ from hushcast_protocol.central.network import CentralNetwork, Proxy
 from hushcast_protocol.central.profile import CENTRAL_PROFILES
 from hushcast_protocol.central.rerouting import MAX_INSIDE, Wrapped, encrypted, unwrap, wrap
 from hushcast_protocol.content.messages import HEADER, PADDED_SIZES, SEAL, TRAIL_SIZE, Message, message_id
-from hushcast_runtime.channel import Channel, open_channel
+from hushcast_runtime.channel import open_channel
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment, simulated_environment
 from hushcast_runtime.store import MemoryStore
@@ -143,34 +143,6 @@ class ProxyMember(Member):
         )
 
 
-class Connection:
-    """A user's connection to a proxy."""
-
-    def __init__(self, channel: Channel[ToUser]) -> None:
-        self.channel = channel
-        self._frames: list[ToUser] = []
-
-    async def say(self, *frames: Any) -> None:
-        await self.channel.send(*frames)
-
-    async def hear(self, within: float = 60.0) -> Any:
-        """Return the next frame; `None` where the connection is closed."""
-        with trio.fail_after(within):
-            if not self._frames:
-                try:
-                    self._frames = await self.channel.receive()
-                except TransportError:
-                    return None
-        return self._frames.pop(0) if self._frames else None
-
-    async def ask(self, frame: Any) -> Any:
-        await self.say(frame)
-        return await self.hear()
-
-    async def close(self) -> None:
-        await self.channel.aclose()
-
-
 @dataclass
 class Person:
     """A user's side of one pseudonym: its keys, and what it says."""
@@ -212,13 +184,13 @@ class Person:
     def opened(self, delivery: Delivery) -> Message:
         return decode_message(unwrap(self.key, delivery.wrapped))
 
-    async def introduced(self, proxy: ProxyMember) -> Connection:
+    async def introduced(self, proxy: ProxyMember) -> Talk:
         """Connect, and introduce the pseudonym."""
         connection = await self.network.connect(proxy)
         assert await connection.ask(self.introduce()) == Done("accepted", None)
         return connection
 
-    async def attach(self, connection: Connection) -> Attached:
+    async def attach(self, connection: Talk) -> Attached:
         answer = await connection.ask(proofs.attach(self.pseudonym, self.secret))
         assert isinstance(answer, Attached), answer
         self.salt = answer.salt
@@ -228,7 +200,7 @@ class Person:
 class Ear:
     """A subscriber that listens at one attachment, and acknowledges as it is told."""
 
-    def __init__(self, person: Person, connection: Connection, acknowledges: bool = True) -> None:
+    def __init__(self, person: Person, connection: Talk, acknowledges: bool = True) -> None:
         self.person = person
         self.connection = connection
         self.acknowledges = acknowledges
@@ -310,18 +282,18 @@ class SmallCentral:
     def count(self, name: str) -> int:
         return sum(member.count(name) for member in self.members if name in member.meanings)
 
-    async def connect(self, proxy: ProxyMember, us: Seed | None = None) -> Connection:
+    async def connect(self, proxy: ProxyMember, us: Seed | None = None) -> Talk:
         listed = proxy.listed
         return await self.reach(listed.key, listed.address, us)
 
     async def reach(
         self, key: bytes, address: Any, us: Seed | None = None, decode: Any = decode_to_user
-    ) -> Connection:
+    ) -> Talk:
         """Connect to anybody, under a name or none."""
         link = Link.initiate(self.net.id, key, self.env.randomness, MAX_CENTRAL_FRAME, us)
         transport = self.wires.transport()
         channel, _ = await open_channel(transport, address, self.env.isolation(), link, decode)
-        return Connection(channel)
+        return Talk(channel)
 
     def person(self, use: str, day: int | None = None) -> Person:
         draw = self.env.randomness
@@ -350,7 +322,7 @@ class SmallCentral:
         await person.attach(connection)
         return Ear(person, connection, acknowledges)
 
-    async def accepted(self, person: Person, connection: Connection, request: Any) -> None:
+    async def accepted(self, person: Person, connection: Talk, request: Any) -> None:
         answer = await connection.ask(request)
         assert proofs.is_from_server(person.secret, request, answer), answer
         assert answer.verdict == "accepted", answer
@@ -380,7 +352,7 @@ class SmallCentral:
             await trio.sleep(1.0)
         raise AssertionError("nobody took a publication")
 
-    async def as_proxy(self, proxy: ProxyMember) -> Connection:
+    async def as_proxy(self, proxy: ProxyMember) -> Talk:
         """Connect to the server as a proxy would."""
         address = memory_address(self.server.service.public())
         return await self.reach(self.net.server, address, proxy.seed, decode_from_server)

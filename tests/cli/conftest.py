@@ -13,6 +13,13 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "carriers")]
 
 from fake_daemon import FakeDaemon  # noqa: E402
+from running import STATES, environment  # noqa: E402
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> dict[str, str]:
+    """Return the environment of a user whose files lie under `tmp_path`."""
+    return environment(HOME=str(tmp_path), XDG_CONFIG_HOME=str(tmp_path), XDG_STATE_HOME=STATES)
 
 
 @pytest.fixture

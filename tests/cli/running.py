@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import forking
 import trio
 
 COMMAND = [sys.executable, "-m", "hushcast_cli.main"]
+STATES = "/home/alice/states"  # short: tor's sockets are in there
 WITHIN = 30.0  # seconds; measured below one, and other work may share the machine
 
 
@@ -56,6 +57,13 @@ async def hushcast(
     with trio.fail_after(WITHIN):
         code, stdout, stderr = await forking.run(arguments, stdin, environment() if env is None else env)
     return Outcome(code, stdout, stderr.decode())
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    """Wait for something that another process does."""
+    with trio.fail_after(WITHIN):
+        while not is_so():  # noqa: ASYNC110 - another process sets nothing here
+            await trio.sleep(0.05)
 
 
 async def side_by_side(*commands: Sequence[str | Path]) -> list[Outcome]:

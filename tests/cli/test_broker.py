@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import signal
 import stat
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import trio
-from running import WITHIN, Running, environment, hushcast
+from running import WITHIN, Running, hushcast, until
 
 from hushcast_brokers.listing import broker_lines
 from hushcast_brokers.network_file import BrokersNetworkSection, brokers_section
@@ -22,8 +21,6 @@ from hushcast_protocol.base.addresses import Address, onion_address
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_runtime.config import load_settings
-
-STATES = "/home/alice/states"  # short: tor's sockets are in there
 
 
 def key(number: int) -> bytes:
@@ -41,12 +38,6 @@ WHOLE = brokers_section(NETWORK, onion_address(key(1)))
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> dict[str, str]:
-    """Return the environment of a user whose files lie under `tmp_path`."""
-    return environment(HOME=str(tmp_path), XDG_CONFIG_HOME=str(tmp_path), XDG_STATE_HOME=STATES)
-
-
-@pytest.fixture
 def root(tmp_path: Path) -> Path:
     """Return the configuration of a root that does not run."""
     file = tmp_path / "root.toml"
@@ -56,12 +47,6 @@ def root(tmp_path: Path) -> Path:
     )
     file.chmod(0o640)
     return file
-
-
-async def until(is_so: Callable[[], bool]) -> None:
-    with trio.fail_after(WITHIN):
-        while not is_so():  # noqa: ASYNC110 - what another process does
-            await trio.sleep(0.05)
 
 
 # First configurations

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 import stat
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-import trio
-from running import WITHIN, Running, environment, hushcast
+from running import Running, hushcast, until
 
 from hushcast_central.doctor import examine_proxies, examine_server_link
 from hushcast_central.network_file import central_section, proxy_section
@@ -23,8 +21,6 @@ from hushcast_protocol.central.network import CentralNetwork, Proxy
 from hushcast_runtime.config import load_settings
 from hushcast_runtime.state_directory import check_keys
 from hushcast_runtime.store import SqliteStore
-
-STATES = "/home/alice/states"  # short: tor's sockets are in there
 
 
 def onion(number: int) -> Address:
@@ -41,12 +37,6 @@ WHOLE = central_section(NETWORK, onion(1), [PUBLICATIONS, DELIVERIES])
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> dict[str, str]:
-    """Return the environment of a user whose files lie under `tmp_path`."""
-    return environment(HOME=str(tmp_path), XDG_CONFIG_HOME=str(tmp_path), XDG_STATE_HOME=STATES)
-
-
-@pytest.fixture
 def server(tmp_path: Path) -> Path:
     """Return the configuration of a server that does not run."""
     file = tmp_path / "server.toml"
@@ -55,12 +45,6 @@ def server(tmp_path: Path) -> Path:
     )
     file.chmod(0o640)
     return file
-
-
-async def until(is_so: Callable[[], bool]) -> None:
-    with trio.fail_after(WITHIN):
-        while not is_so():  # noqa: ASYNC110 - what another process does
-            await trio.sleep(0.05)
 
 
 # First configurations

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from running import environment, hushcast
+from running import STATES, environment, hushcast
 
 from hushcast_brokers.settings import BrokerSettings, RootSettings
 from hushcast_brokers.tomography.settings import TomographySettings
@@ -26,7 +26,6 @@ from hushcast_runtime.network_file import network_section
 
 ROOT = Path(__file__).parents[2]
 KEY = Seed(bytes(32)).public()
-STATES = "/home/alice/states"  # short: tor's sockets are in there
 
 
 def network_text(name: str = "test") -> str:

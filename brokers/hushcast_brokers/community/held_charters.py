@@ -21,7 +21,7 @@ from hushcast_protocol.brokers.community.charter import (
     epoch_key,
 )
 from hushcast_protocol.brokers.community.epochs import Epoch, Epochs, Gone, Term
-from hushcast_protocol.brokers.frames import KnownCharter
+from hushcast_protocol.brokers.frames import Communities, KnownCharter, NewCharter
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.store import Change, Store, record_reader
@@ -141,10 +141,20 @@ class HeldCharters:
         self._tell()
         return True
 
-    def hear_keepers(self, keepers: Collection[PublicKey]) -> None:
-        """Hear which communities there are; nothing where they are a matter of the configuration."""
-        if self._keepers is None:
-            self.only(keepers)
+    def hear(self, frame: Communities | NewCharter) -> None:
+        """Take what a parent, or the root, says; what does not hold is counted and left out.
+
+        Which communities there are is heard only where the configuration does not say.
+        """
+        try:
+            if isinstance(frame, NewCharter):
+                self.take(frame.charter)
+            elif self._keepers is None:
+                self.only(frame.keepers)
+        except PeerError:
+            self._counters.add("charters_refused")
+        except Refusal as refusal:  # an unknown community is others' affair
+            self._counters.add("charters_refused", int(refusal.reason != "unknown"))
 
     def only(self, keepers: Collection[PublicKey]) -> None:
         """Forget all communities but these."""

@@ -64,6 +64,7 @@ class CommunityInterests:
         self._downstream = downstream
         self._context = context
         self._shown: dict[bytes, _Shown] = {}  # by label
+        self._wrong: list[Named] = []
 
     @property
     def most_each(self) -> int:
@@ -113,8 +114,12 @@ class CommunityInterests:
         return given
 
     def load(self, client: PublicKey, name: bytes, item: Item, terms: Terms) -> None:
-        """Take what was accepted before a restart; raise `Refusal` as `read`."""
-        given = self.read(client, item)
+        """Take what was accepted before a restart; drop what a key of since shows to be sealed wrongly."""
+        try:
+            given = self.read(client, item)
+        except Refusal:
+            self._wrong.append((client, name))
+            return
         self.table.put(client, name, given)
         if given.filter is None:
             self._above.add(None, given, (client, name))
@@ -159,6 +164,11 @@ class CommunityInterests:
         """Forget all of a client, which has these."""
         for name in names:
             self.unsubscribe(client, name)
+
+    def take_wrong(self) -> list[Named]:
+        """Return what was dropped when it was loaded, once."""
+        wrong, self._wrong = self._wrong, []
+        return wrong
 
     def learn(self, epoch: Epoch) -> list[Named]:
         """Open what came before the key of its epoch; return what was sealed wrongly, and is gone."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from typing import NamedTuple
 
 import trio
 
@@ -10,8 +11,8 @@ from hushcast_brokers.advertising import Advertising
 from hushcast_brokers.community.held_charters import HeldCharters
 from hushcast_brokers.community.interests import CommunityInterests
 from hushcast_brokers.downstream import Downstream
-from hushcast_brokers.matching import Place
-from hushcast_protocol.base import observed
+from hushcast_brokers.matching import Lapsed, Place
+from hushcast_brokers.upstream import Upstream
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.advertised import Advertised
@@ -21,13 +22,20 @@ from hushcast_protocol.brokers.community.epochs import Epoch
 from hushcast_protocol.brokers.community.sealing import Sealed
 from hushcast_protocol.brokers.community.table import Given, words_of
 from hushcast_protocol.brokers.filters import Filter
-from hushcast_protocol.brokers.frames import Terms
+from hushcast_protocol.brokers.frames import AskCharters, Terms
+from hushcast_protocol.brokers.full.secrets import AskFactors, Factors
 from hushcast_protocol.brokers.items import Item, ItemChanges
 from hushcast_protocol.brokers.tomography.stating import Client
 from hushcast_protocol.brokers.words import read_words
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.context import Context
-from hushcast_runtime.store import Change
+
+
+class _Gone(NamedTuple):
+    """What was dropped."""
+
+    below: list[Named]
+    clients: list[Named]
 
 
 class CommunityMatching:
@@ -53,9 +61,17 @@ class CommunityMatching:
         self._below = Below(epochs, above)
         self._advertising = advertising
         self._context = context
-        self.advertised = Advertised(self._below, self._read, lapses=True)
+        self.advertised = Advertised(self._below, self._read, lambda name: True)
         self.interests = CommunityInterests(minimum, epochs, above, advertising, downstream, context)
+        self._lapsed = _Gone([], [])
         charters.follow(self._opened, self._over)
+
+    def load(self, child: PublicKey, name: bytes, item: Item) -> None:
+        """Take what was advertised before a restart; drop what a key of since shows to be sealed wrongly."""
+        try:
+            self._below.put(child, name, self._read(child, item))
+        except Refusal:
+            self._lapsed.below.append((child, name))
 
     def advertise(self) -> int:
         """Show what changed; return the version upward."""
@@ -99,9 +115,12 @@ class CommunityMatching:
     def tree_changed(self) -> None:
         """Do nothing: what is asked for is the same whatever the tree."""
 
-    def expire(self, now: float) -> None:
-        """Forget what was asked for under epochs that are over."""
+    def expire(self, now: float) -> Lapsed:
+        """Forget what was asked for under epochs that are over; return that, and what was sealed wrongly."""
         self._charters.expire(now)
+        lapsed, self._lapsed = self._lapsed, _Gone([], [])
+        lapsed.clients.extend(self.interests.take_wrong())
+        return Lapsed(*lapsed)
 
     def stated(self, is_edge: bool) -> Mapping[Filter, Sequence[Client]]:
         """Return nothing."""
@@ -116,6 +135,14 @@ class CommunityMatching:
         """Do nothing: what is shown of each epoch has a task of its own."""
         await trio.sleep_forever()
 
+    async def linked(self, upstream: Upstream) -> None:
+        """Ask the parent for newer charters."""
+        upstream.say(AskCharters(self._charters.known))
+
+    async def factors(self, child: PublicKey, ask: AskFactors) -> Factors:
+        """Raise `Refusal`: there are none."""
+        raise Refusal("form")
+
     def _read(self, child: PublicKey, item: Item) -> Given:
         if not isinstance(item, Sealed):
             raise Refusal("form")
@@ -128,10 +155,7 @@ class CommunityMatching:
         self._gone(self._below.forget(epoch), self.interests.drop(epoch))
 
     def _gone(self, below: Iterable[Named], clients: Iterable[Named]) -> None:
-        """Have what was dropped nowhere on disk, and not above."""
-        store = self._context.store
-        store.write_soon(*(Change("route", child + name, None) for child, name in below))
-        for client, name in clients:
-            store.write_soon(Change("subscription", client + name, None))
-            self._context.tracer.observe(observed.Ended(client, name))
+        """Note what is to be nowhere on disk, with the next look at the time; above it is at once."""
+        self._lapsed.below.extend(below)
+        self._lapsed.clients.extend(clients)
         self.advertise()

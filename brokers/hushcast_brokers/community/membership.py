@@ -10,7 +10,6 @@ import trio
 
 from hushcast_brokers.asking import ANSWER_WITHIN, Peer
 from hushcast_brokers.community.held_charters import HeldCharters
-from hushcast_brokers.community.telling import hear
 from hushcast_protocol.base.agreement import agreement_public
 from hushcast_protocol.base.backoff import Backoff
 from hushcast_protocol.base.errors import AuthenticationError, PeerError, Refusal
@@ -38,8 +37,8 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 300.0  # seconds between two questions to the 
 
 _NONE = "this daemon is in no community: `hushcast community join` says of which it is to be a member"
 _UNHEARD = (
-    "no charter of this daemon's community has come yet: the root's operator lists the community, and its keeper"
-    " hands the charter in with `hushcast community send`"
+    "no charter of this daemon's community has come yet: the root's operator lists the community, and its"
+    " keeper hands the charter in with `hushcast community send`"
 )
 _OUT = (
     "this daemon is not in its community: give the key that `hushcast community key` shows to the keeper,"
@@ -66,7 +65,6 @@ class Membership:
         self._community = community
         self._transport = transport
         self._env = context.env
-        self._counters = context.counters
         self._asking = trio.Lock()
         self._heard_at: float | None = None
         self._wanted = trio.Event()
@@ -102,7 +100,7 @@ class Membership:
 
     def heard(self, frame: Communities | NewCharter) -> None:
         """Hear a charter from an edge broker, or the root."""
-        hear(self.charters, frame, self._counters)
+        self.charters.hear(frame)
 
     def doubt(self) -> None:
         """Ask again before the next publication: something says that the epoch is not the newest."""

@@ -37,6 +37,9 @@ class CommunityReading:
         if (missing := self._membership.missing()) is not None:
             raise Refusal(missing)
 
+    async def load(self) -> None:
+        """Do nothing: keys of epochs outlast a restart, and tell all."""
+
     def resume(self, wanted: Wanted, terms: Terms, asked: Sequence[Asked]) -> bool:
         """Take up a filter that was asked for; return whether there is one that can be opened still."""
         for one in asked:
@@ -81,6 +84,10 @@ class CommunityReading:
             for one in asked
             if isinstance(one.item, Sealed) and current is not None and one.item.label == current.label
         )
+
+    def is_over(self, asked: Asked) -> bool:
+        """Return that nobody forgets by itself: a broker outside does not know when an epoch is over."""
+        return False
 
     def check_level(self, asked: Asked, level: Level) -> None:
         """Raise `DecodeError` unless what is shown covers the filter."""

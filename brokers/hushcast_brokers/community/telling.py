@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hushcast_brokers.community.held_charters import HeldCharters
-from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.wire import PublicKey, Wire
 from hushcast_protocol.brokers.frames import AskCharters, Communities, NewCharter
-from hushcast_runtime.counters import Counters
 from hushcast_runtime.writing import Writer
 
 
@@ -62,16 +60,3 @@ class _Told:
 def news(charters: HeldCharters, frame: AskCharters) -> Iterable[Wire]:
     """Return all that somebody who asks once does not know."""
     return _Told(frame).news(charters)
-
-
-def hear(charters: HeldCharters, frame: Communities | NewCharter, counters: Counters) -> None:
-    """Take what a parent, or the root, says of communities; what does not hold is counted and left out."""
-    try:
-        if isinstance(frame, Communities):
-            charters.hear_keepers(frame.keepers)
-        else:
-            charters.take(frame.charter)
-    except PeerError:
-        counters.add("charters_refused")
-    except Refusal as refusal:
-        counters.add("charters_refused", int(refusal.reason != "unknown"))  # those are others' affair

@@ -28,16 +28,16 @@ from hushcast_protocol.brokers.tomography.service import Service, Terms
 from hushcast_protocol.brokers.tree import MAX_BROKERS, BrokerTree
 from hushcast_runtime.admission import Admission
 from hushcast_runtime.channel import Channel, accept_channel
-from hushcast_runtime.clock import DaemonClock
 from hushcast_runtime.connection_guard import ConnectionGuard
 from hushcast_runtime.context import Context
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.layout import migrate
+from hushcast_runtime.listening import ListeningDaemon
 from hushcast_runtime.own_address import open_address
 from hushcast_runtime.store import Store
 from hushcast_runtime.tracing import NoTracer
-from hushcast_runtime.transports.base import Listener, Transport, TransportError
+from hushcast_runtime.transports.base import Transport, TransportError
 
 ROOT_ASKED_EVERY = 300.0  # seconds; brokers that are linked tell of a newer tree before
 FIRST_ASKED_EVERY = 10.0  # seconds, while no tree is held at all
@@ -65,28 +65,15 @@ class TomographyParts:
     counters: Counters
 
 
-class TomographyDaemon:
+class TomographyDaemon(ListeningDaemon):
     """One service. `run` makes it live. What brokers stated is in memory: each link begins with all of it."""
 
     def __init__(self, parts: TomographyParts) -> None:
+        super().__init__(parts.env, parts.network.calendar, parts.counters)
         self._parts = parts
-        self.clock = DaemonClock(parts.env, parts.network.calendar)
-        self.listener: Listener | None = None
-        self._env = self.clock.environment()
         self._held = HeldTree(parts.network, parts.store, parts.counters)
         self._admission = Admission(parts.seed.public(), parts.network.calendar, self._env, lambda: 0.0)
         self._askers: Askers
-
-    @property
-    def address(self) -> Address:
-        """Where others reach it."""
-        assert self.listener is not None
-        return self.listener.address
-
-    @property
-    def counters(self) -> Counters:
-        """What was counted since it started."""
-        return self._parts.counters
 
     @property
     def tree(self) -> BrokerTree | None:

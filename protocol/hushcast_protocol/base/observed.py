@@ -191,6 +191,13 @@ class Compared(NamedTuple):
     key: bytes
 
 
+class Opened(NamedTuple):
+    """A message came to a client of a broker, and what is `inside` has another id."""
+
+    message: bytes
+    inside: bytes
+
+
 Observed = (
     Drop
     | Received
@@ -212,4 +219,5 @@ Observed = (
     | Ended
     | Agreed
     | Compared
+    | Opened
 )

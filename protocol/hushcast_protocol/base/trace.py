@@ -42,6 +42,7 @@ class Observation:
         "ended",
         "agreed",
         "compared",
+        "opened",
     ]
     message: str | None = None  # id
     tokens: tuple[str, ...] | None = None
@@ -77,6 +78,7 @@ class Observation:
     other: str | None = None  # of the other end
     key: str | None = None  # of a layer, or a factor for a path
     path: str | None = None  # of layers, as they go over a link
+    inside: str | None = None  # id of the message inside another
 
 
 @dataclass(frozen=True)

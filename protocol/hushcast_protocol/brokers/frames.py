@@ -18,6 +18,7 @@ from hushcast_protocol.base.stamps import MAX_DIFFICULTY, Stamp
 from hushcast_protocol.base.wire import Bytes16, Counter, PublicKey, Wire, decoder
 from hushcast_protocol.brokers.community.charter import MAX_CHARTER, MAX_COMMUNITIES
 from hushcast_protocol.brokers.conditions import Condition, Otherwise
+from hushcast_protocol.brokers.full.secrets import AskFactors, Factors
 from hushcast_protocol.brokers.items import Item
 from hushcast_protocol.brokers.tree import MAX_TREE
 from hushcast_protocol.brokers.words import ShownFilter
@@ -37,6 +38,7 @@ Verdict = Literal[
     "level",  # too few subscribers stand behind the filter, and it was not to be shown otherwise
     "unknown",  # nobody listed or joined here
     "community",  # whoever would have to be in the community is not
+    "tree",  # its layers are for brokers that do not stand above: its sender holds another tree
 ]
 
 
@@ -190,10 +192,9 @@ class Receipt(Wire, frozen=True, tag="receipt"):
     difficulty: Annotated[int, msgspec.Meta(ge=0, le=MAX_DIFFICULTY)]
 
 
-FromBelow = (
-    Advertise | Join | Subscribe | Unsubscribe | Ack | Ping | NewTree | AskCharters | NewCharter | Publish
-)
-FromAbove = Standing | NewTree | Communities | NewCharter | Done | Level | Forward | Pong | Receipt
+_Asked = Advertise | AskFactors | Join | Subscribe | Unsubscribe
+FromBelow = _Asked | Ack | Ping | NewTree | AskCharters | NewCharter | Publish
+FromAbove = Standing | NewTree | Communities | NewCharter | Done | Factors | Level | Forward | Pong | Receipt
 
 decode_from_below: Callable[[bytes], FromBelow] = decoder(FromBelow, "frame", MAX_BROKER_FRAME)
 decode_from_above: Callable[[bytes], FromAbove] = decoder(FromAbove, "frame", MAX_BROKER_FRAME)

@@ -30,11 +30,20 @@ def named(seen: Iterable[bytes], dictionary: Dictionary) -> set[str]:
 
 
 def readings(elements: Sequence[bytes], dictionary: Dictionary) -> list[tuple[str | None, ...]]:
-    """Return what different elements under one pad say: a name or None for each, by the likeliest pads.
+    """Return what different elements under one pad say, by the likeliest pads: a name or None for each.
+
+    Of two elements there are two readings, with the names exchanged; three say which is which.
+    """
+    seen = [int.from_bytes(element, "big") for element in elements]
+    pads = likeliest_pads(elements, dictionary)
+    return [tuple(dictionary.numbers.get(element ^ pad) for element in seen) for pad in pads]
+
+
+def likeliest_pads(elements: Sequence[bytes], dictionary: Dictionary) -> list[int]:
+    """Return what all elements may have been XORed with; nothing if no pad makes words of two.
 
     The XOR of two elements is that of their words. So one guessed word gives the pad, and the right pad makes
-    words of more elements than any other. Of two elements there are two readings, with the names exchanged;
-    three say which is which. There is none where no pad makes words of two.
+    words of more elements than any other.
     """
     words = dictionary.numbers
     seen = [int.from_bytes(element, "big") for element in elements]
@@ -44,5 +53,4 @@ def readings(elements: Sequence[bytes], dictionary: Dictionary) -> list[tuple[st
         pads.update(one ^ word for word in words if word ^ apart in words)
     explained = {pad: sum(element ^ pad in words for element in seen) for pad in pads}
     most = max(explained.values(), default=0)
-    likeliest = sorted(pad for pad, count in explained.items() if count == most)
-    return [tuple(words.get(element ^ pad) for element in seen) for pad in likeliest]
+    return sorted(pad for pad, count in explained.items() if count == most)

@@ -1,0 +1,137 @@
+"""What colluders read under layers: the published scheme as a model of it predicts, and what they cannot."""
+
+from itertools import combinations
+from random import Random
+
+import pytest
+
+from hushcast_analytics.brokers.guessing import Dictionary, named, readings
+from hushcast_analytics.brokers.neighbourhood import CLIENT, Neighbourhood, Node
+from hushcast_analytics.brokers.opening import broker_and_child, by_either, compared, consecutive
+from hushcast_analytics.brokers.trials import Cell, played
+from hushcast_analytics.brokers.watching import by_shares, known_topic
+from hushcast_protocol.brokers.full.actions import PADS
+from hushcast_protocol.brokers.privacy import Privacy
+
+WORD = b"what the client asks for"
+
+
+def privacy_of(layers, profile="paper", *, aggregates=True):
+    return Privacy("full", layers, profile, aggregates)
+
+
+def neighbourhood(privacy, fan_out=4):
+    def words_of(node):
+        return [WORD] if node == CLIENT else [b"another word %d" % node.beside]
+
+    return Neighbourhood(privacy, fan_out, words_of, 1)
+
+
+def opened(place, colluders, attack=by_either):
+    """The client's word, where colluders get at it at its own broker."""
+    held = place.held(colluders, 1)
+    found = [attack(held, table, table.items[0]) for table in held.tables]
+    return found == [place.privacy.action.element(WORD)]
+
+
+def model(share, fan_out, layers, *, aggregates):
+    """The independent model: all m ancestors collude, or the parent and one of its other children do."""
+    beside = 1 - (1 - share) ** (fan_out - 1) if aggregates else 0.0
+    return share * (beside + (1 - beside) * share ** (layers - 1))
+
+
+@pytest.mark.parametrize(
+    ("fan_out", "layers", "aggregates"), [(8, 2, True), (8, 2, False), (32, 2, True), (8, 3, True)]
+)
+def test_the_published_scheme_breaks_as_the_model_predicts(fan_out, layers, aggregates):
+    cell = Cell(privacy_of(layers, aggregates=aggregates), fan_out, 0.1)
+    rows = {row["attack"]: row for row in played(cell, 600, 1)}
+    either = rows["either"]
+    expected = model(0.1, fan_out, layers, aggregates=aggregates)
+    assert either["accuracy_low"] <= expected <= either["accuracy_high"]
+    assert rows["consecutive"]["accuracy"] <= either["accuracy"] <= rows["anywhere"]["accuracy"]
+    assert rows["broker-and-child"]["accuracy"] == (either["accuracy"] if aggregates else 0)
+    assert not any(row["unguessable"] for row in rows.values())
+
+
+def test_hardened_nothing_is_read_that_no_dictionary_has():
+    rows = {row["attack"]: row for row in played(Cell(privacy_of(2, "hardened"), 8, 0.3), 150, 1)}
+    assert not any(row["unguessable"] for row in rows.values())
+    assert rows["either"]["accuracy"] > 0  # a token is opened all the same, and named if it can be guessed
+    assert rows["pairs"]["accuracy"] == rows["table"]["accuracy"] == 0
+
+
+@pytest.mark.parametrize("profile", ["paper", "hardened"])
+@pytest.mark.parametrize("layers", [2, 3, 4])
+def test_it_takes_all_of_the_nearest_ancestors(profile, layers):
+    place = neighbourhood(privacy_of(layers, profile, aggregates=False))
+    ancestors = place.way[:layers]
+    assert opened(place, set(ancestors), consecutive)
+    for some in combinations(ancestors, layers - 1):
+        assert not opened(place, {*some, *place.way[layers:]})
+        assert not opened(place, {*some, *place.beside(1)})  # nothing is given to compare children by
+
+
+@pytest.mark.parametrize("profile", ["paper", "hardened"])
+@pytest.mark.parametrize("layers", [2, 3, 4])
+def test_a_broker_and_any_child_have_the_others_whatever_m_is(profile, layers):
+    place = neighbourhood(privacy_of(layers, profile))
+    broker, child = place.way[0], Node(0, 2)
+    assert opened(place, {broker, child}, broker_and_child)
+    assert not opened(place, {broker})
+    assert not opened(place, {child, *place.way[1:layers]})
+    made_up = Node(0, place.fan_out)
+    assert opened(place, {broker, made_up}, broker_and_child)
+
+
+def test_brokers_further_up_know_the_client_by_a_key_and_read_it_alike():
+    place = neighbourhood(privacy_of(3))
+    above = place.way[1]
+    held = place.held({above, Node(1, 1)}, 3)
+    (table,) = held.tables
+    assert place.way[0] not in {above}  # the client's own broker is honest
+    assert broker_and_child(held, table, table.items[0]) == PADS.element(WORD)
+    assert {layer.owner for layer in table.items[0].layers} & {
+        layer.owner for layer in place.held({place.way[0]}, 1).tables[0].items[0].layers
+    }
+
+
+def test_one_pad_gives_both_words_and_three_say_which_is_which():
+    random = Random(1)
+    words = {random.randbytes(32): str(number) for number in range(2000)}
+    dictionary, pad = Dictionary(words), random.randbytes(32)
+    one, two, three = random.sample(sorted(words), 3)
+    seen = [PADS.wrap(PADS.received(pad), word) for word in (one, two, three)]
+    both = readings(seen[:2], dictionary)
+    assert {frozenset(reading) for reading in both} == {frozenset((words[one], words[two]))}
+    assert len(both) == 2
+    assert readings(seen, dictionary) == [(words[one], words[two], words[three])]
+    unknown = PADS.wrap(PADS.received(pad), random.randbytes(32))
+    assert readings([*seen, unknown], dictionary) == [(words[one], words[two], words[three], None)]
+    assert readings([seen[0], unknown], dictionary) == []
+
+
+def test_factors_bring_all_children_under_one_pad():
+    place = neighbourhood(privacy_of(2))
+    held = place.held({place.way[0]}, 1, place.beside(1))
+    (table,) = held.tables
+    words = [WORD, *(b"another word %d" % number for number in (1, 2, 3))]
+    dictionary = Dictionary({PADS.element(word): word.decode() for word in words})
+    (reading,) = readings([compared(held, table, item) for item in table.items], dictionary)
+    assert reading == tuple(word.decode() for word in words)
+
+
+def test_a_hash_is_named_by_a_dictionary():
+    assert named([b"1" * 16, b"3" * 16], Dictionary({b"1" * 16: "one", b"2" * 16: "two"})) == {"one"}
+
+
+def test_who_is_sent_all_that_a_topic_carried_wants_it():
+    sent = {"a": {b"1", b"2", b"3"}, "b": {b"1", b"3"}, "c": set()}
+    assert known_topic({b"1", b"2"}, sent) == {"a"}
+    assert known_topic(set(), sent) == set()
+
+
+def test_rows_are_named_by_how_much_they_are_sent():
+    shares = {"often": 0.7, "seldom": 0.1, "all": 1.0, "never": 0.0}
+    counts = {"x": 66, "y": 12, "z": 100, "none": 0}
+    assert by_shares(counts, shares, 100) == {"x": "often", "y": "seldom", "z": "all", "none": "never"}
