@@ -103,7 +103,7 @@ def _held(action: Action, rows: Iterable[Row]) -> tuple[Held, set[bytes]]:
             item = _read_item(bytes.fromhex(row["filter"]))
             from_clients.add(item.name)
             items[node][item.name] = item
-        elif kind == "advertised" and row["child"] is not None:
+        elif kind == "advertised" and row["child"]:
             for shown in row["show"]:
                 item = _read_item(bytes.fromhex(shown))
                 items[node][item.name] = item

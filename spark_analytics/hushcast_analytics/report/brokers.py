@@ -18,6 +18,7 @@ ATTACKS = {
     "known-topic": "knows what a topic carried from a client of its own, and sees to whom a broker sends it",
 }
 """What each attack does, in the order in which it is told."""
+_IN_CLEAR = ("dictionary", "known-topic")
 OPENING = ("dictionary", "consecutive", "broker-and-child", "anywhere", "pairs")
 """Those on what brokers are shown; the claims of the paper are about these."""
 CLAIMS = {
@@ -49,6 +50,13 @@ _LEGEND = (
     "name or link (--topics-known), and nothing to others. Links are encrypted under every model: outsiders "
     "see none of it."
 )
+
+
+def attacks_on(model: str) -> tuple[str, ...]:
+    """Return the attacks that are tried under a model; without the traces' keys, whom messages go to."""
+    if model == "full":
+        return tuple(ATTACKS)
+    return _IN_CLEAR if model in ("clear", "hash") else ("known-topic",)
 
 
 def said(rows: Sequence[Row]) -> list[str]:
