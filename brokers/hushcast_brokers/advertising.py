@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 
 import structlog
 import trio
@@ -58,6 +59,10 @@ class Advertising:
         version = self._upward.change(changes)
         self._changed.set()
         return version
+
+    def forget(self, names: Iterable[bytes]) -> None:
+        """Say nothing more of items that the parent drops by itself."""
+        self._upward.forget(names)
 
     async def confirmed(self, version: int) -> None:
         """Return once the parent has confirmed a version; raise `Refusal` where it has no room for it."""

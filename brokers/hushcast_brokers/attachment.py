@@ -146,6 +146,9 @@ class Attachment:
         except ExceptionGroup as group:
             raise innermost(group) from None
 
+    async def linked(self) -> None:
+        """Do nothing: a client asks for nothing else."""
+
     async def take(self, messages: list[Message]) -> None:
         """Hand in what came; durable on return. What is not taken comes again over another link."""
         try:
@@ -203,18 +206,18 @@ class Attachment:
 
     async def _ask(self, one: Asked, busy: set[bytes]) -> None:
         """Make one request, and note what became of it."""
-        is_ending = one.is_ending
+        is_ending, item = one.is_ending, one.item
 
         def request(serial: int) -> Wire:
             if is_ending:
                 return Unsubscribe(serial, one.name)
-            return Subscribe(serial, one.name, one.item, one.terms)
+            return Subscribe(serial, one.name, item, one.terms)
 
         verdict = await self._upstream.ask(request)
         if verdict == "unknown":
             raise TransportError("the edge broker has forgotten this daemon")
         if verdict == "accepted" and not is_ending:
-            one.is_accepted = True
+            one.is_accepted = one.item is item  # or another is to be asked for by now
             self._parts.records.keep_soon(self.kept, one)
         elif verdict == "accepted" or (not is_ending and self._refused(one, verdict)):
             self.forget(one)

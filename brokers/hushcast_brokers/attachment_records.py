@@ -57,6 +57,11 @@ class Asked:
             return False
         return self.terms.k == 1 or (self.level is not None and self.level.shown is not None)
 
+    def replace(self, item: Item) -> None:
+        """Ask for another item in place of what was asked for."""
+        self.item = item
+        self.is_accepted = False
+
     def doubt(self) -> None:
         """Note that the edge broker may not have it; once accepted it is not refused for its level."""
         self.terms = self.lasting_terms

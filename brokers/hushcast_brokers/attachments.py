@@ -83,15 +83,26 @@ class Attachments:
                 await self._ask(self.current, wishes)
 
     async def _ask(self, place: Attachment, wishes: Mapping[bytes, Wish]) -> None:
-        missing = wishes.keys() - place.kept.asked.keys()
-        new = [_asked(name, wishes[name], place.kept) for name in missing]
-        place.kept.asked.update({one.name: one for one in new})
+        new = []
+        for name, wish in wishes.items():
+            one, item = place.kept.asked.get(name), wish.item(place.kept)
+            if item is None or (one is not None and (one.is_ending or one.item == item)):
+                continue
+            if one is None:
+                one = place.kept.asked[name] = Asked(name, wish.route, item, wish.terms)
+            else:
+                one.replace(item)
+            new.append(one)
         if new:
             await self._parts.records.keep_asked(place.kept, new)
             place.look()
 
     async def _end(self, place: Attachment, wishes: Mapping[bytes, Wish]) -> None:
-        over = [one for one in place.kept.asked.values() if one.name not in wishes and not one.is_ending]
+        asked = [one for one in place.kept.asked.values() if one.name not in wishes]
+        for one in asked:
+            if self._parts.reading.is_over(one):
+                place.forget(one)
+        over = [one for one in asked if not one.is_ending and one.name in place.kept.asked]
         for one in over:
             one.ending.set()
         if over:
@@ -163,9 +174,12 @@ class Attachments:
             return
         log.warning("another edge broker is used from now on")
         async with self._settling:
+            kept = Kept(edge.key, Seed.draw(self._env.randomness))
             asked = [one for one in old.kept.asked.values() if not one.is_ending]
-            new = {one.name: Asked(one.name, one.route, one.item, one.lasting_terms) for one in asked}
-            kept = Kept(edge.key, Seed.draw(self._env.randomness), asked=new)
+            for one in asked:
+                item = self._wishes[one.name].item(kept) if one.name in self._wishes else one.item
+                if item is not None:
+                    kept.asked[one.name] = Asked(one.name, one.route, item, one.lasting_terms)
             old.kept.left_at = self._env.now()
             await self._parts.records.keep(old.kept, kept)
             self._left.append(old)
@@ -191,7 +205,3 @@ class Attachments:
         place = Attachment(self._parts, kept, self._take, self._changed, self._refused)
         self._parts.context.spawn(place.run, pause)
         return place
-
-
-def _asked(name: bytes, wish: Wish, kept: Kept) -> Asked:
-    return Asked(name, wish.route, wish.item(kept), wish.terms)

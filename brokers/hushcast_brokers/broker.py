@@ -17,6 +17,7 @@ from hushcast_brokers.clients import MAX_CLIENTS, Clients
 from hushcast_brokers.downstream import Downstream
 from hushcast_brokers.former_children import FormerChildren
 from hushcast_brokers.forwarding import Forwarding
+from hushcast_brokers.full.matching import FullMatching
 from hushcast_brokers.held_tree import HeldTree
 from hushcast_brokers.incoming import Doors, Incoming
 from hushcast_brokers.matching import Matching
@@ -33,6 +34,7 @@ from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.frames import Level, Standing, Terms
 from hushcast_protocol.brokers.network import BrokersNetwork
+from hushcast_protocol.brokers.privacy import read_privacy
 from hushcast_protocol.brokers.tree import MAX_CHILDREN, BrokerTree, Seat
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.admission import Admission
@@ -177,7 +179,7 @@ class Broker(ListeningDaemon):
         parts = self._parts
         calendar = parts.network.calendar
         downstream = self._downstream = Downstream(self._spool, context)
-        matching = self._matching = ClearMatching(parts.anonymity, self._advertising, downstream, context)
+        matching = self._matching = self._make_matching(downstream, context)
         tables = self._tables = Tables(matching, context)
         self._clients = Clients(
             parts.clients, matching.interests, downstream, self._admission, calendar, context
@@ -190,7 +192,7 @@ class Broker(ListeningDaemon):
                 matching, forwarding, downstream, self._spool, self._admission, calendar, context
             )
         else:
-            below = _AsChild(self._keeper, self._advertising, forwarding)
+            below = _AsChild(self._keeper, self._advertising, matching, forwarding)
             self._upstream = Upstream(parts.network, self._held, below, parts.transport, context)
             below.upstream = self._upstream
         if parts.tomography is not None:
@@ -200,6 +202,13 @@ class Broker(ListeningDaemon):
             )
         doors = Doors(self._tables, self._clients, Strangers(self._publications, context))
         return Incoming(parts.network, parts.seed, self._keeper, self._children, doors, context)
+
+    def _make_matching(self, downstream: Downstream, context: Context) -> Matching:
+        """Return what the network's privacy model has brokers know."""
+        parts = self._parts
+        if read_privacy(parts.network.profile).model == "full":
+            return FullMatching(parts.network, parts.seed, self._held, self._advertising, context)
+        return ClearMatching(parts.anonymity, self._advertising, downstream, context)
 
     def _holding(self) -> Holding:
         """Return what is stated to the tomography service."""
@@ -256,7 +265,9 @@ class Broker(ListeningDaemon):
             now = self._env.now()
             if self._env.is_certain():
                 self._clients.expire(now)
-                self._matching.expire(now)
+                lapsed = self._matching.expire(now)
+                self._tables.forget(lapsed.below)
+                self._clients.forget_items(lapsed.clients)
                 if self._publications is not None:
                     self._publications.expire(now)
                 expired = self._spool.expire(lambda day: calendar.lapse(day) > now)  # noqa: B023 - called at once
@@ -269,9 +280,12 @@ class _AsChild:
 
     upstream: Upstream
 
-    def __init__(self, keeper: TreeKeeper, advertising: Advertising, forwarding: Forwarding) -> None:
+    def __init__(
+        self, keeper: TreeKeeper, advertising: Advertising, matching: Matching, forwarding: Forwarding
+    ) -> None:
         self._keeper = keeper
         self._advertising = advertising
+        self._matching = matching
         self._forwarding = forwarding
 
     def parent(self) -> Parent | None:
@@ -282,6 +296,9 @@ class _AsChild:
 
     async def opened(self, standing: Standing) -> None:
         await self._advertising.say(self.upstream, standing.digest)
+
+    async def linked(self) -> None:
+        await self._matching.linked(self.upstream)
 
     async def take(self, messages: list[Message]) -> None:
         parent = self._keeper.parent()  # none if the tree has just lost this broker

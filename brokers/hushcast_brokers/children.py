@@ -27,8 +27,10 @@ from hushcast_protocol.brokers.frames import (
     Unsubscribe,
     Verdict,
 )
+from hushcast_protocol.brokers.full.secrets import AskFactors, Factors
 from hushcast_runtime.channel import Channel
 from hushcast_runtime.context import Context
+from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.writing import Writer
 
 MAX_UNDER_WAY = 512  # requests of a child whose answers wait for a disk, or for somebody above
@@ -44,6 +46,9 @@ class Served(Protocol):
 
     def take(self, child: PublicKey, frame: FromBelow, /) -> int:
         """Take a request; return the version of what it changes upward. Raises `Refusal` with a verdict."""
+
+    async def factors(self, child: PublicKey, ask: AskFactors, /) -> Factors:
+        """Answer a question for factors; raise `Refusal`, or `TransportError` where nobody can."""
 
 
 class Child:
@@ -138,13 +143,13 @@ class Children:
         elif isinstance(frame, NewTree):
             await self._tree.take(frame.tree)
             child.tree = max(child.tree, self._tree.view.epoch)
-        elif isinstance(frame, Advertise | Join | Subscribe | Unsubscribe):
+        elif isinstance(frame, Advertise | AskFactors | Join | Subscribe | Unsubscribe):
             await self._request(child, frame, served)
         else:
             raise DecodeError("a child says what children do not say")
 
     async def _request(
-        self, child: Child, frame: Advertise | Join | Subscribe | Unsubscribe, served: Served
+        self, child: Child, frame: Advertise | AskFactors | Join | Subscribe | Unsubscribe, served: Served
     ) -> None:
         if child.is_client and (wait := child.bucket.owe(self._env.elapsed())):
             await trio.sleep(wait)
@@ -154,12 +159,15 @@ class Children:
         try:
             if child.under_way >= MAX_UNDER_WAY:
                 raise Refusal("quota")
-            version = served.take(child.key, frame)
+            version = None if isinstance(frame, AskFactors) else served.take(child.key, frame)
         except Refusal as refusal:
             self._refuse(child, frame.serial, refusal)
             return
         child.under_way += 1
-        child.tasks.start(self._confirm, child, frame.serial, version)
+        if isinstance(frame, AskFactors):
+            child.tasks.start(self._answer, child, frame, served)
+        else:
+            child.tasks.start(self._confirm, child, frame.serial, version)
 
     async def _confirm(self, child: Child, serial: int, version: int) -> None:
         """Answer a request once it is durable, and confirmed above."""
@@ -169,6 +177,17 @@ class Children:
             child.writer.post(Done(serial, "accepted"))
         except Refusal as refusal:
             self._refuse(child, serial, refusal)
+        finally:
+            child.under_way -= 1
+
+    async def _answer(self, child: Child, ask: AskFactors, served: Served) -> None:
+        """Answer a question for factors, as soon as somebody above has; who hears nothing asks again."""
+        try:
+            child.writer.post(await served.factors(child.key, ask))
+        except Refusal as refusal:
+            self._refuse(child, ask.serial, refusal)
+        except TransportError:
+            self._refuse(child, ask.serial, Refusal("quota"))
         finally:
             child.under_way -= 1
 

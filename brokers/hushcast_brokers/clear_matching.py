@@ -7,12 +7,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, S
 from hushcast_brokers.advertising import Advertising
 from hushcast_brokers.downstream import Downstream
 from hushcast_brokers.exposing import Exposing
-from hushcast_brokers.matching import Place
+from hushcast_brokers.matching import Lapsed, Place
+from hushcast_brokers.upstream import Upstream
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.advertised import Advertised, read_filter
 from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.brokers.frames import Level, Terms
+from hushcast_protocol.brokers.full.secrets import AskFactors, Factors
 from hushcast_protocol.brokers.items import Item, of_roots
 from hushcast_protocol.brokers.routes import Routes
 from hushcast_protocol.brokers.tomography.stating import Client
@@ -114,6 +116,10 @@ class ClearMatching:
         """Grows whenever what is stated may have changed."""
         return self._changes + self._exposing.changes
 
+    def load(self, child: PublicKey, name: bytes, item: Item) -> None:
+        """Take a filter; raise `Refusal` where it is none."""
+        self.advertised.load(child, name, item)
+
     def advertise(self) -> int:
         """Show which filters no other covers now; return the version upward."""
         self._changes += 1
@@ -145,8 +151,9 @@ class ClearMatching:
     def tree_changed(self) -> None:
         """Do nothing: filters are the same whatever the tree."""
 
-    def expire(self, now: float) -> None:
-        """Do nothing: filters are of no day."""
+    def expire(self, now: float) -> Lapsed:
+        """Return nothing: filters are of no day."""
+        return Lapsed((), ())
 
     def stated(self, is_edge: bool) -> Mapping[Filter, Sequence[Client]]:
         """Return what is shown of clients, or routed below."""
@@ -162,3 +169,10 @@ class ClearMatching:
     async def run(self) -> None:
         """Look at levels, until cancelled."""
         await self._exposing.run()
+
+    async def linked(self, upstream: Upstream) -> None:
+        """Do nothing: a broker needs nothing of its parent."""
+
+    async def factors(self, child: PublicKey, ask: AskFactors) -> Factors:
+        """Raise `Refusal`: there are none."""
+        raise Refusal("form")

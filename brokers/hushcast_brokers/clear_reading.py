@@ -35,11 +35,15 @@ class ClearReading:
     def check(self, terms: Terms) -> None:
         """Do nothing: edge brokers keep all terms."""
 
+    async def load(self) -> None:
+        """Do nothing: what was asked for tells all."""
+
     def resume(self, wanted: Wanted, terms: Terms, asked: Sequence[Asked]) -> bool:
         """Take up a filter that was asked for; return whether there is one."""
         for one in asked:
-            self._note(wanted, terms, one.item)
-        return bool(asked)
+            if isinstance(one.item, ShownFilter):
+                self._note(wanted, terms, one.item)
+        return wanted.name in self._wishes
 
     async def learn(self, wanted: Wanted, terms: Terms) -> None:
         """Make the filter of an interest."""
@@ -67,9 +71,15 @@ class ClearReading:
         """Tell whether the filter is routed."""
         return any(one.is_routed for one in asked)
 
+    def is_over(self, asked: Asked) -> bool:
+        """Return that filters are of no day."""
+        return False
+
     def check_level(self, asked: Asked, level: Level) -> None:
         """Raise `DecodeError` unless what is shown covers the filter."""
-        if level.shown is not None and not covers(outside(level.shown), outside(asked.item)):
+        item = asked.item
+        assert isinstance(item, ShownFilter), "under `clear` nothing else is asked for"
+        if level.shown is not None and not covers(outside(level.shown), outside(item)):
             raise DecodeError("an edge broker shows something else for a subscription")
 
     def in_words(self, wanted: Wanted, level: Level) -> str | None:

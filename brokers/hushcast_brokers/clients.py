@@ -5,6 +5,8 @@ Each is sent what its own filters match. What is shown outside of them is anothe
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from hushcast_brokers.downstream import Downstream
@@ -15,6 +17,7 @@ from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.wire import PublicKey, Wire, encode
 from hushcast_protocol.brokers.advertised import MAX_FILTERS
 from hushcast_protocol.brokers.frames import FromBelow, Join, Standing, Subscribe, Terms, Unsubscribe
+from hushcast_protocol.brokers.full.secrets import AskFactors, Factors
 from hushcast_protocol.brokers.items import Item
 from hushcast_protocol.brokers.routes import table_digest
 from hushcast_runtime.admission import Admission
@@ -131,6 +134,15 @@ class Clients:
             return  # it is back over another link already
         if client in self._known and not self._interests.of(client):
             self.forget(client)
+
+    async def factors(self, client: PublicKey, ask: AskFactors) -> Factors:
+        """Raise `Refusal`: clients compare nothing."""
+        raise Refusal("form")
+
+    def forget_items(self, lapsed: Iterable[tuple[PublicKey, bytes]]) -> None:
+        """Delete what was dropped as its day has lapsed."""
+        for client, name in lapsed:
+            self._note_ended(client, name)
 
     def expire(self, now: float) -> None:
         """Note who is attached still, and forget those who have not been here for long."""

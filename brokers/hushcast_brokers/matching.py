@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
+from hushcast_brokers.upstream import Upstream
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.advertised import Advertised
 from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.brokers.frames import Level, Terms
+from hushcast_protocol.brokers.full.secrets import AskFactors, Factors
 from hushcast_protocol.brokers.items import Item
 from hushcast_protocol.brokers.tomography.stating import Client
 from hushcast_protocol.content.messages import Message
@@ -25,6 +27,13 @@ Place = bytes
 def child_of(place: Place) -> PublicKey:
     """Return whose place it is."""
     return place[:KEY] if len(place) > KEY else place
+
+
+class Lapsed(NamedTuple):
+    """Items that were dropped, by child and name."""
+
+    below: Collection[tuple[PublicKey, bytes]]
+    clients: Collection[tuple[PublicKey, bytes]]
 
 
 class Interests(Protocol):
@@ -80,6 +89,9 @@ class Matching(Protocol):
     def interests(self) -> Interests:
         """What clients have asked for."""
 
+    def load(self, child: PublicKey, name: bytes, item: Item, /) -> None:
+        """Take what a broker below had advertised before a restart; raise `Refusal` where it is none."""
+
     def advertise(self) -> int:
         """Show what changed of what brokers below have advertised; return the version upward."""
 
@@ -98,8 +110,8 @@ class Matching(Protocol):
     def tree_changed(self) -> None:
         """Hear that the tree is another one."""
 
-    def expire(self, now: float, /) -> None:
-        """Forget what was for days that have lapsed."""
+    def expire(self, now: float, /) -> Lapsed:
+        """Forget what was for days that have lapsed; return which items."""
 
     def stated(self, is_edge: bool, /) -> Mapping[Filter, Sequence[Client]]:
         """Return what is stated to a tomography service."""
@@ -113,3 +125,9 @@ class Matching(Protocol):
 
     async def run(self) -> None:
         """Do what takes its time, until cancelled."""
+
+    async def linked(self, upstream: Upstream, /) -> None:
+        """Ask the parent for what is needed, until the link ends."""
+
+    async def factors(self, child: PublicKey, ask: AskFactors, /) -> Factors:
+        """Answer a broker below; raise `Refusal`, or `TransportError` where nobody above is there to."""

@@ -21,8 +21,8 @@ class Wish(NamedTuple):
     route: bytes
     """The name of the interest that it is for."""
     terms: Terms
-    item: Callable[[Kept], Item]
-    """The item, as it is asked for at an attachment."""
+    item: Callable[[Kept], Item | None]
+    """The item, as it is asked for at an attachment; nothing where it cannot be asked for there."""
 
 
 class Reading(Protocol):
@@ -30,6 +30,9 @@ class Reading(Protocol):
 
     def check(self, terms: Terms, /) -> None:
         """Raise `Refusal`, which says what to do, for terms that the model cannot keep."""
+
+    async def load(self) -> None:
+        """Know what may still come of what was asked for before a restart."""
 
     def resume(self, wanted: Wanted, terms: Terms, asked: Sequence[Asked], /) -> bool:
         """Take up what was asked for an interest before a restart; return whether nothing is to be learnt."""
@@ -48,6 +51,9 @@ class Reading(Protocol):
 
     def is_routed(self, asked: Sequence[Asked], /) -> bool:
         """Tell whether an interest's messages come now, given what is asked for it at an edge broker."""
+
+    def is_over(self, asked: Asked, /) -> bool:
+        """Tell whether all forget what was asked for by themselves, as its day has lapsed."""
 
     def check_level(self, asked: Asked, level: Level, /) -> None:
         """Raise `DecodeError` where an edge broker shows something else for a subscription."""

@@ -87,6 +87,7 @@ class Routes:
 
     async def resume(self, wanted: Collection[Wanted]) -> dict[bytes, Route]:
         """Take up the routes of what is wanted, by name; have what a restart left of others forgotten."""
+        await self._reading.load()
         await self.attachments.load()
         for one in wanted:
             route = self._routes[one.name] = Route(one, read_terms(one.terms), is_new=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import trio
 
@@ -12,6 +12,7 @@ from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.wire import PublicKey, Wire, decoder, encode
 from hushcast_protocol.brokers.advertised import Held
 from hushcast_protocol.brokers.frames import MAX_BROKER_FRAME, MAX_IN_ONE, Advertise, FromBelow, Standing
+from hushcast_protocol.brokers.full.secrets import AskFactors, Factors
 from hushcast_protocol.brokers.items import Item
 from hushcast_runtime.context import Context
 from hushcast_runtime.store import Change, StoreError
@@ -50,7 +51,7 @@ class Tables:
         while batch := await self._store.scan(_KIND, after=after, limit=_SCAN):
             for key, value in batch:
                 try:
-                    self._advertised.load(key[:_KEY], key[_KEY:], _decode(value))
+                    self._matching.load(key[:_KEY], key[_KEY:], _decode(value))
                 except (PeerError, Refusal):
                     raise StoreError(
                         "a record in the database is damaged (filter): "
@@ -77,6 +78,14 @@ class Tables:
             *(Change(_KIND, child + name, None) for name in removed),
         )
         return self._matching.advertise()
+
+    async def factors(self, child: PublicKey, ask: AskFactors) -> Factors:
+        """Answer a broker below; raise `Refusal` or `TransportError`."""
+        return await self._matching.factors(child, ask)
+
+    def forget(self, lapsed: Iterable[tuple[PublicKey, bytes]]) -> None:
+        """Delete what was dropped as its day has lapsed."""
+        self._store.write_soon(*(Change(_KIND, child + name, None) for child, name in lapsed))
 
     async def drop(self, child: PublicKey) -> None:
         """Route nothing to a broker any more."""

@@ -18,7 +18,7 @@ from hushcast_brokers.asking import Peer, ask_for_tree
 from hushcast_brokers.held_tree import HeldTree
 from hushcast_brokers.tasks import Tasks
 from hushcast_protocol.base.backoff import Backoff
-from hushcast_protocol.base.errors import DecodeError, PeerError
+from hushcast_protocol.base.errors import DecodeError, PeerError, Refusal
 from hushcast_protocol.base.hop_link import MAX_UNACKNOWLEDGED, QUIET
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.secrets import Seed
@@ -36,6 +36,7 @@ from hushcast_protocol.brokers.frames import (
     Verdict,
     decode_from_above,
 )
+from hushcast_protocol.brokers.full.secrets import Factors
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_protocol.content.messages import MAX_BODY, Message
 from hushcast_runtime.channel import Channel, open_channel
@@ -73,6 +74,9 @@ class Below(Protocol):
     async def opened(self, standing: Standing) -> None:
         """Bring the parent up to date, which has this of us; runs beside what comes, until the link ends."""
 
+    async def linked(self) -> None:
+        """Ask the parent for what else is needed, as `opened`."""
+
     async def take(self, messages: list[Message]) -> None:
         """Take messages; durable on return."""
 
@@ -83,11 +87,12 @@ class Below(Protocol):
 class Awaited:
     """An answer, once it is there; none if the link ended."""
 
-    __slots__ = ("over", "verdict")
+    __slots__ = ("factors", "over", "verdict")
 
     def __init__(self) -> None:
         self.over = trio.Event()
         self.verdict: Verdict | None = None
+        self.factors: Factors | None = None
 
 
 @dataclass
@@ -161,6 +166,13 @@ class Upstream:
         if awaited.verdict is None:
             raise TransportError("the link to the parent ended before it answered")
         return awaited.verdict
+
+    async def factors(self, awaited: Awaited) -> Factors:
+        """Return the answer to a question for factors; raise as `answer`, and `Refusal` for none."""
+        verdict = await self.answer(awaited)
+        if awaited.factors is None:
+            raise Refusal("form" if verdict == "accepted" else verdict)
+        return awaited.factors
 
     async def ask(self, make: Callable[[int], Wire]) -> Verdict:
         """Send a request and return its answer; raise as `post` and `answer` do."""
@@ -257,6 +269,7 @@ class Upstream:
             self._counters.add("links_opened")
             self._note("open")
             link.tasks.start(self._within, link, self._below.opened, frame)
+            link.tasks.start(self._within, link, self._below.linked)
             link.tasks.start(self._within, link, self._hand_in, link)
             link.tasks.start(self._within, link, self._show_life, link)
         elif link.standing is None:
@@ -267,10 +280,14 @@ class Upstream:
                 raise DecodeError("a parent sends more than may be under way")
             link.came.append(frame.message)
             link.more.set()
-        elif isinstance(frame, Done):
+        elif isinstance(frame, Done | Factors):
             if (awaited := link.awaited.pop(frame.serial, None)) is None:
                 raise DecodeError("a parent answered what nobody asked")
-            awaited.verdict = frame.verdict
+            if isinstance(frame, Factors):
+                awaited.factors = frame
+                awaited.verdict = "accepted"
+            else:
+                awaited.verdict = frame.verdict
             awaited.over.set()
         elif isinstance(frame, Level):
             self._below.level(frame)

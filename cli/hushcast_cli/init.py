@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from hushcast_cli.first_config import Network
 
 DEFAULT_EPOCH = 3600  # seconds
+# As `hushcast_protocol.brokers` has them, which this command does not wait for.
+MIN_LAYERS, MAX_LAYERS, DEFAULT_LAYERS = 2, 4, 3
 ROLES = [
     *("relay", "client", "directory"),
     *("central-server", "publications-proxy", "deliveries-proxy"),
@@ -42,6 +44,17 @@ _PRIVATE = 0o600
     type=click.IntRange(MIN_EPOCH, MAX_EPOCH),
     metavar="S",
     help=f"The epochs of a directory, server or root, in seconds; {DEFAULT_EPOCH} unless given.",
+)
+@click.option(
+    "--privacy",
+    type=click.Choice(["clear", "full"]),
+    help="What the brokers of a root learn: `clear` unless given; with `full` none reads what is asked for.",
+)
+@click.option(
+    "--layers",
+    type=click.IntRange(MIN_LAYERS, MAX_LAYERS),
+    metavar="M",
+    help=f"With `--privacy full`: brokers in a row that learn more together; {DEFAULT_LAYERS} unless given.",
 )
 @click.option(
     "--role",
@@ -71,6 +84,8 @@ def init(
     name: str | None,
     network: str | None,
     epoch: int | None,
+    privacy: str | None,
+    layers: int | None,
     seat: str | None,
     output: Path | None,
     tor_sockets: Path | None,
@@ -98,6 +113,10 @@ def init(
             "--network and --epoch are a directory's, a central server's or a root's:"
             " others get them by `join`"
         )
+    if role != "broker-root" and (privacy, layers) != (None, None):
+        raise UsageError("--privacy and --layers are a root's: others get them by `join`")
+    if layers is not None and privacy != "full":
+        raise UsageError("--layers is for --privacy full")
     if role != "broker" and seat is not None:
         raise UsageError("--role is a broker's, which is not the root")
     if role not in _NODES and name is not None:
@@ -106,7 +125,8 @@ def init(
         raise UsageError("--tor-sockets is for daemons: a gateway speaks with clients, and never with tor")
     found = places(cast("Kind", "node" if role in _NODES else role), name)
     own = _own_role(role, seat)
-    text = _first(own, found, _founded(role, network, epoch), tor_sockets)
+    made = _founded(role, network, epoch, _privacy_lines(privacy, layers))
+    text = _first(own, found, made, tor_sockets)
     _check(role, text, str(output or found.config))
     if output == Path("-"):
         write(text.encode())
@@ -137,13 +157,20 @@ def _own_role(role: str, seat: str | None) -> str:
     return role
 
 
-def _founded(role: str, network: str | None, epoch: int | None) -> Network | None:
+def _founded(role: str, network: str | None, epoch: int | None, more: str) -> Network | None:
     """Return the network that such a daemon makes."""
     from hushcast_cli.first_config import Network
 
     if role not in _FOUNDERS:
         return None
-    return Network(network or f"network-{secrets.token_hex(3)}", epoch or DEFAULT_EPOCH)
+    return Network(network or f"network-{secrets.token_hex(3)}", epoch or DEFAULT_EPOCH, more)
+
+
+def _privacy_lines(privacy: str | None, layers: int | None) -> str:
+    if privacy is None:
+        return ""
+    lines = f'# What brokers learn; it cannot be changed later, either.\nprivacy = "{privacy}"\n'
+    return lines if privacy != "full" else f"{lines}layers = {layers or DEFAULT_LAYERS}\n"
 
 
 def _first(role: str, found: Places, network: Network | None, tor_sockets: Path | None) -> str:

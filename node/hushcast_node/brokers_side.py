@@ -9,9 +9,8 @@ from hushcast_brokers.asking import Peer
 from hushcast_brokers.attachment import ClientParts
 from hushcast_brokers.attachment_records import AttachmentRecords
 from hushcast_brokers.carrier import BrokersCarrier
-from hushcast_brokers.clear import ClearTokens
-from hushcast_brokers.clear_reading import ClearReading
 from hushcast_brokers.held_tree import HeldTree
+from hushcast_brokers.models import derive_for, reading_for, tokens_for
 from hushcast_brokers.publishing import Publications
 from hushcast_brokers.routes import Routes
 from hushcast_brokers.usable_tree import keep_usable_tree, reach_root
@@ -70,14 +69,15 @@ class BrokersSide:
 
     def topic_keys(self, env: Environment, derive: Derive) -> TopicKeys:
         """Return what derives the keys of topics, and makes words of them."""
-        return TopicKeys(self._parts.network.id, env, derive, scheme=ClearTokens())
+        network = self._parts.network
+        return TopicKeys(network.id, env, derive_for(network) or derive, scheme=tokens_for(network))
 
     async def start(self, context: Context) -> BrokersCarrier:
         """Make the carrier, and ask the root for a tree where there is none to use."""
         parts, transport = self._parts, self._around.transport
         await self.tree.load()
         root, records = Peer(parts.network.root, parts.root), AttachmentRecords(context.store)
-        reading = ClearReading(lambda: parts.network.calendar.day(context.env.now()))
+        reading = reading_for(parts.network, self.tree, context)
         client = self._client = ClientParts(
             parts.network, root, self.tree, transport, records, context, reading, parts.edge
         )

@@ -81,8 +81,10 @@ class Node(Process):
 class TreeOfDaemons(SmallTree):
     """The brokers, and what tests ask of the daemons."""
 
-    def __init__(self, nursery: trio.Nursery, seed: int, probes_an_epoch: float = 0.0) -> None:
-        super().__init__(nursery, seed, None)
+    def __init__(
+        self, nursery: trio.Nursery, seed: int, probes_an_epoch: float = 0.0, profile: str = "clear"
+    ) -> None:
+        super().__init__(nursery, seed, None, profile)
         self.probes_an_epoch = probes_an_epoch
         self.waits = True
         self.nodes: list[Node] = []
@@ -115,10 +117,11 @@ async def tree_of_daemons(
     rows: Iterable[tuple[str, BrokerRole, str]] = SIX,
     seed: int = 1,
     probes_an_epoch: float = 0.0,
+    profile: str = "clear",
 ) -> AsyncIterator[TreeOfDaemons]:
     """A network that is up; at the end nobody may have met an error of its own program."""
     async with trio.open_nursery() as nursery:
-        network = TreeOfDaemons(nursery, seed, probes_an_epoch)
+        network = TreeOfDaemons(nursery, seed, probes_an_epoch, profile)
         shape(network, rows)
         await network.up()
         for number in range(count):

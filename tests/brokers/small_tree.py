@@ -219,7 +219,9 @@ class Client:
 class SmallTree:
     """The brokers, and what tests ask of them."""
 
-    def __init__(self, nursery: trio.Nursery, seed: int, tracer: Tracer | None) -> None:
+    def __init__(
+        self, nursery: trio.Nursery, seed: int, tracer: Tracer | None, profile: str = "clear"
+    ) -> None:
         self.nursery = nursery
         self.seed = seed
         self.tracer = tracer or NoTracer()
@@ -227,7 +229,7 @@ class SmallTree:
         self.wires: Wires = MemoryNetwork(lambda: self.env.uniform(SHORTEST_WAY, LONGEST_WAY), _call_at())
         self.members: list[Member] = []
         self.root = self.add("root", "root", None)
-        self.net = BrokersNetwork("small", "clear", EPOCH_SECONDS, self.root.key)
+        self.net = BrokersNetwork("small", profile, EPOCH_SECONDS, self.root.key)
         self.calendar = self.net.calendar
         self.count_of_messages = 0
 

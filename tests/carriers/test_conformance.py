@@ -16,8 +16,10 @@ from small_network import EPOCH_SECONDS, ONE, READY_WITHIN, TWO, until
 from worlds import (
     Member,
     World,
+    brokers_as_published,
     brokers_over_memory,
     brokers_over_tcp,
+    brokers_under_full,
     central_as_published,
     central_over_memory,
     central_over_tcp,
@@ -43,6 +45,8 @@ CARRIERS = [
     pytest.param(central_as_published, id="central as published"),
     pytest.param(central_over_tcp, id="central over tcp", marks=pytest.mark.network),
     pytest.param(brokers_over_memory, id="brokers over memory"),
+    pytest.param(brokers_under_full, id="brokers under full"),
+    pytest.param(brokers_as_published, id="brokers under full as published"),
     pytest.param(brokers_over_tcp, id="brokers over tcp", marks=pytest.mark.network),
 ]
 KINDS = make_topic("kinds of news", ["kind"], TopicSecret(bytes(range(32))))

@@ -18,7 +18,7 @@ from readers import Reader
 from small_network import BEGIN, EPOCH_SECONDS, ONE, Node, SmallNetwork, derive
 from small_tree import shape
 
-from hushcast_brokers.clear import ClearTokens
+from hushcast_brokers.models import tokens_for
 from hushcast_local.token_scheme import DailyTokens, TokenScheme
 from hushcast_node.daemon import Daemon, Parts
 from hushcast_protocol.base.epochs import Calendar
@@ -293,9 +293,8 @@ class CentralMember(Bare, CentralNode):
 class BrokersWorld(DaemonWorld):
     """A tree of brokers: the root, one between, two edge brokers; and clients, all of them real daemons."""
 
-    scheme = ClearTokens()
-
     def __init__(self, network: TreeOfDaemons) -> None:
+        self.scheme = tokens_for(network.net)
         super().__init__(network.environment("suite"), network.calendar, network.net.id)
         self.network = network
         self.here, self.there = BrokersMember(network, "here"), BrokersMember(network, "there")
@@ -420,10 +419,10 @@ BROKERS: tuple[tuple[str, Any, str], ...] = (
 
 
 @asynccontextmanager
-async def brokers(over_tcp: bool = False) -> AsyncIterator[World]:
+async def brokers(profile: str = "clear", over_tcp: bool = False) -> AsyncIterator[World]:
     """A tree of brokers over `memory`, or over real sockets."""
     async with trio.open_nursery() as nursery:
-        network = TreeOfDaemons(nursery, 1)
+        network = TreeOfDaemons(nursery, 1, profile=profile)
         if over_tcp:
             network.wires = Loopback()
         shape(network, BROKERS)
@@ -444,4 +443,6 @@ central_over_memory = functools.partial(central, "hardened")
 central_over_tcp = functools.partial(central, "hardened", over_tcp=True)
 central_as_published = functools.partial(central, "paper")
 brokers_over_memory = functools.partial(brokers)
+brokers_under_full = functools.partial(brokers, "full/3")
+brokers_as_published = functools.partial(brokers, "full/2/paper")
 brokers_over_tcp = functools.partial(brokers, over_tcp=True)

@@ -55,6 +55,8 @@ class Domain(bytes, Enum):
     BLIND = b"hc.blind"
     CONTENT = b"hc.content"
     CONTENT_KEY = b"hc.content-key"
+    CLIENT_DAY = b"hc.client-day"
+    ASKED = b"hc.asked"
     # `tree` shuffles with `hc.tree` by itself: it depends on the standard library alone.
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from itertools import islice
 from typing import Any, NamedTuple, Protocol
 
@@ -55,8 +55,14 @@ class Read(Protocol):
 class Advertised:
     """The tables of the brokers below."""
 
-    def __init__(self, held: Held | None = None, read: Read | None = None) -> None:
-        """Those of `clear` unless given."""
+    def __init__(
+        self,
+        held: Held | None = None,
+        read: Read | None = None,
+        is_late: Callable[[bytes], bool] = lambda name: False,
+    ) -> None:
+        """As under `clear` unless given; `is_late` tells of names that were dropped without being asked."""
+        self._is_late = is_late
         self.routes: Any = Routes() if held is None else held
         self._read: Read = read or read_filter
         self._mentioned: dict[PublicKey, set[bytes]] = {}  # names of a whole table that is coming
@@ -73,7 +79,8 @@ class Advertised:
     def take(self, child: PublicKey, frame: Advertise) -> Taken:
         """Take an advertisement. Raises `Refusal`: `form`, or `quota` where there is no room for it."""
         items = {one.name: (one, self._read(child, one)) for one in frame.add}
-        held, removed = self.routes.of(child), set(frame.remove)
+        held = self.routes.of(child)
+        removed = {name for name in frame.remove if name in held or not self._is_late(name)}
         if not removed <= held.keys() or removed & items.keys():
             raise Refusal("form")
         if frame.whole == "no":

@@ -17,6 +17,7 @@ from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.stamps import MAX_DIFFICULTY, Stamp
 from hushcast_protocol.base.wire import Bytes16, Counter, Wire, decoder
 from hushcast_protocol.brokers.conditions import Condition, Otherwise
+from hushcast_protocol.brokers.full.secrets import AskFactors, Factors
 from hushcast_protocol.brokers.items import Item
 from hushcast_protocol.brokers.tree import MAX_TREE
 from hushcast_protocol.brokers.words import ShownFilter
@@ -35,6 +36,7 @@ Verdict = Literal[
     "stamp",  # it costs work, and came without
     "level",  # too few subscribers stand behind the filter, and it was not to be shown otherwise
     "unknown",  # nobody listed or joined here
+    "tree",  # its layers are for brokers that do not stand above: its sender holds another tree
 ]
 
 
@@ -160,8 +162,8 @@ class Receipt(Wire, frozen=True, tag="receipt"):
     difficulty: Annotated[int, msgspec.Meta(ge=0, le=MAX_DIFFICULTY)]
 
 
-FromBelow = Advertise | Join | Subscribe | Unsubscribe | Ack | Ping | NewTree | Publish
-FromAbove = Standing | NewTree | Done | Level | Forward | Pong | Receipt
+FromBelow = Advertise | AskFactors | Join | Subscribe | Unsubscribe | Ack | Ping | NewTree | Publish
+FromAbove = Standing | NewTree | Done | Factors | Level | Forward | Pong | Receipt
 
 decode_from_below: Callable[[bytes], FromBelow] = decoder(FromBelow, "frame", MAX_BROKER_FRAME)
 decode_from_above: Callable[[bytes], FromAbove] = decoder(FromAbove, "frame", MAX_BROKER_FRAME)

@@ -62,6 +62,13 @@ class Upward:
         self._note()
         return self.version
 
+    def forget(self, names: Iterable[bytes]) -> None:
+        """Know nothing more of items that the parent drops by itself."""
+        for name in names:
+            self.shown.pop(name, None)
+            self._add.pop(name, None)
+            self._remove.discard(name)
+
     def linked(self, digest: bytes) -> None:
         """Hear what the parent has, on a link that has just opened."""
         self._said = None

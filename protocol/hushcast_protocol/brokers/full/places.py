@@ -28,6 +28,12 @@ class Places:
         """Return the keys of a broker's ancestors, its parent's first; the root has none."""
         return tuple(self._by_seat[broker.key] for broker in self._tree.above(seat))
 
+    def seats_above(self, seat: PublicKey) -> tuple[PublicKey, ...]:
+        """Return the seats of a broker's ancestors, its parent's first; none where the tree lacks it."""
+        if seat not in self._by_seat:
+            return ()
+        return tuple(broker.key for broker in self._tree.above(seat))
+
     def above_client(self, edge: PublicKey) -> tuple[PublicKey, ...]:
         """Return the keys of the ancestors of a client of this broker, the broker's own first."""
         return (self._by_seat[edge], *self.above(edge))

@@ -1,0 +1,298 @@
+"""Matching under `full`: items under layers in rows, labels in place of tokens (`matching.Matching`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
+
+import structlog
+
+from hushcast_brokers.advertising import Advertising
+from hushcast_brokers.full.factors import Factoring
+from hushcast_brokers.full.interests import FullInterests
+from hushcast_brokers.full.records import Former, FullRecords
+from hushcast_brokers.full.table import LayeredTable
+from hushcast_brokers.held_tree import HeldTree
+from hushcast_brokers.matching import Lapsed, Place
+from hushcast_brokers.upstream import Upstream
+from hushcast_protocol.base import observed
+from hushcast_protocol.base.agreement import agreement_key
+from hushcast_protocol.base.errors import AuthenticationError, Refusal
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.wire import PublicKey
+from hushcast_protocol.brokers.advertised import Advertised
+from hushcast_protocol.brokers.filters import Filter
+from hushcast_protocol.brokers.full.day_rows import Onward
+from hushcast_protocol.brokers.full.enclosing import enclosed
+from hushcast_protocol.brokers.full.items import Layered
+from hushcast_protocol.brokers.full.keys import Keyring
+from hushcast_protocol.brokers.full.labels import Label, as_tokens, read_labels
+from hushcast_protocol.brokers.full.places import Places
+from hushcast_protocol.brokers.full.reading import ReadItem
+from hushcast_protocol.brokers.full.rows import Rows
+from hushcast_protocol.brokers.full.secrets import AskFactors, Factors
+from hushcast_protocol.brokers.items import Item, ItemChanges
+from hushcast_protocol.brokers.network import BrokersNetwork
+from hushcast_protocol.brokers.privacy import read_privacy
+from hushcast_protocol.brokers.tomography.stating import Client
+from hushcast_protocol.brokers.tree import BrokerTree
+from hushcast_protocol.content.messages import Message
+from hushcast_runtime.context import Context
+
+log = structlog.get_logger("layers")
+
+
+class FullMatching:
+    """What one broker knows under `full`."""
+
+    def __init__(
+        self, network: BrokersNetwork, seed: Seed, held: HeldTree, advertising: Advertising, context: Context
+    ) -> None:
+        self._privacy = read_privacy(network.profile)
+        self._calendar = network.calendar
+        self._seat = seed.public()
+        self._is_root = self._seat == network.root
+        self._keys = Keyring(self._privacy.action, agreement_key(seed), network.id)
+        self._held = held
+        self._advertising = advertising
+        self._env = context.env
+        self._tracer = context.tracer
+        self._records = FullRecords(self._privacy.action, context.store)
+        self._rows: Rows | None = None
+        self._former: dict[bytes, Former] = {}
+        self._shown: dict[bytes, int] = {}  # days of what the parent has, by name
+        self._below, clients = LayeredTable(), LayeredTable()
+        self._tables = (self._below, clients)
+        self._factoring = Factoring(self._keys, self._privacy.layers, self._records, self.advertise, context)
+        self._is_begun = False
+        self._placed: tuple[BrokerTree | None, Places | None] = None, None
+        self._last: tuple[Message, dict[Place, tuple[Onward, Label]]] | None = None
+        self._agreed: set[tuple[int, PublicKey]] = set()
+        self.advertised = Advertised(self._below, self._read, self._below.is_late)
+        self.interests = FullInterests(clients, self._read, self._load_interest, advertising, self.advertise)
+
+    @property
+    def changes(self) -> int:
+        """Return that nothing is ever stated."""
+        return 0
+
+    def advertise(self) -> int:
+        """Show what is to be shown of all rows; return the version upward."""
+        if self._rows is None or not self._is_begun:
+            return self._advertising.version
+        changes = self._rows.take_changes()
+        return self._show(changes.shown, changes.withdrawn)
+
+    def entering(self, message: Message) -> Message:
+        """Return a publication, which stays as it is until it is looked up."""
+        return message
+
+    def whom(self, message: Message) -> Set[Place]:
+        """Return the children whose items a message's labels stand for; raise `DecodeError` for none."""
+        if self._is_root:
+            message, labels = enclosed(self._keys.action, self._keys.own, message)
+        else:
+            labels = read_labels(message.tokens)
+        found: dict[Place, tuple[Onward, Label]] = {}
+        for label in labels:
+            for onward in self._onward(message.day, label.name):
+                found.setdefault(onward.child + onward.name, (onward, label))
+        self._last = message, found
+        return found.keys()
+
+    def forms(self, message: Message, places: Collection[Place]) -> Sequence[Message]:
+        """Return copies with the labels of a child's items, of the message that `whom` was asked of last."""
+        assert self._last is not None, "`whom` comes first"
+        outer, found = self._last
+        labels = [self._turned(*found[place]) for place in sorted(places)]
+        return _copies(outer, labels)
+
+    def leaving(self, child: PublicKey) -> Callable[[Message], Mapping[PublicKey, Sequence[Message]]]:
+        """Return what finds those whose items are in one row with the child's."""
+        instead = self._instead(child)
+
+        def others(message: Message) -> Mapping[PublicKey, Sequence[Message]]:
+            found: dict[PublicKey, dict[bytes, Label]] = {}
+            for label in read_labels(message.tokens):
+                for onward in instead.get(label.name, ()):
+                    turned = self._turned(onward, label)
+                    found.setdefault(onward.child, {}).setdefault(turned.name, turned)
+            return {key: _copies(message, list(labels.values())) for key, labels in found.items()}
+
+        return others
+
+    def load(self, child: PublicKey, name: bytes, item: Item) -> None:
+        """Take what a broker below had advertised before a restart."""
+        self._load(self._below, child, name, item)
+
+    def tree_changed(self) -> None:
+        """Put all items into other rows if other brokers stand above this one now."""
+        above = self._above()
+        layers = self._privacy.layers
+        if (rows := self._rows) is not None and above is not None and rows.above[:layers] == above[:layers]:
+            return
+        if rows is not None:
+            self._remember(rows)
+        aggregates = self._privacy.aggregates
+        self._rows = None if above is None else Rows(self._keys, above, layers, aggregates=aggregates)
+        for table in self._tables:
+            table.move(self._rows)
+        self._factoring.follow(self._rows)
+        if self._is_begun:
+            shown = {} if self._rows is None else {one.name: one for one in self._rows.take_changes().shown}
+            gone = [name for name in self._shown if name not in shown]
+            self._show([one for name, one in shown.items() if name not in self._shown], gone)
+
+    def expire(self, now: float) -> Lapsed:
+        """Drop the items of days that have lapsed, of which nobody tells anybody."""
+        day = self._calendar.open_days(now)[0] - 1
+        if self._rows is not None:
+            self._rows.expire(day)
+        shown = [name for name, of in self._shown.items() if of <= day]
+        former = [name for name, one in self._former.items() if one.day <= day]
+        self._advertising.forget(shown)
+        for name in shown:
+            del self._shown[name]
+        for name in former:
+            del self._former[name]
+        self._records.forget(shown, self._factoring.expire(day), former)
+        self._agreed = {one for one in self._agreed if one[0] > day}
+        below, clients = (table.expire(day) for table in self._tables)
+        return Lapsed(below, clients)
+
+    def stated(self, is_edge: bool) -> Mapping[Filter, Sequence[Client]]:
+        """Return nothing: there are no filters."""
+        return {}
+
+    async def begin(self) -> None:
+        """Know what the parent has, and which rows it is of."""
+        kept = await self._records.load()
+        self._former = kept.former
+        recalled, lost = [], []
+        if (rows := self._rows) is not None:
+            self._factoring.load(kept.factors)
+            for item in kept.shown:
+                try:
+                    rows.recall(item)
+                    recalled.append(item)
+                except (Refusal, AuthenticationError):
+                    lost.append(item.name)  # the tree is another one by now
+        self._is_begun = True
+        self._records.keep_shown((), lost)
+        self._shown = {one.name: one.day for one in recalled}
+        self._advertising.change(ItemChanges(recalled, ()))
+        self.advertise()
+
+    async def run(self) -> None:
+        """Do nothing."""
+
+    async def linked(self, upstream: Upstream) -> None:
+        """Ask the parent for factors, until the link ends."""
+        await self._factoring.ask(upstream)
+
+    async def factors(self, child: PublicKey, ask: AskFactors) -> Factors:
+        """Answer for a broker below, or have those above answer; raise `Refusal` or `TransportError`."""
+        return await self._factoring.answer(self._places(), self._seat, child, ask)
+
+    def _read(self, child: PublicKey, item: Item) -> ReadItem:
+        if not isinstance(item, Layered):
+            raise Refusal("form")
+        if item.day not in self._calendar.installable_days(self._env.now()):
+            raise Refusal("day")
+        if self._rows is None:
+            raise Refusal("tree")
+        read = self._rows.read(item)
+        if self._tracer.is_on:
+            self._note_agreed(item.day, *read.owners)
+        return read
+
+    def _load_interest(self, client: PublicKey, name: bytes, item: Item) -> None:
+        self._load(self._tables[1], client, name, item)
+
+    def _load(self, table: LayeredTable, child: PublicKey, name: bytes, item: Item) -> None:
+        if not isinstance(item, Layered):
+            raise Refusal("form")
+        if self._rows is None:
+            self.tree_changed()
+        try:
+            table.put(child, name, item if self._rows is None else self._rows.read(item))
+        except Refusal:
+            table.put(child, name, item)
+
+    def _above(self) -> tuple[PublicKey, ...] | None:
+        tree, places = self._held.newest, self._places()
+        if tree is None or places is None or self._seat not in tree.brokers:
+            return None
+        return places.above(self._seat)
+
+    def _places(self) -> Places | None:
+        tree = self._held.newest
+        if tree is None or tree is self._placed[0]:
+            return self._placed[1]
+        try:
+            self._placed = tree, Places(tree)
+        except AuthenticationError:
+            log.warning("the tree has a broker whose key is none: nothing can be shown to anybody")
+            self._placed = tree, None
+        return self._placed[1]
+
+    def _show(self, shown: Sequence[Layered], withdrawn: Sequence[bytes]) -> int:
+        self._records.keep_shown(shown, withdrawn)
+        for name in withdrawn:
+            self._shown.pop(name, None)
+        self._shown.update((one.name, one.day) for one in shown)
+        if self._tracer.is_on:
+            for one in shown:
+                self._note_agreed(
+                    one.day, *(layer.target for layer in one.layers if layer.owner == self._keys.public)
+                )
+        self._factoring.look()
+        return self._advertising.change(ItemChanges(shown, withdrawn))
+
+    def _onward(self, day: int, name: bytes) -> Sequence[Onward]:
+        if self._rows is not None and (found := self._rows.matching(day, name)):
+            return found
+        former = self._former.get(name)
+        return () if former is None or former.day != day else former.onward
+
+    def _turned(self, onward: Onward, label: Label) -> Label:
+        return Label(onward.name, self._keys.action.wrap(onward.key, label.content))
+
+    def _instead(self, child: PublicKey) -> dict[bytes, list[Onward]]:
+        """Return, by the name of each of a child's items, where its messages go in its place."""
+        found: dict[bytes, list[Onward]] = {}
+        action = self._keys.action
+        for day, name in self._names():
+            assert self._rows is not None
+            onward = self._rows.matching(day, name)
+            others = [one for one in onward if one.child != child]
+            for mine in onward if others else ():
+                if mine.child == child and mine.name not in found:
+                    back = action.inverse(mine.key)
+                    found[mine.name] = [
+                        Onward(one.child, one.name, action.product((one.key, back))) for one in others
+                    ]
+        return found
+
+    def _names(self) -> list[tuple[int, bytes]]:
+        rows = self._rows
+        days = () if rows is None else rows.days
+        return [(day, name) for day in days for row in rows.rows(day) for name in row.names]  # type: ignore[union-attr]
+
+    def _remember(self, rows: Rows) -> None:
+        """Know where messages go that are under way under the names of these rows."""
+        labels = {name: Former(day, tuple(rows.matching(day, name))) for day, name in self._names()}
+        self._former.update(labels)
+        self._records.keep_former(labels)
+
+    def _note_agreed(self, day: int, *others: PublicKey) -> None:
+        for other in others:
+            if (day, other) not in self._agreed:
+                self._agreed.add((day, other))
+                key = self._keys.shared(other, day).route.reveal()
+                self._tracer.observe(observed.Agreed(day, self._keys.public, other, key))
+
+
+def _copies(message: Message, labels: Sequence[Label]) -> list[Message]:
+    return [
+        Message(message.id, message.day, tokens, message.trail, message.body) for tokens in as_tokens(labels)
+    ]

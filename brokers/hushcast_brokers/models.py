@@ -1,0 +1,40 @@
+"""Models: what a daemon of a network has for the network's privacy model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hushcast_brokers.clear import ClearTokens
+from hushcast_brokers.clear_reading import ClearReading
+from hushcast_brokers.full.reading import FullReading
+from hushcast_brokers.full.tokens import FullTokens
+from hushcast_brokers.held_tree import HeldTree
+from hushcast_brokers.reading import Reading
+from hushcast_protocol.base.secrets import TopicKey
+from hushcast_protocol.brokers.network import BrokersNetwork
+from hushcast_protocol.brokers.privacy import read_privacy
+from hushcast_protocol.content.tokens import hashed_topic_key
+from hushcast_protocol.content.topics import Topic
+from hushcast_runtime.context import Context
+
+
+def reading_for(network: BrokersNetwork, tree: HeldTree, context: Context) -> Reading:
+    """Return how a daemon reads."""
+    if read_privacy(network.profile).model == "full":
+        return FullReading(network, tree, context)
+    return ClearReading(lambda: network.calendar.day(context.env.now()))
+
+
+def tokens_for(network: BrokersNetwork) -> ClearTokens | FullTokens:
+    """Return a daemon's scheme of tokens."""
+    privacy = read_privacy(network.profile)
+    return FullTokens(privacy.action) if privacy.model == "full" else ClearTokens()
+
+
+def derive_for(network: BrokersNetwork) -> Callable[[Topic, bytes, int], TopicKey] | None:
+    """Return what makes keys of topics; nothing where that is as everywhere.
+
+    The scheme as published has words that one hash makes.
+    """
+    privacy = read_privacy(network.profile)
+    return hashed_topic_key if privacy.model == "full" and privacy.profile == "paper" else None
