@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
+from hushcast_protocol.brokers.privacy import Privacy
 from hushcast_testnet.faults import NO_FAULTS, Faults
 from hushcast_testnet.inventory import CarrierName
 
+CLEAR = Privacy()
 EPOCH_SECONDS = 3600
 BEGIN = 10_000 * EPOCHS_A_DAY * EPOCH_SECONDS + 2.5 * EPOCH_SECONDS
 REPAIRED_AFTER = 2  # epochs after a fault, from which publications count as repaired
@@ -45,6 +47,10 @@ class Scenario:
     """Of the central system, of both roles in turn."""
     edges: int = 3
     """Edge brokers of a network of brokers."""
+    fan_out: int | None = None
+    """Children of each broker, in place of `edges`: a tree as high as it takes, and as there are layers."""
+    privacy: Privacy = CLEAR
+    """What a network of brokers lets them learn."""
 
 
 @dataclass(frozen=True)
