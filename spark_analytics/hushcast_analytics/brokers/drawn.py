@@ -19,8 +19,8 @@ from hushcast_analytics.keeping import kept
 from hushcast_analytics.profile_runs import Wanted
 
 DRAWS = 64  # of who colludes: with 160 honest interests, ten thousand trials
-COLLUDING = ("inner", "edge", "client")
-"""Roles of those who may collude; the root reads all that it distributes."""
+COLLUDING = ("inner", "edge", "broker", "client")
+"""Roles of those who may collude, as they started; the root reads all that it distributes."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def drawn(truths: DataFrame, wanted: Wanted) -> Drawn:
     A larger share has the colluders of a smaller one and more.
     """
     started = truths.where(F.col("kind") == "started").where(F.col("role").isin(*COLLUDING))
-    people = started.select("run", "profile", "node").distinct()
+    people = started.select("run", "profile", "node").distinct()  # a broker may start before it has a seat
     shares = F.explode(F.array(*map(F.lit, wanted.colluding)))
     numbers = F.explode(F.sequence(F.lit(1), F.lit(DRAWS)))
     each = people.withColumn("share", shares).withColumn("draw", numbers)

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import StringType
 
 from hushcast_analytics.brokers.drawn import Drawn
+from hushcast_analytics.brokers.playing import read_item
 from hushcast_analytics.reading import Traces
+from hushcast_protocol.base.errors import DecodeError
 
 
 def followed(traces: Traces, draw: Drawn) -> DataFrame:
@@ -38,7 +41,25 @@ def followed(traces: Traces, draw: Drawn) -> DataFrame:
 
 
 def _clients(traces: Traces) -> DataFrame:
-    """Return (run, next, node): whose key at an edge broker it is, to judge by."""
-    asked = traces.observations.where("kind = 'asked'").select("run", F.col("client").alias("next"), "name")
-    named = traces.truths.where("kind = 'subscribed'").select("run", "node", F.col("mailbox").alias("name"))
-    return asked.distinct().join(named, ["run", "name"]).select("run", "next", "node").distinct()
+    """Return (run, next, node): whose key at an edge broker it is, to judge by.
+
+    It asks by a name, or under layers by an item that has one.
+    """
+    asked = traces.observations.where("kind = 'asked'").select("run", "client", "name", "filter").distinct()
+    by = asked.select(
+        "run", F.col("client").alias("next"), F.explode(F.array("name", names("filter"))).alias("name")
+    )
+    truths = traces.truths.where("kind in ('subscribed', 'wanted')")
+    named = truths.select("run", "node", F.coalesce("item", "mailbox").alias("name"))
+    return by.join(named, ["run", "name"]).select("run", "next", "node").distinct()
+
+
+def _name(shown: str) -> str | None:
+    try:
+        return read_item(bytes.fromhex(shown)).name.hex()
+    except (DecodeError, ValueError):
+        return None  # it is none under layers
+
+
+names = F.udf(_name, StringType(), useArrow=True)
+"""The column of the names of items, as they went over a link; null for what is none."""

@@ -91,13 +91,14 @@ def _layers(by: dict[str, Row]) -> Iterable[str]:
     if row is None or other is None or row["model"] != "full":
         return
     m = row["layers"]
-    if other["accuracy_low"] > row["accuracy_high"]:
+    # The second has whatever the first has: one interest more is a refutation, not chance.
+    if other["accuracy"] > row["accuracy"]:
         yield (
             f"that it takes {m} colluders in a row does not hold either: these read {_read(row)}, a broker "
             f"and one child {_read(other)}"
         )
     else:
-        yield f"that it takes {m} colluders in a row holds: these read {_read(row)}, and nobody more"
+        yield f"that it takes {m} colluders in a row holds at a client's own broker: these read {_read(row)}"
 
 
 def _known(by: dict[str, Row]) -> Iterable[str]:
