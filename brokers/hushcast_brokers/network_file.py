@@ -23,9 +23,9 @@ class BrokersTerms(AnyNetworkTerms, frozen=True, kw_only=True):
     privacy: Literal["clear", "full"] = "clear"
     """What brokers learn. `clear`: conditions, values of numbers, and open topics whose names they guess.
     `full`: which of their children ask for the same, and no more."""
-    layers: Annotated[int, msgspec.Meta(ge=MIN_LAYERS, le=MAX_LAYERS)] | None = None
+    layers: Annotated[int, msgspec.Meta(ge=MIN_LAYERS, le=MAX_LAYERS)] = DEFAULT_LAYERS
     """Under `full`: brokers in a row, from an edge broker up, that learn more only if all work together."""
-    profile: Literal["hardened", "paper"] | None = None
+    profile: Literal["hardened", "paper"] = "hardened"
     """Under `full`: `hardened`, or in a testnet `paper`, the scheme as published."""
     aggregation: bool = True
     """Under `full`: whether brokers learn which of their children ask for the same, and pass on one."""
@@ -34,12 +34,11 @@ class BrokersTerms(AnyNetworkTerms, frozen=True, kw_only=True):
         """Return what the network's profile says."""
         if self.privacy != "full":
             return Privacy(self.privacy)
-        layers = DEFAULT_LAYERS if self.layers is None else self.layers
-        return Privacy("full", layers, self.profile or "hardened", self.aggregation)
+        return Privacy("full", self.layers, self.profile, self.aggregation)
 
     def check_privacy(self, is_testnet: bool) -> None:
         """Raise `UsageError` for what means nothing, or protects nobody outside of a testnet."""
-        defaults = {"layers": None, "profile": None, "aggregation": True}
+        defaults = {"layers": DEFAULT_LAYERS, "profile": "hardened", "aggregation": True}
         given = [name for name, default in defaults.items() if getattr(self, name) != default]
         if self.privacy != "full" and given:
             raise UsageError(f'network.{given[0]}: it is for privacy = "full": take it out')

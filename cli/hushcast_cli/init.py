@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from hushcast_cli.first_config import Network
 
 DEFAULT_EPOCH = 3600  # seconds
-# As `hushcast_protocol.brokers` has them, which this command does not wait for.
-MIN_LAYERS, MAX_LAYERS, DEFAULT_LAYERS = 2, 4, 3
+LEAST_LAYERS, MOST_LAYERS, DEFAULT_LAYERS = 2, 4, 3  # as a configuration may have
 ROLES = [
     *("relay", "client", "directory"),
     *("central-server", "publications-proxy", "deliveries-proxy"),
@@ -52,7 +51,7 @@ _PRIVATE = 0o600
 )
 @click.option(
     "--layers",
-    type=click.IntRange(MIN_LAYERS, MAX_LAYERS),
+    type=click.IntRange(LEAST_LAYERS, MOST_LAYERS),
     metavar="M",
     help=f"With `--privacy full`: brokers in a row that learn more together; {DEFAULT_LAYERS} unless given.",
 )
@@ -108,17 +107,7 @@ def init(
     from hushcast_cli.state import one_of
     from hushcast_protocol.base.errors import UsageError
 
-    if role not in _FOUNDERS and (network, epoch) != (None, None):
-        raise UsageError(
-            "--network and --epoch are a directory's, a central server's or a root's:"
-            " others get them by `join`"
-        )
-    if role != "broker-root" and (privacy, layers) != (None, None):
-        raise UsageError("--privacy and --layers are a root's: others get them by `join`")
-    if layers is not None and privacy != "full":
-        raise UsageError("--layers is for --privacy full")
-    if role != "broker" and seat is not None:
-        raise UsageError("--role is a broker's, which is not the root")
+    _check_whose(role, network, epoch, privacy, layers, seat)
     if role not in _NODES and name is not None:
         raise UsageError(f"--name is a node's: a machine has one {role}")
     if role == "gateway" and tor_sockets is not None and not _is_from_environment("tor_sockets"):
@@ -140,6 +129,30 @@ def init(
     write(text_line(f"{file}: the configuration of {one_of(own)}"))
     for command in after:
         write(text_line(f"next: {command}"))
+
+
+def _check_whose(
+    role: str,
+    network: str | None,
+    epoch: int | None,
+    privacy: str | None,
+    layers: int | None,
+    seat: str | None,
+) -> None:
+    """Raise `UsageError` for options that are another role's."""
+    from hushcast_protocol.base.errors import UsageError
+
+    if role not in _FOUNDERS and (network, epoch) != (None, None):
+        raise UsageError(
+            "--network and --epoch are a directory's, a central server's or a root's:"
+            " others get them by `join`"
+        )
+    if role != "broker-root" and (privacy, layers) != (None, None):
+        raise UsageError("--privacy and --layers are a root's: others get them by `join`")
+    if layers is not None and privacy != "full":
+        raise UsageError("--layers is for --privacy full")
+    if role != "broker" and seat is not None:
+        raise UsageError("--role is a broker's, which is not the root")
 
 
 def _is_from_environment(option: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -17,9 +17,12 @@ from hushcast_cli.options import (
 )
 from hushcast_cli.simulated_brokers import OfBrokers, brokers_options, counts_for
 from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.brokers.conditions import Condition
+from hushcast_protocol.brokers.frames import MAX_K
 from hushcast_protocol.overlay.profile import MAX_TREES, PROFILES, Root
 
 if TYPE_CHECKING:
+    from hushcast_protocol.brokers.frames import Terms
     from hushcast_testnet.inventory import CarrierName
     from hushcast_testnet.scenario import Scenario
 
@@ -117,6 +120,22 @@ _share = click.FloatRange(0, 0.9)
     metavar="M",
     help="Spread the publications over M virtual minutes.",
 )
+@click.option(
+    "--k",
+    type=click.IntRange(1, MAX_K),
+    metavar="K",
+    help="With --carrier brokers: among how many each subscriber wants to hide.",
+)
+@click.option(
+    "--condition",
+    type=click.Choice([str(condition) for condition in Condition]),
+    help="Beside --k: who counts.  [default: source]",
+)
+@click.option(
+    "--otherwise",
+    type=click.Choice(["wait", "generalise", "bogus"]),
+    help="Beside --k: what is done while they are fewer.  [default: generalise]",
+)
 @json_option
 @pass_choices
 def simulate(
@@ -131,34 +150,34 @@ def simulate(
     trees: int,
     seed: int,
     traces: Path | None,
-    minutes: float | None,
     delay_rosters: float,
     read_probes: float,
-    **given: Any,
+    minutes: float | None,
+    **others: Any,
 ) -> None:
     """Simulate a network in this process, faster than time.
 
     Counts how many of the (publication, subscriber) pairs were delivered, what was shown twice, and how many
     messages travelled against the ideal. Faults begin after the first tenth of the publications; without
-    --minutes half of these follow at once, and half two epochs later, when trees are repaired.
+    --minutes half of these follow at once, and half two epochs later, when trees are repaired. With --k each
+    subscriber wants a cell of a map, small or large, and what too few want is shown wider, or not at all.
 
     \b
     Example:
       hushcast testnet simulate --nodes 100 --subscribers 10 --publications 50
       hushcast testnet simulate --carrier central --nodes 40 --subscribers 10 --publications 50 --kill 0.2
-      hushcast testnet simulate --carrier brokers --nodes 40 --subscribers 10 --publications 50 --kill 0.2
+      hushcast testnet simulate --carrier brokers --nodes 40 --subscribers 30 --publications 50 --k 3
       hushcast testnet simulate --carrier brokers --clients 64 --privacy full --layers 2 --traces /tmp/traces
     """
-    of_brokers = OfBrokers(*(given[name] for name in OfBrokers.__annotations__))
-    nodes, subscribers, publications, topics = counts_for(
-        of_brokers.clients, *(given[name] for name in ("nodes", "subscribers", "publications", "topics"))
-    )
+    of_brokers = OfBrokers(**{name: others.pop(name) for name in OfBrokers.__annotations__})
+    counts = {name: others.pop(name) for name in ("nodes", "subscribers", "publications", "topics")}
+    nodes, subscribers, publications, topics = counts_for(of_brokers.clients, **counts)
     if carrier == "overlay":
         check_nodes(nodes)
     from hushcast_testnet.faults import Faults
     from hushcast_testnet.scenario import Scenario
 
-    faults = Faults(*(given[name] for name in ("kill", "churn", "droppers", "select")))
+    faults = Faults(**{name: others.pop(name) for name in ("kill", "churn", "droppers", "select")})
     scenario = Scenario(
         nodes,
         subscribers,
@@ -177,9 +196,23 @@ def simulate(
         carrier,
         proxies,
         edges,
+        _terms(**others),
     )
     of_brokers.check(scenario)
     _run(choices, of_brokers.added_to(scenario))
+
+
+def _terms(
+    k: int | None, condition: str | None, otherwise: Literal["wait", "generalise", "bogus"] | None
+) -> Terms | None:
+    from hushcast_protocol.brokers.frames import Terms
+
+    if k is not None:
+        return Terms(k, Condition(condition or Condition.SOURCE), otherwise or "generalise")
+    if condition is not None or otherwise is not None:
+        name = "--condition" if condition is not None else "--otherwise"
+        raise UsageError(f"{name} is about --k, among how many subscribers hide: give that, too")
+    return None
 
 
 def _run(choices: Choices, scenario: Scenario) -> None:
@@ -197,6 +230,8 @@ def _run(choices: Choices, scenario: Scenario) -> None:
 
 def check_scenario(scenario: Scenario) -> None:
     """Raise `UsageError` if options contradict each other."""
+    if scenario.terms is not None and scenario.carrier != "brokers":
+        raise UsageError("brokers count who stands behind a filter: --k goes with --carrier brokers")
     if scenario.edges != _EDGES and scenario.carrier != "brokers":
         raise UsageError("edge brokers are a network of brokers': --edges goes with --carrier brokers")
     if scenario.carrier != "overlay":
@@ -204,6 +239,10 @@ def check_scenario(scenario: Scenario) -> None:
         return
     if scenario.proxies != _PROXIES:
         raise UsageError("the overlay has no proxies: --proxies goes with --carrier central")
+    if PROFILES[scenario.profile].root is Root.LISTED and scenario.nodes < 2:
+        raise UsageError(
+            f"--nodes 1: under --profile {scenario.profile} a relay subscribes at others; give 2"
+        )
     if PROFILES[scenario.profile].root is Root.LISTED and scenario.subscribers > scenario.nodes:
         raise UsageError(
             f"--subscribers {scenario.subscribers}: under --profile {scenario.profile} relays subscribe, and"

@@ -44,8 +44,10 @@ class OfBrokers:
         for name in ("--layers", "--no-aggregation"):
             if given[name] and self.privacy != "full":
                 raise UsageError(f"{name} is about words under layers: it goes with --privacy full")
+        if scenario.terms is not None and self.privacy == "full":
+            raise UsageError("--k: with --privacy full no broker reads conditions, so none counts subscribers")
         if scenario.carrier == "brokers" and scenario.profile == "paper" and self.privacy != "full":
-            raise UsageError("--profile paper: of brokers, only --privacy full is published otherwise")
+            raise UsageError("--profile paper: of brokers, only what --privacy full does was published")
 
     def added_to(self, scenario: Scenario) -> Scenario:
         """Return a scenario with what these options say of its network."""
