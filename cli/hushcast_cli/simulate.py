@@ -15,7 +15,7 @@ from hushcast_cli.options import (
     pass_choices,
     profile_option,
 )
-from hushcast_cli.simulated_brokers import OfBrokers, brokers_options, counts_for
+from hushcast_cli.simulated_brokers import OfBrokers, brokers_options, counts_of
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.brokers.conditions import Condition
 from hushcast_protocol.brokers.frames import MAX_K
@@ -170,14 +170,12 @@ def simulate(
       hushcast testnet simulate --carrier brokers --clients 64 --privacy full --layers 2 --traces /tmp/traces
     """
     of_brokers = OfBrokers(**{name: others.pop(name) for name in OfBrokers.__annotations__})
-    counts = {name: others.pop(name) for name in ("nodes", "subscribers", "publications", "topics")}
-    nodes, subscribers, publications, topics = counts_for(of_brokers.clients, **counts)
+    nodes, subscribers, publications, topics = counts_of(of_brokers.clients, others)
     if carrier == "overlay":
         check_nodes(nodes)
     from hushcast_testnet.faults import Faults
     from hushcast_testnet.scenario import Scenario
 
-    faults = Faults(**{name: others.pop(name) for name in ("kill", "churn", "droppers", "select")})
     scenario = Scenario(
         nodes,
         subscribers,
@@ -188,7 +186,7 @@ def simulate(
         origins,
         seed,
         traces,
-        faults,
+        Faults(**{name: others.pop(name) for name in ("kill", "churn", "droppers", "select")}),
         trees,
         minutes,
         delay_rosters,

@@ -45,7 +45,7 @@ class OfBrokers:
             if given[name] and self.privacy != "full":
                 raise UsageError(f"{name} is about words under layers: it goes with --privacy full")
         if scenario.terms is not None and self.privacy == "full":
-            raise UsageError("--k: with --privacy full no broker reads conditions, so none counts subscribers")
+            raise UsageError("--k: with --privacy full no broker reads conditions, or counts who has one")
         if scenario.carrier == "brokers" and scenario.profile == "paper" and self.privacy != "full":
             raise UsageError("--profile paper: of brokers, only what --privacy full does was published")
 
@@ -61,28 +61,24 @@ class OfBrokers:
         return replace(scenario, privacy=privacy, fan_out=fan_out)
 
 
-def counts_for(
-    clients: int | None,
-    nodes: int | None,
-    subscribers: int | None,
-    publications: int | None,
-    topics: int | None,
-) -> tuple[int, int, int, int]:
-    """Return how many nodes, subscribers on each topic, publications and topics there are.
+def counts_of(clients: int | None, given: dict[str, Any]) -> tuple[int, int, int, int]:
+    """Take out of what was given how many nodes, subscribers a topic, publications and topics there are.
 
     With `clients` the last three have defaults. Raises `click.MissingParameter` and `UsageError`.
     """
+    nodes, *counts = (given.pop(name) for name in ("nodes", "subscribers", "publications", "topics"))
+    subscribers, publications, topics = counts
     if clients is None:
-        for name, value in (("nodes", nodes), ("subscribers", subscribers), ("publications", publications)):
+        needed = {"nodes": nodes, "subscribers": subscribers, "publications": publications}
+        for name, value in needed.items():
             if value is None:
                 raise click.MissingParameter(param_type="option", param_hint=f"'--{name}'")
-        assert nodes is not None and subscribers is not None and publications is not None  # noqa: PT018
         return nodes, subscribers, publications, topics or 1
     if nodes is not None:
         raise UsageError("--clients are all --nodes of a network of brokers: give one of the two")
-    many = topics or TOPICS
-    each = subscribers or max(1, min(clients, round(INTERESTS * clients / many)))
-    return clients, each, publications or many, many
+    topics = topics or TOPICS
+    subscribers = subscribers or max(1, min(clients, round(INTERESTS * clients / topics)))
+    return clients, subscribers, publications or topics, topics
 
 
 def brokers_options(command: Callable[..., Any]) -> Callable[..., Any]:
