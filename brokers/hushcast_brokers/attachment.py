@@ -10,6 +10,7 @@ import trio
 
 from hushcast_brokers.asking import Peer
 from hushcast_brokers.attachment_records import Asked, AttachmentRecords, Kept
+from hushcast_brokers.community.membership import Membership
 from hushcast_brokers.held_tree import HeldTree
 from hushcast_brokers.reading import Reading
 from hushcast_brokers.upstream import Parent, Upstream
@@ -17,7 +18,17 @@ from hushcast_protocol.base.errors import HushcastError
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.stamps import mint
 from hushcast_protocol.base.wire import PublicKey, Wire
-from hushcast_protocol.brokers.frames import Join, Level, Standing, Subscribe, Unsubscribe, Verdict
+from hushcast_protocol.brokers.frames import (
+    AskCharters,
+    Communities,
+    Join,
+    Level,
+    NewCharter,
+    Standing,
+    Subscribe,
+    Unsubscribe,
+    Verdict,
+)
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_protocol.brokers.routes import NOTHING, table_digest
 from hushcast_protocol.content.messages import Message
@@ -45,6 +56,8 @@ class ClientParts:
     reading: Reading
     pinned: PublicKey | None = None
     """The one edge broker that the configuration allows, if it does not leave the choice to chance."""
+    membership: Membership | None = None
+    """In a network of communities."""
 
     def root_now(self) -> Peer:
         """Return the root where the newest tree says that it is."""
@@ -148,7 +161,9 @@ class Attachment:
             raise innermost(group) from None
 
     async def linked(self) -> None:
-        """Do nothing: a client asks for nothing else."""
+        """Ask for newer charters, in a network of communities."""
+        if (membership := self._parts.membership) is not None:
+            self._upstream.say(AskCharters(membership.charters.known))
 
     async def take(self, messages: list[Message]) -> None:
         """Hand in what came; durable on return. What is not taken comes again over another link."""
@@ -169,6 +184,11 @@ class Attachment:
             self._parts.reading.check_level(one, level)
             one.level = level
             self._changed(self)
+
+    def charters(self, frame: Communities | NewCharter) -> None:
+        """Hear of communities."""
+        if self._parts.membership is not None:
+            self._parts.membership.heard(frame)
 
     def leave(self) -> None:
         """Take what comes by the edge broker while the day lasts, and have it forget this daemon then."""

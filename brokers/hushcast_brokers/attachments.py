@@ -63,6 +63,10 @@ class Attachments:
         places = [*self._left, *([self.current] if self.current else [])]
         return [one for place in places for one in place.asked_for(route)]
 
+    def is_reached(self) -> bool:
+        """Tell whether the edge broker in use is there."""
+        return self.current is not None and self.current.is_reached
+
     def choice(self) -> list[Broker]:
         """Return the edge brokers that may be used: all of the tree, or the one that is pinned."""
         tree, pinned = self._parts.tree.newest, self._parts.pinned
@@ -198,7 +202,10 @@ class Attachments:
         barred = {key for key, moment in self._turned_away.items() if moment > recent}
         if instead_of is not None:
             barred.add(instead_of.kept.edge)
-        found = self._env.sample([edge for edge in self.choice() if edge.key not in barred], 1)
+        edges = [edge for edge in self.choice() if edge.key not in barred]
+        member = self._parts.membership
+        in_community = [edge for edge in edges if member is not None and member.has(edge.key)]
+        found = self._env.sample(in_community or edges, 1)
         return found[0] if found else None
 
     def _begun(self, kept: Kept, pause: float) -> Attachment:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,9 @@ from hushcast_brokers.asking import Peer
 from hushcast_brokers.children import Children
 from hushcast_brokers.clear_matching import ClearMatching
 from hushcast_brokers.clients import MAX_CLIENTS, Clients
+from hushcast_brokers.community.held_charters import HeldCharters
+from hushcast_brokers.community.matching import CommunityMatching
+from hushcast_brokers.community.telling import Telling as TellingCharters
 from hushcast_brokers.downstream import Downstream
 from hushcast_brokers.former_children import FormerChildren
 from hushcast_brokers.forwarding import Forwarding
@@ -30,9 +33,10 @@ from hushcast_brokers.upgrade import MIGRATIONS
 from hushcast_brokers.upstream import Parent, ParentState, Upstream
 from hushcast_protocol.base import told
 from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.agreement import agreement_key
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import PublicKey
-from hushcast_protocol.brokers.frames import Level, Standing, Terms
+from hushcast_protocol.brokers.frames import Communities, Level, NewCharter, Standing, Terms
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_protocol.brokers.privacy import read_privacy
 from hushcast_protocol.brokers.tree import MAX_CHILDREN, BrokerTree, Seat
@@ -78,6 +82,8 @@ class BrokerParts:
     tracer: Tracer
     tomography: ServiceAt | None = None
     """The service to state to, if there is one."""
+    keepers: frozenset[PublicKey] = frozenset()
+    """At the root: the communities that there are, by their keepers' keys."""
 
 
 class Broker(ListeningDaemon):
@@ -89,6 +95,8 @@ class Broker(ListeningDaemon):
         self._seats = parts.seats
         self._held = HeldTree(parts.network, parts.store, parts.counters)
         self._keeper = TreeKeeper(parts.network, parts.seed, parts.root, self._held)
+        self._charters = self._made_charters()
+        self._tell_charters = TellingCharters(self._charters) if self._charters is not None else None
         self._spool = Spool(parts.store)
         self._advertising = Advertising(self._keeper.is_root, parts.counters, parts.tracer)
         self._admission = Admission(parts.seed.public(), parts.network.calendar, self._env, self._fullness)
@@ -121,6 +129,11 @@ class Broker(ListeningDaemon):
         self._seats = seats
         await self._sign()
 
+    def replace_keepers(self, keepers: Collection[PublicKey]) -> None:
+        """Have these communities, by their keepers' keys, and no others from now on; it is the root's."""
+        if self._charters is not None:
+            self._charters.replace_keepers(keepers)
+
     def serve_only(self, clients: frozenset[PublicKey] | None) -> None:
         """Serve, at an edge broker that runs, these clients alone from now on; all if it is `None`."""
         for client in self._clients.serve_only(clients):
@@ -146,7 +159,7 @@ class Broker(ListeningDaemon):
             nursery.start_soon(self._matching.run)
             nursery.start_soon(self._admission.run)
             nursery.start_soon(self._keep_time)
-            for part in (self._publications, self._upstream, self._telling):
+            for part in (self._publications, self._upstream, self._telling, self._tell_charters):
                 if part is not None:
                     nursery.start_soon(part.run)
             parts.tracer.tell(told.Started(self._keeper.role or "broker", parts.network.profile))
@@ -186,13 +199,13 @@ class Broker(ListeningDaemon):
         )
         former = self._former = FormerChildren(matching, tables, self._spool, downstream, context)
         forwarding = Forwarding(matching, former, self._spool, downstream, calendar, context)
-        self._children = Children(downstream, self._advertising, self._held, context)
+        self._children = Children(downstream, self._advertising, self._held, self._tell_charters, context)
         if self._keeper.is_root:
             self._publications = Publications(
                 matching, forwarding, downstream, self._spool, self._admission, calendar, context
             )
         else:
-            below = _AsChild(self._keeper, self._advertising, matching, forwarding)
+            below = _AsChild(self._keeper, self._advertising, matching, forwarding, self._charters)
             self._upstream = Upstream(parts.network, self._held, below, parts.transport, context)
             below.upstream = self._upstream
         if parts.tomography is not None:
@@ -200,14 +213,25 @@ class Broker(ListeningDaemon):
             self._telling = Telling(
                 me, parts.tomography, self._holding(), self._held, parts.transport, context
             )
-        doors = Doors(self._tables, self._clients, Strangers(self._publications, context))
+        doors = Doors(self._tables, self._clients, Strangers(self._publications, self._charters, context))
         return Incoming(parts.network, parts.seed, self._keeper, self._children, doors, context)
+
+    def _made_charters(self) -> HeldCharters | None:
+        """Make what holds the charters of communities, where there are any."""
+        parts = self._parts
+        if parts.network.profile != "community":
+            return None
+        keepers = parts.keepers if self._keeper.is_root else None
+        return HeldCharters(parts.network, agreement_key(parts.seed), keepers, parts.store, parts.counters)
 
     def _make_matching(self, downstream: Downstream, context: Context) -> Matching:
         """Return what the network's privacy model has brokers know."""
         parts = self._parts
         if read_privacy(parts.network.profile).model == "full":
             return FullMatching(parts.network, parts.seed, self._held, self._advertising, context)
+        if self._charters is not None:
+            key, minimum = self._keeper.key, parts.anonymity
+            return CommunityMatching(key, minimum, self._charters, self._advertising, downstream, context)
         return ClearMatching(parts.anonymity, self._advertising, downstream, context)
 
     def _holding(self) -> Holding:
@@ -217,6 +241,8 @@ class Broker(ListeningDaemon):
 
     async def _load(self) -> None:
         await self._held.load()
+        if self._charters is not None:
+            await self._charters.load()
         await self._tables.load()
         await self._clients.load()
         await self._spool.load()
@@ -281,9 +307,15 @@ class _AsChild:
     upstream: Upstream
 
     def __init__(
-        self, keeper: TreeKeeper, advertising: Advertising, matching: Matching, forwarding: Forwarding
+        self,
+        keeper: TreeKeeper,
+        advertising: Advertising,
+        matching: Matching,
+        forwarding: Forwarding,
+        charters: HeldCharters | None,
     ) -> None:
         self._keeper = keeper
+        self._charters = charters
         self._advertising = advertising
         self._matching = matching
         self._forwarding = forwarding
@@ -306,3 +338,7 @@ class _AsChild:
 
     def level(self, level: Level) -> None:
         pass  # brokers have no terms with their parents
+
+    def charters(self, frame: Communities | NewCharter) -> None:
+        if self._charters is not None:
+            self._charters.hear(frame)

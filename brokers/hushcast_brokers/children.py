@@ -7,6 +7,7 @@ from typing import Protocol, cast
 import trio
 
 from hushcast_brokers.advertising import Advertising
+from hushcast_brokers.community.telling import Telling
 from hushcast_brokers.downstream import ChildLink, Downstream
 from hushcast_brokers.held_tree import HeldTree
 from hushcast_brokers.tasks import Tasks
@@ -17,6 +18,7 @@ from hushcast_protocol.base.wire import PublicKey, Wire
 from hushcast_protocol.brokers.frames import (
     Ack,
     Advertise,
+    AskCharters,
     Done,
     FromBelow,
     Join,
@@ -81,11 +83,18 @@ class Children:
     """The open links of one broker's children."""
 
     def __init__(
-        self, downstream: Downstream, advertising: Advertising, tree: HeldTree, context: Context
+        self,
+        downstream: Downstream,
+        advertising: Advertising,
+        tree: HeldTree,
+        charters: Telling | None,
+        context: Context,
     ) -> None:
+        """`charters` tells those of communities, in networks that have any."""
         self._downstream = downstream
         self._advertising = advertising
         self._tree = tree
+        self._charters = charters
         self._store = context.store
         self._env = context.env
         self._counters = context.counters
@@ -138,6 +147,8 @@ class Children:
             writer.scope.cancel()
             tasks.end()
             self._downstream.end(link)
+            if self._charters is not None:
+                self._charters.end(writer)
             if self._links.get(key) is child:
                 del self._links[key]
 
@@ -151,6 +162,8 @@ class Children:
         elif isinstance(frame, NewTree):
             await self._tree.take(frame.tree)
             child.tree = max(child.tree, self._tree.view.epoch)
+        elif isinstance(frame, AskCharters) and self._charters is not None:
+            self._charters.begin(child.writer, frame)
         elif isinstance(frame, Advertise | AskFactors | Join | Subscribe | Unsubscribe):
             await self._request(child, frame, served)
         else:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 import trio
 
-from hushcast_brokers.attachment_records import Asked
+from hushcast_brokers.attachment_records import Asked, Kept
 from hushcast_brokers.reading import Wish
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.brokers.filters import Filter, covers
@@ -29,7 +29,8 @@ class ClearReading:
 
     def __init__(self, today: Callable[[], int]) -> None:
         self._today = today
-        self._wishes: dict[bytes, Wish] = {}
+        self.filters: dict[bytes, tuple[Terms, ShownFilter]] = {}
+        """By the name of the interest."""
         self._seen: dict[bytes, Filter] = {}  # as brokers compare them
 
     def check(self, terms: Terms) -> None:
@@ -42,22 +43,24 @@ class ClearReading:
         """Take up a filter that was asked for; return whether there is one."""
         for one in asked:
             if isinstance(one.item, ShownFilter):
-                self._note(wanted, terms, one.item)
-        return wanted.name in self._wishes
+                self.note(wanted, terms, one.item)
+        return wanted.name in self.filters
 
     async def learn(self, wanted: Wanted, terms: Terms) -> None:
         """Make the filter of an interest."""
         tokens = await wanted.tokens(self._today())
-        self._note(wanted, terms, shown_by(tokens.entries, Filter.of(wanted.interest)))
+        self.note(wanted, terms, shown_by(tokens.entries, Filter.of(wanted.interest)))
 
     def forget(self, route: bytes) -> None:
         """Ask no more for an interest."""
-        self._wishes.pop(route, None)
+        self.filters.pop(route, None)
         self._seen.pop(route, None)
 
     def wishes(self) -> Mapping[bytes, Wish]:
         """Return the filters, each under its interest's name."""
-        return dict(self._wishes)
+        return {
+            route: Wish(route, terms, _always(filter_)) for route, (terms, filter_) in self.filters.items()
+        }
 
     def opened(self, message: Message) -> Iterable[tuple[bytes, Message]]:
         """Return the interests whose filter a message meets; raise `DecodeError` where it has no words."""
@@ -79,7 +82,11 @@ class ClearReading:
         """Raise `DecodeError` unless what is shown covers the filter."""
         item = asked.item
         assert isinstance(item, ShownFilter), "under `clear` nothing else is asked for"
-        if level.shown is not None and not covers(outside(level.shown), outside(item)):
+        self.check_covers(item, level)
+
+    def check_covers(self, filter_: ShownFilter, level: Level) -> None:
+        """Raise `DecodeError` unless what is shown covers a filter."""
+        if level.shown is not None and not covers(outside(level.shown), outside(filter_)):
             raise DecodeError("an edge broker shows something else for a subscription")
 
     def in_words(self, wanted: Wanted, level: Level) -> str | None:
@@ -92,6 +99,11 @@ class ClearReading:
         """Do nothing: filters are of no day."""
         await trio.sleep_forever()
 
-    def _note(self, wanted: Wanted, terms: Terms, item: ShownFilter) -> None:
-        self._wishes[wanted.name] = Wish(wanted.name, terms, lambda kept: item)
+    def note(self, wanted: Wanted, terms: Terms, item: ShownFilter) -> None:
+        """Know the filter of an interest."""
+        self.filters[wanted.name] = terms, item
         self._seen[wanted.name] = outside(item)
+
+
+def _always(item: ShownFilter) -> Callable[[Kept], ShownFilter]:
+    return lambda kept: item

@@ -5,7 +5,7 @@ What may be shown is decided by `protocol/…/brokers/exposure.py`; of that, wha
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import trio
 
@@ -17,7 +17,8 @@ from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.exposure import Changes, Exposure
 from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.brokers.frames import Level, Terms
-from hushcast_protocol.brokers.items import of_roots
+from hushcast_protocol.brokers.items import ItemChanges, of_roots
+from hushcast_protocol.brokers.roots import RootChanges
 from hushcast_protocol.brokers.tomography.stating import Client, Nobody
 from hushcast_protocol.brokers.words import from_outside
 from hushcast_runtime.context import Context
@@ -31,9 +32,14 @@ class Exposing:
     """What one edge broker shows."""
 
     def __init__(
-        self, minimum: Terms, advertising: Advertising, downstream: Downstream, context: Context
+        self,
+        minimum: Terms,
+        advertising: Advertising,
+        downstream: Downstream,
+        context: Context,
+        items: Callable[[RootChanges], ItemChanges] = of_roots,
     ) -> None:
-        """`minimum` is what the broker itself asks of each filter."""
+        """`minimum` is what the broker itself asks of each filter; `items` makes what is shown of them."""
         self._minimum = minimum
         self._exposure = Exposure(minimum)
         self.changes = 0
@@ -46,6 +52,7 @@ class Exposing:
         self._asking: set[tuple[PublicKey, bytes]] = set()  # subscriptions that want to know how they stand
         self._untold: dict[tuple[PublicKey, bytes], int] = {}  # versions that are to be confirmed first
         self._is_telling = False
+        self._items = items
 
     @property
     def version(self) -> int:
@@ -120,7 +127,7 @@ class Exposing:
             self._tracer.observe(observed.Bogus(client, name, sources))
         if self._exposure.is_waiting:
             self._waits.set()
-        version = self._advertising.change(of_roots(changes.roots))
+        version = self._advertising.change(self._items(changes.roots))
         for (client, name), standing in changes.told.items():
             assert isinstance(client, bytes), "a client is its key"
             if standing.shown is None:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 from hushcast_brokers.clear import ClearTokens
 from hushcast_brokers.clear_reading import ClearReading
+from hushcast_brokers.community.membership import Membership
+from hushcast_brokers.community.reading import CommunityReading
 from hushcast_brokers.full.reading import FullReading
 from hushcast_brokers.full.tokens import FullTokens
 from hushcast_brokers.held_tree import HeldTree
@@ -18,8 +20,12 @@ from hushcast_protocol.content.topics import Topic
 from hushcast_runtime.context import Context
 
 
-def reading_for(network: BrokersNetwork, tree: HeldTree, context: Context) -> Reading:
-    """Return how a daemon reads."""
+def reading_for(
+    network: BrokersNetwork, tree: HeldTree, membership: Membership | None, context: Context
+) -> Reading:
+    """Return how a daemon reads; `membership` is its part in a network of communities."""
+    if membership is not None:
+        return CommunityReading(membership, network.calendar, context.env)
     if read_privacy(network.profile).model == "full":
         return FullReading(network, tree, context)
     return ClearReading(lambda: network.calendar.day(context.env.now()))

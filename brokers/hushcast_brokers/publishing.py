@@ -8,6 +8,7 @@ import structlog
 import trio
 
 from hushcast_brokers.asking import Peer
+from hushcast_brokers.community.membership import Membership
 from hushcast_protocol.base.errors import DecodeError, PeerError, Refusal
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.stamps import Stamp, mint
@@ -29,6 +30,11 @@ ATTEMPTS = 3  # circuits for one publication
 LONGEST_DELAY = 3.0  # seconds at random before the second and the third, so that they do not show as one
 RECEIPT_WITHIN = 30.0  # seconds from a publication to its receipt, which the root gives once it is on disk
 
+_NOBODY = (
+    "the root knows nobody in this daemon's community: nobody subscribes there now, and the root is not in it"
+    " (`hushcast community admit` takes its key)"
+)
+
 log = structlog.get_logger("publishing")
 
 
@@ -36,11 +42,18 @@ class Publications:
     """Hands over the messages of one daemon."""
 
     def __init__(
-        self, network: BrokersNetwork, root: Callable[[], Peer], transport: Transport, context: Context
+        self,
+        network: BrokersNetwork,
+        root: Callable[[], Peer],
+        transport: Transport,
+        membership: Membership | None,
+        context: Context,
     ) -> None:
+        """`membership` is this daemon's part in a network of communities."""
         self._network = network
         self._root = root
         self._transport = transport
+        self._membership = membership
         self._env = context.env
         self._counters = context.counters
         self._difficulty = 0  # bits that the root last asked for
@@ -67,8 +80,10 @@ class Publications:
 
     async def _publish(self, message: Message) -> None:
         """Hand it over once; raise a reason unless there is a receipt."""
-        stamp = await self._stamp(message)
         root = self._root()
+        if self._membership is not None:
+            message = await self._membership.sealed(message, root)
+        stamp = await self._stamp(message)
         # No view: what this daemon holds of the tree would tell it from others.
         link = Link.initiate(self._network.id, root.key, self._env.randomness, MAX_BROKER_FRAME)
         try:
@@ -85,6 +100,9 @@ class Publications:
                 verdict = await self._asked(channel, Publish(message, await self._stamp(message)))
         finally:
             await channel.aclose()
+        if verdict == "community" and self._membership is not None:
+            self._membership.doubt()
+            raise Refusal(_NOBODY)
         if verdict != "accepted":
             raise Refusal(f"the root does not take the message: {verdict}")
 

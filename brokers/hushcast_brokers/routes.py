@@ -27,6 +27,8 @@ _REASONS: dict[Verdict, str] = {
     "level": "too few subscribers stand behind this condition: ask for a lower k, widen the condition, or say"
     " what is to be done otherwise (`--otherwise`)",
     "quota": "the edge broker has no room for more: unsubscribe from something, or ask its operator",
+    "community": "the edge broker is not in this daemon's community, so it cannot count who else subscribes:"
+    " subscribe without `--k`, or name one that is, as `edge` under [brokers]",
     "unknown": "the edge broker serves only whom it lists: `hushcast status --json` shows the key to list",
 }
 

@@ -1,25 +1,48 @@
-"""Strangers: connections without a name, of whoever publishes, asks for the tree, or sees if we are here."""
+"""Strangers: connections without a name, of whoever publishes, asks for the tree, or sees if we are here.
+
+In networks of communities they ask for charters, too, and keepers hand them in at the root.
+"""
 
 from __future__ import annotations
 
+from typing import cast
+
 import trio
 
+from hushcast_brokers.community.held_charters import HeldCharters
+from hushcast_brokers.community.telling import news
 from hushcast_brokers.publications import Publications
-from hushcast_protocol.base.errors import DecodeError
-from hushcast_protocol.brokers.frames import FromBelow, Ping, Pong, Publish, Receipt
+from hushcast_protocol.base.errors import DecodeError, PeerError, Refusal
+from hushcast_protocol.brokers.community.charter import begins
+from hushcast_protocol.brokers.frames import (
+    AskCharters,
+    FromBelow,
+    NewCharter,
+    Ping,
+    Pong,
+    Publish,
+    Receipt,
+    Verdict,
+)
 from hushcast_runtime.channel import Channel
 from hushcast_runtime.connection_guard import strangers_room
 from hushcast_runtime.context import Context
 
+MAX_BEGINS_AHEAD = 24 * 3600  # seconds: an epoch that begins later is one of a keeper whose clock is wrong
 ASK_WITHIN = 120.0  # seconds that such a connection may stay; each publication has a circuit of its own
 
 
 class Strangers:
     """Those who show no name to one broker."""
 
-    def __init__(self, publications: Publications | None, context: Context) -> None:
-        """`publications` are the root's; nobody else takes any."""
+    def __init__(
+        self, publications: Publications | None, charters: HeldCharters | None, context: Context
+    ) -> None:
+        """`publications` are the root's; nobody else takes any. Without communities there are no charters."""
         self._publications = publications
+        self._charters = charters
+        self._env = context.env
+        self._store = context.store
         self._room = strangers_room(context.env, context.counters)
         self._counters = context.counters
 
@@ -32,6 +55,10 @@ class Strangers:
                         await channel.send(Pong())
                     elif isinstance(frame, Publish):
                         await channel.send(await self._receipt(frame))
+                    elif isinstance(frame, AskCharters) and self._charters is not None:
+                        await channel.send(*news(self._charters, frame))
+                    elif isinstance(frame, NewCharter) and self._charters is not None:
+                        await channel.send(await self._handed_in(frame))
                     else:
                         raise DecodeError("somebody without a name says what children say")
 
@@ -40,3 +67,23 @@ class Strangers:
             self._counters.add("refused_unknown")
             return Receipt("unknown", 0)
         return await self._publications.take(frame)
+
+    async def _handed_in(self, frame: NewCharter) -> Receipt:
+        """Hand out a charter from now on; it is on disk before anybody hears so."""
+        assert self._charters is not None, "there are communities"
+        verdict: Verdict = "accepted"
+        try:
+            if self._publications is None:
+                raise Refusal("unknown")
+            if begins(frame.charter) > self._env.now() + MAX_BEGINS_AHEAD:
+                raise Refusal("day")
+            if not self._charters.take(frame.charter) and not self._charters.holds(frame.charter):
+                raise Refusal("form")  # a newer one is held
+            await self._store.write()
+        except Refusal as refusal:
+            verdict = cast(Verdict, refusal.reason)
+        except PeerError:
+            verdict = "form"
+        if verdict != "accepted":
+            self._counters.add(f"refused_{verdict}")
+        return Receipt(verdict, 0)

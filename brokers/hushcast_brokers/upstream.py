@@ -26,10 +26,12 @@ from hushcast_protocol.base.wire import Wire
 from hushcast_protocol.brokers.frames import (
     MAX_BROKER_FRAME,
     Ack,
+    Communities,
     Done,
     Forward,
     FromAbove,
     Level,
+    NewCharter,
     NewTree,
     Ping,
     Standing,
@@ -82,6 +84,9 @@ class Below(Protocol):
 
     def level(self, level: Level) -> None:
         """Hear how a subscription stands."""
+
+    def charters(self, frame: Communities | NewCharter) -> None:
+        """Hear of communities."""
 
 
 class Awaited:
@@ -156,6 +161,12 @@ class Upstream:
         awaited = link.awaited[link.serial] = Awaited()
         link.writer.post(make(link.serial))
         return awaited
+
+    def say(self, frame: Wire) -> None:
+        """Say something that is not answered; `TransportError` without a link."""
+        if self._open is None:
+            raise TransportError("the parent is not there")
+        self._open.writer.post(frame)
 
     async def answer(self, awaited: Awaited) -> Verdict:
         """Return the answer to a request; raise `TransportError` where the link ends first.
@@ -291,6 +302,8 @@ class Upstream:
             awaited.over.set()
         elif isinstance(frame, Level):
             self._below.level(frame)
+        elif isinstance(frame, Communities | NewCharter):
+            self._below.charters(frame)
 
     async def _hand_in(self, link: _Open) -> None:
         """Hand in what comes, and acknowledge it once it is durable."""

@@ -9,6 +9,8 @@ from hushcast_brokers.asking import Peer
 from hushcast_brokers.attachment import ClientParts
 from hushcast_brokers.attachment_records import AttachmentRecords
 from hushcast_brokers.carrier import BrokersCarrier
+from hushcast_brokers.community.held_charters import HeldCharters
+from hushcast_brokers.community.membership import Membership
 from hushcast_brokers.held_tree import HeldTree
 from hushcast_brokers.models import derive_for, reading_for, tokens_for
 from hushcast_brokers.publishing import Publications
@@ -17,6 +19,8 @@ from hushcast_brokers.usable_tree import keep_usable_tree, reach_root
 from hushcast_local.topic_keys import Derive, TopicKeys
 from hushcast_node.sides import Surroundings
 from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.agreement import agreement_key
+from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_runtime.context import Context
@@ -34,6 +38,10 @@ class BrokersParts:
     root: Address
     edge: PublicKey | None = None
     """The one edge broker that may be used; any of the tree unless given."""
+    member: Seed | None = None
+    """The key that charters of communities admit this daemon by, in a network that has any."""
+    community: PublicKey | None = None
+    """The community that it is in, by its keeper's key."""
 
 
 class BrokersSide:
@@ -44,6 +52,7 @@ class BrokersSide:
         self._around = around
         self._client: ClientParts | None = None
         self._routes: Routes | None = None
+        self.membership: Membership | None = None
         self.tree = HeldTree(parts.network, around.store, around.counters)
 
     @property
@@ -77,14 +86,31 @@ class BrokersSide:
         parts, transport = self._parts, self._around.transport
         await self.tree.load()
         root, records = Peer(parts.network.root, parts.root), AttachmentRecords(context.store)
-        reading = reading_for(parts.network, self.tree, context)
+        membership = self.membership = await self._join(context)
         client = self._client = ClientParts(
-            parts.network, root, self.tree, transport, records, context, reading, parts.edge
+            *(parts.network, root, self.tree, transport, records, context),
+            *(reading_for(parts.network, self.tree, membership, context), parts.edge, membership),
         )
         routes = self._routes = Routes(client)
         context.spawn(keep_usable_tree, client, routes.attachments.choice)
-        publications = Publications(parts.network, client.root_now, transport, context)
+        if membership is not None:
+            membership.is_told = routes.attachments.is_reached
+            context.spawn(membership.keep, client.root_now)
+        publications = Publications(parts.network, client.root_now, transport, membership, context)
         return BrokersCarrier(client, publications, routes)
+
+    async def _join(self, context: Context) -> Membership | None:
+        """Take this daemon's part in its community, in a network that has any."""
+        parts, around = self._parts, self._around
+        if parts.network.profile != "community":
+            return None
+        assert parts.member is not None, "every daemon of such a network has a key for it"
+        keepers = () if parts.community is None else (parts.community,)
+        charters = HeldCharters(
+            parts.network, agreement_key(parts.member), keepers, around.store, around.counters
+        )
+        await charters.load()
+        return Membership(parts.network, parts.community, charters, around.transport, context)
 
     async def reach_root(self) -> bool:
         """Ask the root for a sign of life; return whether there was one."""

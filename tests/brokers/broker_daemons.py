@@ -14,6 +14,7 @@ from hushcast_brokers.routes import Route
 from hushcast_node.brokers_side import BrokersParts
 from hushcast_node.counted import BROKERS_NODE
 from hushcast_node.daemon import Daemon, Parts
+from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.brokers.tree import BrokerRole, Seat
 from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.topics import Interest
@@ -36,6 +37,9 @@ class Node(Process):
         self.counters: list[Counters] = []
         self.edge: bytes | None = None
         """The one edge broker that its configuration allows."""
+        self.member = Seed.draw(network.environment(f"{name} member").randomness)
+        """Its key in communities."""
+        self.community: bytes | None = None
 
     def count(self, name: str) -> int:
         """What a counter says over all lives."""
@@ -44,7 +48,7 @@ class Node(Process):
     async def _run(self, transport: Transport, env: Environment, task_status: trio.TaskStatus[None]) -> None:
         network = self.network
         self.counters.append(Counters(BROKERS_NODE))
-        carrier = BrokersParts(network.net, network.root.address, self.edge)
+        carrier = BrokersParts(network.net, network.root.address, self.edge, self.member, self.community)
         parts = Parts(
             carrier,
             env,

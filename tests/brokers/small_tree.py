@@ -120,6 +120,7 @@ class Member(Process):
             self.counters[-1],
             network.tracer,
             self.tomography,
+            network.keepers if is_root else frozenset(),
         )
         self.daemon = Broker(parts)
         # As Tor's consensus vouches for the time; there is no roster that would.
@@ -218,6 +219,9 @@ class Client:
 
 class SmallTree:
     """The brokers, and what tests ask of them."""
+
+    keepers: frozenset[bytes] = frozenset()
+    """The communities that the root lists."""
 
     def __init__(
         self, nursery: trio.Nursery, seed: int, tracer: Tracer | None, profile: str = "clear"

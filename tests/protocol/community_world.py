@@ -17,7 +17,7 @@ from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.brokers.community.above import Above
 from hushcast_protocol.brokers.community.below import Below
 from hushcast_protocol.brokers.community.charter import check_charter, epoch_key, sign_charter
-from hushcast_protocol.brokers.community.epochs import Epoch, Epochs, Term
+from hushcast_protocol.brokers.community.epochs import Epoch, Epochs, Gone, Term
 from hushcast_protocol.brokers.community.sealing import (
     Sealed,
     open_filter,
@@ -25,6 +25,7 @@ from hushcast_protocol.brokers.community.sealing import (
     seal_filter,
     seal_words,
 )
+from hushcast_protocol.brokers.community.table import words_of
 from hushcast_protocol.brokers.filters import Filter, covers
 from hushcast_protocol.brokers.words import from_outside, outside, point, read_words, shown, words
 from hushcast_protocol.content.attributes import Values
@@ -62,7 +63,7 @@ class Member:
         self.own: AgreementKey = agreement_key(self.seed)
         self.epochs = Epochs(CALENDAR)
 
-    def hear(self, signed: Signed) -> tuple[Epoch | None, list[Epoch]]:
+    def hear(self, signed: Signed) -> tuple[Epoch | None, list[Gone]]:
         """Take a charter; return the epoch that it opens, and those that there is no room for any more."""
         charter = check_charter(signed, NETWORK)
         key = epoch_key(charter, self.own)
@@ -152,8 +153,9 @@ class Broker(Member):
 
     def learn(self, signed: Signed) -> None:
         epoch, over = self.hear(signed)
-        for one in over:
-            self.below.forget(one)
+        for gone in over:
+            if gone.epoch is not None:
+                self.below.forget(gone.epoch)
         if epoch is not None:
             assert self.below.learn(epoch) == []
         self.say()
@@ -174,8 +176,11 @@ class Broker(Member):
                 self.parent.hear_item(self.key, sealed)
             self.parent.say()
 
+    def whom(self, message: Message) -> set[bytes]:
+        return self.below.table.whom(message.tokens[0], words_of(self.epochs, message))
+
     def pass_on(self, message: Message) -> None:
-        for child in self.below.table.whom(message):
+        for child in self.whom(message):
             if child in self.children:
                 self.children[child].pass_on(message)
             else:

@@ -36,7 +36,7 @@ from hushcast_protocol.brokers.community.charter import (
     epoch_key,
     sign_charter,
 )
-from hushcast_protocol.brokers.community.epochs import MAX_EPOCHS, Epoch, Epochs, Term
+from hushcast_protocol.brokers.community.epochs import MAX_EPOCHS, Epoch, Epochs, Gone, Term
 from hushcast_protocol.brokers.community.sealing import (
     FILTER_ROOM,
     Sealed,
@@ -175,7 +175,7 @@ def test_an_epoch_stays_open_for_as_long_as_messages_of_it_travel() -> None:
     assert epochs.may_publish(second, NOW + 1e9)
     last = CALENDAR.lapse(CALENDAR.day(NOW + 100 + CALENDAR.grace))
     assert epochs.expire(last - 1) == []
-    assert epochs.expire(last) == [first]
+    assert epochs.expire(last) == [Gone(first.community, 1, first)]
     assert epochs.under(first.label) is None
     assert epochs.expire(1e12) == [], "the last has no end"
 
@@ -187,7 +187,7 @@ def test_who_is_expelled_has_no_epoch_to_publish_under() -> None:
     epochs.add(first.community, 2, Term(int(NOW) + 100, None))
     assert epochs.current(first.community, NOW + 99) == first
     assert epochs.current(first.community, NOW + 100) is None
-    assert epochs.expire(1e12) == [first]
+    assert epochs.expire(1e12) == [Gone(first.community, 1, first)]
     assert epochs.open == []
 
 
@@ -199,9 +199,20 @@ def test_of_one_community_a_few_epochs_are_open_and_the_oldest_gives_way() -> No
         over += epochs.add(one.community, number, Term(one.begins, one))
     assert [one.number for one in over] == [1, 2, 3]
     assert [one.number for one in epochs.open] == list(range(4, MAX_EPOCHS + 4))
-    assert epochs.forget(epoch().community) == [epoch(number) for number in range(4, MAX_EPOCHS + 4)]
+    assert [one.epoch for one in epochs.forget(epoch().community)] == [epoch(n) for n in (4, 5, 6, 7)]
     assert epochs.open == []
     assert epochs.newest(epoch().community) is None
+
+
+def test_who_is_not_in_a_community_keeps_little_of_it() -> None:
+    epochs = Epochs(CALENDAR)
+    community, gone = epoch().community, []
+    for number in range(1, 20):
+        inside = epoch(number) if number == 7 else None
+        gone += epochs.add(community, number, Term(int(NOW) + number, inside))
+    kept = {*range(1, 20)} - {one.number for one in gone}
+    assert kept == {7, 8, 19}, "the one that it has, what ends that, and the newest"
+    assert [one.number for one in epochs.expire(1e12)] == [7, 8]
 
 
 # Sealing
@@ -382,9 +393,9 @@ def test_what_is_sealed_wrongly_is_refused_by_a_member() -> None:
     with pytest.raises(Refusal):
         root.below.table.read(seal_filter(own, child.key, upside_down))
     message = _message(own)
-    assert root.below.table.whom(message) == set()
+    assert root.whom(message) == set()
     with pytest.raises(AuthenticationError):
-        root.below.table.whom(_message(own, b"o" * 32))
+        root.whom(_message(own, b"o" * 32))
 
 
 def test_a_key_that_comes_late_opens_what_is_there_and_drops_what_is_wrong() -> None:
@@ -400,10 +411,10 @@ def test_a_key_that_comes_late_opens_what_is_there_and_drops_what_is_wrong() -> 
     for sealed in (good, wrong):
         root.hear_item(b"k" * 32, sealed)
     message = _message(known)
-    assert root.below.table.whom(message) == {b"k" * 32}, "as whoever is there may be a member"
+    assert root.whom(message) == {b"k" * 32}, "as whoever is there may be a member"
     root.hear(signed)
     assert root.below.learn(known) == [(b"k" * 32, wrong.name)]
-    assert root.below.table.whom(message) == {b"k" * 32}
+    assert root.whom(message) == {b"k" * 32}
     assert root.below.forget(known) == [(b"k" * 32, good.name)]
     assert len(root.below) == 0
     root.say()

@@ -15,7 +15,8 @@ import msgspec
 
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.stamps import MAX_DIFFICULTY, Stamp
-from hushcast_protocol.base.wire import Bytes16, Counter, Wire, decoder
+from hushcast_protocol.base.wire import Bytes16, Counter, PublicKey, Wire, decoder
+from hushcast_protocol.brokers.community.charter import MAX_CHARTER, MAX_COMMUNITIES
 from hushcast_protocol.brokers.conditions import Condition, Otherwise
 from hushcast_protocol.brokers.full.secrets import AskFactors, Factors
 from hushcast_protocol.brokers.items import Item
@@ -25,8 +26,8 @@ from hushcast_protocol.content.messages import MAX_BODY, Message
 
 MAX_IN_ONE = 256  # filters in one advertisement; a table goes up in as many as it takes
 MAX_K = 1_000_000  # subscribers that a filter may be asked to hide among
-MAX_BROKER_FRAME = MAX_BODY + 4096  # bytes; a message, an advertisement (at most 50 kB) or a tree
-assert MAX_TREE <= MAX_BROKER_FRAME
+MAX_BROKER_FRAME = MAX_BODY + 4096  # bytes; a message, an advertisement (at most 64 kB), a tree or a charter
+assert max(MAX_TREE, MAX_CHARTER) <= MAX_BROKER_FRAME
 
 Verdict = Literal[
     "accepted",
@@ -36,6 +37,7 @@ Verdict = Literal[
     "stamp",  # it costs work, and came without
     "level",  # too few subscribers stand behind the filter, and it was not to be shown otherwise
     "unknown",  # nobody listed or joined here
+    "community",  # whoever would have to be in the community is not
     "tree",  # its layers are for brokers that do not stand above: its sender holds another tree
 ]
 
@@ -97,6 +99,22 @@ class Ping(Wire, frozen=True, tag="ping"):
     """Show a sign of life, or see whether anybody is there."""
 
 
+class KnownCharter(Wire, frozen=True, tag="known-charter"):
+    """The newest epoch that somebody knows of a community."""
+
+    community: PublicKey
+    epoch: Counter
+
+
+class AskCharters(Wire, frozen=True, tag="ask-charters"):
+    """Say all charters that are newer than these, or of other communities; and, to a child, each later one.
+
+    A child says so first of all; of the root anybody may ask, over a link without a name.
+    """
+
+    known: Annotated[tuple[KnownCharter, ...], msgspec.Meta(max_length=MAX_COMMUNITIES)]
+
+
 # A parent to its child.
 
 
@@ -114,6 +132,18 @@ class NewTree(Wire, frozen=True, tag="tree"):
     """Either way: a newer tree than the other end said it holds."""
 
     tree: Signed
+
+
+class Communities(Wire, frozen=True, tag="communities"):
+    """The communities that there are in the network, by their keepers' keys: others are no more."""
+
+    keepers: Annotated[tuple[PublicKey, ...], msgspec.Meta(max_length=MAX_COMMUNITIES)]
+
+
+class NewCharter(Wire, frozen=True, tag="new-charter"):
+    """A charter; from somebody without a name, to the root: hand it out."""
+
+    charter: Signed
 
 
 class Done(Wire, frozen=True, tag="done"):
@@ -162,8 +192,9 @@ class Receipt(Wire, frozen=True, tag="receipt"):
     difficulty: Annotated[int, msgspec.Meta(ge=0, le=MAX_DIFFICULTY)]
 
 
-FromBelow = Advertise | AskFactors | Join | Subscribe | Unsubscribe | Ack | Ping | NewTree | Publish
-FromAbove = Standing | NewTree | Done | Factors | Level | Forward | Pong | Receipt
+_Asked = Advertise | AskFactors | Join | Subscribe | Unsubscribe
+FromBelow = _Asked | Ack | Ping | NewTree | AskCharters | NewCharter | Publish
+FromAbove = Standing | NewTree | Communities | NewCharter | Done | Factors | Level | Forward | Pong | Receipt
 
 decode_from_below: Callable[[bytes], FromBelow] = decoder(FromBelow, "frame", MAX_BROKER_FRAME)
 decode_from_above: Callable[[bytes], FromAbove] = decoder(FromAbove, "frame", MAX_BROKER_FRAME)

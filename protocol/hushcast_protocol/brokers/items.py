@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from hushcast_protocol.brokers.community.sealing import Sealed
 from hushcast_protocol.brokers.full.items import Layered
 from hushcast_protocol.brokers.roots import RootChanges
 from hushcast_protocol.brokers.words import ShownFilter, from_outside
 
-Item = ShownFilter | Layered
+Item = ShownFilter | Sealed | Layered
 """What is asked for, a tagged union over models. It has a `name`: 16 bytes, equal for equal items."""
 
 

@@ -98,6 +98,11 @@ def check_charter(signed: Signed, network: bytes) -> Charter:
     return Charter(signed, body.community, body.epoch, body.begins, members)
 
 
+def begins(signed: Signed) -> int:
+    """Return when the epoch of a charter begins, in Unix seconds; raise `DecodeError`."""
+    return _decode(signed.body).begins
+
+
 def check_newer(charter: Charter, held: Charter | None) -> bool:
     """Tell whether a charter is newer than the one held of its community.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.hashes import LABEL, Domain, digest
@@ -57,6 +58,15 @@ class Term:
     """`None`: it is not in the community for that time."""
 
 
+class Gone(NamedTuple):
+    """An epoch that is known no more."""
+
+    community: PublicKey
+    number: int
+    epoch: Epoch | None
+    """`None` where this daemon was not in the community for that time."""
+
+
 class Epochs:
     """The epochs that one daemon knows, of all its communities."""
 
@@ -65,14 +75,15 @@ class Epochs:
         self._terms: dict[PublicKey, dict[int, Term]] = {}
         self._by_label: dict[bytes, Epoch] = {}
 
-    def add(self, community: PublicKey, number: int, term: Term) -> list[Epoch]:
-        """Know of an epoch; return those of its community for which there is no room any more."""
+    def add(self, community: PublicKey, number: int, term: Term) -> list[Gone]:
+        """Know of an epoch; return those of its community that there is no room or need for any more."""
         terms = self._terms.setdefault(community, {})
         terms[number] = term
         if term.epoch is not None:
             self._by_label[term.epoch.label] = term.epoch
         numbers = sorted(number for number, one in terms.items() if one.epoch is not None)
-        return [self._drop(community, number) for number in numbers[:-MAX_EPOCHS]]
+        dropped = [self._drop(community, number) for number in numbers[:-MAX_EPOCHS]]
+        return dropped + self._needless(community)
 
     def newest(self, community: PublicKey) -> int | None:
         """Return the number of the newest epoch known of a community."""
@@ -106,16 +117,19 @@ class Epochs:
         following = self._following(epoch)
         return following is None or now < following.begins + self._calendar.grace
 
-    def expire(self, now: float) -> list[Epoch]:
+    def expire(self, now: float) -> list[Gone]:
         """Forget the epochs of which nothing travels any more, and return them."""
         over = [epoch for epoch in self.open if self._ends(epoch) <= now]
-        return [self._drop(epoch.community, epoch.number) for epoch in over]
+        dropped = [self._drop(epoch.community, epoch.number) for epoch in over]
+        for community in {epoch.community for epoch in over}:
+            dropped += self._needless(community)
+        return dropped
 
-    def forget(self, community: PublicKey) -> list[Epoch]:
-        """Forget a community that is none of this network's any more; return its open epochs."""
-        epochs = [self._drop(community, epoch.number) for epoch in self.of(community)]
+    def forget(self, community: PublicKey) -> list[Gone]:
+        """Forget a community that is none of this network's any more; return its epochs."""
+        dropped = [self._drop(community, number) for number in sorted(self._terms.get(community, ()))]
         self._terms.pop(community, None)
-        return epochs
+        return dropped
 
     def _following(self, epoch: Epoch) -> Term | None:
         terms = self._terms[epoch.community]
@@ -129,8 +143,18 @@ class Epochs:
         last = self._calendar.day(following.begins + self._calendar.grace)
         return self._calendar.lapse(last)
 
-    def _drop(self, community: PublicKey, number: int) -> Epoch:
+    def _needless(self, community: PublicKey) -> list[Gone]:
+        """Drop what says no more than that this daemon was out: the newest counts, and what ends an epoch."""
+        dropped: list[Gone] = []
+        ends = False
+        for number, term in sorted(self._terms[community].items())[:-1]:
+            if term.epoch is None and not ends:
+                dropped.append(self._drop(community, number))
+            ends = term.epoch is not None
+        return dropped
+
+    def _drop(self, community: PublicKey, number: int) -> Gone:
         epoch = self._terms[community].pop(number).epoch
-        assert epoch is not None, "only epochs with a key are dropped"
-        del self._by_label[epoch.label]
-        return epoch
+        if epoch is not None:
+            del self._by_label[epoch.label]
+        return Gone(community, number, epoch)

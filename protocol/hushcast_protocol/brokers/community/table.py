@@ -8,7 +8,7 @@ under that label go to all of them, as one of them is a member or knows the way 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from hushcast_protocol.base.errors import PeerError, Refusal
@@ -29,6 +29,15 @@ class Given(NamedTuple):
     sealed: Sealed
     filter: Filter | None
     """`None` where it is sealed under a label that this broker has no key for."""
+
+
+def words_of(epochs: Epochs, message: Message) -> Sequence[bytes] | None:
+    """Return a message's words; `None` where they are sealed under a label that there is no key for.
+
+    Raises `PeerError` where they are sealed wrongly.
+    """
+    epoch = epochs.under(message.tokens[0])
+    return None if epoch is None else open_words(epoch, message.id, message.tokens)
 
 
 class Table:
@@ -101,13 +110,13 @@ class Table:
         """Tell whether messages under a label lead anywhere: this broker can open them, or a child may."""
         return self._epochs.under(label) is not None or label in self._closed
 
-    def whom(self, message: Message) -> set[PublicKey]:
-        """Return the children that a message is for; raise `PeerError` where its words are sealed wrongly."""
-        label = message.tokens[0]
-        epoch = self._epochs.under(label)
-        if epoch is None:
+    def whom(self, label: bytes, words: Sequence[bytes] | None) -> set[PublicKey]:
+        """Return the children that a message is for, by its label and, if they can be read, its words.
+
+        Raises `DecodeError` where they are none.
+        """
+        if words is None:
             return set(self._closed.get(label, ()))
-        words = open_words(epoch, message.id, message.tokens)
         return {place[:_KEY] for place in self._rows.interested(words) if place[_KEY:] == label}
 
     def _remove(self, child: PublicKey, name: bytes, given: Given) -> None:

@@ -1,0 +1,161 @@
+"""Matching under `community`: a member compares filters as under `clear`, all else passes as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from typing import NamedTuple
+
+import trio
+
+from hushcast_brokers.advertising import Advertising
+from hushcast_brokers.community.held_charters import HeldCharters
+from hushcast_brokers.community.interests import CommunityInterests
+from hushcast_brokers.downstream import Downstream
+from hushcast_brokers.matching import Lapsed, Place
+from hushcast_brokers.upstream import Upstream
+from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.wire import PublicKey
+from hushcast_protocol.brokers.advertised import Advertised
+from hushcast_protocol.brokers.community.above import Above
+from hushcast_protocol.brokers.community.below import Below, Named
+from hushcast_protocol.brokers.community.epochs import Epoch
+from hushcast_protocol.brokers.community.sealing import Sealed
+from hushcast_protocol.brokers.community.table import Given, words_of
+from hushcast_protocol.brokers.filters import Filter
+from hushcast_protocol.brokers.frames import AskCharters, Terms
+from hushcast_protocol.brokers.full.secrets import AskFactors, Factors
+from hushcast_protocol.brokers.items import Item, ItemChanges
+from hushcast_protocol.brokers.tomography.stating import Client
+from hushcast_protocol.brokers.words import read_words
+from hushcast_protocol.content.messages import Message
+from hushcast_runtime.context import Context
+
+
+class _Gone(NamedTuple):
+    """What was dropped."""
+
+    below: list[Named]
+    clients: list[Named]
+
+
+class CommunityMatching:
+    """What a broker knows under `community` (`matching.Matching`)."""
+
+    changes = 0
+    """Nothing is stated to a tomography service, which would read filters."""
+
+    def __init__(
+        self,
+        own: PublicKey,
+        minimum: Terms,
+        charters: HeldCharters,
+        advertising: Advertising,
+        downstream: Downstream,
+        context: Context,
+    ) -> None:
+        """`own` is this broker's key; `minimum` is what an edge broker asks of each filter that it shows."""
+        above, epochs = Above(own), charters.epochs
+        self._charters = charters
+        self._epochs = epochs
+        self._above = above
+        self._below = Below(epochs, above)
+        self._advertising = advertising
+        self._context = context
+        self.advertised = Advertised(self._below, self._read, lambda name: True)
+        self.interests = CommunityInterests(minimum, epochs, above, advertising, downstream, context)
+        self._lapsed = _Gone([], [])
+        charters.follow(self._opened, self._over)
+
+    def load(self, child: PublicKey, name: bytes, item: Item) -> None:
+        """Take what was advertised before a restart; drop what a key of since shows to be sealed wrongly."""
+        try:
+            self._below.put(child, name, self._read(child, item))
+        except Refusal:
+            self._lapsed.below.append((child, name))
+
+    def advertise(self) -> int:
+        """Show what changed; return the version upward."""
+        return self._advertising.change(ItemChanges(*self._above.take_changes()))
+
+    def entering(self, message: Message) -> Message:
+        """Return a publication as it is; raise `PeerError` where what is sealed in it is wrong.
+
+        Raises `Refusal` (`community`) where nobody here knows whom it might be for, or its epoch is gone by.
+        """
+        label = message.tokens[0]
+        epoch = self._epochs.under(label)
+        if epoch is not None and not self._epochs.may_publish(epoch, self._context.env.now()):
+            raise Refusal("community")
+        words = words_of(self._epochs, message)
+        if words is not None:
+            read_words(words)
+        elif not self._below.table.knows(label):
+            raise Refusal("community")
+        return message
+
+    def whom(self, message: Message) -> Set[Place]:
+        """Return the children who asked for it, or may have; raise `PeerError` where its words are none."""
+        label, words = message.tokens[0], words_of(self._epochs, message)
+        found: set[Place] = self._below.table.whom(label, words)
+        return found | self.interests.table.whom(label, words)
+
+    def forms(self, message: Message, places: Collection[Place]) -> Sequence[Message]:
+        """Return the message as it is."""
+        return (message,)
+
+    def leaving(self, child: PublicKey) -> Callable[[Message], Mapping[PublicKey, Sequence[Message]]]:
+        """Return what matches messages again."""
+
+        def others(message: Message) -> Mapping[PublicKey, Sequence[Message]]:
+            words = words_of(self._epochs, message)
+            return dict.fromkeys(self._below.table.whom(message.tokens[0], words), (message,))
+
+        return others
+
+    def tree_changed(self) -> None:
+        """Do nothing: what is asked for is the same whatever the tree."""
+
+    def expire(self, now: float) -> Lapsed:
+        """Forget what was asked for under epochs that are over; return that, and what was sealed wrongly."""
+        self._charters.expire(now)
+        lapsed, self._lapsed = self._lapsed, _Gone([], [])
+        lapsed.clients.extend(self.interests.take_wrong())
+        return Lapsed(*lapsed)
+
+    def stated(self, is_edge: bool) -> Mapping[Filter, Sequence[Client]]:
+        """Return nothing."""
+        return {}
+
+    async def begin(self) -> None:
+        """Show what there is."""
+        await self.interests.advance()
+        self.advertise()
+
+    async def run(self) -> None:
+        """Do nothing: what is shown of each epoch has a task of its own."""
+        await trio.sleep_forever()
+
+    async def linked(self, upstream: Upstream) -> None:
+        """Ask the parent for newer charters."""
+        upstream.say(AskCharters(self._charters.known))
+
+    async def factors(self, child: PublicKey, ask: AskFactors) -> Factors:
+        """Raise `Refusal`: there are none."""
+        raise Refusal("form")
+
+    def _read(self, child: PublicKey, item: Item) -> Given:
+        if not isinstance(item, Sealed):
+            raise Refusal("form")
+        return self._below.table.read(item)
+
+    def _opened(self, epoch: Epoch) -> None:
+        self._gone(self._below.learn(epoch), self.interests.learn(epoch))
+
+    def _over(self, epoch: Epoch) -> None:
+        self._gone(self._below.forget(epoch), self.interests.drop(epoch))
+
+    def _gone(self, below: Iterable[Named], clients: Iterable[Named]) -> None:
+        """Note what is to be nowhere on disk, with the next look at the time; above it is at once."""
+        self._lapsed.below.extend(below)
+        self._lapsed.clients.extend(clients)
+        self.advertise()

@@ -1,0 +1,62 @@
+"""Telling charters: to whoever is below and asked, each newer one as soon as it is held."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hushcast_brokers.community.held_charters import HeldCharters
+from hushcast_protocol.base.wire import PublicKey, Wire
+from hushcast_protocol.brokers.frames import AskCharters, Communities, NewCharter
+from hushcast_runtime.writing import Writer
+
+
+class Telling:
+    """The children of one broker that want to hear of charters."""
+
+    def __init__(self, charters: HeldCharters) -> None:
+        self._charters = charters
+        self._links: dict[Writer, _Told] = {}
+
+    def begin(self, writer: Writer, frame: AskCharters) -> None:
+        """Say what a child does not know, and from now on whatever is newer."""
+        told = self._links[writer] = _Told(frame)
+        self._say(writer, told)
+
+    def end(self, writer: Writer) -> None:
+        """Hear that a link has ended."""
+        self._links.pop(writer, None)
+
+    async def run(self) -> None:
+        """Say what is newer, until cancelled."""
+        while True:
+            await self._charters.changed()
+            for writer, told in self._links.items():
+                self._say(writer, told)
+
+    def _say(self, writer: Writer, told: _Told) -> None:
+        for frame in told.news(self._charters):
+            writer.post(frame)
+
+
+class _Told:
+    """What somebody knows."""
+
+    def __init__(self, frame: AskCharters) -> None:
+        self._known = {one.community: one.epoch for one in frame.known}
+        self._keepers: tuple[PublicKey, ...] | None = None
+
+    def news(self, charters: HeldCharters) -> list[Wire]:
+        """Return what it does not know yet."""
+        found: list[Wire] = []
+        if charters.keepers != self._keepers:
+            self._keepers = charters.keepers
+            found.append(Communities(charters.keepers))
+        for charter in charters.later(self._known):
+            self._known[charter.community] = charter.epoch
+            found.append(NewCharter(charter.signed))
+        return found
+
+
+def news(charters: HeldCharters, frame: AskCharters) -> Iterable[Wire]:
+    """Return all that somebody who asks once does not know."""
+    return _Told(frame).news(charters)
