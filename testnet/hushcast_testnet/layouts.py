@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from hushcast_brokers.listing import BROKER_FILE
 from hushcast_central.run import PROXY_FILE
@@ -18,6 +18,7 @@ from hushcast_runtime.wording import counted
 from hushcast_testnet.builder import Builder, Layout
 from hushcast_testnet.inventory import CONTROL_SOCKET, CarrierName, Member, Role
 
+Profile = Literal["hardened", "paper"]
 INNER = 2  # inner brokers
 TOGETHER = 4  # nodes at the first edge broker: what sank below k = 3 is shown again at 4
 
@@ -28,6 +29,7 @@ class OverlayLayout:
 
     relays: int
     clients: int
+    profile: Profile = "hardened"
     carrier: CarrierName = "overlay"
 
     def members(self, directory: Path) -> list[Member]:
@@ -43,6 +45,7 @@ class OverlayLayout:
         head, *nodes = members
         builder.progress("starting the directory")
         network = ["[network]", 'name = "testnet"', f"epoch_seconds = {builder.testnet.epoch}"]
+        network += [f'profile = "{self.profile}"']
         await builder.start(head, [f"first_roster = {self.relays}"], network)
         joined = await builder.written(head, NETWORK_FILE)
         builder.progress(f"starting {counted(self.relays, 'relay')} and {counted(self.clients, 'client')}")
@@ -61,6 +64,7 @@ class CentralLayout:
 
     nodes: int
     proxies: int
+    profile: Profile = "hardened"
     carrier: CarrierName = "central"
 
     def members(self, directory: Path) -> list[Member]:
@@ -76,7 +80,7 @@ class CentralLayout:
         server, proxies = members[0], members[1 : 1 + self.proxies]
         builder.progress("starting the server")
         network = ["[network]", 'carrier = "central"', 'name = "testnet"']
-        network += [f"epoch_seconds = {builder.testnet.epoch}"]
+        network += [f"epoch_seconds = {builder.testnet.epoch}", f'profile = "{self.profile}"']
         await builder.start(server, [], [*network, *builder.traced(server)])
         known = await builder.written(server, NETWORK_FILE)
         builder.progress(f"starting {counted(self.proxies, 'proxy', 'proxies')}")
@@ -172,6 +176,7 @@ def layout_of(
     clients: int | None,
     proxies: int | None,
     edges: int | None = None,
+    profile: Profile | None = None,
 ) -> Layout:
     """Return the layout with these numbers, the usual ones where none is given; raises `UsageError`."""
     if edges is not None and carrier != "brokers":
@@ -179,18 +184,21 @@ def layout_of(
     if carrier == "overlay":
         if proxies is not None:
             raise UsageError("the overlay has no proxies: --proxies goes with --carrier central")
-        return OverlayLayout(10 if nodes is None else nodes, 2 if clients is None else clients)
+        clients = 2 if clients is None else clients
+        return OverlayLayout(10 if nodes is None else nodes, clients, profile or "hardened")
     if clients is not None:
         system = "the central system" if carrier == "central" else "a network of brokers"
         raise UsageError(f"nodes of {system} are all clients: give their number as --nodes")
     if carrier == "brokers":
+        if profile is not None:
+            raise UsageError("a network of brokers has no profiles: leave --profile away")
         return _brokers_layout(6 if nodes is None else nodes, proxies, 3 if edges is None else edges)
     count = len(PROXY_ROLES) if proxies is None else proxies
     if not len(PROXY_ROLES) <= count <= MAX_PROXIES:
         raise UsageError(
             f"--proxies {count}: a network has one of each role at least, and {MAX_PROXIES} at most"
         )
-    return CentralLayout(6 if nodes is None else nodes, count)
+    return CentralLayout(6 if nodes is None else nodes, count, profile or "hardened")
 
 
 def _brokers_layout(nodes: int, proxies: int | None, edges: int) -> Layout:
