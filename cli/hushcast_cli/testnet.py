@@ -67,9 +67,19 @@ testnet.add_command(watch)
     help="With --carrier brokers: edge brokers, which have the daemons.  [default: 3]",
 )
 @click.option(
+    "--privacy",
+    type=click.Choice(["clear", "full"]),
+    help="With --carrier brokers: what brokers learn.  [default: clear]",
+)
+@click.option(
+    "--layers",
+    type=click.IntRange(2, 4),
+    help="With --privacy full: layers on what is asked for.  [default: 3]",
+)
+@click.option(
     "--profile",
     type=click.Choice(sorted(PROFILES)),
-    help="Behaviour, not of brokers: as published, or as it should be.  [default: hardened]",
+    help="Behaviour, of brokers with --privacy full: as published, or as it should be.  [default: hardened]",
 )
 @click.option(
     "--transport",
@@ -129,7 +139,7 @@ def up(
     Example:
       hushcast testnet up --dir /tmp/testnet --nodes 10 --clients 2
       hushcast testnet up --dir /tmp/testnet --carrier central --nodes 6
-      hushcast testnet up --dir /tmp/testnet --carrier brokers
+      hushcast testnet up --dir /tmp/testnet --carrier brokers --privacy full
       hushcast testnet up --dir /tmp/testnet --gateway
     """
     from hushcast_cli.output import json_line, note, write

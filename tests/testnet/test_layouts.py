@@ -88,7 +88,21 @@ async def test_a_network_is_made_with_its_profile(
     assert f'profile = "{profile}"' in raised.value.args[0]
 
 
-def test_brokers_have_no_profile() -> None:
+async def test_brokers_are_made_with_their_privacy() -> None:
+    layout, builder = (
+        layout_of("brokers", 2, None, None, profile="paper", privacy="full", layers=2),
+        Writing(),
+    )
+    with pytest.raises(Writing.Started) as raised:
+        await layout.start(builder, layout.members(HERE))
+    assert 'privacy = "full"\nlayers = 2\nprofile = "paper"\n' in raised.value.args[0]
+    with pytest.raises(UsageError, match="--carrier brokers"):
+        layout_of("overlay", 2, None, None, privacy="full")
+    with pytest.raises(UsageError, match="leave --layers away"):
+        layout_of("brokers", 2, None, None, layers=2)
+
+
+def test_brokers_have_no_profile_but_under_full() -> None:
     with pytest.raises(UsageError, match="leave --profile away"):
         layout_of("brokers", None, None, None, profile="paper")
 
