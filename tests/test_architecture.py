@@ -46,6 +46,7 @@ ALONE = {
 # Subscriptions are read, and wider filters searched, by the code that brokers and `filters levels` run: two
 # that read the same lines would not stay alike.
 BY_BROKERS = {
+    *("brokers.frames", "brokers.words"),  # filters as they are in traces
     *("base.errors", "brokers.conditions", "brokers.filters", "brokers.generalise", "brokers.levels"),
     *(
         "brokers.subscriptions",

@@ -11,6 +11,7 @@ import trio
 
 from hushcast_brokers.advertising import AFTER_REFUSAL, Advertising
 from hushcast_brokers.downstream import Downstream
+from hushcast_protocol.base import observed
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.exposure import Changes, Exposure
@@ -46,6 +47,7 @@ class Exposing:
         self._advertising = advertising
         self._downstream = downstream
         self._spawn = context.spawn
+        self._tracer = context.tracer
         self._waits = trio.Event()
         self._asking: set[tuple[PublicKey, bytes]] = set()  # subscriptions that want to know how they stand
         self._untold: dict[tuple[PublicKey, bytes], int] = {}  # versions that are to be confirmed first
@@ -120,6 +122,9 @@ class Exposing:
 
     def _apply(self, changes: Changes) -> int:
         self.changes += 1
+        for (client, name), sources in changes.bogus.items():
+            assert isinstance(client, bytes), "a client is its key"
+            self._tracer.observe(observed.Bogus(client, name, sources))
         if self._exposure.is_waiting:
             self._waits.set()
         version = self._advertising.change(self._items(changes.roots))

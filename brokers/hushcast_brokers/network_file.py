@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
 from hushcast_protocol.base.addresses import Address
-from hushcast_protocol.brokers.network import BrokersNetwork, Privacy
+from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.brokers.full.layers import MAX_LAYERS, MIN_LAYERS
+from hushcast_protocol.brokers.network import BrokersNetwork
+from hushcast_protocol.brokers.privacy import DEFAULT_LAYERS, Privacy, read_privacy
 from hushcast_runtime.config import AnyNetworkTerms, Section, reachable
 from hushcast_runtime.network_file import toml_text
 
@@ -17,12 +20,36 @@ KeyText = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]  # 32 bytes i
 class BrokersTerms(AnyNetworkTerms, frozen=True, kw_only=True):
     """What all daemons of a network of brokers agree on, its brokers among them."""
 
-    privacy: Privacy = "clear"
-    """What brokers learn. `clear`: conditions, values of numbers, and open topics whose names they guess."""
+    privacy: Literal["clear", "full"] = "clear"
+    """What brokers learn. `clear`: conditions, values of numbers, and open topics whose names they guess.
+    `full`: which of their children ask for the same, and no more."""
+    layers: Annotated[int, msgspec.Meta(ge=MIN_LAYERS, le=MAX_LAYERS)] = DEFAULT_LAYERS
+    """Under `full`: brokers in a row, from an edge broker up, that learn more only if all work together."""
+    profile: Literal["hardened", "paper"] = "hardened"
+    """Under `full`: `hardened`, or in a testnet `paper`, the scheme as published."""
+    aggregation: bool = True
+    """Under `full`: whether brokers learn which of their children ask for the same, and pass on one."""
+
+    def settled(self) -> Privacy:
+        """Return what the network's profile says."""
+        if self.privacy != "full":
+            return Privacy(self.privacy)
+        return Privacy("full", self.layers, self.profile, self.aggregation)
+
+    def check_privacy(self, is_testnet: bool) -> None:
+        """Raise `UsageError` for what means nothing, or protects nobody outside of a testnet."""
+        defaults = {"layers": DEFAULT_LAYERS, "profile": "hardened", "aggregation": True}
+        given = [name for name, default in defaults.items() if getattr(self, name) != default]
+        if self.privacy != "full" and given:
+            raise UsageError(f'network.{given[0]}: it is for privacy = "full": take it out')
+        if self.profile == "paper" and not is_testnet:
+            raise UsageError(
+                'network.profile: "paper" is for testnets: it hides nothing that can be guessed; take it out'
+            )
 
     def network_of(self, root: bytes) -> BrokersNetwork:
         """Return what the protocol calls the network whose root has this public key."""
-        return BrokersNetwork(self.name, self.privacy, self.epoch_seconds, root)
+        return BrokersNetwork(self.name, self.settled().text, self.epoch_seconds, root)
 
 
 class BrokersNetworkSection(BrokersTerms, frozen=True, kw_only=True, tag_field="carrier", tag="brokers"):
@@ -58,8 +85,17 @@ def brokers_section(network: BrokersNetwork, root: Address) -> str:
         "[network]\n"
         'carrier = "brokers"\n'
         f"name = {toml_text(network.name)}\n"
-        f'privacy = "{network.profile}"\n'
+        f"{_privacy_lines(read_privacy(network.profile))}"
         f"epoch_seconds = {network.epoch_seconds}\n"
         f"root = {toml_text(root)}\n"
         f'root_key = "{network.root.hex()}"\n'
     )
+
+
+def _privacy_lines(privacy: Privacy) -> str:
+    lines = [f'privacy = "{privacy.model}"']
+    if privacy.model == "full":
+        lines.append(f"layers = {privacy.layers}")
+        lines += ['profile = "paper"'] if privacy.profile == "paper" else []
+        lines += ["aggregation = false"] if not privacy.aggregates else []
+    return "".join(f"{line}\n" for line in lines)

@@ -24,6 +24,7 @@ from hushcast_runtime.doctors_socket import ExaminedSettings
 MAX_ROOT_CONFIG = 512 * 1024  # bytes; 1,023 brokers have 260 each
 
 _OF_EDGES = "it is an edge broker's, which has the clients"
+_NO_CONDITIONS = 'with privacy = "full" no broker reads conditions'
 
 
 class MadeNetworkSection(BrokersTerms, frozen=True, kw_only=True):
@@ -63,8 +64,9 @@ class RootSettings(ExaminedSettings, frozen=True, kw_only=True):
     def check_own(self) -> None:
         """Raise `UsageError` where brokers are out of reach, or are no tree."""
         super().check_own()
+        self.network.check_privacy(self.is_watched)
         check_brokers(self.listed, self.transport)
-        _check_service(self.tomography, self.transport)
+        _check_service(self.tomography, self.transport, self.network)
 
 
 class AnonymitySection(Section, frozen=True, kw_only=True):
@@ -131,7 +133,10 @@ class BrokerSettings(ExaminedSettings, frozen=True, kw_only=True):
         """Raise `UsageError` where the root is out of reach, or settings are another broker's."""
         super().check_own()
         self.network.check(self.transport)
-        _check_service(self.tomography, self.transport)
+        self.network.check_privacy(self.is_watched)
+        _check_service(self.tomography, self.transport, self.network)
+        if self.anonymity is not None and self.network.privacy == "full":
+            raise UsageError(f"anonymity: {_NO_CONDITIONS}: take it out")
         for key in ("anonymity", "edge"):
             if self.role != "edge" and getattr(self, key) is not None:
                 raise UsageError(f'{key}: {_OF_EDGES}: write role = "edge", or take it out')
@@ -154,9 +159,12 @@ def parse_broker(data: bytes, where: str) -> AnyBrokerSettings:
     return parse_settings(data, where, BrokerSettings)
 
 
-def _check_service(section: TomographySection | None, transport: str) -> None:
-    if section is not None:
-        section.check(transport)
+def _check_service(section: TomographySection | None, transport: str, network: BrokersTerms) -> None:
+    if section is None:
+        return
+    section.check(transport)
+    if network.privacy == "full":
+        raise UsageError(f"tomography: {_NO_CONDITIONS}: take it out")
 
 
 def _role_in(data: bytes) -> object:

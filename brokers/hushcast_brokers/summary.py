@@ -53,7 +53,12 @@ def _of_edge(settings: BrokerSettings) -> dict[str, list[str]]:
 
 
 def _network(section: BrokersTerms) -> str:
-    return f"{section.name}, {section.privacy}, epochs of {counted(section.epoch_seconds, 'second')}"
+    privacy = section.settled()
+    found = [section.name, privacy.model]
+    if privacy.model == "full":
+        found += [f"{privacy.layers} layers", *(["as published"] if privacy.profile == "paper" else [])]
+        found += [] if privacy.aggregates else ["without aggregation"]
+    return ", ".join([*found, f"epochs of {counted(section.epoch_seconds, 'second')}"])
 
 
 def _broker(one: BrokerSection) -> str:

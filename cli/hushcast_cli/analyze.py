@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from hushcast_cli import suggestions
-from hushcast_cli.learn_k import check_options, learn_k, whole_numbers
+from hushcast_cli.learn_k import learn_k, learns_k, whole_numbers
 from hushcast_cli.options import Choices, json_option, pass_choices
 from hushcast_cli.spark import master_option
 from hushcast_protocol.base.errors import UsageError
@@ -85,14 +85,14 @@ class _NamesAttacks(click.Command):
     show_default=True,
     callback=whole_numbers,
     metavar="K,K…",
-    help="Of a file: how many subscribers are enough.",
+    help="How many subscribers are enough: of a file, or of brokers' traces.",
 )
 @click.option(
     "--condition",
     "conditions",
     multiple=True,
     type=click.Choice([str(condition) for condition in Condition]),
-    help="Of a file: whose subscribers count, several times; else all.",
+    help="Beside --k: whose subscribers count, several times; else all.",
 )
 @click.option(
     "--brokers",
@@ -100,7 +100,7 @@ class _NamesAttacks(click.Command):
     default=50,
     show_default=True,
     metavar="B",
-    help="Of a file: edge brokers that its subscribers are dealt out to.",
+    help="Beside --k: edge brokers that subscribers are dealt out to; of traces, unless given, those there.",
 )
 @click.option(
     "--cap",
@@ -108,7 +108,7 @@ class _NamesAttacks(click.Command):
     default=2,
     show_default=True,
     metavar="C",
-    help="Of a file: the most sources of an edge broker that count.",
+    help="Beside --k: the most sources of an edge broker that count.",
 )
 @click.option(
     "--spread",
@@ -116,7 +116,7 @@ class _NamesAttacks(click.Command):
     default=3,
     show_default=True,
     metavar="S",
-    help="Of a file: from how many edge brokers sources have to be.",
+    help="Beside --k: from how many edge brokers sources have to be.",
 )
 @master_option
 @click.option("--seed", type=int, default=1, show_default=True, metavar="S", help="Of who colludes.")
@@ -139,22 +139,23 @@ def analyze(
 
     TRACES holds what daemons of testnets wrote, or tables of `hushcast traces generate`. DIR gets
     report.html, summary.json and Parquet tables. Where TRACES is a file of subscriptions, as `hushcast
-    filters levels` takes them, it is measured among how many subscribers each filter hides.
+    filters levels` takes them, it is measured among how many subscribers each filter hides; with --k also
+    where TRACES are of a network of brokers, for the subscriptions that edge brokers saw.
 
     \b
     Examples:
       hushcast analyze /tmp/hush/traces --out /tmp/analysis --colluding 0.1,0.2
       hushcast analyze subscriptions.jsonl --out /tmp/levels --k 5,10 --condition successor
+      hushcast analyze /tmp/hush/traces --out /tmp/levels --k 3
     """
     from hushcast_cli.output import json_line, text_line, write
     from hushcast_cli.progress import person_watches, reporting
     from hushcast_cli.spark import check_spark, spark_session, told
 
-    is_file = Path(traces).is_file()
-    check_options(click.get_current_context(), is_file)
+    learns = learns_k(click.get_current_context(), Path(traces).is_file())
     check_spark()
-    if is_file:
-        learn_k(choices, Path(traces), out, colluding, master, seed=seed, **of_filters)
+    if learns:
+        learn_k(choices, traces, out, colluding, master, seed=seed, **of_filters)
         return
     from hushcast_analytics.analyze import Wanted, chosen
     from hushcast_analytics.analyze import analyze as run
@@ -180,7 +181,7 @@ def analyze(
 
 def told_in_full(summary: dict[str, Any]) -> list[str]:
     """Return a line for each attack or party, with chance beside it, then the verdict as in the report."""
-    from hushcast_analytics.report import central
+    from hushcast_analytics.report import brokers, central
     from hushcast_analytics.report.verdict import NOBODY, Standing, Verdict
     from hushcast_analytics.report.words import counted, percent
 
@@ -200,6 +201,6 @@ def told_in_full(summary: dict[str, Any]) -> list[str]:
     table = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
     said = [str(Verdict(**{**each, "standing": Standing(each["standing"])})) for each in summary["verdict"]]
     to_do = ["To decide what these traces do not:", *summary["more"]] if summary["more"] else []
-    said += central.said(summary["central"])
+    said += [*central.said(summary["central"]), *brokers.said(summary["brokers"])]
     shown = [*(line.rstrip() for line in table), *central.lines(summary["central"])]
     return [*shown, *(said or [NOBODY]), *to_do]

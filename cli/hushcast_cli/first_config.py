@@ -82,6 +82,8 @@ class Network:
 
     name: str
     epoch_seconds: int
+    more: str = ""
+    """Further lines."""
 
 
 def first_config(role: Role, places: Places, tor: Path | None, network: Network | None) -> str:
@@ -122,6 +124,7 @@ def first_config(role: Role, places: Places, tor: Path | None, network: Network 
         "# Name and epoch keep networks apart: neither can be changed later.\n"
         f"name = {toml_text(network.name)}\n"
         f"epoch_seconds = {network.epoch_seconds}\n"
+        f"{network.more}"
     )
     return text + _LISTS.get(role, "")
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hushcast_cli.first_config import Network
 
 DEFAULT_EPOCH = 3600  # seconds
+LEAST_LAYERS, MOST_LAYERS, DEFAULT_LAYERS = 2, 4, 3  # as a configuration may have
 ROLES = [
     *("relay", "client", "directory"),
     *("central-server", "publications-proxy", "deliveries-proxy"),
@@ -42,6 +43,17 @@ _PRIVATE = 0o600
     type=click.IntRange(MIN_EPOCH, MAX_EPOCH),
     metavar="S",
     help=f"The epochs of a directory, server or root, in seconds; {DEFAULT_EPOCH} unless given.",
+)
+@click.option(
+    "--privacy",
+    type=click.Choice(["clear", "full"]),
+    help="What the brokers of a root learn: `clear` unless given; with `full` none reads what is asked for.",
+)
+@click.option(
+    "--layers",
+    type=click.IntRange(LEAST_LAYERS, MOST_LAYERS),
+    metavar="M",
+    help=f"With `--privacy full`: brokers in a row that learn more together; {DEFAULT_LAYERS} unless given.",
 )
 @click.option(
     "--role",
@@ -71,6 +83,8 @@ def init(
     name: str | None,
     network: str | None,
     epoch: int | None,
+    privacy: str | None,
+    layers: int | None,
     seat: str | None,
     output: Path | None,
     tor_sockets: Path | None,
@@ -93,20 +107,15 @@ def init(
     from hushcast_cli.state import one_of
     from hushcast_protocol.base.errors import UsageError
 
-    if role not in _FOUNDERS and (network, epoch) != (None, None):
-        raise UsageError(
-            "--network and --epoch are a directory's, a central server's or a root's:"
-            " others get them by `join`"
-        )
-    if role != "broker" and seat is not None:
-        raise UsageError("--role is a broker's, which is not the root")
+    _check_whose(role, network, epoch, privacy, layers, seat)
     if role not in _NODES and name is not None:
         raise UsageError(f"--name is a node's: a machine has one {role}")
     if role == "gateway" and tor_sockets is not None and not _is_from_environment("tor_sockets"):
         raise UsageError("--tor-sockets is for daemons: a gateway speaks with clients, and never with tor")
     found = places(cast("Kind", "node" if role in _NODES else role), name)
     own = _own_role(role, seat)
-    text = _first(own, found, _founded(role, network, epoch), tor_sockets)
+    made = _founded(role, network, epoch, _privacy_lines(privacy, layers))
+    text = _first(own, found, made, tor_sockets)
     _check(role, text, str(output or found.config))
     if output == Path("-"):
         write(text.encode())
@@ -120,6 +129,30 @@ def init(
     write(text_line(f"{file}: the configuration of {one_of(own)}"))
     for command in after:
         write(text_line(f"next: {command}"))
+
+
+def _check_whose(
+    role: str,
+    network: str | None,
+    epoch: int | None,
+    privacy: str | None,
+    layers: int | None,
+    seat: str | None,
+) -> None:
+    """Raise `UsageError` for options that are another role's."""
+    from hushcast_protocol.base.errors import UsageError
+
+    if role not in _FOUNDERS and (network, epoch) != (None, None):
+        raise UsageError(
+            "--network and --epoch are a directory's, a central server's or a root's:"
+            " others get them by `join`"
+        )
+    if role != "broker-root" and (privacy, layers) != (None, None):
+        raise UsageError("--privacy and --layers are a root's: others get them by `join`")
+    if layers is not None and privacy != "full":
+        raise UsageError("--layers is for --privacy full")
+    if role != "broker" and seat is not None:
+        raise UsageError("--role is a broker's, which is not the root")
 
 
 def _is_from_environment(option: str) -> bool:
@@ -137,13 +170,20 @@ def _own_role(role: str, seat: str | None) -> str:
     return role
 
 
-def _founded(role: str, network: str | None, epoch: int | None) -> Network | None:
+def _founded(role: str, network: str | None, epoch: int | None, more: str) -> Network | None:
     """Return the network that such a daemon makes."""
     from hushcast_cli.first_config import Network
 
     if role not in _FOUNDERS:
         return None
-    return Network(network or f"network-{secrets.token_hex(3)}", epoch or DEFAULT_EPOCH)
+    return Network(network or f"network-{secrets.token_hex(3)}", epoch or DEFAULT_EPOCH, more)
+
+
+def _privacy_lines(privacy: str | None, layers: int | None) -> str:
+    if privacy is None:
+        return ""
+    lines = f'# What brokers learn; it cannot be changed later, either.\nprivacy = "{privacy}"\n'
+    return lines if privacy != "full" else f"{lines}layers = {layers or DEFAULT_LAYERS}\n"
 
 
 def _first(role: str, found: Places, network: Network | None, tor_sockets: Path | None) -> str:

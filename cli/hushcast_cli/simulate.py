@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -16,9 +16,12 @@ from hushcast_cli.options import (
     profile_option,
 )
 from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.brokers.conditions import Condition
+from hushcast_protocol.brokers.frames import MAX_K
 from hushcast_protocol.overlay.profile import MAX_TREES, PROFILES, Root
 
 if TYPE_CHECKING:
+    from hushcast_protocol.brokers.frames import Terms
     from hushcast_testnet.inventory import CarrierName
     from hushcast_testnet.scenario import Scenario
 
@@ -116,10 +119,27 @@ _share = click.FloatRange(0, 0.9)
     metavar="M",
     help="Spread the publications over M virtual minutes.",
 )
+@click.option(
+    "--k",
+    type=click.IntRange(1, MAX_K),
+    metavar="K",
+    help="With --carrier brokers: among how many each subscriber wants to hide.",
+)
+@click.option(
+    "--condition",
+    type=click.Choice([str(condition) for condition in Condition]),
+    help="Beside --k: who counts.  [default: source]",
+)
+@click.option(
+    "--otherwise",
+    type=click.Choice(["wait", "generalise", "bogus"]),
+    help="Beside --k: what is done while they are fewer.  [default: generalise]",
+)
 @json_option
 @pass_choices
 def simulate(
     choices: Choices,
+    /,
     carrier: CarrierName,
     nodes: int,
     proxies: int,
@@ -133,25 +153,23 @@ def simulate(
     trees: int,
     seed: int,
     traces: Path | None,
-    kill: float,
-    churn: float,
-    droppers: float,
-    select: bool,
     delay_rosters: float,
     read_probes: float,
     minutes: float | None,
+    **others: Any,
 ) -> None:
     """Simulate a network in this process, faster than time.
 
     Counts how many of the (publication, subscriber) pairs were delivered, what was shown twice, and how many
     messages travelled against the ideal. Faults begin after the first tenth of the publications; without
-    --minutes half of these follow at once, and half two epochs later, when trees are repaired.
+    --minutes half of these follow at once, and half two epochs later, when trees are repaired. With --k each
+    subscriber wants a cell of a map, small or large, and what too few want is shown wider, or not at all.
 
     \b
     Example:
       hushcast testnet simulate --nodes 100 --subscribers 10 --publications 50
       hushcast testnet simulate --carrier central --nodes 40 --subscribers 10 --publications 50 --kill 0.2
-      hushcast testnet simulate --carrier brokers --nodes 40 --subscribers 10 --publications 50 --kill 0.2
+      hushcast testnet simulate --carrier brokers --nodes 40 --subscribers 30 --publications 50 --k 3
     """
     if carrier == "overlay":
         check_nodes(nodes)
@@ -168,7 +186,7 @@ def simulate(
         origins,
         seed,
         traces,
-        Faults(kill, churn, droppers, select),
+        Faults(**{name: others.pop(name) for name in ("kill", "churn", "droppers", "select")}),
         trees,
         minutes,
         delay_rosters,
@@ -176,8 +194,22 @@ def simulate(
         carrier,
         proxies,
         edges,
+        _terms(**others),
     )
     _run(choices, scenario)
+
+
+def _terms(
+    k: int | None, condition: str | None, otherwise: Literal["wait", "generalise", "bogus"] | None
+) -> Terms | None:
+    from hushcast_protocol.brokers.frames import Terms
+
+    if k is not None:
+        return Terms(k, Condition(condition or Condition.SOURCE), otherwise or "generalise")
+    if condition is not None or otherwise is not None:
+        name = "--condition" if condition is not None else "--otherwise"
+        raise UsageError(f"{name} is about --k, among how many subscribers hide: give that, too")
+    return None
 
 
 def _run(choices: Choices, scenario: Scenario) -> None:
@@ -195,6 +227,8 @@ def _run(choices: Choices, scenario: Scenario) -> None:
 
 def check_scenario(scenario: Scenario) -> None:
     """Raise `UsageError` if options contradict each other."""
+    if scenario.terms is not None and scenario.carrier != "brokers":
+        raise UsageError("brokers count who stands behind a filter: --k goes with --carrier brokers")
     if scenario.edges != _EDGES and scenario.carrier != "brokers":
         raise UsageError("edge brokers are a network of brokers': --edges goes with --carrier brokers")
     if scenario.carrier != "overlay":
@@ -202,6 +236,10 @@ def check_scenario(scenario: Scenario) -> None:
         return
     if scenario.proxies != _PROXIES:
         raise UsageError("the overlay has no proxies: --proxies goes with --carrier central")
+    if PROFILES[scenario.profile].root is Root.LISTED and scenario.nodes < 2:
+        raise UsageError(
+            f"--nodes 1: under --profile {scenario.profile} a relay subscribes at others; give 2"
+        )
     if PROFILES[scenario.profile].root is Root.LISTED and scenario.subscribers > scenario.nodes:
         raise UsageError(
             f"--subscribers {scenario.subscribers}: under --profile {scenario.profile} relays subscribe, and"

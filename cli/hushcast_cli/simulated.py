@@ -7,7 +7,7 @@ from typing import Any
 
 from hushcast_runtime.wording import counted
 
-_FOUND = {"told": "coverage", "companions": "companions", "conditions": "conditions"}
+_FOUND = {"told": "coverage", "companions": "companions", "conditions": "conditions", "hidden": "hidden"}
 
 
 def rows(result: Mapping[str, Any], nodes: str = "relays") -> Iterator[tuple[str, str]]:
@@ -17,11 +17,12 @@ def rows(result: Mapping[str, Any], nodes: str = "relays") -> Iterator[tuple[str
     """
     sent, ideal, repaired = result["transmissions"], result["ideal"], result["repaired"]
     lost = counted(result["lost_with_receipt"], "delivery", "deliveries")
+    why = "lost in spite of one" if not result["hidden"] else "not made: what lacks its k brings nothing"
     ratio = f" ({sent / ideal:.2f} times that)" if ideal else ""
     yield nodes, f"{result['nodes']:,}"
     yield "deliveries", f"{result['delivered']:,} of {result['pairs']:,}"
     yield "shown twice", f"{result['duplicates']:,}"
-    yield "receipts", f"{result['receipts']:,}; {lost} lost in spite of one"
+    yield "receipts", f"{result['receipts']:,}; {lost} {why}"
     yield "transmissions", f"{sent:,}; the paths add up to {ideal:,}{ratio}"
     yield "time", f"{result['virtual_seconds']:,.0f} s in the network, {result['seconds']:,.1f} s here"
     if result["gaps_reported"]:

@@ -75,32 +75,30 @@ def _load_broker(file: Path) -> tuple[DaemonSettings, StateKind]:
     from hushcast_brokers.keys import BROKER_KEYS
     from hushcast_brokers.settings import load_broker
     from hushcast_brokers.upgrade import VERSION
-    from hushcast_protocol.base.roster import Network
     from hushcast_runtime.state_directory import StateKind
 
     broker = load_broker(file)
-    network = Network(broker.network.name, broker.network.privacy, broker.network.epoch_seconds)
-    return broker, StateKind(f"{broker.role}-broker", network, BROKER_KEYS, VERSION)
+    return broker, StateKind(f"{broker.role}-broker", _network(broker.network), BROKER_KEYS, VERSION)
 
 
 def _load_tomography(file: Path) -> tuple[DaemonSettings, StateKind]:
     from hushcast_brokers.keys import BROKER_KEYS
     from hushcast_brokers.tomography.settings import TomographySettings
     from hushcast_brokers.upgrade import VERSION
-    from hushcast_protocol.base.roster import Network
     from hushcast_runtime.config import load_settings
     from hushcast_runtime.state_directory import StateKind
 
     service = load_settings(file, TomographySettings)
-    network = Network(service.network.name, service.network.privacy, service.network.epoch_seconds)
-    return service, StateKind("tomography-service", network, BROKER_KEYS, VERSION)
+    return service, StateKind("tomography-service", _network(service.network), BROKER_KEYS, VERSION)
 
 
 def _network(section: Any) -> Network:
     """Return what tells networks apart in a backup, whatever the carrier."""
+    from hushcast_brokers.network_file import BrokersTerms
     from hushcast_protocol.base.roster import Network
 
-    return Network(section.name, section.profile, section.epoch_seconds)
+    profile = section.settled().text if isinstance(section, BrokersTerms) else section.profile
+    return Network(section.name, profile, section.epoch_seconds)
 
 
 def noun_of(role: str) -> str:

@@ -114,6 +114,8 @@ class NodeSettings(TestnetDaemonSettings, frozen=True, kw_only=True):
     def _check_client(self, network: CentralNetworkSection | BrokersNetworkSection) -> None:
         """Check what is of a network whose servers are programs of their own."""
         network.check(self.transport)
+        if isinstance(network, BrokersNetworkSection):
+            network.check_privacy(self.is_watched)
         is_central = isinstance(network, CentralNetworkSection)
         if self.role == "relay":
             kind = "a central network" if is_central else "a network of brokers"

@@ -46,5 +46,6 @@ def configure_logs(level: Level, as_json: bool) -> None:
     )
     accepting = logging.getLogger("trio.serve_listeners")
     accepting.handlers, accepting.propagate = [_NoRoom()], False
-    # stem logs addresses of services at low levels: none of it may reach the journal.
-    logging.getLogger("stem").setLevel(logging.CRITICAL)
+    # stem logs addresses of services at low levels: none of it may reach the journal. Its level would not do:
+    # stem sets that itself when it is loaded, which may be later.
+    logging.getLogger("stem").disabled = True

@@ -5,16 +5,12 @@ Nothing here is by topic, peer or address, and nothing tells when the daemon sta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import trio
-from prometheus_client import CollectorRegistry
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
-from prometheus_client.registry import Collector
 
 from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.counters import Counters
@@ -35,7 +31,6 @@ GAUGES = {
 }
 """Every gauge with its meaning; a daemon leaves out those that it has no value for."""
 
-PREFIX = "hushcast_"
 MAX_REQUEST = 8192  # bytes of a scraper's request
 _REQUEST_WITHIN = 10.0  # seconds; a scraper on the same machine needs milliseconds
 MAX_SCRAPERS = 8  # at once; one more takes the place of another
@@ -56,21 +51,6 @@ def readings(status: Mapping[str, Any]) -> dict[str, float]:
     return found | {name: float(status[name]) for name in ("links", "leases") if name in status}
 
 
-class _Collected(Collector):
-    def __init__(self, counters: Counters | None, readings: Readings, gauges: Mapping[str, str]) -> None:
-        self._counters = counters
-        self._readings = readings
-        self._gauges = gauges
-
-    def collect(self) -> Iterator[Metric]:
-        """Yield every gauge that has a value, then every counter."""
-        for name, value in self._readings().items():
-            yield GaugeMetricFamily(PREFIX + name, self._gauges[name], value=value)
-        if (counters := self._counters) is not None:
-            for name, count in counters.as_dict().items():
-                yield CounterMetricFamily(PREFIX + name, counters.meanings[name], value=count)
-
-
 class MetricsServer:
     """Answers `GET /metrics` with a daemon's counters and gauges as they stand."""
 
@@ -78,9 +58,9 @@ class MetricsServer:
         self, counters: Counters | None, readings: Readings, gauges: Mapping[str, str] = GAUGES
     ) -> None:
         """`gauges` are those that `readings` may give, with their meanings."""
-        # A registry of our own: the library's default one has metrics of the process, including its start.
-        self._registry = CollectorRegistry(auto_describe=False)
-        self._registry.register(_Collected(counters, readings, gauges))
+        from hushcast_runtime.exposition import Exposition  # the library takes long to load: where it is used
+
+        self._exposition = Exposition(counters, readings, gauges)
         self._scrapers = Room(MAX_SCRAPERS)
         self._names: frozenset[bytes] | None = None  # at a Unix socket, which no browser reaches, any will do
 
@@ -124,7 +104,7 @@ class MetricsServer:
             return _response("421 Misdirected Request", b"these metrics have another name\n")
         if words[1].partition(b"?")[0] != b"/metrics":
             return _response("404 Not Found", b"metrics are at /metrics\n")
-        return _response("200 OK", generate_latest(self._registry), CONTENT_TYPE_LATEST)
+        return _response("200 OK", self._exposition.text(), self._exposition.CONTENT_TYPE)
 
 
 async def _request(stream: trio.abc.Stream) -> bytes:

@@ -13,11 +13,12 @@ from pyspark.sql import functions as F
 
 from hushcast_analytics import network
 from hushcast_analytics.attacks.catalogue import ATTACKS
+from hushcast_analytics.brokers.examine import Brokers
 from hushcast_analytics.central.examine import Central
-from hushcast_analytics.central.figures import of_central, without_conditions
+from hushcast_analytics.central.figures import of_central, without_conditions, without_relays
 from hushcast_analytics.errors import TracesError
 from hushcast_analytics.keeping import kept
-from hushcast_analytics.profile_runs import ProfileRuns, Wanted, profiles_of, runs_of, traces_of
+from hushcast_analytics.profile_runs import ProfileRuns, Runs, Wanted, profiles_of, runs_of, traces_of
 from hushcast_analytics.reading import Traces, open_traces
 from hushcast_analytics.report.findings import Findings
 from hushcast_analytics.report.page import more, page, verdict
@@ -76,7 +77,7 @@ def analyze(
 
 def summary_of(findings: Findings) -> dict[str, Any]:
     """Return what `summary.json` holds."""
-    attacks = [{key: row[key] for key in SUMMARY_KEYS} for row in findings.attacks]
+    attacks = [{key: row.get(key) for key in SUMMARY_KEYS} for row in (*findings.attacks, *findings.brokers)]
     said = [
         {"profile": each.profile, "goal": each.goal, "standing": each.standing.value, "text": each.text}
         for each in verdict(findings)
@@ -85,6 +86,7 @@ def summary_of(findings: Findings) -> dict[str, Any]:
         "network": findings.network,
         "attacks": attacks,
         "central": findings.central,
+        "brokers": findings.brokers,
         "verdict": said,
         "more": more(findings),
     }
@@ -117,22 +119,17 @@ def _analysed(
         progress(f"{each.name}: what colluding relays saw")
         each.look()
     lanes = [lane for each in watched for lane in each.lanes()]
-    figures = partial(_network, traces, findings)
-    if runs.central:
-        # Means over both systems would be of neither.
-        overlay = traces_of(traces, runs.overlay)
-        figures = (
-            partial(_network, overlay, findings) if runs.overlay else partial(_central, traces, findings)
-        )
-    lanes.append([Step("the network's own figures", _FIGURES_COST, figures)])
+    lanes.append([Step("the network's own figures", _FIGURES_COST, _own_figures(traces, runs, findings))])
     central = Central(traces_of(traces, runs.central), runs.central, wanted) if runs.central else None
-    lanes += [central.steps()] if central else []
+    brokers = Brokers(traces_of(traces, runs.brokers), runs.brokers, wanted) if runs.brokers else None
+    lanes += [carrier.steps() for carrier in (central, brokers) if carrier]
     # The longest first, or it would go on alone in the end.
     lanes.sort(key=lambda lane: -sum(step.cost for step in lane))
     go_through(lanes, progress, at_once=AT_ONCE, live=live, interrupt=spark.stop)
     for each in watched:
         each.add_to(findings)
     findings.central = central.rows if central else []
+    findings.brokers = brokers.rows if brokers else []
     out.mkdir(parents=True, exist_ok=True)
     if findings.attacks:
         _keep(spark, out, profiles, findings)
@@ -154,6 +151,21 @@ def _network(traces: Traces, findings: Findings) -> None:
     findings.latencies = [row.asDict() for row in latencies.orderBy("quantile").collect()]
     findings.network = network_figures(traces, findings.latencies, paired, loaded)
     findings.loads = _histogram(loaded)
+
+
+def _own_figures(traces: Traces, runs: Runs, findings: Findings) -> Callable[[], None]:
+    """Return what measures the runs of one carrier: means over several would be of none."""
+    if runs.overlay:
+        of_overlay = traces_of(traces, runs.overlay) if runs.central or runs.brokers else traces
+        return partial(_network, of_overlay, findings)
+    if runs.central:
+        return partial(_central, traces_of(traces, runs.central) if runs.brokers else traces, findings)
+    return partial(_brokers, traces, findings)
+
+
+def _brokers(traces: Traces, findings: Findings) -> None:
+    _network(traces, findings)
+    findings.network = without_relays(findings.network)
 
 
 def _central(traces: Traces, findings: Findings) -> None:

@@ -41,24 +41,26 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Runs:
-    """The profiles of runs by their names, of the overlay's and of the central system's."""
+    """The profiles of runs by their names, of each carrier's."""
 
     overlay: dict[str, str]
     central: dict[str, str]
+    brokers: dict[str, str]
 
 
 def runs_of(traces: Traces) -> Runs:
-    """Return all runs; one of the central system has a server."""
+    """Return all runs; one of the central system has a server, one over brokers a root."""
     started = traces.truths.where("kind = 'started'").groupBy("run")
     found = started.agg(
-        F.first("profile").alias("profile"), F.max(F.col("role") == "server").alias("central")
+        F.first("profile").alias("profile"),
+        F.max(F.col("role") == "server").alias("central"),
+        F.max(F.col("role") == "root").alias("brokers"),
     )
-    rows = found.orderBy("run").collect()
-    overlay, central = (
-        {row["run"]: row["profile"] for row in rows if bool(row["central"]) is which}
-        for which in (False, True)
-    )
-    return Runs(overlay, central)
+    runs = Runs({}, {}, {})
+    for row in found.orderBy("run").collect():
+        of = runs.central if row["central"] else runs.brokers if row["brokers"] else runs.overlay
+        of[row["run"]] = row["profile"]
+    return runs
 
 
 def traces_of(traces: Traces, runs: Iterable[str]) -> Traces:

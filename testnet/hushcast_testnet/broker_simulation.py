@@ -15,7 +15,7 @@ from hushcast_testnet.broker_members import BrokerLife, BrokersUserLife, Brokers
 from hushcast_testnet.layouts import edge_of
 from hushcast_testnet.scenario import Scenario
 from hushcast_testnet.served_simulation import ServedSimulation
-from hushcast_testnet.simulated_run import Listening
+from hushcast_testnet.simulated_run import Listening, Sent
 
 
 class BrokersSimulation(ServedSimulation):
@@ -29,7 +29,7 @@ class BrokersSimulation(ServedSimulation):
             BrokersUserLife(world, f"client-{number}", edges[edge_of(number, len(edges))])
             for number in range(scenario.nodes)
         ]
-        self._at: dict[Topic, list[BrokersUserLife]] = defaultdict(list)  # who subscribes to what
+        self._at: dict[Topic, list[Listening]] = defaultdict(list)  # who subscribes to what
         super().__init__(scenario, progress, world, self._brokers, users)
 
     async def _start(self, nursery: trio.Nursery) -> None:
@@ -38,8 +38,7 @@ class BrokersSimulation(ServedSimulation):
         await super()._start(nursery)
 
     async def _listen(self, listening: Listening, nursery: trio.Nursery) -> None:
-        assert isinstance(listening.node, BrokersUserLife)
-        self._at[listening.interest.topic].append(listening.node)
+        self._at[listening.interest.topic].append(listening)
         await super()._listen(listening, nursery)
 
     def _transmissions(self) -> tuple[int, int]:
@@ -47,15 +46,28 @@ class BrokersSimulation(ServedSimulation):
             broker.counters["messages_forwarded"] + broker.counters["publications_accepted"]
             for broker in self._brokers
         )
-        return sent, sum(1 + self._links(sent.topic) for sent, _ in self._accepted())
+        return sent, sum(1 + self._links(sent) for sent, _ in self._accepted())
 
-    def _links(self, topic: Topic) -> int:
-        """Return how many links lead from the root to a topic's subscribers."""
+    def _links(self, sent: Sent) -> int:
+        """Return how many links lead from the root to those who want a message."""
+        there = [one for one in self._at[sent.topic] if one.interest.predicate.matches(sent.values)]
         parents = {seat.key: seat.parent for seat in self._world.seats}
         links: set[bytes] = set()
-        for user in self._at[topic]:
-            broker: PublicKey | None = user.edge
+        for one in there:
+            assert isinstance(one.node, BrokersUserLife)
+            broker: PublicKey | None = one.node.edge
             while broker in parents and broker not in links:
                 links.add(broker)
                 broker = parents[broker]
-        return len(links) + len(self._at[topic])
+        return len(links) + len(there)
+
+    def _hidden(self) -> dict[str, int]:
+        if self._scenario.terms is None:
+            return {}
+        told = [one for user in self._users for one in user.daemon.service.subscriptions()]
+        outside = [(one["where"], one["outside"]) for one in told if "outside" in one]
+        return {
+            "subscriptions": len(told),
+            "wider": sum(shown not in (None, where) for where, shown in outside),
+            "nothing": sum(shown is None for _, shown in outside),
+        }

@@ -55,6 +55,8 @@ async def keep_churning(
     while True:
         await trio.sleep(2 * between * env.uniform(0.0, 1.0))
         up = [life for life in lives if life.is_up]
+        if not up:
+            continue  # the last one is away already
         life = up[env.below(len(up))]
         life.kill()
         nursery.start_soon(come_back, life, env, nursery)

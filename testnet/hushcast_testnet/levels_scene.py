@@ -17,9 +17,7 @@ import trio
 
 import hushcast
 from hushcast.keys import new_link
-from hushcast_protocol.base.wire import decoder
-from hushcast_protocol.brokers.frames import MAX_BROKER_FRAME
-from hushcast_protocol.brokers.words import ShownFilter
+from hushcast_protocol.brokers.frames import decode_filter
 from hushcast_runtime.wording import listed
 from hushcast_testnet.inventory import deadline
 
@@ -43,8 +41,6 @@ ARRIVE_WITHIN = 60.0  # seconds
 STRAY_WITHIN = 1.0  # seconds to wait for what is to come to nobody; whatever comes later counts, too
 
 Tell = Callable[[str], None]
-
-_decode = decoder(ShownFilter, "filter", MAX_BROKER_FRAME)
 
 
 @dataclass
@@ -162,6 +158,6 @@ def outside(traces: Path) -> set[bytes]:
     edge = json.loads((traces / f"{EDGE}.truth.jsonl").read_text().partition("\n")[0])["node"]
     for line in map(json.loads, lines):
         if line["kind"] == "advertised" and line.get("child") == edge:
-            names |= {_decode(bytes.fromhex(one)).name for one in line["show"]}
+            names |= {decode_filter(bytes.fromhex(one)).name for one in line["show"]}
             names -= {bytes.fromhex(one) for one in line["withdraw"]}
     return names

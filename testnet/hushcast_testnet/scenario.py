@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
+from hushcast_protocol.brokers.frames import Terms
 from hushcast_testnet.faults import NO_FAULTS, Faults
 from hushcast_testnet.inventory import CarrierName
 
@@ -45,6 +46,8 @@ class Scenario:
     """Of the central system, of both roles in turn."""
     edges: int = 3
     """Edge brokers of a network of brokers."""
+    terms: Terms | None = None
+    """Over brokers, what each subscriber asks for; each then wants a cell of a map (`crowds`)."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,9 @@ class Result:
     """What a directory that delays rosters finds (`RosterDelays.found`)."""
     conditions: dict[str, Any]
     """What relays that read probes find (`ProbeReaders.found`)."""
+    hidden: dict[str, int]
+    """With `terms`: how many `subscriptions` there are in the end, how many are shown `wider`, and for how
+    many `nothing` is shown."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields for JSON."""

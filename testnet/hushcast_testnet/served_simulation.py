@@ -94,4 +94,9 @@ class ServedSimulation(SimulatedRun):
 
     def _figures(self) -> dict[str, Any]:
         sent, ideal = self._transmissions()
-        return {"transmissions": sent, "ideal": ideal, "told": {}, "companions": {}, "conditions": {}}
+        nothing: dict[str, Any] = {"told": {}, "companions": {}, "conditions": {}}
+        return {"transmissions": sent, "ideal": ideal, **nothing, "hidden": self._hidden()}
+
+    def _hidden(self) -> dict[str, int]:
+        """Return how many subscriptions hide among others, and how."""
+        return {}

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import trio
 
 from hushcast_local.inbox import Gap
 from hushcast_local.outbox import Publication
 from hushcast_local.service import InboxFeed
 from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.content.attributes import Values
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import Interest, Topic, parse_topic
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.wording import counted
+from hushcast_testnet.crowds import draw_cell, draw_place, map_topic
 from hushcast_testnet.lives import LONGEST_WAY, NodeLife
 from hushcast_testnet.probe_readers import draw_interest, draw_values
 from hushcast_testnet.scenario import EPOCH_SECONDS, REPAIRED_AFTER, Result, Scenario
 
 BETWEEN_PUBLICATIONS = 0.25  # virtual seconds
+SHOWN_WITHIN = 60.0  # virtual seconds after all subscribed in which brokers show what they may
 SETTLE_WITHIN = 900.0  # virtual seconds after the last publication in which all must have arrived
 
 
@@ -33,6 +37,9 @@ class Sent:
 
     topic: Topic
     time: float  # virtual seconds
+    values: Values
+    wanted: int
+    """Subscribers who want it."""
     publication: Publication | None = None  # none where it was refused
 
     @property
@@ -60,6 +67,8 @@ class SimulatedRun(ABC):
         self._progress = progress
         self._env = env
         self._sent: list[Sent] = []
+        self._wanted: dict[Topic, list[Interest]] = defaultdict(list)
+        """What subscribers want."""
         self._shown: Counter[tuple[bytes, int]] = Counter()
         self._arrived = trio.lowlevel.ParkingLot()
         self._fault_at = 0.0
@@ -91,7 +100,9 @@ class SimulatedRun(ABC):
         async with trio.open_nursery() as nursery:
             await self._start(nursery)
             names = [f"topic {number}" for number in range(scenario.topics)]
-            if scenario.read_probes:
+            if scenario.terms is not None:
+                interests = [Interest(map_topic(name)) for name in names]
+            elif scenario.read_probes:
                 interests = [draw_interest(name, self._env) for name in names]
             else:
                 interests = [Interest(parse_topic(name)) for name in names]
@@ -117,15 +128,23 @@ class SimulatedRun(ABC):
 
     async def _subscribe(self, interests: list[Interest], nursery: trio.Nursery) -> None:
         """Have nodes subscribe; they listen in the nursery."""
+        terms = self._scenario.terms
         async with trio.open_nursery() as subscribing:
             for interest in interests:
                 for number, node in enumerate(self._subscribers()):
-                    listening = Listening(node, interest, number)
-                    subscribing.start_soon(self._listen, listening, nursery)
+                    own = interest if terms is None else draw_cell(interest.topic, self._env)
+                    self._wanted[own.topic].append(own)
+                    listening = Listening(node, own, number)
+                    # Where too few want the same, it is not ready until more do.
+                    (subscribing if terms is None else nursery).start_soon(self._listen, listening, nursery)
+        if terms is not None:
+            await trio.sleep(SHOWN_WITHIN)
 
     async def _listen(self, listening: Listening, nursery: trio.Nursery) -> None:
         """Subscribe at a node that runs, and listen in the nursery while it lives."""
-        feed = await listening.node.daemon.service.subscribe(listening.interest, listening.cursor)
+        terms = None if self._scenario.terms is None else msgspec.structs.asdict(self._scenario.terms)
+        service = listening.node.daemon.service
+        feed = await service.subscribe(listening.interest, listening.cursor, terms=terms)
         nursery.start_soon(self._take, feed, listening)
 
     async def _take(self, feed: InboxFeed, listening: Listening) -> None:
@@ -149,14 +168,23 @@ class SimulatedRun(ABC):
                 if number == scenario.publications // 10 and scenario.faults:
                     self._fault_at = trio.current_time()
                     self._break(nursery)
-                interest = interests[number % len(interests)]
-                sent = Sent(interest.topic, trio.current_time())
+                sent = self._draw(interests[number % len(interests)])
                 self._sent.append(sent)
-                up = [node for node in self._nodes() if node.is_up]
-                content = Content(b"simulated", draw_values(interest, self._env))
-                publishing.start_soon(self._publish_one, up[self._env.below(len(up))], sent, content)
+                if up := [node for node in self._nodes() if node.is_up]:  # else nobody can
+                    node = up[self._env.below(len(up))]
+                    publishing.start_soon(self._publish_one, node, sent, Content(b"simulated", sent.values))
             if scenario.delay_rosters or scenario.read_probes:  # they look on for as long as was said
                 await trio.sleep_until(began + self._due(scenario.publications))
+
+    def _draw(self, interest: Interest) -> Sent:
+        """Draw a message, and tell how many want it."""
+        topic = interest.topic
+        if self._scenario.terms is not None:
+            values = draw_place(topic, self._env)
+        else:
+            values = draw_values(interest, self._env)
+        wanted = sum(one.predicate.matches(values) for one in self._wanted[topic])
+        return Sent(topic, trio.current_time(), values, wanted)
 
     def _due(self, number: int) -> float:
         """Return when a publication is due, in virtual seconds after the first."""
@@ -175,9 +203,7 @@ class SimulatedRun(ABC):
             sent.publication = publication
 
     async def _settle(self) -> None:
-        pairs = (
-            len([sent for sent in self._sent if sent.publication is not None]) * self._scenario.subscribers
-        )
+        pairs = sum(sent.wanted for sent in self._sent if sent.publication is not None)
         with trio.move_on_after(SETTLE_WITHIN):
             while len(self._shown) < pairs:
                 await self._arrived.park()
@@ -187,23 +213,23 @@ class SimulatedRun(ABC):
         return [(sent, sent.accepted) for sent in self._sent if sent.accepted is not None]
 
     def _count(self) -> Result:
-        subscribers, accepted = self._scenario.subscribers, self._accepted()
+        accepted = self._accepted()
         shown = Counter(message for message, _ in self._shown)
         later = self._fault_at + REPAIRED_AFTER * EPOCH_SECONDS
-        repaired = [publication for sent, publication in accepted if sent.time >= later]
+        repaired = [(sent, publication) for sent, publication in accepted if sent.time >= later]
         return Result(
             nodes=self._scenario.nodes,
-            pairs=len(self._sent) * subscribers,
+            pairs=sum(sent.wanted for sent in self._sent),
             delivered=len(self._shown),
             duplicates=self._shown.total() - len(self._shown),
             virtual_seconds=round(trio.current_time(), 3),
             seconds=0.0,
             receipts=len(accepted),
-            lost_with_receipt=sum(subscribers - shown[publication.message.id] for _, publication in accepted),
+            lost_with_receipt=sum(sent.wanted - shown[one.message.id] for sent, one in accepted),
             gaps_reported=self._gaps,
             repaired={
-                "pairs": len(repaired) * subscribers,
-                "delivered": sum(shown[publication.message.id] for publication in repaired),
+                "pairs": sum(sent.wanted for sent, _ in repaired),
+                "delivered": sum(shown[publication.message.id] for _, publication in repaired),
             },
             **self._figures(),
         )

@@ -140,6 +140,7 @@ class _Simulation(SimulatedRun):
             "told": self._told([held for _, held in self._routes]),
             "companions": self._delays.found() if self._delays is not None else {},
             "conditions": self._readers.found() if self._readers is not None else {},
+            "hidden": {},
         }
 
     def _ideal(self, sent: Sent, publication: Publication) -> int:

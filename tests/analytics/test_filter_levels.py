@@ -9,12 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hushcast_protocol.base.wire import encode
 from hushcast_protocol.brokers.conditions import Condition
 from hushcast_protocol.brokers.filters import Filter
+from hushcast_protocol.brokers.frames import Terms, decode_filter
 from hushcast_protocol.brokers.generalise import generalise
 from hushcast_protocol.brokers.levels import Levels
 from hushcast_protocol.brokers.subscriptions import read_subscription
+from hushcast_protocol.brokers.words import ShownFilter, outside
+from hushcast_protocol.content.attributes import write_attribute
 from hushcast_protocol.content.predicates import write_where
+from hushcast_testnet.scenario import Scenario
+from hushcast_testnet.simulation import simulate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -92,6 +98,93 @@ def test_levels_and_costs_are_those_of_the_brokers_own_code(
     assert (tmp_path / "out").stat().st_mode & 0o077 == 0
     assert "<svg" in (tmp_path / "out" / "report.html").read_text()
     assert json.loads((tmp_path / "out" / "summary.json").read_text())["levels"] == summary["levels"]
+
+
+def _as_lines(traces: Path) -> list[dict[str, Any]]:
+    """The subscriptions that edge brokers' traces tell, as lines of a file; nobody unsubscribes in them."""
+    found = []
+    for path in sorted(traces.glob("edge-*.observations.jsonl")):
+        for line in map(json.loads, path.read_text().splitlines()):
+            assert line["kind"] != "ended"
+            if line["kind"] == "asked":
+                one = outside(decode_filter(bytes.fromhex(line["filter"])))
+                attributes = [write_attribute(each) for each in one.topic.attributes]
+                where = write_where(one.predicate)
+                known = {"topic": one.topic.name, "attributes": attributes, "where": where}
+                found.append({"source": line["client"], **known})
+    return found
+
+
+def test_traces_of_brokers_tell_what_a_file_of_the_same_subscriptions_does(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    from hushcast_analytics.errors import TracesError
+    from hushcast_analytics.filters.analyze import Wanted, learn, learn_from_traces
+
+    terms = Terms(2, Condition.SOURCE, "generalise")
+    scenario = Scenario(12, 9, 3, topics=2, carrier="brokers", traces=tmp_path / "traces", terms=terms)
+    simulate(scenario)
+    given = _as_lines(tmp_path / "traces")
+    assert len(given) == 18
+    file = written(tmp_path / "f", given)
+    asked = (2,), (Condition.SUCCESSOR,), (0.1, 0.4)
+    told = learn(spark, file, tmp_path / "of-file", Wanted(*asked, brokers=4))
+    found = learn_from_traces(
+        spark, str(tmp_path / "traces"), tmp_path / "of-traces", Wanted(*asked, brokers=None)
+    )
+    own = ("wanted", "colluding", "brokers")
+    assert {**found, **dict.fromkeys(own)} == {**told, **dict.fromkeys(own)}
+    names = ("topic", "where", "sources", *(each.value.replace("-", "_") for each in Condition))
+    both = [
+        sorted(tuple(row) for row in spark.read.parquet(str(out / "levels")).select(*names).collect())
+        for out in (tmp_path / "of-file", tmp_path / "of-traces")
+    ]
+    assert both[0] == both[1]
+    assert found["brokers"] == 3
+    assert {row["colluding"] for row in found["colluding"]} == {0.0, 0.4}  # a tenth of three is nobody
+    with pytest.raises(TracesError, match="--spread 4 is more than the 3 edge brokers"):
+        learn_from_traces(
+            spark, str(tmp_path / "of-traces" / "tables"), tmp_path, Wanted(*asked, brokers=None, spread=4)
+        )
+
+
+def test_those_subscriptions_of_traces_count_that_stood_when_there_were_most(spark: SparkSession) -> None:
+    from hushcast_analytics.errors import TracesError
+    from hushcast_analytics.filters.traced import standing
+    from hushcast_analytics.tables import OBSERVATIONS
+
+    def filter_of(low: int) -> str:
+        return encode(ShownFilter(bytes(16), (9,), ((low, 9),))).hex()
+
+    rows = [
+        ("one", "e1", 1.0, "asked", "ann", "a", filter_of(1)),
+        ("one", "e1", 2.0, "asked", "ann", "a", filter_of(2)),  # on other terms
+        ("one", "e2", 3.0, "asked", "bob", "b", filter_of(3)),
+        ("one", "e2", 4.0, "asked", "bob", "c", filter_of(3)),
+        ("one", "e2", 5.0, "ended", "bob", "b", None),
+        ("one", "e1", 6.0, "asked", "cem", "d", filter_of(6)),  # three, for the last time
+        ("one", "e1", 7.0, "ended", "ann", "a", None),
+        ("one", "e1", 8.0, "ended", "cem", "d", None),
+        ("two", "e1", 1.0, "asked", "ann", "a", filter_of(2)),
+    ]
+    names = ("run", "node", "time", "kind", "client", "name", "filter")
+    there = [
+        {**dict.fromkeys(OBSERVATIONS.names), "epoch": 0, **dict(zip(names, row, strict=True))}
+        for row in rows
+    ]
+    found = standing(spark.createDataFrame(there, OBSERVATIONS)).collect()
+    assert sorted((row["source"].decode(), row["where"], row["broker"]) for row in found) == [
+        ("one ann", "a0 in [2, ]", 0),
+        ("one bob", "a0 in [3, ]", 1),
+        ("one cem", "a0 in [6, ]", 0),
+        ("two ann", "a0 in [2, ]", 0),
+    ]
+    assert len({bytes(row["topic"]) for row in found}) == 2
+    there[0]["filter"] = there[1]["filter"] = "00"
+    with pytest.raises(TracesError, match="run one: the filter of a subscription cannot be read"):
+        standing(spark.createDataFrame(there, OBSERVATIONS))
+    with pytest.raises(TracesError, match="no subscription at an edge broker"):
+        standing(spark.createDataFrame([], OBSERVATIONS))
 
 
 def test_a_bad_line_is_named_with_its_number(spark: SparkSession, tmp_path: Path) -> None:

@@ -58,9 +58,20 @@ def test_options_of_a_file_of_subscriptions_make_sense(options, told, tmp_path, 
     assert told in capsys.readouterr().err
 
 
-def test_options_of_a_file_are_not_for_traces(tmp_path, capsys):
+def test_options_of_levels_go_with_a_file_or_with_k(tmp_path, capsys):
+    command = ["analyze", str(tmp_path), "--out", str(tmp_path / "out")]
+    assert run([*command, "--cap", "3"]) == 2
+    assert (
+        "--cap is for a file of subscriptions, or for traces of brokers with --k" in capsys.readouterr().err
+    )
+    assert run([*command, "--k", "3", "--attack", "first-spy"]) == 2
+    assert "--attack is about attacks, which --k leaves out" in capsys.readouterr().err
+
+
+@pytest.mark.spark
+def test_k_of_no_traces_is_told_before_spark_starts(tmp_path, capsys):
     assert run(["analyze", str(tmp_path), "--out", str(tmp_path / "out"), "--k", "3"]) == 2
-    assert "--k is for a file of subscriptions" in capsys.readouterr().err
+    assert "no *.observations.jsonl" in capsys.readouterr().err
 
 
 @pytest.mark.spark

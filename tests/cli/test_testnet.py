@@ -12,7 +12,7 @@ from hushcast_cli.simulated import rows
 
 COUNTS = ["pairs", "delivered", "duplicates", "transmissions", "ideal"]
 FAULTS = ["receipts", "lost_with_receipt", "gaps_reported", "repaired", "told"]
-FOUND = ["companions", "conditions"]
+FOUND = ["companions", "conditions", "hidden"]
 FIELDS = ["nodes", *COUNTS, "virtual_seconds", "seconds", *FAULTS, *FOUND]
 SIMULATE = ("testnet", "simulate", "--nodes", "8", "--subscribers", "2", "--publications", "3")
 
@@ -52,6 +52,7 @@ def test_what_a_simulation_was_asked_for_is_shown_without_python_words() -> None
         "told": told,
         "companions": {},
         "conditions": conditions,
+        "hidden": {},
     }
     lines = dict(rows(result | {"gaps_reported": 1} | found))
     assert lines["relays"] == "1,000"
@@ -72,6 +73,8 @@ def test_what_a_simulation_was_asked_for_is_shown_without_python_words() -> None
         (["--nodes", "0"], "--nodes"),
         (["--nodes", "2001"], "2000"),
         (["--subscribers", "9", "--profile", "paper"], "--subscribers"),
+        (["--nodes", "1", "--profile", "paper"], "--nodes 1: under --profile paper"),
+        (["--k", "3"], "--k goes with --carrier brokers"),
         (["--subscribers", "0"], "--subscribers"),
         (["--publications", "-1"], "--publications"),
         (["--topics", "0"], "--topics"),

@@ -60,6 +60,17 @@ def test_neither_the_command_line_nor_the_daemon_loads_spark():
     assert loaded.isdisjoint({"pyspark", "py4j", "pandas", "pyarrow", "numpy", "hushcast_analytics"})
 
 
+def test_a_daemon_without_tor_and_metrics_starts_without_their_libraries():
+    program = (
+        "import sys, hushcast_node.run, hushcast_directory.run, hushcast_central.run, hushcast_brokers.run;"
+        " print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "hushcast_node" in loaded
+    assert loaded.isdisjoint({"stem", "prometheus_client"})
+
+
 @pytest.mark.spark
 def test_a_network_is_made_and_not_twice(tmp_path, quick_spark):
     # In a process of its own: the session of the other tests would end with the command's.

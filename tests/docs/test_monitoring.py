@@ -17,7 +17,8 @@ from hushcast_central.counted import PROXY_COUNTERS, SERVER_COUNTERS
 from hushcast_central.gauges import CENTRAL_GAUGES
 from hushcast_directory.counted import DIRECTORY_COUNTERS
 from hushcast_node.counted import COUNTERS
-from hushcast_runtime.metrics import GAUGES, PREFIX
+from hushcast_runtime.exposition import PREFIX
+from hushcast_runtime.metrics import GAUGES
 
 FOLDER = ROOT / "docs" / "monitoring"
 DASHBOARD = json.loads((FOLDER / "hushcast-dashboard.json").read_text())

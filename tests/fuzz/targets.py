@@ -8,6 +8,7 @@ import targets_community
 import targets_daemons
 import targets_decoders
 import targets_filters
+import targets_full
 import targets_links
 import targets_local
 import targets_machines
@@ -32,6 +33,7 @@ TARGETS = {
         targets_tree,
         targets_tomography,
         targets_community,
+        targets_full,
     )
     for target in module.TARGETS
 }

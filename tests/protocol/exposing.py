@@ -35,6 +35,7 @@ class Outside:
         self._minimum = minimum
         self.there: dict[Name, tuple[Filter, Terms]] = {}
         self.shown: set[Filter] = set()  # but for what something else outside covers
+        self.bogus: dict[Name, int] = {}
         self.counts: Counter[str] = Counter()
 
     def hear(self, changes: Changes) -> None:
@@ -45,6 +46,7 @@ class Outside:
         assert roots.withdrawn <= self.shown
         self.shown |= roots.shown
         self.shown -= roots.withdrawn
+        self.bogus |= changes.bogus
         self.counts["shown"] += len(roots.shown)
         self.counts["withdrawn"] += len(roots.withdrawn)
 
@@ -53,26 +55,27 @@ class Outside:
         assert self.shown == {
             one for one in exposure.shown if not any(covers(other, one) for other in exposure.shown - {one})
         }
+        assert {name: bogus for name, bogus in self.bogus.items() if bogus} == {
+            name: standing.bogus
+            for name in self.there
+            if (standing := exposure.standing(*name)) is not None and standing.bogus
+        }
         brute = Brute()
         for (source, _), (one, _) in self.there.items():
             brute.insert(one, source)
         for shown in exposure.shown:
             assert any(
-                self._may(brute, exposure, name, shown)
-                for name, (one, _) in self.there.items()
-                if covers(shown, one)
+                self._may(brute, name, shown) for name, (one, _) in self.there.items() if covers(shown, one)
             ), "a filter below its k is shown outside"
 
-    def _may(self, brute: Brute, exposure: Exposure, name: Name, shown: Filter) -> bool:
+    def _may(self, brute: Brute, name: Name, shown: Filter) -> bool:
         """Tell whether one subscription's terms, and the broker's, allow it to be shown."""
         one, terms = self.there[name]
         demands = [each for each in (terms, self._minimum) if each.k > 1]
         otherwise = (terms if terms.k > 1 else self._minimum).otherwise
         if shown != one and (otherwise != "generalise" or not demands):
             return False
-        standing = exposure.standing(*name)
-        assert standing is not None
-        bogus = standing.bogus if otherwise == "bogus" else 0
+        bogus = self.bogus.get(name, 0) if otherwise == "bogus" else 0
         return all(level_outside(brute, one, shown, each.condition) + bogus >= each.k for each in demands)
 
 

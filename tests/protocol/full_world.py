@@ -15,7 +15,7 @@ from hushcast_protocol.brokers.full.actions import Action
 from hushcast_protocol.brokers.full.enclosing import enclosed
 from hushcast_protocol.brokers.full.holder import Holder
 from hushcast_protocol.brokers.full.items import Layered
-from hushcast_protocol.brokers.full.keys import Keyring
+from hushcast_protocol.brokers.full.keys import Keyring, LayerKeys
 from hushcast_protocol.brokers.full.labels import Label, as_tokens, onward, read_labels
 from hushcast_protocol.brokers.full.layers import Path
 from hushcast_protocol.brokers.full.rows import Changes, Rows
@@ -74,7 +74,18 @@ class Node:
     """What it asks for itself, by word."""
     up: deque[Changes] = field(default_factory=deque)
     """What is on its way to the parent."""
+    shown: dict[bytes, Layered] = field(default_factory=dict)
+    """What its parent has of it once all this is there, by name."""
+    factors: dict[Path, LayerKeys] = field(default_factory=dict)
+    labels: list[Label] = field(default_factory=list)
+    """Those under which the last publication came."""
     got: list[Message] = field(default_factory=list)
+
+    def tell(self, shown: Sequence[Layered], withdrawn: Sequence[bytes] = ()) -> None:
+        self.shown |= {item.name: item for item in shown}
+        for name in withdrawn:
+            del self.shown[name]
+        self.up.append(Changes(tuple(shown), tuple(withdrawn)))
 
 
 class World:
@@ -124,20 +135,20 @@ class World:
     def want(self, name: str, word: bytes) -> Layered:
         node = self.nodes[name]
         item = node.own[word] = node.holder.item(word)
-        node.up.append(Changes((item,), ()))
+        node.tell((item,))
         return item
 
     def unwant(self, name: str, word: bytes) -> None:
         node = self.nodes[name]
         item = node.own.pop(word)
         node.holder.forget(item.name)
-        node.up.append(Changes((), (item.name,)))
+        node.tell((), (item.name,))
 
     def say(self, name: str) -> None:
         """Have a broker say what changed."""
         changes = self.nodes[name].rows.take_changes()
         if changes.shown or changes.withdrawn:
-            self.nodes[name].up.append(changes)
+            self.nodes[name].tell(*changes)
 
     def hear(self, name: str) -> None:
         """Have a node's parent take the next thing that is on its way from it."""
@@ -160,13 +171,14 @@ class World:
             if last:
                 break
         answer = Factors(ask.serial, ask.route, ask.content)
-        node.rows.learn(day, path, unblinded(node.keys, node.above, self.layers, day, path, answer))
+        node.factors[path] = unblinded(node.keys, node.above, self.layers, day, path, answer)
+        node.rows.learn(day, path, node.factors[path])
 
-    def settle(self) -> None:
+    def settle(self, *, learn: bool = True) -> None:
         """Have all said and heard, and all factors learned."""
         deepest_first = sorted(self.parents, key=lambda name: -len(self.path(name)))
         for name in deepest_first:
-            for day, path in self.nodes[name].rows.missing():
+            for day, path in self.nodes[name].rows.missing() if learn else ():
                 self.learn(name, day, path)
             self.say(name)
             while self.nodes[name].up:
@@ -174,32 +186,38 @@ class World:
         self.nodes[self.root].rows.take_changes()
 
     def restart(self, name: str) -> None:
-        """Start a broker anew, with what its disk has: its children's items, and what it said."""
+        """Start a broker anew with what its disk has: its children's items, its factors, and what it said."""
         node = self.nodes[name]
-        before, parent = node.rows, self.nodes[self.parents[name]].rows
+        before = node.rows
         node.rows = self._rows(node.keys, node.above)
         for child in self.names:
             for read in before.of(child).values():
                 node.rows.put(child, node.rows.read(read.item))
-        said = {one: read.item for one, read in parent.of(node.keys.public).items()}
-        for changes in node.up:
-            said |= {item.name: item for item in changes.shown}
-            for one in changes.withdrawn:
-                del said[one]
-        for item in said.values():
+        for path, factors in node.factors.items():
+            node.rows.learn(self.day, path, factors)
+        for item in node.shown.values():
             if item not in node.own.values():
                 node.rows.recall(item)
+
+    def attach_anew(self, name: str) -> None:
+        """Have a node's parent drop all that it had of it, and have it sent again."""
+        node, rows = self.nodes[name], self.nodes[self.parents[name]].rows
+        while rows.drop(node.keys.public, 2):
+            pass
+        node.up.clear()
+        node.tell(tuple(node.shown.values()))
 
     # Down.
 
     def publish(self, *words: bytes, text: bytes = b"body") -> dict[str, list[Message]]:
         """Publish at the root; return what each node that got something found inside."""
         for node in self.nodes.values():
-            node.got = []
+            node.got, node.labels = [], []
         inner = message(*words, text=text, day=self.day)
         root = self.nodes[self.root]
         named = message(*published_names(self.action, words), text=text, day=self.day)
         outer, labels = enclosed(self.action, root.keys.own, named)
+        root.labels = list(labels)
         self._pass(root, outer, labels)
         found = {name: node.got for name, node in self.nodes.items() if node.got}
         assert all(one.id == inner.id and one.body == inner.body for got in found.values() for one in got)
@@ -214,7 +232,9 @@ class World:
         copy = Message(outer.id, outer.day, tokens, outer.trail, outer.body)
         with contextlib.suppress(AuthenticationError):
             node.got.append(node.holder.open(copy))
-        self._pass(node, outer, read_labels(tokens))
+        labels = read_labels(tokens)
+        node.labels += labels
+        self._pass(node, outer, labels)
 
     # What there is.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import json
 import logging
 import re
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import stem.util.log
 import structlog
 
 from hushcast_directory.counted import DIRECTORY_COUNTERS
@@ -109,7 +111,7 @@ def _as_before() -> Iterator[None]:
     structlog.configure(**before)
     logging.getLogger("trio.serve_listeners").handlers = []
     logging.getLogger("trio.serve_listeners").propagate = True
-    logging.getLogger("stem").setLevel(logging.NOTSET)
+    logging.getLogger("stem").disabled = False
 
 
 def test_lines_are_json_objects(capsys: pytest.CaptureFixture[str]) -> None:
@@ -175,8 +177,9 @@ def test_an_error_of_ours_is_told_without_the_values_it_met(
 
 
 def test_stem_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
-    """It logs addresses of services at low levels."""
+    """It logs addresses of services at low levels, and sets its level as it is loaded."""
     configure_logs("debug", as_json=False)
+    importlib.reload(stem.util.log)
     assert not logging.getLogger("stem").isEnabledFor(logging.ERROR)
 
 

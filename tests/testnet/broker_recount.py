@@ -27,11 +27,11 @@ from exposing import level_outside
 from filter_examples import TOPICS, Brute, drawn
 
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.base.wire import decoder
 from hushcast_protocol.brokers.conditions import Condition, Otherwise
+from hushcast_protocol.brokers.exposure import MAX_BOGUS
 from hushcast_protocol.brokers.filters import Filter, covers
-from hushcast_protocol.brokers.frames import MAX_BROKER_FRAME, Terms
-from hushcast_protocol.brokers.words import ShownFilter, outside
+from hushcast_protocol.brokers.frames import Terms, decode_filter
+from hushcast_protocol.brokers.words import outside
 from hushcast_protocol.content.topics import Interest
 from hushcast_testnet.broker_members import BrokerLife, BrokersUserLife, BrokersWorld
 from hushcast_testnet.clock_calls import ClockCalls
@@ -41,8 +41,6 @@ USERS = 10
 MOST = 30  # subscriptions at once
 BETWEEN = 0.6  # virtual seconds from one event to the next, at most: some meet an advertisement under way
 WITHDRAWN_WITHIN = 3.0  # virtual seconds: one answer of the parent is waited for, which comes from the root
-
-_decode = decoder(ShownFilter, "filter", MAX_BROKER_FRAME)
 
 
 async def come_and_go(traces: Path, events: int, seed: int, clock: trio.testing.MockClock) -> None:
@@ -93,6 +91,8 @@ class Recount:
     """What one edge broker had and showed, by its own trace, line for line."""
 
     there: dict[tuple[str, str], tuple[Filter, Terms]] = field(default_factory=dict)
+    bogus: dict[tuple[str, str], int] = field(default_factory=dict)
+    """Sources behind a subscription that stand for nobody."""
     shown: dict[bytes, Filter] = field(default_factory=dict)
     sunk: dict[bytes, float] = field(default_factory=dict)
     """When each of these that is shown had too few behind it."""
@@ -109,11 +109,14 @@ class Recount:
         kind = line["kind"]
         if kind == "asked":
             terms = Terms(line["k"], Condition(line["condition"]), line["otherwise"])
-            given = outside(_decode(bytes.fromhex(line["filter"])))
+            given = outside(decode_filter(bytes.fromhex(line["filter"])))
             self.there[line["client"], line["name"]] = given, terms
             self.counts[f"{terms.condition.value}, {terms.otherwise}"] += 1
+        elif kind == "bogus":
+            self.bogus[line["client"], line["name"]] = line["sources"]
         elif kind == "ended":
             del self.there[line["client"], line["name"]]
+            self.bogus.pop((line["client"], line["name"]), None)
         elif kind == "advertised":
             self._advertised(line)
         else:
@@ -128,7 +131,7 @@ class Recount:
             self.counts["withdrawn"] += 1
             if (since := self.sunk.pop(name, None)) is not None:
                 self.longest = max(self.longest, line["time"] - since)
-        for each in map(_decode, map(bytes.fromhex, line["show"])):
+        for each in map(decode_filter, map(bytes.fromhex, line["show"])):
             self.shown[each.name] = outside(each)
             self.counts["shown"] += 1
             assert self._may_be(self._brute(), self.shown[each.name]), "it left with too few behind it"
@@ -149,17 +152,16 @@ class Recount:
         return brute
 
     def _may_be(self, brute: Brute, shown: Filter) -> bool:
-        """Tell whether the terms of anybody whose messages it brings allow a filter to be outside.
-
-        With `bogus` subscribers are made up until there are enough: there it has to be somebody's filter.
-        """
-        for one, terms in self.there.values():
-            if shown == one and (terms.k == 1 or terms.otherwise == "bogus"):
+        """Tell whether the terms of anybody whose messages it brings allow a filter to be outside."""
+        for name, (one, terms) in self.there.items():
+            if shown == one and terms.k == 1:
                 return True
+            bogus = self.bogus.get(name, 0) if shown == one and terms.otherwise == "bogus" else 0
             stands_in = terms.otherwise == "generalise" and terms.k > 1 and covers(shown, one)
             if shown != one and not stands_in:
                 continue
-            if level_outside(brute, one, shown, terms.condition) >= terms.k:
+            assert bogus <= MAX_BOGUS
+            if level_outside(brute, one, shown, terms.condition) + bogus >= terms.k:
                 return True
         return False
 

@@ -41,6 +41,16 @@ def test_the_recount_sees_what_should_not_have_left(found: Recount, traces: Path
         Recount().read(lines)
 
 
+def test_the_recount_counts_the_sources_that_are_made_up(found: Recount, traces: Path) -> None:
+    lines = [json.loads(line) for line in (traces / "edge-1.observations.jsonl").read_text().splitlines()]
+    made_up = [line for line in lines if line["kind"] == "bogus" and line["sources"]]
+    assert len(made_up) > 20
+    for line in made_up:
+        line["sources"] -= 1
+    with pytest.raises(AssertionError, match="too few behind it"):
+        Recount().read(lines)
+
+
 def test_the_recount_sees_what_was_not_withdrawn(found: Recount, traces: Path) -> None:
     lines = [json.loads(line) for line in (traces / "edge-1.observations.jsonl").read_text().splitlines()]
     for line in lines:

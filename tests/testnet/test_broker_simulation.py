@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from hushcast_cli.main import run
+from hushcast_protocol.brokers.conditions import Condition, Otherwise
+from hushcast_protocol.brokers.frames import Terms
 from hushcast_testnet.faults import Faults
+from hushcast_testnet.inventory import CarrierName
 from hushcast_testnet.scenario import Scenario
 from hushcast_testnet.simulation import simulate
 
@@ -49,9 +53,38 @@ def test_traces_tell_of_each_link_that_a_message_goes_over(tmp_path: Path) -> No
     assert kinds.count("sent") == len(below) + 4
 
 
+@pytest.mark.parametrize("otherwise", ["wait", "generalise", "bogus"])
+def test_what_subscribers_hide_among_comes_where_enough_want_it(otherwise: Otherwise, tmp_path: Path) -> None:
+    terms = Terms(3, Condition.SOURCE, otherwise)
+    result = simulate(Scenario(12, 10, 20, carrier="brokers", traces=tmp_path, terms=terms))
+    hidden, kinds = result.hidden, Counter[str]()
+    for path in tmp_path.glob("edge-*.observations.jsonl"):
+        for line in map(json.loads, path.read_text().splitlines()):
+            kinds[line["kind"]] += line.get("sources") != 0
+            assert line["kind"] != "asked" or (line["k"], line["otherwise"]) == (3, otherwise)
+    assert hidden["subscriptions"] == kinds["asked"] == 10
+    assert (kinds["bogus"] > 0) is (otherwise == "bogus")
+    assert (hidden["wider"] > 0) is (otherwise != "bogus")  # with `wait`, somebody else's
+    assert 0 < result.delivered <= result.pairs
+    assert (result.delivered == result.pairs) is (hidden["nothing"] == 0)
+    assert (hidden["nothing"] == 0) is (otherwise != "wait")
+    assert result.transmissions == result.ideal or otherwise != "bogus"
+
+
+@pytest.mark.parametrize("carrier", ["overlay", "central", "brokers"])
+def test_a_network_all_of_whose_daemons_are_down_goes_on_without_publishing(carrier: CarrierName) -> None:
+    faults = Faults(kill=0.9, churn=0.9)
+    few = {"profile": "paper"} if carrier == "overlay" else {}  # else the subscribers are clients, and stay
+    result = simulate(Scenario(2, 1, 12, carrier=carrier, minutes=20, faults=faults, **few))
+    assert 0 < result.receipts < 12
+    assert result.pairs == 12
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
+        (["--condition", "source"], "--condition is about --k"),
+        (["--otherwise", "wait"], "--otherwise is about --k"),
         (["--trees", "2"], "a network of brokers has none"),
         (["--proxies", "3"], "--carrier central"),
         (["--edges", "65"], "64 at most"),

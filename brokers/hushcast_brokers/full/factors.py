@@ -56,6 +56,9 @@ class Factoring:
         self._counters = context.counters
         self._rows: Rows | None = None
         self._known: dict[tuple[int, Path], LayerKeys] = {}
+        self._hopeless: set[tuple[int, Path]] = (
+            set()
+        )  # what nobody above answers: these have rows of their own
         self._upstream: Upstream | None = None
         self._looks = trio.Event()
         self._answered: Counter[tuple[int, PublicKey]] = Counter()  # by day and child
@@ -82,6 +85,7 @@ class Factoring:
         gone = [one for one in self._known if one[0] <= day]
         for one in gone:
             del self._known[one]
+        self._hopeless = {one for one in self._hopeless if one[0] > day}
         for old in [one for one in self._answered if one[0] <= day]:
             del self._answered[old]
         return gone
@@ -89,12 +93,14 @@ class Factoring:
     async def ask(self, upstream: Upstream) -> None:
         """Ask for what is missing, until the link ends; raises `TransportError` then."""
         self._upstream = upstream
-        barred: set[tuple[int, Path]] = set()  # what somebody above did not answer
+        barred: set[tuple[int, Path]] = set()  # what somebody above did not answer just now
         while True:
             self._looks = trio.Event()
             self._recall()
             rows = self._rows
-            missing = [] if rows is None else [one for one in rows.missing() if one not in barred]
+            missing = (
+                [] if rows is None else [one for one in rows.missing() if one not in barred | self._hopeless]
+            )
             if rows is None or not missing:
                 with trio.move_on_after(ASKED_AGAIN_AFTER) as wait:
                     await self._looks.wait()
@@ -147,7 +153,8 @@ class Factoring:
                 answer = await upstream.factors(awaited)
                 factors = unblinded(self._keys, rows.above, self._layers, day, path, answer)
             except (Refusal, AuthenticationError) as error:
-                barred.add((day, path))
+                for_now = isinstance(error, Refusal) and error.reason != "form"
+                (barred if for_now else self._hopeless).add((day, path))
                 self._counters.add("factors_refused")
                 log.info("somebody above gave no factor", reason=str(error))
                 continue

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from hushcast_brokers.network_file import BrokersNetworkSection
 from hushcast_brokers.tomography.section import CAP, Cap, TomographySection
+from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.config import DaemonSettings
 from hushcast_runtime.doctors_socket import ExaminedSettings
 
@@ -30,6 +31,11 @@ class TomographySettings(ExaminedSettings, frozen=True, kw_only=True):
         """Raise `UsageError` where the root is out of reach."""
         super().check_own()
         self.network.check(self.transport)
+        self.network.check_privacy(self.is_watched)
+        if self.network.privacy == "full":
+            raise UsageError(
+                'network.privacy: with "full" brokers read no filters, and have nothing to state'
+            )
 
 
 class AskerSettings(DaemonSettings, frozen=True, kw_only=True):

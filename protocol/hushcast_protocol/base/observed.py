@@ -161,6 +161,14 @@ class Asked(NamedTuple):
     otherwise: str
 
 
+class Bogus(NamedTuple):
+    """An edge broker vouches for another number of bogus sources behind a client's subscription."""
+
+    client: bytes
+    name: bytes
+    sources: int
+
+
 class Ended(NamedTuple):
     """An edge broker forgot a client's subscription."""
 
@@ -216,6 +224,7 @@ Observed = (
     | Dispatched
     | Advertised
     | Asked
+    | Bogus
     | Ended
     | Agreed
     | Compared

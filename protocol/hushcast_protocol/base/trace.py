@@ -39,6 +39,7 @@ class Observation:
         "dispatched",
         "advertised",  # brokers, from here on
         "asked",
+        "bogus",
         "ended",
         "agreed",
         "compared",
@@ -79,6 +80,7 @@ class Observation:
     key: str | None = None  # of a layer, or a factor for a path
     path: str | None = None  # of layers, as they go over a link
     inside: str | None = None  # id of the message inside another
+    sources: int | None = None  # bogus ones behind a client's subscription
 
 
 @dataclass(frozen=True)

@@ -50,10 +50,14 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What is to be told: to whoever is above, how the roots of what is shown changed; to clients."""
+    """What is to be told: to whoever is above, how the roots of what is shown changed; to clients.
+
+    `bogus` are bogus sources by subscription, where their number changed, or is said for the first time.
+    """
 
     roots: RootChanges
     told: dict[Name, Standing]
+    bogus: dict[Name, int]
 
 
 Demands = frozenset[tuple[Condition, int]]
@@ -100,6 +104,7 @@ class Exposure:
         self._waiting: dict[Name, None] = {}  # to be looked at by `advance`
         self._shown: dict[Filter, int] = {}  # subscriptions that each is shown for
         self._tree = Forest()  # of what is shown
+        self._bogus: dict[Name, int] = {}  # that changed since changes were taken last
 
     def __len__(self) -> int:
         return len(self._subscriptions)
@@ -208,6 +213,8 @@ class Exposure:
         if one.shown == one.filter and one.filter in self._levels and not self._may(one, one.filter, 0):
             self._note_sunk(one)
         self._show(one, None)
+        if one.bogus:
+            self._bogus[name] = 0
         return one
 
     def _checked(self, topics: set[Topic], new: _Subscription | None = None) -> Changes:
@@ -225,18 +232,24 @@ class Exposure:
         """Decide what is shown for a subscription."""
         if self._may(one, one.filter, 0, self._margin(one)):
             self._sunk.get(one.filter, set()).discard(one.demands)
-            one.bogus = 0
+            self._vouch(one, 0)
             self._show(one, one.filter)
             return
         if one.shown is not None and one.shown != one.filter and self._may(one, one.shown, 0):
             return  # what was shown instead may stay, though there may be a narrower one by now
         if one.shown == one.filter:
             self._note_sunk(one)
-        one.bogus = self._missing(one) if one.otherwise == "bogus" else 0
+        self._vouch(one, self._missing(one) if one.otherwise == "bogus" else 0)
         if one.bogus:
             self._show(one, one.filter)
         else:
             self._show(one, self._wider(one) if one.otherwise == "generalise" else None)
+
+    def _vouch(self, one: _Subscription, sources: int) -> None:
+        """Stand for so many bogus sources behind a subscription."""
+        if one.otherwise == "bogus" and (sources != one.bogus or one.told is None):
+            self._bogus[one.name] = sources
+        one.bogus = sources
 
     def _may(
         self, one: _Subscription, shown: Filter, bogus: int, margin: Callable[[int], int] = _none
@@ -283,11 +296,12 @@ class Exposure:
         one.shown = shown
 
     def _changes(self, looked: list[_Subscription]) -> Changes:
+        bogus, self._bogus = self._bogus, {}
         told = {}
         for one in looked:
             if one.demands and (standing := self._stands(one)) != one.told:
                 told[one.name] = one.told = standing
-        return Changes(self._tree.take_changes(), told)
+        return Changes(self._tree.take_changes(), told, bogus)
 
     def _brings(self, one: _Subscription) -> Filter | None:
         """Return what is shown outside that brings a subscription's messages, the narrowest of it."""

@@ -198,3 +198,5 @@ FromAbove = Standing | NewTree | Communities | NewCharter | Done | Factors | Lev
 
 decode_from_below: Callable[[bytes], FromBelow] = decoder(FromBelow, "frame", MAX_BROKER_FRAME)
 decode_from_above: Callable[[bytes], FromAbove] = decoder(FromAbove, "frame", MAX_BROKER_FRAME)
+decode_filter: Callable[[bytes], ShownFilter] = decoder(ShownFilter, "filter", MAX_BROKER_FRAME)
+"""One alone, as it is stored, and in traces."""

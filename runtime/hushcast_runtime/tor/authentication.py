@@ -9,15 +9,17 @@ from __future__ import annotations
 import hmac
 import os
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
-import stem.response
 import trio
-from stem.connection import AuthMethod
 
 from hushcast_runtime.tor.replies import convert, status
 from hushcast_runtime.transports.base import TransportError
 
-Ask = Callable[[str], Awaitable[stem.response.ControlMessage]]
+if TYPE_CHECKING:
+    from stem.response import ControlMessage
+
+    Ask = Callable[[str], Awaitable[ControlMessage]]
 
 _COOKIE_LENGTH = 32  # bytes
 _SERVER_KEY = b"Tor safe cookie authentication server-to-controller hash"
@@ -29,6 +31,8 @@ async def authenticate(ask: Ask, at_port: bool = False) -> None:
 
     A tor that asks for nothing `at_port` shows its onion services to every user of the machine: refused.
     """
+    from stem.connection import AuthMethod
+
     offer = await ask("PROTOCOLINFO 1")
     convert("PROTOCOLINFO", offer)
     if AuthMethod.NONE in offer.auth_methods:

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import stem.response
 import trio
 
 from hushcast_runtime.tor import callers
@@ -18,6 +17,9 @@ from hushcast_runtime.tor.authentication import authenticate
 from hushcast_runtime.tor.endpoints import Endpoint, open_endpoint
 from hushcast_runtime.tor.replies import EVENT, ReplySplitter, convert, status
 from hushcast_runtime.transports.base import TransportError
+
+if TYPE_CHECKING:
+    from stem.response import ControlMessage
 
 EventHandler = Callable[[Any], None]
 """Takes a `stem.response.events.Event`; called between replies, so it must neither block nor raise."""
@@ -36,7 +38,7 @@ class _Slot:
 
     def __init__(self) -> None:
         self.filled = trio.Event()
-        self.reply: stem.response.ControlMessage | None = None
+        self.reply: ControlMessage | None = None
 
 
 class ControlClient:
@@ -52,7 +54,7 @@ class ControlClient:
         self.defends = True
         """Whether tor has a proof-of-work defence for services added here, as far as it was asked."""
 
-    async def ask(self, command: str) -> stem.response.ControlMessage:
+    async def ask(self, command: str) -> ControlMessage:
         """Send one command line and return tor's reply, whatever its status.
 
         Raises `TransportError` when the connection is lost, before or while waiting. May be cancelled at any
@@ -81,7 +83,7 @@ class ControlClient:
             self._lose()
             raise TransportError(_LOST) from None
 
-    async def command(self, line: str) -> stem.response.ControlMessage:
+    async def command(self, line: str) -> ControlMessage:
         """Send one command and return its reply; `TransportError` (status, no text) when tor refuses it."""
         reply = await self.ask(line)
         if (code := status(reply)) != _OK:
@@ -149,7 +151,7 @@ class ControlClient:
         finally:
             self._lose()
 
-    def _take(self, reply: stem.response.ControlMessage) -> None:
+    def _take(self, reply: ControlMessage) -> None:
         if status(reply) != EVENT:
             if not self._owed:
                 raise TransportError("tor sent a reply to no command")

@@ -1,11 +1,16 @@
-"""Splits the bytes of a control connection into whole replies (Tor control-spec section 2.3)."""
+"""Splits the bytes of a control connection into whole replies (Tor control-spec section 2.3).
+
+stem, which parses them, takes a fifth of a daemon's start to load: it is, once there is a tor to talk to.
+"""
 
 from __future__ import annotations
 
-import stem
-import stem.response
+from typing import TYPE_CHECKING
 
 from hushcast_runtime.transports.base import TransportError
+
+if TYPE_CHECKING:
+    from stem.response import ControlMessage
 
 MAX_REPLY = 4 << 20  # bytes; GETINFO circuit-status of a busy tor stays below 1 MiB
 EVENT = "650"
@@ -19,7 +24,7 @@ class ReplySplitter:
         self._scanned = 0  # everything before it is whole lines of the reply being read
         self._in_data = False
 
-    def feed(self, data: bytes) -> list[stem.response.ControlMessage]:
+    def feed(self, data: bytes) -> list[ControlMessage]:
         """Return the replies that `data` completes. Raises `TransportError` when tor breaks the protocol."""
         self._buffer += data
         replies = []
@@ -44,21 +49,26 @@ class ReplySplitter:
         return line[3:4] == b" "
 
 
-def _parse(raw: bytes) -> stem.response.ControlMessage:
+def _parse(raw: bytes) -> ControlMessage:
+    from stem import ControllerError
+    from stem.response import ControlMessage
+
     try:
-        return stem.response.ControlMessage.from_str(raw)
-    except (stem.ControllerError, ValueError):
+        return ControlMessage.from_str(raw)
+    except (ControllerError, ValueError):
         raise TransportError("a reply of tor is malformed") from None
 
 
-def status(reply: stem.response.ControlMessage) -> str:
+def status(reply: ControlMessage) -> str:
     """Return the three-digit status of a reply, `EVENT` for an event."""
     return str(reply.content()[-1][0])
 
 
-def convert(kind: str, reply: stem.response.ControlMessage) -> None:
+def convert(kind: str, reply: ControlMessage) -> None:
     """Turn `reply` into stem's class for `kind` in place; `TransportError` when it is not of that kind."""
+    from stem import response
+
     try:
-        stem.response.convert(kind, reply)
+        response.convert(kind, reply)
     except Exception:  # stem does not validate: on a malformed reply its parsers fail in ways of their own
         raise TransportError("a reply of tor is not of the kind asked for") from None

@@ -9,7 +9,6 @@ from typing import Any
 
 import structlog
 import trio
-from stem.response import ControlLine
 
 from hushcast_runtime.tor.control import ControlClient
 from hushcast_runtime.tor.reasons import in_words
@@ -63,6 +62,8 @@ class TorWatch:
 
     async def begin(self, control: ControlClient) -> None:
         """Note that the control connection is up and ask how tor is; events tell the rest."""
+        from stem.response import ControlLine
+
         phase = await control.getinfo("status/bootstrap-phase")
         circuits = await control.getinfo("status/circuit-established") == "1"
         self.state = replace(self.state, connected=True, circuits=circuits)

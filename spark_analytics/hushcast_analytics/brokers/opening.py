@@ -27,8 +27,10 @@ def broker_and_child(held: Held, table: Table, item: Layered) -> bytes | None:
     The factors of two paths give the ratio of their keys, and that of the colluding child is known: so is the
     other, whatever m is. The child may be one that the broker made up.
     """
-    common, element = _common(held, table), compared(held, table, item)
-    return None if common is None or element is None else held.action.strip(common, element)
+    if (common := _common(held, table)) is None:
+        return None
+    element = compared(held, table, item)
+    return None if element is None else held.action.strip(common, element)
 
 
 def compared(held: Held, table: Table, item: Layered) -> bytes | None:

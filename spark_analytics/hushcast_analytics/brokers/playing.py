@@ -41,6 +41,8 @@ def played(action: Action, rows: Iterable[Row], words: Sequence[bytes]) -> Itera
     """Yield what colluders find in their rows of one day; `words` are elements of their dictionary."""
     held, from_clients = _held(action, rows)
     for table, item in held.seen():
+        yield from _said("dictionary", item, item.element)
+        yield from _said("dictionary", item, taken_off(held, table, item))
         if item.name in from_clients:
             yield from _said("consecutive", item, consecutive(held, table, item))
             yield from _said("broker-and-child", item, broker_and_child(held, table, item))
@@ -69,11 +71,17 @@ def _under_one_pad(held: Held, table: Table, dictionary: Dictionary) -> Iterator
             pads[None if common is not None else path].append((item, element))
     for seen in pads.values():
         sample = list(dict.fromkeys(element for _, element in seen))[:SAMPLE]
-        found = likeliest_pads(sample, dictionary)
-        for item, element in seen if len(found) == 1 else ():
-            word = int.from_bytes(element, "big") ^ found[0]
-            if word in dictionary.numbers:
-                yield from _said("pairs", item, bytes.fromhex(dictionary.numbers[word]))
+        said = {frozenset(_named(seen, pad, dictionary)) for pad in likeliest_pads(sample, dictionary)}
+        # Two readings that say the same of everybody are as good as one: two words of one client.
+        if len(said) == 1:
+            yield from next(iter(said))
+
+
+def _named(seen: Iterable[tuple[Layered, bytes]], pad: int, dictionary: Dictionary) -> Iterator[Found]:
+    for item, element in seen:
+        word = dictionary.numbers.get(int.from_bytes(element, "big") ^ pad)
+        if word is not None:
+            yield from _said("pairs", item, bytes.fromhex(word))
 
 
 def _held(action: Action, rows: Iterable[Row]) -> tuple[Held, set[bytes]]:

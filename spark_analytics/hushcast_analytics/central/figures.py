@@ -17,11 +17,15 @@ FIGURES = (
 
 def of_central(figures: dict[str, float], conditional: float) -> dict[str, float]:
     """Return what is left of `analyze.network_figures`; `conditional` subscriptions were left out before."""
-    left = {name: value for name, value in figures.items() if name in FIGURES or name.startswith("latency_")}
-    return left | {
+    return without_relays(figures) | {
         "conditional": conditional,
         "subscriptions": figures.get("subscriptions", 0.0) + conditional,
     }
+
+
+def without_relays(figures: dict[str, float]) -> dict[str, float]:
+    """Return what is left of figures where nobody is a relay."""
+    return {name: value for name, value in figures.items() if name in FIGURES or name.startswith("latency_")}
 
 
 def without_conditions(traces: Traces) -> tuple[Traces, float]:

@@ -1,4 +1,4 @@
-"""Learning k: a file of subscriptions in; Parquet, a summary and a report out."""
+"""Learning k: a file of subscriptions, or edge brokers' traces, in; Parquet, a summary and a report out."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from hushcast_analytics.filters.costs import costs
 from hushcast_analytics.filters.held import FILTER, Held, held
 from hushcast_analytics.filters.levels import COLUMNS, levels
 from hushcast_analytics.filters.reading import read_file
+from hushcast_analytics.filters.traced import standing
+from hushcast_analytics.reading import open_traces
 from hushcast_analytics.report.filters import page
 from hushcast_analytics.report.words import counted as counted_of
 from hushcast_analytics.session import part_done
@@ -36,7 +38,8 @@ class Wanted:
     ks: tuple[int, ...]
     conditions: tuple[Condition, ...]
     colluding: tuple[float, ...]
-    brokers: int = 50
+    brokers: int | None = 50
+    """Edge brokers that subscribers are dealt out to; None: each is at the one that traces tell."""
     cap: int = 2
     spread: int = 3
     seed: int = 1
@@ -67,6 +70,26 @@ def learn(
         return learn_of(read_file(spark, file), out, wanted, steps.begin)
 
 
+def learn_from_traces(
+    spark: SparkSession,
+    source: str,
+    out: Path,
+    wanted: Wanted,
+    progress: Callable[[str], None] = lambda text: None,
+    *,
+    live: bool = False,
+) -> dict[str, Any]:
+    """Learn k from what edge brokers' traces under `source` tell of their clients' subscriptions.
+
+    As `learn`; lines become tables in `out`/tables first. Raises `TracesError` if brokers saw none.
+    """
+    steps = Steps(progress, 1.0)
+    with each_second((lambda: steps.refresh(part_done(spark))) if live else None):
+        steps.begin(f"reading {source}")
+        traces = open_traces(spark, source, str(out / "tables"))
+        return learn_of(standing(traces.observations), out, wanted, steps.begin)
+
+
 def learn_of(
     subscriptions: DataFrame, out: Path, wanted: Wanted, begin: Callable[[str], None]
 ) -> dict[str, Any]:
@@ -76,14 +99,19 @@ def learn_of(
     for k in wanted.ks:
         if k > there.sources:
             raise TracesError(f"--k {k} is more than the {counted_of(there.sources, 'subscriber')} in it")
+    if wanted.spread > there.brokers:
+        raise TracesError(
+            f"--spread {wanted.spread} is more than the {counted_of(there.brokers, 'edge broker')} in it"
+        )
     begin(f"levels of {there.count:,} filters")
-    found = levels(there, WATCHED / wanted.brokers / there.count)
+    found = levels(there, WATCHED / there.brokers / there.count)
     begin("what generalising costs")
     asked = (wanted.conditions, wanted.ks)
     searched = costs(there, found, asked, SEARCHED / there.count)
     begin("counting")
     watched = [bytes(row["behind"]) for row in found.where("behind is not null").select("behind").collect()]
-    shares = (0.0, *wanted.colluding)
+    # Of few brokers a small share is none.
+    shares = (0.0, *(share for share in wanted.colluding if round(share * there.brokers)))
     summary = {
         **_counts(there),
         "wanted": {**asdict(wanted), "conditions": [each.value for each in wanted.conditions]},
@@ -91,7 +119,7 @@ def learn_of(
         "levels": figures.distribution(found),
         "reached": figures.reached(there, found, asked),
         "cost": figures.cost(searched),
-        "colluding": list(counted(watched, wanted.brokers, asked, shares, wanted.rules, wanted.seed)),
+        "colluding": list(counted(watched, there.brokers, asked, shares, wanted.rules, wanted.seed)),
     }
     begin("writing")
     out.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -106,5 +134,5 @@ def learn_of(
 
 
 def _counts(there: Held) -> dict[str, int]:
-    names = ("subscriptions", "sources", "topics", "largest")
+    names = ("subscriptions", "sources", "topics", "largest", "brokers")
     return {"filters": there.count, **{name: getattr(there, name) for name in names}}

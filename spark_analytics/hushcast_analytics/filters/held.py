@@ -39,15 +39,23 @@ class Held:
     brokers: int
 
 
-def held(subscriptions: DataFrame, brokers: int, seed: int) -> Held:
-    """Return the filters of a table of subscriptions; sources are dealt out to edge brokers at random."""
-    # Edge brokers are drawn: lines do not tell them.
-    broker = F.pmod(F.xxhash64("source", F.lit(seed)), F.lit(brokers)).cast("int")
-    known = subscriptions.select("source").distinct()
-    sources = kept(known.withColumn("code", F.monotonically_increasing_id()).withColumn("broker", broker))
+def held(subscriptions: DataFrame, brokers: int | None, seed: int) -> Held:
+    """Return the filters of a table of subscriptions.
+
+    Sources are dealt out to so many edge brokers at random; without a number, the table tells where each is.
+    """
+    known = subscriptions.groupBy("source").agg(F.first("broker").alias("broker"))
+    if brokers is not None:
+        dealt = F.pmod(F.xxhash64("source", F.lit(seed)), F.lit(brokers)).cast("int")
+        known = known.withColumn("broker", dealt)
+    sources = kept(known.withColumn("code", F.monotonically_increasing_id()))
+    if brokers is None:
+        last = sources.agg(F.max("broker")).first()
+        brokers = 1 + int((last and last[0]) or 0)
     same = [F.first(name).alias(name) for name in ("name", "attributes", "where", "volume")]
     filters = kept(
-        subscriptions.join(sources, "source")
+        subscriptions.drop("broker")
+        .join(sources, "source")
         .groupBy(*FILTER)
         .agg(*same, F.collect_set(F.struct("code", "broker")).alias("sources"))
         .withColumn("chance", _chance(seed))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -24,14 +24,19 @@ from hushcast_protocol.content.topics import Topic
 
 SUBSCRIPTIONS = (
     "topic binary, name string, attributes array<string>, where string, box binary, volume double, "
-    "source binary"
+    "source binary, broker int"
 )
 """A row is a subscription. `topic` tells topics apart, `box` is the filter as `boxes.Boxes` takes it, two
-64-bit integers for each attribute; `source` tells subscribers apart. Whatever reads subscriptions from
-elsewhere, such as what brokers saw, makes this table."""
+64-bit integers for each attribute; `source` tells subscribers apart, and `broker` is the number of the edge
+broker that one is at, null where that is not known. Whatever reads subscriptions from elsewhere, such as what
+brokers saw (`traced.py`), makes this table."""
 
-_READ = f"at long, wrong string, {SUBSCRIPTIONS}"
-_NAMES = [column.split()[0] for column in _READ.split(", ")]
+READ = f"wrong string, {SUBSCRIPTIONS}"
+"""The same while it is read: what is `wrong` with one that cannot be, else null."""
+_WITH_PLACE = f"at long, {READ}"
+Row = tuple[Any, ...]
+NOTHING: Row = (None,) * len(SUBSCRIPTIONS.split(", "))
+"""What stands beside what is wrong."""
 _LABEL_BITS = 62  # of a label's hash: 10⁶ labels make no two alike in all but 1 of 10⁷ files
 
 
@@ -44,7 +49,7 @@ def read_file(spark: SparkSession, file: Path) -> DataFrame:
     lines = spark.read.text(str(file.resolve()), lineSep="\n").select(
         F.monotonically_increasing_id().alias("at"), F.col("value").cast("binary").alias("line")
     )
-    read = kept(lines.mapInArrow(lambda batches: _read(batches, alone), _READ))
+    read = kept(lines.mapInArrow(lambda batches: _read(batches, alone), _WITH_PLACE))
     first = read.where("wrong is not null").orderBy("at").select("at", "wrong").first()
     if first is not None:
         raise TracesError(f"{file}, line {_number(lines, first['at'])}: {first['wrong']}")
@@ -61,38 +66,58 @@ def _number(lines: DataFrame, at: int) -> int:
 
 def _read(batches: Iterable[pa.RecordBatch], alone: bool) -> Iterator[pa.RecordBatch]:
     topics: Topics = {}
-    known: dict[int, tuple[bytes, list[str]]] = {}
+    described = Described()
     for batch in batches:
         rows = [
-            _row(at, line, topics, known, alone)
+            (at, *_row(line, topics, described, alone))
             for at, line in zip(*(batch.column(i).to_pylist() for i in (0, 1)), strict=True)
             if line.strip()
         ]
-        columns: list[Any] = list(zip(*rows, strict=True)) or [[] for _ in _NAMES]
-        yield pa.RecordBatch.from_arrays(
-            [pa.array(column, kind) for column, kind in zip(columns, _KINDS, strict=True)], _NAMES
-        )
+        yield batch_of(_WITH_PLACE, rows)
 
 
-_TEXT, _BYTES = pa.string(), pa.binary()
-_KINDS = [pa.int64(), _TEXT, _BYTES, _TEXT, pa.list_(_TEXT), _TEXT, _BYTES, pa.float64(), _BYTES]
-
-
-def _row(
-    at: int, line: bytes, topics: Topics, known: dict[int, tuple[bytes, list[str]]], alone: bool
-) -> tuple[Any, ...]:
+def _row(line: bytes, topics: Topics, described: Described, alone: bool) -> Row:
     try:
         source, one = read_subscription(line, topics, alone=alone)
     except UsageError as error:
-        return at, str(error), *[None] * 7
-    topic = one.topic
-    if id(topic) not in known:  # `topics` keeps it, so its id stays its own
-        known[id(topic)] = _identity(topic), [write_attribute(each) for each in topic.attributes]
-    identity, attributes = known[id(topic)]
-    where = write_where(one.predicate)
+        return str(error), *NOTHING
     # JSON can write half of a surrogate pair, which is no Unicode.
-    name = source.encode("utf-8", "surrogatepass")
-    return at, None, identity, topic.name, attributes, where, box_of(one), one.volume, name
+    return None, *described.row(one, source.encode("utf-8", "surrogatepass"), None)
+
+
+_KINDS = {
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "array<string>": pa.list_(pa.string()),
+}
+
+
+def batch_of(table: str, rows: Sequence[Row]) -> pa.RecordBatch:
+    """Return rows of a table as Spark takes them; `table` has its columns, as `SUBSCRIPTIONS` does."""
+    names, kinds = zip(*(column.split() for column in table.split(", ")), strict=True)
+    columns: list[Any] = list(zip(*rows, strict=True)) or [[] for _ in names]
+    arrays = [pa.array(column, _KINDS[kind]) for column, kind in zip(columns, kinds, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, names)
+
+
+class Described:
+    """Filters as rows; topics that were met before are not described anew."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Topic, bytes, list[str]]] = {}  # with the topic, so its id stays its own
+
+    def row(self, one: Filter, source: bytes, broker: int | None, network: bytes = b"") -> Row:
+        """Return a row of `SUBSCRIPTIONS`; topics of two networks are never the same."""
+        topic = one.topic
+        if id(topic) not in self._known:
+            attributes = [write_attribute(each) for each in topic.attributes]
+            self._known[id(topic)] = topic, _identity(topic), attributes
+        _, identity, attributes = self._known[id(topic)]
+        where = write_where(one.predicate)
+        return network + identity, topic.name, attributes, where, box_of(one), one.volume, source, broker
 
 
 def _identity(topic: Topic) -> bytes:

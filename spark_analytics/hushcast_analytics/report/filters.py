@@ -92,13 +92,19 @@ def _searched(sampled: int) -> str:
 def _watched(summary: dict[str, Any]) -> str:
     wanted = summary["wanted"]
     return (
-        f"Of {counted(summary['watched'], 'filter')} drawn at random; subscribers are dealt out to "
-        f"{wanted['brokers']} edge brokers. Those that collude vouch for subscribers who do not exist: k, "
+        f"Of {counted(summary['watched'], 'filter')} drawn at random; subscribers are {_at(summary)}. Those"
+        " that collude vouch for subscribers who do not exist: k, "
         f"or with a cap {wanted['cap']} each. With spread, sources of {wanted['spread']} brokers are "
         "needed. Shown is which share of the filters said to be k-anonymous are not: fewer than k real "
         "subscribers of brokers that do not collude are behind them. "
         "Who asks for the level in the column ask is not misled; safe is how many filters reach that."
     )
+
+
+def _at(summary: dict[str, Any]) -> str:
+    if summary["wanted"]["brokers"] is None:
+        return f"where the traces have them, at {counted(summary['brokers'], 'edge broker')}"
+    return f"dealt out to {counted(summary['brokers'], 'edge broker')}"
 
 
 def _middle(ks: Sequence[int]) -> int:

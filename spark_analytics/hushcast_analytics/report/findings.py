@@ -50,4 +50,5 @@ class Findings:
     attacks: list[Row] = field(default_factory=list)
     over_time: list[Row] = field(default_factory=list)
     central: list[Row] = field(default_factory=list)  # what parties of the central system learn
+    brokers: list[Row] = field(default_factory=list)  # what colluders among brokers and clients read
     unwatched: tuple[float, ...] = ()  # shares of the relays that are less than one of them

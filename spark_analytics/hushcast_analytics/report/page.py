@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from hushcast_analytics.report import central, html, pictures
+from hushcast_analytics.report import brokers, central, html, pictures
 from hushcast_analytics.report.findings import Findings, Row, SeenTree
 from hushcast_analytics.report.verdict import NOBODY, Standing, Verdict, commands, goal_of, standing, verdicts
 from hushcast_analytics.report.words import (
@@ -50,7 +50,8 @@ def page(ours: Findings, other: Findings | None) -> str:
     if ours.trees:
         drawn = "".join(_tree(tree) for tree in ours.trees)
         parts += ["<h2>What colluders see of a tree</h2>", f'<div class="pictures">{drawn}</div>']
-    parts += central.section([*ours.central, *_labelled(other)])
+    parts += central.section(_labelled(ours.central, other.central if other else []))
+    parts += brokers.section(_labelled(ours.brokers, other.brokers if other else []))
     with_loads = [pictures.loads(ours.loads, other.loads if other else None)] if ours.loads else []
     drawn_network = [
         *with_loads,
@@ -99,7 +100,7 @@ def _verdicts(findings: Findings) -> tuple[list[str], list[str]]:
     if still and not decided:
         decided.append("<p>These traces decide nothing: there are too few trials.</p>")
     left_out = too_few(findings)
-    decided += ([] if found or findings.central else [f"<p>{escape(NOBODY)}</p>"]) + (
+    decided += ([] if found or findings.central or findings.brokers else [f"<p>{escape(NOBODY)}</p>"]) + (
         [f"<p>{html.text(left_out)}</p>"] if left_out else []
     )
     if typed := more(findings):
@@ -108,9 +109,8 @@ def _verdicts(findings: Findings) -> tuple[list[str], list[str]]:
     return decided, still
 
 
-def _labelled(other: Findings | None) -> list[Row]:
-    rows = other.central if other is not None else []
-    return [{**row, "profile": f"baseline, {row['profile']}"} for row in rows]
+def _labelled(ours: list[Row], baseline: list[Row]) -> list[Row]:
+    return ours + [{**row, "profile": f"baseline, {row['profile']}"} for row in baseline]
 
 
 def _judged(said: Verdict) -> str:

@@ -20,6 +20,7 @@ from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import Interest, parse_topic
 from hushcast_runtime.wording import counted
 from hushcast_testnet.clock_calls import ClockCalls
+from hushcast_testnet.compare.brokers import start_brokers
 from hushcast_testnet.compare.central import start_central
 from hushcast_testnet.compare.machines import Processors
 from hushcast_testnet.compare.network import Scene, Started, User, World
@@ -36,7 +37,7 @@ AT_LEAST = 10  # publications that are in a mean of figure 5
 WITHIN = 900.0  # virtual seconds for anything
 
 Start = Callable[[World, trio.Nursery], Awaitable[Started]]
-STARTS: dict[str, Start] = {"central": start_central, "tree": start_tree}
+STARTS: dict[str, Start] = {"central": start_central, "tree": start_tree, "brokers": start_brokers}
 
 
 @dataclass(frozen=True)
@@ -179,6 +180,7 @@ class _Experiment:
         """All at once, until the last is done: figure 3."""
         began, ends = trio.current_time(), []
         before = [(machine, machine.processor.worked, machine.tor.worked) for machine in self._world.machines]
+        said = self._world.wires.said.copy()
 
         async def subscribe(number: int, user: User) -> None:
             user.machine.run_here()
@@ -196,7 +198,7 @@ class _Experiment:
         self._load = _most(
             (machine.name, machine.processor.worked - processor, machine.tor.worked - tor)
             for machine, processor, tor in before
-        )
+        ) | {"sent": dict(self._world.wires.said - said)}
 
     async def _listen(self, feed: InboxFeed, number: int, user: User) -> None:
         user.machine.run_here()
@@ -262,8 +264,8 @@ def _most(loads: Iterable[tuple[str, float, float]]) -> dict[str, Any]:
     return {
         part: {
             "most": names[seconds.index(max(seconds))],
-            "seconds": round(max(seconds), 4),
-            "mean": round(fmean(seconds), 4),
+            "seconds": round(max(seconds), 6),
+            "mean": round(fmean(seconds), 6),
         }
         for part, seconds in (("processor", processors), ("tor", tors))
     }

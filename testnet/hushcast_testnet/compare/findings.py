@@ -1,4 +1,4 @@
-"""What measurements of both systems say: means, lines of least squares, where lines cross. Pure."""
+"""What measurements of all systems say: means, lines of least squares, where lines cross. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from statistics import correlation, fmean, linear_regression
 from typing import Any
 
-SYSTEMS = ("central", "tree")
+SYSTEMS = ("central", "tree", "brokers")
+CLEAR = "clear"
+"""What brokers are measured under: they have no profiles, and are drawn beside the others under each."""
 FIGURES = (3, 4, 5)
 STEADY = 50  # subscribers in figure 5, while more and more publish at once
 
@@ -56,6 +58,7 @@ class Fit:
 
 def curve(measurements: Iterable[Measurement], profile: str, figure: int, system: str) -> Curve:
     """Return the curve of a system in a figure, in the order of x."""
+    profile = CLEAR if system == "brokers" else profile
     seeds: dict[int, dict[int, list[float]]] = {}
     for one in measurements:
         if (one.profile, one.figure, one.system) == (profile, figure, system):
@@ -65,6 +68,12 @@ def curve(measurements: Iterable[Measurement], profile: str, figure: int, system
         means = [fmean(seconds) for seconds in each.values()]
         places.append(Place(x, fmean(means), min(means), max(means)))
     return tuple(places)
+
+
+def curves_of(measurements: Sequence[Measurement], profile: str, figure: int) -> dict[str, Curve]:
+    """Return the curve of each system in a figure; that of brokers only where they were measured."""
+    found = {system: curve(measurements, profile, figure, system) for system in SYSTEMS}
+    return {system: each for system, each in found.items() if each or system != "brokers"}
 
 
 def fit(places: Sequence[Place]) -> Fit | None:
@@ -90,17 +99,18 @@ def crossing(one: Curve, other: Curve) -> float | None:
 
 def tabulated(measurements: Sequence[Measurement]) -> dict[str, Any]:
     """Return the means, as `compare.json` has them: by profile, figure and system, [x, seconds] each."""
-    profiles = dict.fromkeys(one.profile for one in measurements)
     return {
         profile: {
             f"figure{figure}": {
-                system: [
-                    [place.x, round(place.seconds, 6)]
-                    for place in curve(measurements, profile, figure, system)
-                ]
-                for system in SYSTEMS
+                system: [[place.x, round(place.seconds, 6)] for place in each]
+                for system, each in curves_of(measurements, profile, figure).items()
             }
             for figure in FIGURES
         }
-        for profile in profiles
+        for profile in profiles_of(measurements)
     }
+
+
+def profiles_of(measurements: Iterable[Measurement]) -> list[str]:
+    """Return the profiles that anything was measured under, in their order."""
+    return list(dict.fromkeys(one.profile for one in measurements if one.profile != CLEAR))

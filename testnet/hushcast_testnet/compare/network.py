@@ -28,7 +28,7 @@ class Scene:
     """One network to be: who takes part, and the machines that they have."""
 
     system: str
-    """`central` or `tree`."""
+    """`central`, `tree` or `brokers`."""
     profile: str
     nodes: int
     """Participants who can publish and subscribe."""
@@ -39,7 +39,8 @@ class Scene:
     cores: int | None = None
     """Of one machine, with one tor, that all daemons share; `None`: each has one of its own."""
     spares: bool = True
-    """Of trees, whether all have been up for a while, and each has a mailbox to spare."""
+    """Whether all have been up for a while: of trees, each has a mailbox to spare; of brokers, everybody
+    subscribes to something else, and is attached."""
 
 
 class Participant(Protocol):

@@ -10,7 +10,7 @@ from html import escape
 from typing import Any
 
 from hushcast_runtime.wording import counted
-from hushcast_testnet.compare.findings import FIGURES, STEADY, SYSTEMS, Measurement, curve
+from hushcast_testnet.compare.findings import FIGURES, STEADY, Measurement, curves_of, profiles_of
 from hushcast_testnet.compare.picture import figure
 from hushcast_testnet.compare.words import said
 
@@ -47,15 +47,15 @@ td:first-child, th:first-child { text-align: left }
 def files(measurements: Sequence[Measurement], model: Mapping[str, Any]) -> dict[str, str]:
     """Return the files by their names: each figure under each profile as SVG, and `index.html`."""
     drawn: dict[str, str] = {}
-    parts = ["<h1>A central server and spanning trees, side by side</h1>", _intro(model)]
-    profiles = list(dict.fromkeys(one.profile for one in measurements))
+    parts = ["<h1>A central server, spanning trees and brokers, side by side</h1>", _intro(model)]
+    profiles = profiles_of(measurements)
     for number in FIGURES:
         title, x_label = TITLES[number]
         about = _ABOUT[number].format(steady=min(STEADY, model["settings"]["nodes"]))
         parts.append(f"<h2>Figure {number}: {title}</h2><p>{about}</p>")
         parts.append('<div class="pair">')
         for profile in profiles:
-            curves = {system: curve(measurements, profile, number, system) for system in SYSTEMS}
+            curves = curves_of(measurements, profile, number)
             name = f"figure{number}-{profile}.svg"
             drawn[name] = figure(f"Figure {number}, {profile}", x_label, curves)
             words = "".join(
@@ -98,8 +98,11 @@ def _assumed(model: Mapping[str, Any]) -> str:
         " walks over the objects of all daemons. Records are kept in memory: no daemon waits for a disk.",
         "The central system is one server and two proxies, one for publications and one for deliveries. All"
         " participants of the trees are relays, and of them some subscribe; under hardened each to a mailbox"
-        " of its own. The networks are in use: proxies have their links to the server, and relays those to"
-        " each other. There are no probes, and no stamps are asked for. Topics are open ones.",
+        " of its own. Brokers are a root, edge brokers of up to 25 participants, an inner broker for each"
+        " five of them; they have no profiles: their line is the same under both. The networks are in use:"
+        " proxies have their links to the server, relays and brokers those to each other; participants"
+        " have a spare mailbox, or something else that they subscribe to at their edge broker."
+        " There are no probes, and no stamps are asked for. Topics are open ones.",
         f"Through Tor, as measured on a private Tor on one machine: an onion service is found"
         f" {tor['publish_median']:.2f} s after it began, a connection to one takes"
         f" {1000 * tor['connect_median']:.0f} ms, a way over it {1000 * tor['one_way_median']:.1f} ms"

@@ -1,4 +1,4 @@
-"""A figure as the paper draws it, as SVG text: both lines over x, and the spread of the seeds. Pure."""
+"""A figure as the paper draws it, as SVG text: each system's line over x, the spread of the seeds. Pure."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from hushcast_testnet.compare.findings import Curve
 
 WIDTH, HEIGHT = 520, 320
 _LEFT, _RIGHT, _TOP, _BOTTOM = 62, 16, 34, 46
-_COLOURS = {"central": "#d1495b", "tree": "#00798c"}
-_NAMES = {"central": "Central server", "tree": "Spanning tree"}
-_MARKS = {"central": "circle", "tree": "square"}
+_COLOURS = {"central": "#d1495b", "tree": "#00798c", "brokers": "#b8860b"}
+_NAMES = {"central": "Central server", "tree": "Spanning tree", "brokers": "Brokers"}
+_MARKS = {"central": "circle", "tree": "square", "brokers": "diamond"}
 _TICKS = 5  # at least so many on an axis, where that goes
 
 
 def figure(title: str, x_label: str, curves: Mapping[str, Curve]) -> str:
-    """Draw the curves of both systems; y is seconds."""
+    """Draw the curves of all systems; y is seconds."""
     places = [place for curve in curves.values() for place in curve]
     across = _Axis(0.0, max((place.x for place in places), default=1), _LEFT, WIDTH - _RIGHT)
     up = _Axis(0.0, max((place.high for place in places), default=1.0), HEIGHT - _BOTTOM, _TOP)
@@ -94,13 +94,15 @@ def _line(system: str, curve: Curve, across: _Axis, up: _Axis) -> list[str]:
 def _mark(system: str, x: float, y: float) -> str:
     if _MARKS[system] == "circle":
         return f'<circle cx="{x}" cy="{y}" r="3.5" fill="{_COLOURS[system]}"/>'
+    if _MARKS[system] == "diamond":
+        return f'<path d="M{x} {y - 4.5}l4.5 4.5l-4.5 4.5l-4.5 -4.5z" fill="{_COLOURS[system]}"/>'
     return f'<rect x="{x - 3.5}" y="{y - 3.5}" width="7" height="7" fill="{_COLOURS[system]}"/>'
 
 
 def _legend(systems: list[str]) -> list[str]:
     parts = []
     for number, system in enumerate(systems):
-        x = _LEFT + 8 + 150 * number
+        x = _LEFT + 8 + 148 * number
         parts.append(f'<path d="M{x} 16h24" stroke="{_COLOURS[system]}" stroke-width="1.8"/>')
         parts.append(_mark(system, x + 12, 16))
         parts.append(f'<text x="{x + 30}" y="20">{_NAMES[system]}</text>')

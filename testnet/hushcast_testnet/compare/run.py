@@ -21,7 +21,7 @@ from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.files import write_private
 from hushcast_testnet.compare import page
 from hushcast_testnet.compare.experiments import Plan, Point, measure
-from hushcast_testnet.compare.findings import STEADY, SYSTEMS, Measurement, tabulated
+from hushcast_testnet.compare.findings import CLEAR, STEADY, SYSTEMS, Measurement, tabulated
 from hushcast_testnet.compare.network import Scene
 from hushcast_testnet.compare.tor_work import measured
 
@@ -81,7 +81,7 @@ def jobs(settings: Settings) -> Iterator[Job]:
     waves = (*sorted({*settings.subscribers} - {steady}), steady)
     for seed in range(1, settings.seeds + 1):
         for system in SYSTEMS:
-            for profile in PROFILES:
+            for profile in PROFILES if system != "brokers" else (CLEAR,):
                 floods = (system, profile) == ("tree", "paper")
                 plan = Plan(waves, FLOODS if floods else PUBLICATIONS, steady, settings.publishers)
                 yield Job(system, profile, seed, plan)

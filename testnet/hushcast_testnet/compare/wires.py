@@ -6,6 +6,7 @@ for both, too. Between them lie delays as they were measured (`tor_work`).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 
@@ -36,6 +37,8 @@ class Wires(MemoryNetwork):
         self.work = work
         self.bytes_a_second = bits_a_second / 8
         self._env = env
+        self.said: Counter[str] = Counter()
+        """What was opened and sent so far: `connections`, `writes`, and their `bytes`."""
         self.machines: dict[Address, Machine] = {}
 
     def on(self, machine: Machine) -> MachineTransport:
@@ -83,6 +86,7 @@ class MachineTransport(MemoryTransport):
         listener = wires.listeners.get(address)
         if listener is None:
             raise TransportError("no daemon answers at this address")
+        wires.said["connections"] += 1
         circuit = Circuit(self._machine)
         forth = _Way(wires, delay, self._machine, there, circuit)
         back = _Way(wires, delay, there, self._machine, circuit)
@@ -137,6 +141,7 @@ class _Way(Pipe):
         """Send bytes when the processor has come so far."""
         wires, sender = self._wires, self._sender
         cells = -(-len(data) // CELL_HOLDS)
+        wires.said.update(writes=1, bytes=len(data))
         packed = sender.tor.work(wires.work.send_cpu(cells), sender.done())
         sent = sender.up.work(cells * CELL / wires.bytes_a_second, packed)
         self._under_way += 1

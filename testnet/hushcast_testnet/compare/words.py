@@ -6,21 +6,31 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hushcast_runtime.wording import counted
-from hushcast_testnet.compare.findings import SYSTEMS, Curve, Fit, Measurement, crossing, curve, fit
+from hushcast_testnet.compare.findings import (
+    CLEAR,
+    SYSTEMS,
+    Curve,
+    Fit,
+    Measurement,
+    crossing,
+    curves_of,
+    fit,
+)
 
 LINEAR = 0.95  # R² from which a curve is called a line
+_TWO = "The lines of the central server and the trees"
 _ROUGHLY = 0.5  # from which it is roughly one
-_NAMES = {"central": "the central server", "tree": "the spanning trees"}
+_NAMES = {"central": "the central server", "tree": "the spanning trees", "brokers": "the brokers"}
 
 
 def said(
     measurements: Sequence[Measurement], profile: str, figure: int, loads: Mapping[str, Any]
 ) -> list[str]:
     """Return sentences on a figure under a profile; `loads` is of each network who had most to do."""
-    curves = {system: curve(measurements, profile, figure, system) for system in SYSTEMS}
+    curves = curves_of(measurements, profile, figure)
     fits = {system: fit(each) for system, each in curves.items()}
-    sentences = [_shape(_NAMES[system], curves[system], fits[system], figure) for system in SYSTEMS]
-    if not all(curves.values()):
+    sentences = [_shape(_NAMES[system], curves[system], fits[system], figure) for system in curves]
+    if not (curves["central"] and curves["tree"]):
         return sentences
     sentences.append(_order(curves, figure))
     if figure == 3:
@@ -48,10 +58,10 @@ def _order(curves: Mapping[str, Curve], figure: int) -> str:
     of = "publishers" if figure == 5 else "subscribers"
     met = crossing(curves["central"], curves["tree"])
     if met is not None:
-        return f"The lines cross at about {met:.0f} {of}: beyond, the trees take less time."
+        return f"{_TWO} cross at about {met:.0f} {of}: beyond, the trees take less time."
     back = crossing(curves["tree"], curves["central"])
     if back is not None:
-        return f"The lines cross at about {back:.0f} {of}: beyond, the central server takes less time."
+        return f"{_TWO} cross at about {back:.0f} {of}: beyond, the central server takes less time."
     of_tree = {place.x: place for place in curves["tree"]}
     both = [(place, of_tree[place.x]) for place in curves["central"] if place.x in of_tree]
     if not both:
@@ -60,7 +70,7 @@ def _order(curves: Mapping[str, Curve], figure: int) -> str:
     less, more = sorted((central.seconds, tree.seconds))
     quicker = "the central server stays" if central.seconds <= tree.seconds else "the trees stay"
     ratio = f"{more / less:.1f} times as fast at {central.x}" if less > 0 else "faster"
-    return f"The lines do not cross: {quicker} ahead throughout, {ratio}."
+    return f"{_TWO} do not cross: {quicker} ahead throughout, {ratio}."
 
 
 def _slopes(fits: Mapping[str, Fit | None]) -> Iterator[str]:
@@ -77,7 +87,8 @@ def _slopes(fits: Mapping[str, Fit | None]) -> Iterator[str]:
 def _busiest(profile: str, loads: Mapping[str, Any]) -> Iterator[str]:
     """Say who is the bottleneck where most subscribe, from the first seed."""
     for system in SYSTEMS:
-        of = [(name, load) for name, load in loads.items() if name.startswith(f"{system}, {profile}, ")]
+        under = CLEAR if system == "brokers" else profile
+        of = [(name, load) for name, load in loads.items() if name.startswith(f"{system}, {under}, ")]
         if not of:
             continue
         name, load = max(of, key=lambda item: int(item[0].split(", ")[2].split()[0]))

@@ -1,4 +1,4 @@
-"""A small comparison of both systems, with real daemons on modelled machines."""
+"""A small comparison of all systems, with real daemons on modelled machines."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Pressed(Exception):
 
 
 @pytest.mark.network
-def test_a_comparison_measures_both_systems_and_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
+def test_a_comparison_measures_all_systems_and_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
     said: list[str] = []
 
     def interrupt(text: str) -> None:
         said.append(text)
-        if text == "network 2 of 4 (central, hardened, seed 1): 12 participants subscribe":
+        if text == "network 2 of 5 (central, hardened, seed 1): 12 participants subscribe":
             raise Pressed
 
     with pytest.RaisesGroup(Pressed, flatten_subgroups=True, allow_unwrapped=True):
@@ -36,12 +36,12 @@ def test_a_comparison_measures_both_systems_and_goes_on_where_it_was_interrupted
     assert not (tmp_path / "compare.json").exists()
     del said[:]
     found = compare(SMALL, tmp_path, said.append)
-    assert said[0] == "network 2 of 4 (central, hardened, seed 1): starting"
+    assert said[0] == "network 2 of 5 (central, hardened, seed 1): starting"
     assert not any(text.endswith("hardened, seed 1): 3 participants subscribe") for text in said[:6])
     assert json.loads((tmp_path / "compare.json").read_text()) == found
     for profile in ("paper", "hardened"):
         for figure, numbers in (("figure3", [3, 12]), ("figure4", [3, 12]), ("figure5", [1, 4])):
-            for system in ("central", "tree"):
+            for system in ("central", "tree", "brokers"):
                 points = found[profile][figure][system]
                 assert [x for x, _ in points] == numbers
                 assert all(0 < seconds < 60 for _, seconds in points)
@@ -50,7 +50,7 @@ def test_a_comparison_measures_both_systems_and_goes_on_where_it_was_interrupted
             measured().publish_seconds
         )
     lines = list(csv.DictReader((tmp_path / "measurements.csv").read_text().splitlines()))
-    assert {line["system"] for line in lines} == {"central", "tree"}
+    assert {line["system"] for line in lines} == {"central", "tree", "brokers"}
     names = {path.name for path in tmp_path.iterdir()}
     assert {"index.html", "figure3-paper.svg", "figure5-hardened.svg", "model.json"} <= names
     del said[:]
@@ -79,7 +79,7 @@ def test_what_is_not_given_follows_the_number_of_participants() -> None:
     assert {job.plan.subscribers for job in jobs(settings(500, (3,), None, 1))} == {(3, 50)}
 
 
-@pytest.mark.parametrize("system", ["central", "tree"])
+@pytest.mark.parametrize("system", ["central", "tree", "brokers"])
 def test_who_publishes_without_subscribing_is_only_part_of_the_load(system: str) -> None:
     kept: list[tuple[int, list[tuple[int, int]]]] = []
     loads: list[dict[str, Any]] = []

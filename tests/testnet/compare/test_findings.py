@@ -99,7 +99,8 @@ def test_words_say_what_was_measured() -> None:
     three = " ".join(said(measurements(), "paper", 3, NETWORKS))
     assert "The central server: 1.00 s at 100 subscribers, 5.00 s at 500; a line (R² 1.000)" in three
     assert "10.00 ms more for each" in three
-    assert "The lines cross at about 250 subscribers: beyond, the trees take less time." in three
+    cross = "The lines of the central server and the trees cross at about 250 subscribers"
+    assert f"{cross}: beyond, the trees take less time." in three
     assert "With 500 subscribers, the busiest processor of the spanning trees (relay-7) works 2.50 s" in three
     five = " ".join(said(measurements(), "paper", 5, NETWORKS))
     assert "Each more publisher costs 5.0 times as much with the central server." in five
@@ -126,6 +127,23 @@ def test_words_say_that_lines_do_not_cross() -> None:
     ]
     text = " ".join(said(apart, "paper", 3, {}))
     assert "do not cross: the central server stays ahead throughout, 2.0 times as fast at 3" in text
+
+
+def test_brokers_have_no_profiles_and_stand_beside_the_others_under_each() -> None:
+    given = [*measurements(), *(Measurement("clear", 3, "brokers", x, 1, x / 1000) for x in (100, 200, 500))]
+    loads = {**NETWORKS, "brokers, clear, 500 subscribers, seed 1": NETWORKS[next(iter(NETWORKS))]}
+    table = tabulated(given)
+    assert list(table) == ["paper", "hardened"]
+    for profile, figures in table.items():
+        assert figures["figure3"]["brokers"] == [[100, 0.1], [200, 0.2], [500, 0.5]]
+        assert "brokers" not in figures["figure4"]
+        text = " ".join(said(given, profile, 3, loads))
+        assert "The brokers: 0.10 s at 100 subscribers, 0.50 s at 500; a line (R² 1.000) of 1.00 ms" in text
+        assert "the busiest processor of the brokers" in text
+    made = files(given, MODEL)
+    assert made["figure3-paper.svg"].count("<polyline") == 3
+    assert made["figure4-paper.svg"].count("<polyline") == 2
+    ET.fromstring(made["figure3-hardened.svg"])
 
 
 def test_a_picture_has_axes_both_lines_and_the_spread() -> None:
@@ -157,6 +175,6 @@ def test_the_page_has_all_figures_what_was_assumed_and_what_they_say() -> None:
     assert sorted(made) == sorted([*drawn, "index.html"])
     page = made["index.html"]
     assert page.count("<svg") == len(drawn)
-    for words in ("500 participants, 2 seeds", "What was assumed", "20 Mbit/s", "lines cross at about 250"):
+    for words in ("500 participants, 2 seeds", "What was assumed", "20 Mbit/s", "trees cross at about 250"):
         assert words in page
     assert "http" not in page.replace("http://www.w3.org/2000/svg", "")  # it needs nothing from elsewhere

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from hushcast_protocol.base.errors import AuthenticationError
 from hushcast_protocol.base.group import Scalar, hashed, multiplied, received_scalar
-from hushcast_protocol.base.secrets import Randomness, Secret
+from hushcast_protocol.base.secrets import Secret
 
 ELEMENT = 32  # bytes of an element, and of a key
 KEY_SEED = 64  # uniform bytes that a key is made of
@@ -108,11 +108,6 @@ PADS: Action = _Pads()
 """As published: XOR."""
 GROUP: Action = _Group()
 """Hardened: points of the subgroup of prime order of Ed25519's curve, times scalars."""
-
-
-def drawn(action: Action, randomness: Randomness) -> bytes:
-    """Draw an element of which nobody knows anything."""
-    return action.element(randomness(ELEMENT))
 
 
 def _scalar(key: Secret) -> Scalar:

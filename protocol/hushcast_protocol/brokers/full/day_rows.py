@@ -146,13 +146,11 @@ class DayRows:
         for element, row in self._rows.pop(path, {}).items():
             key = self._action.wrap(factors.route, element)
             other = common.get(key)
-            if other is not None and (row.said is None or other.said is not None):
+            if other is None:
+                row.place = None, key
+                common[key] = row
+            else:
                 self._merge(row, other)
-                continue
-            row.place = None, key
-            common[key] = row
-            if other is not None:
-                self._merge(other, row)
 
     def matching(self, name: bytes) -> list[Onward]:
         """Return whom what comes under a name goes to."""

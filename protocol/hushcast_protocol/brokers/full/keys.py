@@ -45,6 +45,10 @@ class Keyring:
         self.network = network
         self._kept: OrderedDict[tuple[int, PublicKey], LayerKeys] = OrderedDict()
 
+    def __len__(self) -> int:
+        """Return how many nodes and days there are keys for: two keys each."""
+        return len(self._kept)
+
     def shared(self, other: PublicKey, day: int) -> LayerKeys:
         """Return the keys shared with another node; raise `AuthenticationError` where its key is none."""
         found = self._kept.get((day, other))

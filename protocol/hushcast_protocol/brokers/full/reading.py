@@ -42,6 +42,8 @@ def read_item(keys: Keyring, above: Sequence[PublicKey], layers: int, item: Laye
     if not are_left_for(path, above, layers):
         raise Refusal("tree")
     try:
+        for owner in {one.owner for one in path}:
+            keys.shared(owner, item.day)  # that is no key is refused here: above, it would be this broker's
         shared = [keys.shared(owner, item.day).route for owner in owners]
         element = keys.action.strip(keys.action.product(shared), item.element)
     except AuthenticationError:

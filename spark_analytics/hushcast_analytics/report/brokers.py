@@ -1,0 +1,131 @@
+"""What colluders among brokers and clients read, in words and tables; it needs no Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from hushcast_analytics.report import html
+from hushcast_analytics.report.findings import Row
+from hushcast_analytics.report.words import percent
+
+ATTACKS = {
+    "dictionary": "guesses words, and finds them in what brokers were shown",
+    "consecutive": "takes all layers off with the keys of a broker and its nearest ancestors",
+    "broker-and-child": "has the key of every child of a broker by that of one, and what compares them",
+    "anywhere": "does one of these two at any colluding broker, which knows who asked by a key",
+    "pairs": "guesses one word under a pad, which gives all others under it; a broker needs nobody for it",
+    "known-topic": "knows what a topic carried from a client of its own, and sees to whom a broker sends it",
+}
+"""What each attack does, in the order in which it is told."""
+OPENING = ("dictionary", "consecutive", "broker-and-child", "anywhere", "pairs")
+"""Those on what brokers are shown; the claims of the paper are about these."""
+CLAIMS = {
+    "clear": "model 1, which hides nothing from brokers",
+    "hash": "the paper's first attempt at model 3",
+    "group": "the paper's attempt by one key for a group, which claims model 2",
+    "community": "model 2, which hides interests from who is not of a community",
+    "full": "model 3, which hides interests from every node but the root",
+}
+READ = 0.005  # share of interests from which on, the interval's lower end, a claim counts as broken
+BESIDE = (
+    (
+        "overlay, paper",
+        "relays, 10 % colluding",
+        "a topic's subscriber",
+        "57 % named (chance 0.2 %)",
+    ),
+    ("overlay, hardened", "relays, 10 % colluding", "a topic's subscriber", "no attack beats chance, 0.2 %"),
+    ("central, paper", "the server alone", "bodies; subscriptions of one user", "100 % read; 100 % linked"),
+    ("central, hardened", "the server alone", "bodies; subscriptions of one user", "0 % read; 0 % linked"),
+    ("central, hardened", "server, proxies, 10 users", "a topic's subscriber", "chance, while Tor holds"),
+)
+"""What the lab measured of the other carriers (docs/attack-lab.md, docs/threat-model.md)."""
+_FIRST_SHARE = 0.1
+_LEGEND = (
+    "Everybody but the root colludes with the same probability, in many draws. Read is the share of honest "
+    "clients' interests that an attack names, rightly; what it does not name it does not guess at, so that "
+    "chance is 0. What is under no layer any more is a word: it names a topic to whoever knows the topic's "
+    "name or link (--topics-known), and nothing to others. Links are encrypted under every model: outsiders "
+    "see none of it."
+)
+
+
+def said(rows: Sequence[Row]) -> list[str]:
+    """Return a line for each profile: which claim of the paper it reaches, and what speaks against it."""
+    found = []
+    for profile in dict.fromkeys(row["profile"] for row in rows):
+        ours = [row for row in rows if row["profile"] == profile]
+        share = min({row["colluding"] for row in ours}, key=lambda one: (abs(one - _FIRST_SHARE), one))
+        by = {row["attack"]: row for row in ours if row["colluding"] == share}
+        lines = [*_claim(by), *_layers(by), *_known(by)]
+        found.append(f"Brokers, {profile}, {percent(share)} colluding: {'; '.join(lines)}.")
+    return found
+
+
+def _claim(by: dict[str, Row]) -> Iterable[str]:
+    shown = [by[name] for name in OPENING if name in by]
+    if not shown:
+        return
+    model = shown[0]["model"]
+    best = max(shown, key=lambda row: row["accuracy_low"])
+    what = CLAIMS.get(model, model)
+    if best["accuracy_low"] < READ:
+        yield f"{what}: it holds, no attack on what is shown reads more than {percent(_most(shown))}"
+    elif model == "clear":
+        yield f"{what}: of honest clients' interests colluders read {_read(best)}"
+    else:
+        yield f"{what}: it does not hold, {best['attack']} reads {_read(best)} of honest clients' interests"
+
+
+def _layers(by: dict[str, Row]) -> Iterable[str]:
+    row, other = by.get("consecutive"), by.get("broker-and-child")
+    if row is None or other is None or row["model"] != "full":
+        return
+    m = row["layers"]
+    if other["accuracy_low"] > row["accuracy_high"]:
+        yield (
+            f"that it takes {m} colluders in a row does not hold either: these read {_read(row)}, a broker "
+            f"and one child {_read(other)}"
+        )
+    else:
+        yield f"that it takes {m} colluders in a row holds: these read {_read(row)}, and nobody more"
+
+
+def _known(by: dict[str, Row]) -> Iterable[str]:
+    if (row := by.get("known-topic")) is not None and row["accuracy_low"] >= READ:
+        yield f"who is sent a topic that a colluder reads, too, a broker sees under every model: {_read(row)}"
+
+
+def _most(rows: Iterable[Row]) -> float:
+    return max(float(row["accuracy_high"]) for row in rows)
+
+
+def _read(row: Row) -> str:
+    return f"{percent(row['accuracy'])} ({percent(row['accuracy_low'])} to {percent(row['accuracy_high'])})"
+
+
+def section(rows: Sequence[Row]) -> list[str]:
+    """Return the section of the report as HTML."""
+    if not rows:
+        return []
+    columns = ("attack", "profile", "colluding", "draws", "trials", "read", "from", "to")
+    table = [
+        {**row, "read": row["accuracy"], "from": row["accuracy_low"], "to": row["accuracy_high"]}
+        for row in rows
+    ]
+    does = "".join(
+        f"<dt>{escape(name)}</dt><dd>{escape(f'It {what}.')}</dd>"
+        for name, what in ATTACKS.items()
+        if any(row["attack"] == name for row in rows)
+    )
+    names = ("network", "who", "of what", "found")
+    beside = [dict(zip(names, each, strict=True)) for each in BESIDE]
+    return [
+        "<h2>Brokers</h2>",
+        *(f"<p>{html.text(line)}</p>" for line in said(rows)),
+        html.table(table, columns),
+        f"<p>{html.text(_LEGEND)}</p><dl>{does}</dl>",
+        "<h3>Beside it: the other carriers, as the lab measured them</h3>",
+        html.table(beside, names),
+    ]
