@@ -25,9 +25,7 @@ NETWORK = bytes(32)
 class Tree:
     """A root and so many levels of brokers, each with `fan_out` children, the lowest with clients."""
 
-    def __init__(
-        self, directory: Path, privacy: Privacy, fan_out: int, levels: int, seed: int = 1
-    ) -> None:
+    def __init__(self, directory: Path, privacy: Privacy, fan_out: int, levels: int, seed: int = 1) -> None:
         self.privacy, self._directory = privacy, directory
         self._random = Random(seed)
         self._lines: dict[tuple[str, str], list[str]] = defaultdict(list)
@@ -56,7 +54,13 @@ class Tree:
         name = f"{topic} of {client}".encode().hex()
         self._tell(client, "subscribed", topic=topic, mailbox=name)
         self._tell(
-            client, "wanted", topic=topic, day=DAY, item=item.name.hex(), own=ring.public.hex(), element=element
+            client,
+            "wanted",
+            topic=topic,
+            day=DAY,
+            item=item.name.hex(),
+            own=ring.public.hex(),
+            element=element,
         )
         self._agreed(client, item)
         asked = {"client": f"key of {client}", "name": name, "filter": encode(item).hex()}

@@ -215,7 +215,7 @@ async def test_who_is_in_no_community_is_told_so() -> None:
                 await node.listen()
         await keeper.admit()
         await network.heard(keeper)
-        with pytest.raises(Refusal, match="community key"):
+        with pytest.raises(Refusal, match="community admit"):
             await early.listen()
         await keeper.admit(early)
         await network.heard(keeper)
