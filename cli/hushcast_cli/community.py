@@ -109,8 +109,8 @@ def admit(
 def expel(choices: Choices, directory: Path, keys: tuple[str, ...], begins_in: int | None) -> None:
     """Expel members: a new epoch begins, of which they read nothing.
 
-    KEY is as for `admit`. Until the epoch begins they read all that is asked for and published. With --in 0 it
-    begins at once, and what is published before all others have heard of it may come late.
+    KEY is as for `admit`. Until the epoch begins they read all that is asked for and published. With --in 0
+    it begins at once; who has not heard of it then may miss what is published before.
 
     \b
     Example:
@@ -185,9 +185,8 @@ def show(choices: Choices, directory: Path) -> None:
         return
     write(text_line(f"community {kept.key.hex()} of {kept.network.name}"))
     epoch = kept.charter
-    write(
-        text_line("no epoch yet" if epoch is None else f"epoch {epoch.epoch}, {len(epoch.members)} members")
-    )
+    told = "no epoch yet" if epoch is None else f"epoch {epoch.epoch}, {len(epoch.members)} members"
+    write(text_line(told))
     for key, beside in kept.members.items():
         write(text_line(f"{key.hex()} {beside}".rstrip()))
 

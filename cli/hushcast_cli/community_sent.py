@@ -21,8 +21,8 @@ from hushcast_runtime.process import open_transport
 
 _REASONS: dict[Verdict, str] = {
     "unknown": "the root does not list this community: its operator adds the keeper's key to `communities`",
-    "form": "the root holds a newer charter, or another one of this epoch, as after an old backup: admit or expel"
-    " somebody, so that there is a newer one",
+    "form": "the root holds a newer charter, or another one of this epoch, as after an old backup: admit or"
+    " expel somebody, so that there is a newer one",
     "day": "the epoch begins more than a day ahead of the root's clock: compare this machine's",
     "quota": "the root has no room for more communities",
 }

@@ -47,8 +47,8 @@ _PRIVATE = 0o600
 @click.option(
     "--privacy",
     type=click.Choice(["clear", "community", "full"]),
-    help="What the brokers of a root learn: `clear` unless given; with `community` those in it alone read what "
-    "is asked for, with `full` none.",
+    help="What the brokers of a root learn: `clear` unless given; with `community` those in it read what is "
+    "asked for, with `full` none.",
 )
 @click.option(
     "--layers",

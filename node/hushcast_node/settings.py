@@ -121,9 +121,7 @@ class NodeSettings(TestnetDaemonSettings, frozen=True, kw_only=True):
         if self.brokers.edge is not None and not isinstance(self.network, BrokersNetworkSection):
             raise UsageError("brokers.edge: it is for networks of brokers, and this is another: take it out")
         if self.brokers.community is not None and not self.has_communities:
-            raise UsageError(
-                'brokers.community: it is for privacy = "community", not this network: take it out'
-            )
+            raise UsageError('brokers.community: it is for privacy = "community", so not here: take it out')
         check_path("socket", self.socket_path())
 
     def _check_client(self, network: CentralNetworkSection | BrokersNetworkSection) -> None:

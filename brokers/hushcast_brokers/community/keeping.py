@@ -101,7 +101,7 @@ def sign_next(kept: Kept, members: Mapping[PublicKey, str], begins: int, randomn
     except AuthenticationError:
         raise UsageError("one of these is no public key: compare it with what the member was shown") from None
     lines = (f"{key.hex()} {beside}".rstrip() for key, beside in members.items())
-    # The charter first: who is listed and in no charter is admitted by typing it again.
+    # The charter first: no epoch is signed twice, and after a crash in between the same may be typed again.
     write_private(kept.directory / CHARTER, encode(signed))
     write_private(kept.directory / MEMBERS, (_HEADER + "".join(f"{line}\n" for line in lines)).encode())
     return check_charter(signed, network)
