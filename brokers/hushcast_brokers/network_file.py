@@ -20,8 +20,9 @@ KeyText = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]  # 32 bytes i
 class BrokersTerms(AnyNetworkTerms, frozen=True, kw_only=True):
     """What all daemons of a network of brokers agree on, its brokers among them."""
 
-    privacy: Literal["clear", "full"] = "clear"
+    privacy: Literal["clear", "community", "full"] = "clear"
     """What brokers learn. `clear`: conditions, values of numbers, and open topics whose names they guess.
+    `community`: the same, of the communities that they are in, and of others that there is something.
     `full`: which of their children ask for the same, and no more."""
     layers: Annotated[int, msgspec.Meta(ge=MIN_LAYERS, le=MAX_LAYERS)] = DEFAULT_LAYERS
     """Under `full`: brokers in a row, from an edge broker up, that learn more only if all work together."""
