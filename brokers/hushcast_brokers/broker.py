@@ -120,6 +120,14 @@ class Broker(ListeningDaemon):
         """How it stands with its parent; `None` at the root."""
         return self._upstream.state if self._upstream is not None else None
 
+    @property
+    def communities(self) -> tuple[int, int] | None:
+        """How many communities it knows of, and in how many it is; `None` in networks without."""
+        if self._charters is None:
+            return None
+        current = {epoch.community for epoch in self._charters.epochs.open}
+        return len(self._charters.known), len(current)
+
     def connected(self) -> set[PublicKey]:
         """Return the keys of children, brokers and clients, whose link is open."""
         return self._children.keys

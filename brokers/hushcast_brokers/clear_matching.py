@@ -148,6 +148,9 @@ class ClearMatching:
 
         return others
 
+    def replaced(self, child: PublicKey) -> None:
+        """Return `None`: filters go up again without those who asked for them."""
+
     def tree_changed(self) -> None:
         """Do nothing: filters are the same whatever the tree."""
 

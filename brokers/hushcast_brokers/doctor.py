@@ -29,6 +29,17 @@ def examine_parent(state: str | None) -> Finding:
     return bad("parent", *_PARENT[state])
 
 
+def examine_communities(held: tuple[int, int] | None) -> list[Finding]:
+    """Tell how many communities there are, and in how many this broker is; `None`: there can be none."""
+    if held is None:
+        return []
+    known, own = held
+    if not known:
+        advice = "the root's operator lists keepers as `communities`, and they hand in their charters"
+        return [warning("communities", "none is known", advice)]
+    return [good("communities", f"in {own} of {known}")]
+
+
 def examine_service(connected: int | None) -> list[Finding]:
     """Look whether the tomography service takes statements; `None`: there is none to state to."""
     if connected is None:

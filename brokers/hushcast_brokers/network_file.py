@@ -20,8 +20,9 @@ KeyText = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]  # 32 bytes i
 class BrokersTerms(AnyNetworkTerms, frozen=True, kw_only=True):
     """What all daemons of a network of brokers agree on, its brokers among them."""
 
-    privacy: Literal["clear", "full"] = "clear"
+    privacy: Literal["clear", "community", "full"] = "clear"
     """What brokers learn. `clear`: conditions, values of numbers, and open topics whose names they guess.
+    `community`: the same, of the communities that they are in, and of others that there is something.
     `full`: which of their children ask for the same, and no more."""
     layers: Annotated[int, msgspec.Meta(ge=MIN_LAYERS, le=MAX_LAYERS)] = DEFAULT_LAYERS
     """Under `full`: brokers in a row, from an edge broker up, that learn more only if all work together."""
@@ -85,14 +86,15 @@ def brokers_section(network: BrokersNetwork, root: Address) -> str:
         "[network]\n"
         'carrier = "brokers"\n'
         f"name = {toml_text(network.name)}\n"
-        f"{_privacy_lines(read_privacy(network.profile))}"
+        f"{privacy_lines(read_privacy(network.profile))}"
         f"epoch_seconds = {network.epoch_seconds}\n"
         f"root = {toml_text(root)}\n"
         f'root_key = "{network.root.hex()}"\n'
     )
 
 
-def _privacy_lines(privacy: Privacy) -> str:
+def privacy_lines(privacy: Privacy) -> str:
+    """Return the lines that say what brokers learn."""
     lines = [f'privacy = "{privacy.model}"']
     if privacy.model == "full":
         lines.append(f"layers = {privacy.layers}")

@@ -32,6 +32,9 @@ _REASONS: dict[Verdict, str] = {
     "unknown": "the edge broker serves only whom it lists: `hushcast status --json` shows the key to list",
 }
 
+_PASSING: tuple[Verdict, ...] = ("tree", "day")
+"""Why nothing is wrong: it is asked again under the tree, or for the day, of then."""
+
 log = structlog.get_logger("routes")
 
 
@@ -176,6 +179,8 @@ class Routes:
         """Hear that an edge broker does not take a subscription; return whether that is the end of it."""
         if (route := self._routes.get(asked.route)) is None:
             return True
+        if verdict in _PASSING:
+            return False
         if not route.is_new:
             log.warning("the edge broker does not take a subscription now: trying again", reason=verdict)
             return False

@@ -12,7 +12,7 @@ import trio
 from hushcast_brokers.broker import Broker, BrokerParts
 from hushcast_brokers.clients import MAX_CLIENTS
 from hushcast_brokers.counted import BROKER_COUNTERS
-from hushcast_brokers.doctor import examine_below, examine_parent, examine_service
+from hushcast_brokers.doctor import examine_below, examine_communities, examine_parent, examine_service
 from hushcast_brokers.gauges import BROKER_GAUGES
 from hushcast_brokers.keys import BROKER_KEYS
 from hushcast_brokers.listing import BROKER_FILE, NETWORK_FILE, broker_lines
@@ -120,6 +120,7 @@ class _Broker(Process):
         if broker is None or broker.listener is None:
             return []
         found = examine_below(broker.tree, self._key, broker.connected())
+        found += examine_communities(broker.communities)
         return [*found, *examine_service(broker.status()["tomography_connected"])]
 
     def _below_in_words(self) -> str:
@@ -146,13 +147,16 @@ class _Root(_Broker):
             if any(seat.address == broker.address for seat in seats):
                 raise UsageError("brokers: one has the address of this root; each has one of its own")
             self._living.start_soon(self._sign, broker, seats)
-        self._own = msgspec.structs.replace(self._own, listed=fresh.listed)
+            broker.replace_keepers(fresh.keepers())
+        self._own = msgspec.structs.replace(self._own, listed=fresh.listed, communities=fresh.communities)
 
     def _make(self, around: Around) -> Broker:
         settings = self._own
         seeds = self._seeds(around)
         parts = self._parts(around, settings, settings.network.network_of(self._key), seeds)
-        broker = self._broker = Broker(dataclasses.replace(parts, seats=_seats(settings, self._key)))
+        broker = self._broker = Broker(
+            dataclasses.replace(parts, seats=_seats(settings, self._key), keepers=settings.keepers())
+        )
         return broker
 
     async def _sign(self, broker: Broker, seats: tuple[Seat, ...]) -> None:

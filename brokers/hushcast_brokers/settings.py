@@ -14,6 +14,7 @@ from hushcast_brokers.network_file import BrokersNetworkSection, BrokersTerms, K
 from hushcast_brokers.tomography.section import TomographySection
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.wire import PublicKey
+from hushcast_protocol.brokers.community.charter import MAX_COMMUNITIES
 from hushcast_protocol.brokers.conditions import Condition
 from hushcast_protocol.brokers.exposure import OPEN
 from hushcast_protocol.brokers.frames import MAX_K, Terms
@@ -27,6 +28,9 @@ _OF_EDGES = "it is an edge broker's, which has the clients"
 _NO_CONDITIONS = 'with privacy = "full" no broker reads conditions'
 
 
+_NO_MEMBER = 'with privacy = "community" the service would read what only members may'
+
+
 class MadeNetworkSection(BrokersTerms, frozen=True, kw_only=True):
     """The network that a root makes; its key is drawn at the first start."""
 
@@ -37,7 +41,7 @@ class MadeNetworkSection(BrokersTerms, frozen=True, kw_only=True):
 class RootSettings(ExaminedSettings, frozen=True, kw_only=True):
     """Settings of the root, which lists all other brokers."""
 
-    live: ClassVar[frozenset[str]] = frozenset({"log", "listed"})
+    live: ClassVar[frozenset[str]] = frozenset({"log", "listed", "communities"})
     """The keys that a running root applies."""
     most_bytes: ClassVar[int] = MAX_ROOT_CONFIG
     """Of a file."""
@@ -55,7 +59,13 @@ class RootSettings(ExaminedSettings, frozen=True, kw_only=True):
         name="brokers", default=()
     )
     """All other brokers of the tree; `hushcast broker admit` adds one."""
+    communities: Annotated[tuple[KeyText, ...], msgspec.Meta(max_length=MAX_COMMUNITIES)] = ()
+    """With `privacy = "community"`: the communities that there are, by their keepers' keys."""
     tomography: TomographySection | None = None
+
+    def keepers(self) -> frozenset[PublicKey]:
+        """Return the keys of the communities' keepers."""
+        return frozenset(map(bytes.fromhex, self.communities))
 
     def seats(self, root: PublicKey) -> tuple[Seat, ...]:
         """Return the seats of all other brokers."""
@@ -66,6 +76,8 @@ class RootSettings(ExaminedSettings, frozen=True, kw_only=True):
         super().check_own()
         self.network.check_privacy(self.is_watched)
         check_brokers(self.listed, self.transport)
+        if self.communities and self.network.privacy != "community":
+            raise UsageError('communities: they are for privacy = "community": take them out')
         _check_service(self.tomography, self.transport, self.network)
 
 
@@ -100,6 +112,7 @@ class BrokerSettings(ExaminedSettings, frozen=True, kw_only=True):
     live: ClassVar[frozenset[str]] = frozenset({"log", "edge"})
     elsewhere: ClassVar[Mapping[str, str]] = {
         "brokers": "the root alone lists brokers: `hushcast broker admit` on its machine",
+        "communities": "the root alone lists them; charters say which of them this broker is in",
     }
     """Keys of the root, and why other brokers have none of them."""
 
@@ -165,6 +178,8 @@ def _check_service(section: TomographySection | None, transport: str, network: B
     section.check(transport)
     if network.privacy == "full":
         raise UsageError(f"tomography: {_NO_CONDITIONS}: take it out")
+    if network.privacy == "community":
+        raise UsageError(f"tomography: {_NO_MEMBER}: take it out")
 
 
 def _role_in(data: bytes) -> object:

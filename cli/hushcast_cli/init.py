@@ -46,8 +46,9 @@ _PRIVATE = 0o600
 )
 @click.option(
     "--privacy",
-    type=click.Choice(["clear", "full"]),
-    help="What the brokers of a root learn: `clear` unless given; with `full` none reads what is asked for.",
+    type=click.Choice(["clear", "community", "full"]),
+    help="What the brokers of a root learn: `clear` unless given; with `community` those in it read what is "
+    "asked for, with `full` none.",
 )
 @click.option(
     "--layers",

@@ -11,6 +11,7 @@ from hushcast_cli.analyze import analyze
 from hushcast_cli.backup import backup, restore
 from hushcast_cli.broker import broker
 from hushcast_cli.central import central
+from hushcast_cli.community import community
 from hushcast_cli.completion import PROGRAM, VARIABLE, completion
 from hushcast_cli.coverage import coverage
 from hushcast_cli.daemons import check_config, directory, node
@@ -74,6 +75,7 @@ for command in (
     directory,
     central,
     broker,
+    community,
     tomography,
     gateway,
     check_config,

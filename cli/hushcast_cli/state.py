@@ -46,6 +46,7 @@ def _load_directory(file: Path) -> tuple[DaemonSettings, StateKind]:
 
 
 def _load_node(file: Path) -> tuple[DaemonSettings, StateKind]:
+    from hushcast_brokers.keys import COMMUNITY_KEY
     from hushcast_node import upgrade
     from hushcast_node.settings import NodeSettings
     from hushcast_overlay.identity import KEY_FILES
@@ -53,7 +54,7 @@ def _load_node(file: Path) -> tuple[DaemonSettings, StateKind]:
     from hushcast_runtime.state_directory import StateKind
 
     node = load_settings(file, NodeSettings)
-    keys = KEY_FILES if node.role == "relay" else ()
+    keys = KEY_FILES if node.role == "relay" else (COMMUNITY_KEY,) if node.has_communities else ()
     return node, StateKind(node.role, _network(node.network), keys, upgrade.VERSION)
 
 

@@ -13,7 +13,7 @@ FILES_NEEDED = 512  # open files: applications, publications, and one link to an
 async def examine_brokers(side: BrokersSide | None) -> list[Finding]:
     """Return the findings, asking the root for a sign of life; no side: the daemon is not up yet."""
     is_reached = side is not None and await side.reach_root()
-    return [_root(is_reached), _tree(side), *_edge(side), examine_files(FILES_NEEDED)]
+    return [_root(is_reached), _tree(side), *_community(side), *_edge(side), examine_files(FILES_NEEDED)]
 
 
 def _root(is_reached: bool) -> Finding:
@@ -36,6 +36,17 @@ def _tree(side: BrokersSide | None) -> Finding:
     if not tree.edges:
         return bad("tree", f"{found}, none for clients", "ask the network's operator")
     return good("tree", f"{found}, {len(tree.edges)} of them for clients")
+
+
+def _community(side: BrokersSide | None) -> list[Finding]:
+    """Look whether this daemon is in its community: nothing in a network without."""
+    membership = side.membership if side is not None else None
+    if membership is None:
+        return []
+    if (missing := membership.missing()) is not None:
+        return [bad("community", "this daemon is not in it", missing)]
+    epoch = membership.current()
+    return [good("community", f"a member, epoch {epoch.number if epoch is not None else 0}")]
 
 
 def _edge(side: BrokersSide | None) -> list[Finding]:

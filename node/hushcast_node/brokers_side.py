@@ -137,7 +137,20 @@ class BrokersSide:
             if tree
             else None
         )
-        return {"tree": held, "edge": self.edge()}
+        return {"tree": held, "edge": self.edge(), "community": self._community()}
+
+    def _community(self) -> dict[str, Any] | None:
+        """Describe this daemon's part in its community; nothing in a network without."""
+        membership = self.membership
+        if membership is None or self._parts.member is None:
+            return None
+        epoch = membership.current()
+        return {
+            "key": self._parts.member.public().hex(),
+            "keeper": self._parts.community.hex() if self._parts.community is not None else None,
+            "epoch": epoch.number if epoch is not None else None,
+            "missing": membership.missing(),
+        }
 
     def edge(self) -> dict[str, Any] | None:
         """Describe the edge broker in use: how many subscriptions it is asked for, how many it routes."""

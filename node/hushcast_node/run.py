@@ -9,6 +9,7 @@ from typing import Any
 import structlog
 import trio
 
+from hushcast_brokers.keys import COMMUNITY_KEY
 from hushcast_brokers.network_file import BrokersNetworkSection
 from hushcast_central.network_file import CentralNetworkSection
 from hushcast_local.control import ControlServer
@@ -22,6 +23,8 @@ from hushcast_node.settings import NodeSettings
 from hushcast_node.upgrade import VERSION
 from hushcast_overlay.identity import Identity, load_identity
 from hushcast_runtime.counters import Counters
+from hushcast_runtime.environment import Environment
+from hushcast_runtime.files import load_seed
 from hushcast_runtime.layout import DATABASE, check_version, kept_version
 from hushcast_runtime.metrics import MetricsServer, readings
 from hushcast_runtime.process import Load, open_transport, run_until_signal
@@ -71,7 +74,7 @@ class _Node:
             transport = await open_transport(settings, nursery, self._announce)
             self._daemon = self._doctor.daemon = Daemon(
                 Parts(
-                    _carrier(settings, identity),
+                    _carrier(settings, identity, env),
                     env,
                     transport,
                     store,
@@ -118,13 +121,17 @@ class _Node:
         return status
 
 
-def _carrier(settings: NodeSettings, identity: Identity | None) -> CarrierParts:
+def _carrier(settings: NodeSettings, identity: Identity | None, env: Environment) -> CarrierParts:
     """Return what the network of these settings wants of a daemon."""
     network = settings.network
     if isinstance(network, CentralNetworkSection):
         return CentralParts(network.network(), network.central_profile(), network.proxies())
     if isinstance(network, BrokersNetworkSection):
-        return BrokersParts(network.network(), network.address(), settings.brokers.edge_key())
+        member = None
+        if settings.has_communities:
+            member = load_seed(Path(settings.state) / COMMUNITY_KEY, env.randomness)
+        own = settings.brokers
+        return BrokersParts(network.network(), network.address(), own.edge_key(), member, own.community_key())
     return OverlayParts(
         network.network(),
         settings.profile(),

@@ -46,10 +46,16 @@ class BrokersSection(Section, frozen=True, kw_only=True):
     edge: KeyText | None = None
     """The public key of the one edge broker to attach to, such as an organisation's own; a random one of the
     tree unless given."""
+    community: KeyText | None = None
+    """The community to be in, by its keeper's key, where the network has `privacy = "community"`."""
 
     def edge_key(self) -> PublicKey | None:
         """Return the key."""
         return bytes.fromhex(self.edge) if self.edge is not None else None
+
+    def community_key(self) -> PublicKey | None:
+        """Return the keeper's key."""
+        return bytes.fromhex(self.community) if self.community is not None else None
 
 
 class NodeSettings(TestnetDaemonSettings, frozen=True, kw_only=True):
@@ -84,6 +90,11 @@ class NodeSettings(TestnetDaemonSettings, frozen=True, kw_only=True):
         return values | {"network": {"carrier": OverlayParts.NAME} | network}
 
     @property
+    def has_communities(self) -> bool:
+        """Whether the network is one of communities."""
+        return isinstance(self.network, BrokersNetworkSection) and self.network.privacy == "community"
+
+    @property
     def carrier(self) -> str:
         """Which carrier the network has."""
         if isinstance(self.network, BrokersNetworkSection):
@@ -109,6 +120,8 @@ class NodeSettings(TestnetDaemonSettings, frozen=True, kw_only=True):
             self._check_client(self.network)
         if self.brokers.edge is not None and not isinstance(self.network, BrokersNetworkSection):
             raise UsageError("brokers.edge: it is for networks of brokers, and this is another: take it out")
+        if self.brokers.community is not None and not self.has_communities:
+            raise UsageError('brokers.community: it is for privacy = "community", so not here: take it out')
         check_path("socket", self.socket_path())
 
     def _check_client(self, network: CentralNetworkSection | BrokersNetworkSection) -> None:

@@ -6,18 +6,23 @@ import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from hushcast_brokers.listing import BROKER_FILE
+from hushcast_brokers.network_file import privacy_lines
 from hushcast_central.run import PROXY_FILE
 from hushcast_directory.run import NETWORK_FILE
 from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.brokers.privacy import DEFAULT_LAYERS, Privacy
 from hushcast_protocol.brokers.tree import MAX_CHILDREN, BrokerRole
 from hushcast_protocol.central.network import MAX_PROXIES, PROXY_ROLES, ProxyRole
 from hushcast_runtime.wording import counted
 from hushcast_testnet.builder import Builder, Layout
 from hushcast_testnet.inventory import CONTROL_SOCKET, CarrierName, Member, Role
 
+Profile = Literal["hardened", "paper"]
+BrokersModel = Literal["clear", "full"]
+_CLEAR = Privacy()
 INNER = 2  # inner brokers
 TOGETHER = 4  # nodes at the first edge broker: what sank below k = 3 is shown again at 4
 
@@ -28,6 +33,7 @@ class OverlayLayout:
 
     relays: int
     clients: int
+    profile: Profile = "hardened"
     carrier: CarrierName = "overlay"
 
     def members(self, directory: Path) -> list[Member]:
@@ -43,6 +49,7 @@ class OverlayLayout:
         head, *nodes = members
         builder.progress("starting the directory")
         network = ["[network]", 'name = "testnet"', f"epoch_seconds = {builder.testnet.epoch}"]
+        network += [f'profile = "{self.profile}"']
         await builder.start(head, [f"first_roster = {self.relays}"], network)
         joined = await builder.written(head, NETWORK_FILE)
         builder.progress(f"starting {counted(self.relays, 'relay')} and {counted(self.clients, 'client')}")
@@ -61,6 +68,7 @@ class CentralLayout:
 
     nodes: int
     proxies: int
+    profile: Profile = "hardened"
     carrier: CarrierName = "central"
 
     def members(self, directory: Path) -> list[Member]:
@@ -76,7 +84,7 @@ class CentralLayout:
         server, proxies = members[0], members[1 : 1 + self.proxies]
         builder.progress("starting the server")
         network = ["[network]", 'carrier = "central"', 'name = "testnet"']
-        network += [f"epoch_seconds = {builder.testnet.epoch}"]
+        network += [f"epoch_seconds = {builder.testnet.epoch}", f'profile = "{self.profile}"']
         await builder.start(server, [], [*network, *builder.traced(server)])
         known = await builder.written(server, NETWORK_FILE)
         builder.progress(f"starting {counted(self.proxies, 'proxy', 'proxies')}")
@@ -100,6 +108,7 @@ class BrokersLayout:
 
     nodes: int
     edges: int
+    privacy: Privacy = _CLEAR
     carrier: CarrierName = "brokers"
 
     def members(self, directory: Path) -> list[Member]:
@@ -114,7 +123,8 @@ class BrokersLayout:
         root, below, nodes = members[0], members[1 : len(names)], members[len(names) :]
         builder.progress("starting the root")
         network = ["[network]", 'carrier = "brokers"', 'name = "testnet"']
-        network += [f"epoch_seconds = {builder.testnet.epoch}", *builder.traced(root)]
+        network += [f"epoch_seconds = {builder.testnet.epoch}", privacy_lines(self.privacy)]
+        network += builder.traced(root)
         await builder.start(root, ['role = "root"'], network)
         known = await builder.written(root, NETWORK_FILE)
         listed: dict[str, str] = {}
@@ -172,33 +182,49 @@ def layout_of(
     clients: int | None,
     proxies: int | None,
     edges: int | None = None,
+    profile: Profile | None = None,
+    privacy: BrokersModel | None = None,
+    layers: int | None = None,
 ) -> Layout:
     """Return the layout with these numbers, the usual ones where none is given; raises `UsageError`."""
     if edges is not None and carrier != "brokers":
         raise UsageError("edge brokers are a network of brokers': --edges goes with --carrier brokers")
+    if (privacy, layers) != (None, None) and carrier != "brokers":
+        raise UsageError("--privacy and --layers are a network of brokers': they go with --carrier brokers")
     if carrier == "overlay":
         if proxies is not None:
             raise UsageError("the overlay has no proxies: --proxies goes with --carrier central")
-        return OverlayLayout(10 if nodes is None else nodes, 2 if clients is None else clients)
+        clients = 2 if clients is None else clients
+        return OverlayLayout(10 if nodes is None else nodes, clients, profile or "hardened")
     if clients is not None:
         system = "the central system" if carrier == "central" else "a network of brokers"
         raise UsageError(f"nodes of {system} are all clients: give their number as --nodes")
     if carrier == "brokers":
-        return _brokers_layout(6 if nodes is None else nodes, proxies, 3 if edges is None else edges)
+        learnt = _privacy(privacy or "clear", layers, profile)
+        return _brokers_layout(6 if nodes is None else nodes, proxies, 3 if edges is None else edges, learnt)
     count = len(PROXY_ROLES) if proxies is None else proxies
     if not len(PROXY_ROLES) <= count <= MAX_PROXIES:
         raise UsageError(
             f"--proxies {count}: a network has one of each role at least, and {MAX_PROXIES} at most"
         )
-    return CentralLayout(6 if nodes is None else nodes, count)
+    return CentralLayout(6 if nodes is None else nodes, count, profile or "hardened")
 
 
-def _brokers_layout(nodes: int, proxies: int | None, edges: int) -> Layout:
+def _privacy(model: BrokersModel, layers: int | None, profile: Profile | None) -> Privacy:
+    if model != "full" and (layers, profile) != (None, None):
+        given = "layers" if profile is None else "profile"
+        raise UsageError(
+            f"--{given} is for networks of brokers with --privacy full: add that, or leave --{given} away"
+        )
+    return Privacy(model, layers or DEFAULT_LAYERS, profile or "hardened")
+
+
+def _brokers_layout(nodes: int, proxies: int | None, edges: int, privacy: Privacy) -> Layout:
     if proxies is not None:
         raise UsageError("a network of brokers has no proxies: --proxies goes with --carrier central")
     if not 1 <= edges <= MAX_CHILDREN:
         raise UsageError(f"--edges {edges}: there are between 1 and {MAX_CHILDREN}")
-    return BrokersLayout(nodes, edges)
+    return BrokersLayout(nodes, edges, privacy)
 
 
 def _numbered(directory: Path, role: Role, count: int) -> Iterable[Member]:

@@ -29,7 +29,7 @@ from hushcast_testnet.inventory import (
     load,
     running,
 )
-from hushcast_testnet.layouts import layout_of
+from hushcast_testnet.layouts import BrokersModel, Profile, layout_of
 from hushcast_testnet.process_backend import ProcessBackend
 from hushcast_testnet.signals import until_signalled
 
@@ -49,18 +49,23 @@ def up(
     carrier: CarrierName = "overlay",
     proxies: int | None = None,
     edges: int | None = None,
+    profile: Profile | None = None,
+    privacy: BrokersModel | None = None,
+    layers: int | None = None,
 ) -> None:
     """Bring a testnet up in a new directory and leave it running.
 
     On the overlay `nodes` are relays, and `clients` stand beside them. On the central system all `nodes`
     are clients, of a server and `proxies`; with brokers all are clients, too, of `edges` below a root.
-    `with_gateways` starts an MQTT gateway beside each client. In a `breakable` one clocks can be set wrong
-    and, on `tcp`, connections be cut, delayed and made lossy. Returns when every daemon is ready and holds
+    Overlays and central systems have a `profile`, `hardened` if none is given; brokers have one under the
+    `privacy` `full`, and `layers`. `with_gateways` starts an MQTT
+    gateway beside each client. In a `breakable` one clocks can be set wrong and, on `tcp`, connections be
+    cut, delayed and made lossy. Returns when every daemon is ready and holds
     the roster of all relays, or the tree of all brokers. Raises a `HushcastError`; whatever ends it early,
     nothing is left running.
     """
     directory = directory.absolute()
-    layout = layout_of(carrier, nodes, clients, proxies, edges)
+    layout = layout_of(carrier, nodes, clients, proxies, edges, profile, privacy, layers)
     chosen: Backend
     if backend == "containers":
         from hushcast_testnet.containers.backend import ContainerBackend

@@ -51,7 +51,7 @@ async def test_members_hear_each_other_past_brokers_that_are_outside() -> None:
         await trio.sleep(SILENCE)
         assert ears[0].payloads == [b"both", b"one"]
         assert ears[1].payloads == [b"both"]
-        # Members at the edge keep out what nobody asked for; others pass all to where a label is known.
+        # Members at the edge keep out what nobody asked for; those outside pass all where a label leads.
         assert network["inner"].count("messages_unmatched") == 0
         assert network["edge 1"].count("messages_unmatched") == 1
         assert network["edge 2"].count("messages_unmatched") == 2
@@ -215,7 +215,7 @@ async def test_who_is_in_no_community_is_told_so() -> None:
                 await node.listen()
         await keeper.admit()
         await network.heard(keeper)
-        with pytest.raises(Refusal, match="community key"):
+        with pytest.raises(Refusal, match="community admit"):
             await early.listen()
         await keeper.admit(early)
         await network.heard(keeper)

@@ -17,6 +17,7 @@ from worlds import (
     Member,
     World,
     brokers_as_published,
+    brokers_in_a_community,
     brokers_over_memory,
     brokers_over_tcp,
     brokers_under_full,
@@ -47,6 +48,7 @@ CARRIERS = [
     pytest.param(brokers_over_memory, id="brokers over memory"),
     pytest.param(brokers_under_full, id="brokers under full"),
     pytest.param(brokers_as_published, id="brokers under full as published"),
+    pytest.param(brokers_in_a_community, id="brokers in a community"),
     pytest.param(brokers_over_tcp, id="brokers over tcp", marks=pytest.mark.network),
 ]
 KINDS = make_topic("kinds of news", ["kind"], TopicSecret(bytes(range(32))))

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import trio
 from broker_daemons import Node as BrokersNode
 from broker_daemons import TreeOfDaemons
+from community_tree import CommunityTree
 from daemons import CentralNetworkOfDaemons
 from daemons import Node as CentralNode
 from fake_carrier import FakeCarrier, FakeNetwork
@@ -430,6 +431,27 @@ async def brokers(profile: str = "clear", over_tcp: bool = False) -> AsyncIterat
         world = BrokersWorld(network)
         await world.here.start()
         await world.there.start()
+        yield world
+        # A batch that a reader's disk did not take counts as one.
+        errors = network.count("internal_errors") + network.count_at_nodes("internal_errors")
+        assert errors == sum(reader.failed for reader in world.readers)
+        nursery.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def brokers_in_a_community() -> AsyncIterator[World]:
+    """A tree of brokers whose root and edge brokers are in a community, and the one between is not."""
+    async with trio.open_nursery() as nursery:
+        network = CommunityTree(nursery, 1)
+        [keeper] = network.keeping
+        shape(network, BROKERS)
+        await network.up()
+        world = BrokersWorld(network)
+        await keeper.admit(network.root, *network.edges, world.here, world.there)
+        for member in (world.here, world.there):
+            member.community = keeper.key
+            await member.start()
+        await network.heard(keeper)
         yield world
         # A batch that a reader's disk did not take counts as one.
         errors = network.count("internal_errors") + network.count_at_nodes("internal_errors")

@@ -41,8 +41,8 @@ _UNHEARD = (
     " keeper hands the charter in with `hushcast community send`"
 )
 _OUT = (
-    "this daemon is not in its community: give the key that `hushcast community key` shows to the keeper,"
-    " for `hushcast community admit`"
+    "this daemon is not in its community: its keeper admits it with `hushcast community admit` and the key"
+    " that `hushcast community join` shows here"
 )
 
 log = structlog.get_logger("community")

@@ -32,9 +32,9 @@ class TomographySettings(ExaminedSettings, frozen=True, kw_only=True):
         super().check_own()
         self.network.check(self.transport)
         self.network.check_privacy(self.is_watched)
-        if self.network.privacy == "full":
+        if self.network.privacy != "clear":
             raise UsageError(
-                'network.privacy: with "full" brokers read no filters, and have nothing to state'
+                f'network.privacy: with "{self.network.privacy}" brokers have no filters to state to others'
             )
 
 
