@@ -32,6 +32,8 @@ BROKER_COUNTERS = {
     "factors_refused": "questions for factors that somebody above did not answer",
     "statements_sent": "statements sent to the tomography service",
     "statements_refused": "statements that the tomography service refused",
+    "levels_asked": "questions put to the tomography service about filters that too few here want",
+    "levels_refused": "of these, those that it refused, and answers that did not hold",
     "refused_form": "what was refused because its bytes, words, filters or numbers did not hold",
     "refused_day": "publications for a day that is not open",
     "refused_quota": "what was refused because a cap was reached",

@@ -82,6 +82,12 @@ testnet.add_command(watch)
     help="Behaviour, of brokers with --privacy full: as published, or as it should be.  [default: hardened]",
 )
 @click.option(
+    "--tomography",
+    "with_tomography",
+    is_flag=True,
+    help="With --carrier brokers: a tomography service, so that k counts the whole network's clients.",
+)
+@click.option(
     "--transport",
     type=click.Choice(["tor", "tcp"]),
     default="tor",
@@ -129,11 +135,10 @@ def up(
 
     On the overlay it is a directory, relays and clients. On the central system it is one server, proxies
     between it and its users, and the users' daemons: --nodes. With --carrier brokers it is a root, two inner
-    brokers, --edges below these, and the daemons: the first four at one edge broker, so that `subscribe --k`
-    can be tried.
+    brokers, --edges below these, and daemons, the first four at one edge broker to try `subscribe --k`; with
+    --tomography daemons of all edge brokers count for that.
 
-    Returns when all is ready; if that fails, nothing is left running. With --json, prints what `testnet
-    status` prints.
+    Returns when all is ready, or leaves nothing running. With --json, prints what `testnet status` prints.
 
     \b
     Example:
@@ -191,7 +196,7 @@ def status(choices: Choices, directory: Path) -> None:
     write(text_line(f"transport  {found['transport']}"))
     write(text_line(f"epoch      {found['epoch']} s"))
     rows = [
-        *((name, "", found[name], "") for name in ("directory", "server") if found.get(name)),
+        *((name, "", found[name], "") for name in ("directory", "server", "tomography") if found.get(name)),
         *((one["name"], "proxy", one, "") for one in found.get("proxies", ())),
         *((one["name"], one["role"], one, "") for one in found.get("brokers", ())),
         *((one["name"], one["role"], one, one["socket"]) for one in found["nodes"]),

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from hushcast_brokers.listing import BROKER_FILE
 from hushcast_brokers.network_file import privacy_lines
+from hushcast_brokers.tomography.section import SERVICE_FILE
 from hushcast_central.run import PROXY_FILE
 from hushcast_directory.run import NETWORK_FILE
 from hushcast_protocol.base.errors import UsageError
@@ -24,6 +25,7 @@ Profile = Literal["hardened", "paper"]
 BrokersModel = Literal["clear", "full"]
 _CLEAR = Privacy()
 INNER = 2  # inner brokers
+SETTLE = 5  # seconds for which a filter is to be anonymous: people look on
 TOGETHER = 4  # nodes at the first edge broker: what sank below k = 3 is shown again at 4
 
 
@@ -109,24 +111,35 @@ class BrokersLayout:
     nodes: int
     edges: int
     privacy: Privacy = _CLEAR
+    with_tomography: bool = False
     carrier: CarrierName = "brokers"
 
     def members(self, directory: Path) -> list[Member]:
-        """Return the brokers from the root down, then nodes."""
+        """Return the brokers from the root down, then the tomography service if there is one, then nodes."""
         home = directory / "brokers"
         brokers = [_member(name, role, home / name) for name, role, _ in broker_names(self.edges)]
-        return [*brokers, *_numbered(directory, "client", self.nodes)]
+        service = [_member("tomography", "tomography", directory / "tomography")] * self.with_tomography
+        return [*brokers, *service, *_numbered(directory, "client", self.nodes)]
 
     async def start(self, builder: Builder, members: list[Member]) -> None:
         """Start the root, then brokers from above down, which it has to list, then nodes."""
         names = broker_names(self.edges)
-        root, below, nodes = members[0], members[1 : len(names)], members[len(names) :]
+        root, below = members[0], members[1 : len(names)]
+        nodes = [member for member in members if member.is_node]
         builder.progress("starting the root")
         network = ["[network]", 'carrier = "brokers"', 'name = "testnet"']
         network += [f"epoch_seconds = {builder.testnet.epoch}", privacy_lines(self.privacy)]
         network += builder.traced(root)
         await builder.start(root, ['role = "root"'], network)
         known = await builder.written(root, NETWORK_FILE)
+        service = ""
+        if self.with_tomography:
+            (own,) = (member for member in members if member.role == "tomography")
+            builder.progress("starting the tomography service")
+            await builder.start(own, ['role = "tomography"', f"settle = {SETTLE}"], [known])
+            service = await builder.written(own, SERVICE_FILE)
+            network = [*network, service]
+            await builder.restart(root, ['role = "root"'], network)
         listed: dict[str, str] = {}
         for role, what in (("inner", "inner broker"), ("edge", "edge broker")):
             level = [(one, parent) for one, (_, _, parent) in zip(below, names[1:], strict=True)]
@@ -134,7 +147,9 @@ class BrokersLayout:
             builder.progress(f"starting {counted(len(level), what)}")
             for member, parent in level:
                 above = [f'parent = "{_key(listed[parent])}"'] if parent in listed else []
-                await builder.start(member, [f'role = "{role}"', *above], [known, *builder.traced(member)])
+                await builder.start(
+                    member, [f'role = "{role}"', *above], [known, service, *builder.traced(member)]
+                )
             listed |= {member.name: await builder.written(member, BROKER_FILE) for member, _ in level}
         await builder.change(root, ['role = "root"'], [*network, *listed.values()])
         builder.progress(f"starting {counted(self.nodes, 'node')}")
@@ -185,12 +200,17 @@ def layout_of(
     profile: Profile | None = None,
     privacy: BrokersModel | None = None,
     layers: int | None = None,
+    with_tomography: bool = False,
 ) -> Layout:
     """Return the layout with these numbers, the usual ones where none is given; raises `UsageError`."""
     if edges is not None and carrier != "brokers":
         raise UsageError("edge brokers are a network of brokers': --edges goes with --carrier brokers")
     if (privacy, layers) != (None, None) and carrier != "brokers":
         raise UsageError("--privacy and --layers are a network of brokers': they go with --carrier brokers")
+    if with_tomography and carrier != "brokers":
+        raise UsageError(
+            "only brokers state to a tomography service: --tomography goes with --carrier brokers"
+        )
     if carrier == "overlay":
         if proxies is not None:
             raise UsageError("the overlay has no proxies: --proxies goes with --carrier central")
@@ -201,7 +221,8 @@ def layout_of(
         raise UsageError(f"nodes of {system} are all clients: give their number as --nodes")
     if carrier == "brokers":
         learnt = _privacy(privacy or "clear", layers, profile)
-        return _brokers_layout(6 if nodes is None else nodes, proxies, 3 if edges is None else edges, learnt)
+        edges = 3 if edges is None else edges
+        return _brokers_layout(6 if nodes is None else nodes, proxies, edges, learnt, with_tomography)
     count = len(PROXY_ROLES) if proxies is None else proxies
     if not len(PROXY_ROLES) <= count <= MAX_PROXIES:
         raise UsageError(
@@ -219,12 +240,16 @@ def _privacy(model: BrokersModel, layers: int | None, profile: Profile | None) -
     return Privacy(model, layers or DEFAULT_LAYERS, profile or "hardened")
 
 
-def _brokers_layout(nodes: int, proxies: int | None, edges: int, privacy: Privacy) -> Layout:
+def _brokers_layout(
+    nodes: int, proxies: int | None, edges: int, privacy: Privacy, with_tomography: bool
+) -> Layout:
     if proxies is not None:
         raise UsageError("a network of brokers has no proxies: --proxies goes with --carrier central")
     if not 1 <= edges <= MAX_CHILDREN:
         raise UsageError(f"--edges {edges}: there are between 1 and {MAX_CHILDREN}")
-    return BrokersLayout(nodes, edges, privacy)
+    if with_tomography and privacy.model != "clear":
+        raise UsageError("brokers state filters that they can read: --tomography goes with --privacy clear")
+    return BrokersLayout(nodes, edges, privacy, with_tomography)
 
 
 def _numbered(directory: Path, role: Role, count: int) -> Iterable[Member]:

@@ -50,6 +50,19 @@ def test_nodes_of_the_central_system_are_clients_of_a_server_and_proxies() -> No
     assert dict(proxy_names(2)) == {"publications-1": "publications", "deliveries-1": "deliveries"}
 
 
+def test_brokers_may_have_a_tomography_service() -> None:
+    with_service = layout_of("brokers", 2, None, None, 1, with_tomography=True)
+    members = with_service.members(HERE)
+    assert [one.name for one in members] == [
+        *("root", "inner-1", "inner-2", "edge-1"),
+        *("tomography", "client-1", "client-2"),
+    ]
+    assert run_by(members[4]) == ("hushcast_brokers.tomography",)
+    assert "tomography" not in [one.name for one in layout_of("brokers", 2, None, None, 1).members(HERE)]
+    with pytest.raises(UsageError, match="--carrier brokers"):
+        layout_of("central", 2, None, None, with_tomography=True)
+
+
 def test_numbers_that_are_not_given_are_the_usual_ones() -> None:
     assert layout_of("overlay", None, None, None) == OverlayLayout(10, 2)
     assert layout_of("overlay", 3, 0, None) == OverlayLayout(3, 0)
