@@ -21,6 +21,7 @@ EDGE = "edge-1"
 
 MODELS = {
     "clear": Privacy(),
+    "community": Privacy("community"),
     "full, XOR": Privacy("full", 3, "paper"),
     "full, in the group": Privacy("full", 3),
 }

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from random import Random
 from typing import get_args
 
+from hushcast_analytics.brokers.watching import by_shares
 from hushcast_protocol.base.secrets import AgreementKey
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.full.holder import Holder
@@ -182,6 +183,7 @@ def _tell(both: Mapping[bool, Network], options: argparse.Namespace, fan_out: in
         both[True].advertised / both[False].advertised,
     )
     print(f"  ratio: rows {rows:.3f}, advertisements {sent:.3f}")
+    print(f"  interests named by how much comes for them: {_by_shares(both[True], options):.1%}")
     for role in ("edge", "inner"):
         network = both[True]
         print(
@@ -189,6 +191,20 @@ def _tell(both: Mapping[bool, Network], options: argparse.Namespace, fan_out: in
             f" {network.keys_in_paper(role, options.clients):.1f}"
         )
     sys.stdout.flush()
+
+
+def _by_shares(network: Network, options: argparse.Namespace) -> float:
+    """Return the share of interests that a client's broker names which knows how much topics carry."""
+    random = Random(options.seed)  # noqa: S311 - to be drawn again the same
+    counts = dict.fromkeys(map(str, network.wanted), 0)
+    for _ in range(options.publications):
+        (topic,) = zipf(random, 1)
+        if str(topic) in counts:
+            counts[str(topic)] += 1
+    shares = {str(topic): weight / sum(_WEIGHTS) for topic, weight in enumerate(_WEIGHTS)}
+    named = by_shares(counts, shares, options.publications)
+    right = sum(len(wanting) for topic, wanting in network.wanted.items() if named[str(topic)] == str(topic))
+    return right / sum(map(len, network.wanted.values()))
 
 
 def _parser() -> argparse.ArgumentParser:

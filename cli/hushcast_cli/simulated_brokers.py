@@ -23,7 +23,7 @@ INTERESTS, TOPICS = 2, 20  # of a client in the mean, and of all, unless given
 class OfBrokers:
     """What was given of these options; None where one was not."""
 
-    privacy: Literal["clear", "full"] | None
+    privacy: Literal["clear", "community", "full"] | None
     layers: int | None
     no_aggregation: bool
     fan_out: int | None
@@ -53,7 +53,7 @@ class OfBrokers:
         """Return a scenario with what these options say of its network."""
         if scenario.carrier != "brokers":
             return scenario
-        privacy = Privacy()
+        privacy = Privacy(self.privacy or "clear")
         if self.privacy == "full":
             profile: Literal["hardened", "paper"] = "paper" if scenario.profile == "paper" else "hardened"
             privacy = Privacy("full", self.layers or DEFAULT_LAYERS, profile, not self.no_aggregation)
@@ -104,7 +104,7 @@ _OPTIONS = (
     ),
     click.option(
         "--privacy",
-        type=click.Choice(["clear", "full"]),
+        type=click.Choice(["clear", "community", "full"]),
         help="With --carrier brokers: what brokers may learn; clear unless given.",
     ),
     click.option(

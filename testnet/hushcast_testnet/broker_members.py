@@ -19,6 +19,7 @@ from hushcast_runtime.counters import Counters
 from hushcast_runtime.transports.memory import CallAt
 from hushcast_testnet.broker_trees import Shape, fanned, small
 from hushcast_testnet.lives import Life, UserLife, World
+from hushcast_testnet.one_community import OneCommunity
 from hushcast_testnet.scenario import BEGIN, EPOCH_SECONDS, Scenario
 
 
@@ -47,6 +48,8 @@ class BrokersWorld(World):
         self.keys: dict[str, PublicKey] = {one.name: one.seed.public() for one in self.brokers}
         self.root = memory_address(self.brokers[0].service.public())
         self.network = BrokersNetwork("simulation", scenario.privacy.text, EPOCH_SECONDS, self.keys["root"])
+
+        self.community = OneCommunity(draw) if scenario.privacy.model == "community" else None
 
     @property
     def seats(self) -> tuple[Seat, ...]:
@@ -103,6 +106,7 @@ class BrokerLife(Life):
                 self._store,
                 self.counters,
                 self._tracer,
+                keepers=frozenset({world.community.key} if is_root and world.community else ()),
             )
         )
         await self._run(self._broker.run, transport, task_status)
@@ -112,5 +116,7 @@ class BrokersUserLife(UserLife):
     """A node, through all its lives, at one edge broker."""
 
     def __init__(self, world: BrokersWorld, name: str, edge: PublicKey) -> None:
-        super().__init__(world, name, BrokersParts(world.network, world.root, edge))
+        of = world.community
+        member, community = (of.member(), of.key) if of is not None else (None, None)
+        super().__init__(world, name, BrokersParts(world.network, world.root, edge, member, community))
         self.edge = edge

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import trio
 
+from hushcast_brokers.asking import Peer
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.content.topics import Topic
 from hushcast_runtime.transports.memory import CallAt
@@ -34,6 +35,21 @@ class BrokersSimulation(ServedSimulation):
         served = counted(len(self._users), "node")
         self._progress(f"starting {len(self._brokers)} brokers and {served}")
         await super()._start(nursery)
+        world = self._world
+        if world.community is not None:
+            root = Peer(world.keys["root"], world.root)
+            transport, env = world.wires.transport(), world.environment("keeper")
+            await world.community.begin(world.network, root, world.keys.values(), transport, env)
+            await self._admitted()
+
+    async def _admitted(self) -> None:
+        """Wait until all nodes have heard that they are members."""
+        for user in self._users:
+            membership = user.daemon.brokers.membership
+            assert membership is not None
+            while membership.current() is None:
+                membership.missing()  # it asks now, not at a moment of its own
+                await trio.sleep(1)  # virtual seconds
 
     async def _listen(self, listening: Listening, nursery: trio.Nursery) -> None:
         self._at[listening.interest.topic].append(listening)

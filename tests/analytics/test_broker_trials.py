@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 
+from hushcast_analytics.brokers.baselines import hashed, read_hashes, read_sealed, sealed
 from hushcast_analytics.brokers.guessing import Dictionary, named, readings
 from hushcast_analytics.brokers.neighbourhood import CLIENT, Neighbourhood, Node
 from hushcast_analytics.brokers.opening import broker_and_child, by_either, compared, consecutive
@@ -135,3 +136,15 @@ def test_rows_are_named_by_how_much_they_are_sent():
     shares = {"often": 0.7, "seldom": 0.1, "all": 1.0, "never": 0.0}
     counts = {"x": 66, "y": 12, "z": 100, "none": 0}
     assert by_shares(counts, shares, 100) == {"x": "often", "y": "seldom", "z": "all", "none": "never"}
+
+
+def test_a_dictionary_reads_hashes_and_a_member_its_group():
+    words = {b"word %d" % number: f"topic {number}" for number in range(50)}
+    shown = [hashed(b"word 7"), hashed(b"a private word")]
+    assert read_hashes(shown, words.items()) == {"topic 7"}  # whoever sees it: it takes no key
+    ours, theirs = bytes(32), bytes([1]) * 32
+    boxes = [sealed(b"word 7", ours), sealed(b"word 8", theirs)]
+    assert read_sealed(boxes, [ours]) == {b"word 7"}
+    assert read_sealed(boxes, []) == set()
+    assert sealed(b"word 7", ours) == boxes[0]  # a member finds equal words, as §IV-B has it
+    assert read_hashes(boxes, words.items()) == set()

@@ -57,6 +57,12 @@ def test_traces_have_all_that_brokers_could_open_together(privacy: Privacy, tmp_
     }
 
 
+def test_in_a_community_of_all_everybody_gets_everything() -> None:
+    result = simulate(Scenario(6, 3, 4, 2, carrier="brokers", fan_out=3, privacy=Privacy("community")))
+    assert result.delivered == result.pairs == 12
+    assert result.transmissions == result.ideal
+
+
 def test_a_tree_is_as_high_as_it_takes_and_as_there_are_layers() -> None:
     shape = fanned(20, 4, 2)
     names = [name for name, _, _ in shape.brokers]

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from hushcast_analytics.brokers.drawn import drawn
 from hushcast_analytics.brokers.followed import followed
 from hushcast_analytics.brokers.opened import opened
+from hushcast_analytics.errors import TracesError
 from hushcast_analytics.profile_runs import Wanted
 from hushcast_analytics.reading import Traces
 from hushcast_analytics.report.brokers import attacks_on
@@ -52,6 +53,11 @@ class Brokers:
 
     def _draw(self) -> None:
         self._drawn = drawn(self._traces.truths, self._wanted)
+        layered = self._drawn.members.where("profile like 'full/%'").select("run").distinct()
+        keys = self._traces.observations.where("kind = 'agreed'").select("run")
+        if (bare := layered.join(keys, "run", "left_anti").first()) is not None:
+            # Nothing could be opened, and all would seem well.
+            raise TracesError(f"run {bare['run']}: words under layers, and no keys of these; make it anew")
 
     def _play(self) -> None:
         draw, answer = self._drawn, ["copy", "owner", "element"]

@@ -35,6 +35,7 @@ class Held:
     action: Action
     keys: Mapping[Layer, Secret]
     tables: tuple[Table, ...]
+    _commons: dict[bytes, Secret | None] = field(default_factory=dict, init=False, compare=False)
 
     def seen(self) -> Iterator[tuple[Table, Layered]]:
         """Yield all that came to a colluding broker, with that broker's table."""
@@ -47,6 +48,14 @@ class Held:
         if not all(layer in self.keys for layer in path):
             return None
         return self.action.product(self.keys[layer] for layer in path)
+
+    def common(self, table: Table) -> Secret | None:
+        """Return a broker's common key, by a path that colluders have the whole key of, if there is one."""
+        if table.broker not in self._commons:
+            keys = ((self.key_of(path), factor) for path, factor in table.factors.items())
+            found = (self.action.product((key, factor)) for key, factor in keys if key is not None)
+            self._commons[table.broker] = next(found, None)
+        return self._commons[table.broker]
 
 
 def left(item: Layered, broker: bytes) -> Path:

@@ -7,7 +7,6 @@ hashes to, which names a topic to whoever has the topic's name or link (`guessin
 from __future__ import annotations
 
 from hushcast_analytics.brokers.held import Held, Table, left, taken_off
-from hushcast_protocol.base.secrets import Secret
 from hushcast_protocol.brokers.full.items import Layered
 
 
@@ -27,7 +26,7 @@ def broker_and_child(held: Held, table: Table, item: Layered) -> bytes | None:
     The factors of two paths give the ratio of their keys, and that of the colluding child is known: so is the
     other, whatever m is. The child may be one that the broker made up.
     """
-    if (common := _common(held, table)) is None:
+    if (common := held.common(table)) is None:
         return None
     element = compared(held, table, item)
     return None if element is None else held.action.strip(common, element)
@@ -45,11 +44,3 @@ def compared(held: Held, table: Table, item: Layered) -> bytes | None:
 def by_either(held: Held, table: Table, item: Layered) -> bytes | None:
     """Return what either of them gives."""
     return consecutive(held, table, item) or broker_and_child(held, table, item)
-
-
-def _common(held: Held, table: Table) -> Secret | None:
-    """Return a broker's common key, by a path that colluders have the whole key of."""
-    for path, factor in table.factors.items():
-        if (key := held.key_of(path)) is not None:
-            return held.action.product((key, factor))
-    return None

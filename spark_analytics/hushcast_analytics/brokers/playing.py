@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from hushcast_analytics.brokers.guessing import Dictionary, likeliest_pads
 from hushcast_analytics.brokers.held import Held, Table, taken_off
-from hushcast_analytics.brokers.opening import broker_and_child, by_either, compared, consecutive
+from hushcast_analytics.brokers.opening import broker_and_child, compared, consecutive
 from hushcast_protocol.base.secrets import Secret
 from hushcast_protocol.base.wire import decoder
 from hushcast_protocol.brokers.full.actions import PADS, Action
@@ -43,10 +43,13 @@ def played(action: Action, rows: Iterable[Row], words: Sequence[bytes]) -> Itera
     for table, item in held.seen():
         yield from _said("dictionary", item, item.element)
         yield from _said("dictionary", item, taken_off(held, table, item))
+        by_all = consecutive(held, table, item)
+        # Who has all keys has the common one, too, where there is one: there is no need to compute it again.
+        by_two = by_all if by_all and table.factors else broker_and_child(held, table, item)
         if item.name in from_clients:
-            yield from _said("consecutive", item, consecutive(held, table, item))
-            yield from _said("broker-and-child", item, broker_and_child(held, table, item))
-        yield from _said("anywhere", item, by_either(held, table, item))
+            yield from _said("consecutive", item, by_all)
+            yield from _said("broker-and-child", item, by_two)
+        yield from _said("anywhere", item, by_all or by_two)
     if action is PADS:
         dictionary = Dictionary({word: word.hex() for word in words})
         for table in held.tables:

@@ -83,7 +83,10 @@ def _claim(by: dict[str, Row]) -> Iterable[str]:
     elif model == "clear":
         yield f"{what}: of honest clients' interests colluders read {_read(best)}"
     else:
-        yield f"{what}: it does not hold, {best['attack']} reads {_read(best)} of honest clients' interests"
+        yield (
+            f"{what}: it does not hold for topics that colluders can guess, {best['attack']} reads "
+            f"{_read(best)} of honest clients' interests"
+        )
 
 
 def _layers(by: dict[str, Row]) -> Iterable[str]:
