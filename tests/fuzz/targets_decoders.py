@@ -23,11 +23,11 @@ from core_examples import (
 from fuzzing import Target
 from mutating import mutate_packed
 from nacl.bindings import crypto_aead_xchacha20poly1305_ietf_encrypt as aead_seal
-from nacl.bindings import crypto_box_afternm, crypto_box_beforenm, crypto_scalarmult_base
 
 from hushcast_protocol.base import links, roster
 from hushcast_protocol.base.errors import DecodeError, PeerError, Refusal
 from hushcast_protocol.base.hashes import Domain, digest
+from hushcast_protocol.base.sealed_box import seal_box
 from hushcast_protocol.base.secrets import LeaseSecret
 from hushcast_protocol.base.signatures import Purpose, Signed, signature
 from hushcast_protocol.base.wire import decoder, encode
@@ -138,9 +138,7 @@ def _sealed_anew(data: bytes, depth: int, relay: bytes = b"") -> bytes:
         data = encode(tree)
     key = _SEALED_TO.get(relay, parcel_key(0))
     ephemeral = digest(Domain.PARCEL, data)  # the same bytes each time, as `seal_parcel` gives in simulations
-    public = crypto_scalarmult_base(ephemeral)
-    shared = crypto_box_beforenm(key.public(), ephemeral)
-    return public + crypto_box_afternm(data, parcels._nonce(public, key.public()), shared)
+    return seal_box(key.public(), data, lambda size: ephemeral[:size])
 
 
 def _onions() -> Iterator[bytes]:
