@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import pytest
 import trio
 from broker_daemons import Node
 from community_tree import Keeper, community_tree
+from msgspec import structs
 from small_network import ONE, TWO, until
+from small_tree import KEY, filter_of
 
 from hushcast_local.outbox import NotYetTaken
 from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.secrets import EpochKey
+from hushcast_protocol.brokers.community.epochs import Epoch
+from hushcast_protocol.brokers.community.sealing import Sealed, seal_words
+from hushcast_protocol.brokers.conditions import Condition
+from hushcast_protocol.brokers.exposure import OPEN
+from hushcast_protocol.brokers.frames import NewCharter, Subscribe, Terms
+from hushcast_protocol.brokers.words import shown
 from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.topics import make_topic
 
 ROWS = (
@@ -255,3 +266,49 @@ async def test_charters_that_do_not_hold_are_refused() -> None:
         assert await other.hand_in(other.signed()) == "accepted"
         await network.heard(other)
         await until(lambda: network["edge 1"].daemon._charters.newest(keeper.key) is None, 60.0)
+
+
+async def test_hostile_children_are_refused_and_cost_nobody_anything() -> None:
+    async with community_tree(ROWS) as network:
+        keeper = network.keeping[0]
+        author, reader = await network.daemon("a", keeper), await network.daemon("r", keeper, "edge 1")
+        await keeper.admit(network.root, network["edge 1"], author, reader)
+        await network.heard(keeper)
+        ear = await reader.listen()
+        held = network["edge 1"].daemon._charters.epochs.open[0]
+        client = await network.client("edge 1")
+        forged = Sealed(held.label, bytes(216))
+        clear = shown(KEY, filter_of(""))
+        assert await client.ask(lambda n: Subscribe(n, bytes(16), forged, OPEN)) == "form"
+        assert await client.ask(lambda n: Subscribe(n, bytes(16), clear, OPEN)) == "form"
+        closed = Sealed(bytes(16), bytes(216))
+        crowd = Terms(2, Condition.SOURCE, "wait")
+        assert await client.ask(lambda n: Subscribe(n, bytes(16), closed, crowd)) == "community"
+        assert await client.ask(lambda n: Subscribe(n, bytes(16), closed, OPEN)) == "accepted"
+        assert network.root.status("filters") == 2, "what nobody here can open is passed on as it is"
+        before = network["edge 1"].count("charters_taken")
+        await client.say(lambda n: NewCharter(keeper.signed()))
+        await until(lambda: not client.is_attached, 60.0, "children do not say charters")
+        assert network["edge 1"].count("charters_taken") == before
+        message = network.message()
+        stale = sealed_as(message, Epoch(keeper.key, 9, 0, EpochKey(bytes(32))))
+        for wrong in (message, stale):
+            assert await network.publish(wrong) == "community"
+        true = sealed_as(message, held)
+        tokens = (*true.tokens[:-1], bytes(16))
+        assert await network.publish(structs.replace(true, tokens=tokens)) == "form"
+        moved = structs.replace(network.message(), tokens=true.tokens)
+        assert await network.publish(moved) == "form", "words are of one message"
+        assert await network.publish(true) == "accepted"
+        await sent(author, b"x")
+        await ear.hears(1)
+        await trio.sleep(SILENCE)
+        assert ear.payloads == [b"x"]
+        assert network.root.count("refused_community") == 2
+        assert network.root.count("refused_form") == 2
+        assert network["edge 1"].count("refused_community") == 1
+
+
+def sealed_as(message: Message, epoch: Epoch) -> Message:
+    tokens = seal_words(epoch, message.id, message.tokens, Random(1).randbytes)
+    return structs.replace(message, tokens=tokens)

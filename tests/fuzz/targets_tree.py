@@ -13,7 +13,8 @@ from mutating import mutate_packed
 from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.brokers import frames
-from hushcast_protocol.brokers.advertised import Advertised
+from hushcast_protocol.brokers.advertised import Advertised, read_filter
+from hushcast_protocol.brokers.community.charter import check_charter
 from hushcast_protocol.brokers.routes import Routes
 from hushcast_protocol.brokers.tree import check_tree
 from hushcast_protocol.brokers.words import from_outside, outside
@@ -29,7 +30,7 @@ def _from_below(data: bytes) -> object:
     if isinstance(frame, frames.Advertise):
         return _advertised(frame)
     if isinstance(frame, frames.Subscribe):
-        given = outside(frame.filter)
+        given = read_filter(b"c" * 32, frame.filter)
         assert from_outside(given) == frame.filter
         routes = Routes()
         routes.put(b"c" * 32, frame.name, given)
@@ -38,6 +39,8 @@ def _from_below(data: bytes) -> object:
         return _matched(frame.message)
     if isinstance(frame, frames.NewTree):
         return check_tree(frame.tree, examples.NETWORK)
+    if isinstance(frame, frames.NewCharter):
+        return check_charter(frame.charter, examples.NETWORK.id)
     return frame
 
 
@@ -71,6 +74,8 @@ def _from_above(data: bytes) -> object:
         return outside(frame.shown)
     if isinstance(frame, frames.NewTree):
         return check_tree(frame.tree, examples.NETWORK)
+    if isinstance(frame, frames.NewCharter):
+        return check_charter(frame.charter, examples.NETWORK.id)
     return frame
 
 
