@@ -31,6 +31,7 @@ MODULES = (
     "rerouting",
     "central",
     "filters",
+    "brokers",
 )
 FIGURES = dict(enumerate(MODULES, 1))
 FULL, SHORT = Effort(5, 1.0), Effort(5, 0.1)

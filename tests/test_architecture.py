@@ -58,7 +58,7 @@ BY_BROKERS = {
 }
 # Attacks on layers go through the scheme of brokers themselves: what breaks a model of it might not break it.
 OF_LAYERS = {
-    *("base.secrets", "base.wire", "brokers.items", "brokers.privacy", "brokers.full"),
+    *("base.errors", "base.secrets", "base.wire", "brokers.items", "brokers.privacy", "brokers.full"),
 }
 MAX_LINES = 400
 MAX_FUNCTION = 60  # lines

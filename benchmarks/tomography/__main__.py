@@ -1,6 +1,6 @@
 """Tomography in numbers: `python -m benchmarks.tomography [--short] [--seed N] [--only PART]`.
 
-Prints JSON, the same for the same seed. All of it takes some minutes; `--short` a second or two.
+Prints JSON, the same for the same seed. All of it takes a minute of CPU; `--short` a second or two.
 """
 
 from __future__ import annotations

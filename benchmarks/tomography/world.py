@@ -39,7 +39,7 @@ class Size:
     questions: int
 
 
-FULL = Size(inner=4, edges=24, clients=480, filters_each=3, topics=6, questions=10_000)
+FULL = Size(inner=9, edges=40, clients=1_000, filters_each=3, topics=6, questions=10_000)
 SHORT = Size(inner=2, edges=6, clients=48, filters_each=2, topics=1, questions=200)
 
 

@@ -18,6 +18,7 @@ from hushcast_runtime.counters import Counters
 from hushcast_runtime.tracing import Tracer
 
 AFTER_REFUSAL = 60.0  # seconds before a parent that had no room is told everything again
+AFTER_TREE = 5.0  # seconds before one is that held another tree: it is told the newer one just now
 
 log = structlog.get_logger("advertising")
 
@@ -97,7 +98,9 @@ class Advertising:
                 verdicts = [await upstream.answer(one) for one in awaited]
                 refused = sum(verdict != "accepted" for verdict in verdicts)
                 version = self._upward.answered(not refused)
-                if refused:
+                if refused and all(verdict in ("accepted", "tree") for verdict in verdicts):
+                    await trio.sleep(AFTER_TREE)
+                elif refused:
                     self._counters.add("advertisements_refused", refused)
                     log.warning("the parent has no room for what is asked for here", count=refused)
                     self._settle(version, is_refused=True)

@@ -37,6 +37,7 @@ from hushcast_runtime.groups import innermost
 from hushcast_runtime.transports.base import Transport, TransportError
 
 TRIED_AGAIN_AFTER = 60.0  # seconds after which a request that was refused is made again
+AFTER_TREE = 5.0  # seconds after which it is where one end held another tree, and is told the newer one
 LEFT_WITHIN = 60.0  # seconds for which messages are taken from one that is left because another is pinned
 
 log = structlog.get_logger("attachment")
@@ -244,7 +245,7 @@ class Attachment:
         elif is_ending:
             await trio.sleep(TRIED_AGAIN_AFTER)
         else:
-            with trio.move_on_after(TRIED_AGAIN_AFTER):
+            with trio.move_on_after(AFTER_TREE if verdict == "tree" else TRIED_AGAIN_AFTER):
                 await one.ending.wait()
         busy.discard(one.name)
         self._looks.set()

@@ -27,6 +27,7 @@ from hushcast_brokers.matching import Matching
 from hushcast_brokers.publications import Publications
 from hushcast_brokers.strangers import Strangers
 from hushcast_brokers.tables import Tables
+from hushcast_brokers.tomography.levels import NetworkLevels
 from hushcast_brokers.tomography.telling import Holding, Me, ServiceAt, Telling
 from hushcast_brokers.tree_keeper import TreeKeeper
 from hushcast_brokers.upgrade import MIGRATIONS
@@ -109,6 +110,7 @@ class Broker(ListeningDaemon):
         self._publications: Publications | None = None
         self._upstream: Upstream | None = None
         self._telling: Telling | None = None
+        self._levels: NetworkLevels | None = None
 
     @property
     def tree(self) -> BrokerTree | None:
@@ -167,7 +169,8 @@ class Broker(ListeningDaemon):
             nursery.start_soon(self._matching.run)
             nursery.start_soon(self._admission.run)
             nursery.start_soon(self._keep_time)
-            for part in (self._publications, self._upstream, self._telling, self._tell_charters):
+            asked = self._publications, self._upstream, self._telling, self._tell_charters, self._levels
+            for part in asked:
                 if part is not None:
                     nursery.start_soon(part.run)
             parts.tracer.tell(told.Started(self._keeper.role or "broker", parts.network.profile))
@@ -191,6 +194,7 @@ class Broker(ListeningDaemon):
             "messages_waiting": len(self._spool),
             "messages_waiting_bytes": self._spool.size,
             "tomography_connected": int(self._telling.is_open) if self._telling is not None else None,
+            "levels_watched": len(self._levels) if self._levels is not None else None,
             "difficulty": self._admission.difficulty,
             "clock": self.clock.describe(),
             "counters": self.counters.as_dict(),
@@ -219,7 +223,7 @@ class Broker(ListeningDaemon):
         if parts.tomography is not None:
             me = Me(parts.network, parts.seed)
             self._telling = Telling(
-                me, parts.tomography, self._holding(), self._held, parts.transport, context
+                me, parts.tomography, self._holding(), self._held, parts.transport, context, self._levels
             )
         doors = Doors(self._tables, self._clients, Strangers(self._publications, self._charters, context))
         return Incoming(parts.network, parts.seed, self._keeper, self._children, doors, context)
@@ -240,7 +244,16 @@ class Broker(ListeningDaemon):
         if self._charters is not None:
             key, minimum = self._keeper.key, parts.anonymity
             return CommunityMatching(key, minimum, self._charters, self._advertising, downstream, context)
-        return ClearMatching(parts.anonymity, self._advertising, downstream, context)
+        levels = self._known_levels(context)
+        return ClearMatching(parts.anonymity, levels, self._advertising, downstream, context)
+
+    def _known_levels(self, context: Context) -> NetworkLevels | None:
+        """Return what an edge broker may know of other edge brokers' clients."""
+        service = self._parts.tomography
+        if service is not None and not self._keeper.is_root:
+            ends = self._parts.seed.public(), self._parts.network.root
+            self._levels = NetworkLevels(ends, service.key, service.spread, self._held, context)
+        return self._levels
 
     def _holding(self) -> Holding:
         """Return what is stated to the tomography service."""

@@ -29,6 +29,7 @@ from hushcast_protocol.brokers.frames import (
     Unsubscribe,
     Verdict,
 )
+from hushcast_protocol.brokers.full.items import Layered
 from hushcast_protocol.brokers.full.secrets import AskFactors, Factors
 from hushcast_runtime.channel import Channel
 from hushcast_runtime.context import Context
@@ -37,6 +38,9 @@ from hushcast_runtime.writing import Writer
 
 MAX_UNDER_WAY = 512  # requests of a child whose answers wait for a disk, or for somebody above
 REQUESTS_A_SECOND, REQUESTS_AT_ONCE = 8.0, 1024.0  # of a client; each may change tables up to the root
+# Of a broker: each item under layers costs one, 0.15 ms. At once: a whole table, and the questions for it.
+MULTIPLICATIONS_A_SECOND, MULTIPLICATIONS_AT_ONCE = 1000.0, 262_144.0
+_OF_A_QUESTION = 4
 LET_GO_WITHIN = 5.0  # seconds in which somebody who is no child any more reads the tree that says so
 
 
@@ -68,7 +72,11 @@ class Child:
         self.is_leaving = False
         self.serial = 0
         self.under_way = 0
-        self.bucket = TokenBucket(REQUESTS_A_SECOND, REQUESTS_AT_ONCE, now)
+        self.bucket = (
+            TokenBucket(REQUESTS_A_SECOND, REQUESTS_AT_ONCE, now)
+            if is_client
+            else TokenBucket(MULTIPLICATIONS_A_SECOND, MULTIPLICATIONS_AT_ONCE, now)
+        )
 
 
 class Children:
@@ -164,7 +172,7 @@ class Children:
     async def _request(
         self, child: Child, frame: Advertise | AskFactors | Join | Subscribe | Unsubscribe, served: Served
     ) -> None:
-        if child.is_client and (wait := child.bucket.owe(self._env.elapsed())):
+        if wait := child.bucket.owe(self._env.elapsed(), 1.0 if child.is_client else _work(frame)):
             await trio.sleep(wait)
         if frame.serial <= child.serial:
             raise DecodeError("a request's serial does not grow")
@@ -207,3 +215,10 @@ class Children:
     def _refuse(self, child: Child, serial: int, refusal: Refusal) -> None:
         self._counters.add(f"refused_{refusal.reason}")
         child.writer.post(Done(serial, cast(Verdict, refusal.reason)))
+
+
+def _work(frame: Advertise | AskFactors | Join | Subscribe | Unsubscribe) -> float:
+    """Return how many multiplications a broker's request costs."""
+    if isinstance(frame, Advertise):
+        return float(sum(isinstance(item, Layered) for item in frame.add))
+    return _OF_A_QUESTION if isinstance(frame, AskFactors) else 0.0

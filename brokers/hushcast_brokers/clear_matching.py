@@ -8,6 +8,7 @@ from hushcast_brokers.advertising import Advertising
 from hushcast_brokers.downstream import Downstream
 from hushcast_brokers.exposing import Exposing
 from hushcast_brokers.matching import Lapsed, Place
+from hushcast_brokers.tomography.levels import NetworkLevels
 from hushcast_brokers.upstream import Upstream
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.wire import PublicKey
@@ -102,11 +103,18 @@ class ClearMatching:
     """What a broker knows under `clear` (`matching.Matching`)."""
 
     def __init__(
-        self, minimum: Terms, advertising: Advertising, downstream: Downstream, context: Context
+        self,
+        minimum: Terms,
+        levels: NetworkLevels | None,
+        advertising: Advertising,
+        downstream: Downstream,
+        context: Context,
     ) -> None:
-        """`minimum` is what an edge broker asks of each filter that it shows."""
+        """`minimum` is what an edge broker asks of each filter; `levels`, what it knows of others'."""
         self._advertising = advertising
-        self._exposing = Exposing(minimum, advertising, downstream, context)
+        self._exposing = Exposing(minimum, advertising, downstream, context, beyond=levels)
+        if levels is not None:
+            levels.subscriptions = self._exposing
         self._changes = 0
         self.advertised = Advertised()
         self.interests = ClearInterests(self._exposing)
@@ -147,6 +155,9 @@ class ClearMatching:
             return dict.fromkeys(self.advertised.routes.interested(message.tokens), (message,))
 
         return others
+
+    def replaced(self, child: PublicKey) -> None:
+        """Return `None`: filters go up again without those who asked for them."""
 
     def tree_changed(self) -> None:
         """Do nothing: filters are the same whatever the tree."""

@@ -46,7 +46,7 @@ def examine_service(connected: int | None) -> list[Finding]:
         return []
     if connected:
         return [good("tomography", "stated to")]
-    advice = "its operator can say whether it runs; brokers route as well without"
+    advice = "its operator can say whether it runs; --k counts each edge broker's own clients alone without"
     return [warning("tomography", "not reached", advice)]
 
 

@@ -14,6 +14,7 @@ from hushcast_brokers.downstream import Downstream
 from hushcast_protocol.base import observed
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.wire import PublicKey
+from hushcast_protocol.brokers.beyond import Beyond, Wish
 from hushcast_protocol.brokers.exposure import Changes, Exposure
 from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.brokers.frames import Level, Terms
@@ -21,6 +22,7 @@ from hushcast_protocol.brokers.items import ItemChanges, of_roots
 from hushcast_protocol.brokers.roots import RootChanges
 from hushcast_protocol.brokers.tomography.stating import Client, Nobody
 from hushcast_protocol.brokers.words import from_outside
+from hushcast_protocol.content.topics import Topic
 from hushcast_runtime.context import Context
 
 AT_ONCE = 4  # subscriptions looked at in one turn: a search for a wider filter may take 0.1 s
@@ -38,10 +40,14 @@ class Exposing:
         downstream: Downstream,
         context: Context,
         items: Callable[[RootChanges], ItemChanges] = of_roots,
+        beyond: Beyond | None = None,
     ) -> None:
-        """`minimum` is what the broker itself asks of each filter; `items` makes what is shown of them."""
+        """`minimum` is what the broker itself asks of each filter; `items` makes what is shown of them.
+
+        `beyond` is what it knows of other edge brokers' clients.
+        """
         self._minimum = minimum
-        self._exposure = Exposure(minimum)
+        self._exposure = Exposure(minimum, beyond)
         self.changes = 0
         """Grows whenever what is shown, or for whom, may have changed."""
         self._advertising = advertising
@@ -92,6 +98,14 @@ class Exposing:
         self._asking.difference_update((client, name) for name in names)
         self._apply(self._exposure.forget(client))
 
+    def wishes(self) -> list[Wish]:
+        """Return of which filters it is worth knowing how many clients of other brokers stand behind them."""
+        return list(self._exposure.wishes())
+
+    def review(self, topics: set[Topic]) -> None:
+        """Look again at topics of whose crowd in the whole network something else is known."""
+        self._apply(self._exposure.review(topics))
+
     def level(self, client: PublicKey, name: bytes) -> Level | None:
         """Say how a subscription stands; nothing where nobody asked for anything, or it will be said soon."""
         key = client, name
@@ -99,7 +113,7 @@ class Exposing:
         if standing is None or key in self._untold:
             return None
         shown = None if standing.shown is None else from_outside(standing.shown)
-        return Level(name, standing.level, shown, round(standing.added * _MILLION))
+        return Level(name, standing.level, shown, round(standing.added * _MILLION), standing.crowd)
 
     async def run(self) -> None:
         """Look at what waits to be shown, until cancelled."""

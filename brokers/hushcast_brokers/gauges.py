@@ -8,6 +8,7 @@ BROKER_GAUGES = {
     "brokers_connected": "of those below it, those whose link is open",
     "parent_connected": "1 while the link to its parent is open, else 0; the root has none",
     "tomography_connected": "1 while the tomography service takes its statements, else 0",
+    "levels_watched": "questions about filters that the tomography service answers anew when that changes",
     "tree_version": "the version of the tree that it holds",
     "clients": "clients that an edge broker knows",
     "clients_connected": "of these, those whose link is open",

@@ -105,7 +105,16 @@ class Matching(Protocol):
         """Return what goes to a child, whose `places` these are."""
 
     def leaving(self, child: PublicKey, /) -> Callable[[Message], Mapping[PublicKey, Sequence[Message]]]:
-        """Return what tells, once a broker below is dropped, whom what waited for it is for, and how."""
+        """Return what tells, once a broker below is dropped, whom what waited for it is for, and how.
+
+        That is the broker itself still for what nobody else has asked for, where that is kept.
+        """
+
+    def replaced(self, child: PublicKey, /) -> Collection[bytes] | None:
+        """Return what of a broker that left the tree others have asked for by now, by name; `None`: all.
+
+        The rest is kept until its day lapses: whoever asked for it may be away, and nobody else can.
+        """
 
     def tree_changed(self) -> None:
         """Hear that the tree is another one."""
@@ -118,7 +127,7 @@ class Matching(Protocol):
 
     @property
     def changes(self) -> int:
-        """A number that grows whenever that may have changed."""
+        """A number that grows whenever that, or what is in one row, may have changed."""
 
     async def begin(self) -> None:
         """Show what was asked for before a restart, before the parent hears anything."""

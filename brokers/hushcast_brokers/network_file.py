@@ -86,14 +86,15 @@ def brokers_section(network: BrokersNetwork, root: Address) -> str:
         "[network]\n"
         'carrier = "brokers"\n'
         f"name = {toml_text(network.name)}\n"
-        f"{_privacy_lines(read_privacy(network.profile))}"
+        f"{privacy_lines(read_privacy(network.profile))}"
         f"epoch_seconds = {network.epoch_seconds}\n"
         f"root = {toml_text(root)}\n"
         f'root_key = "{network.root.hex()}"\n'
     )
 
 
-def _privacy_lines(privacy: Privacy) -> str:
+def privacy_lines(privacy: Privacy) -> str:
+    """Return the lines that say what brokers learn."""
     lines = [f'privacy = "{privacy.model}"']
     if privacy.model == "full":
         lines.append(f"layers = {privacy.layers}")

@@ -32,6 +32,9 @@ _REASONS: dict[Verdict, str] = {
     "unknown": "the edge broker serves only whom it lists: `hushcast status --json` shows the key to list",
 }
 
+_PASSING: tuple[Verdict, ...] = ("tree", "day")
+"""Why nothing is wrong: it is asked again under the tree, or for the day, of then."""
+
 log = structlog.get_logger("routes")
 
 
@@ -130,8 +133,9 @@ class Routes:
     def describe(self, route: Route) -> dict[str, Any]:
         """Return how many edge brokers route to it (`nodes`): 1, or 0.
 
-        With terms also `k`, its `level`, the condition that is shown `outside` of the edge broker, and the
-        share of the topic's messages `added` by that; none while it is not known, or nothing is shown.
+        With terms also `k`, its `level`, whose `crowd` that counts, the condition that is shown `outside` of
+        the edge broker, and the share of the topic's messages `added` by that; none while it is not known, or
+        nothing is shown.
         """
         asked = self._asked(route)
         found: dict[str, Any] = {
@@ -142,6 +146,7 @@ class Routes:
             level = asked[-1].level if asked else None
             found["k"] = route.terms.k
             found["level"] = level.level if level is not None else None
+            found["crowd"] = level.crowd if level is not None else None
             found["outside"] = self._reading.in_words(route.wanted, level) if level is not None else None
             found["added"] = level.added / 1_000_000 if level is not None else None
         return found
@@ -176,6 +181,8 @@ class Routes:
         """Hear that an edge broker does not take a subscription; return whether that is the end of it."""
         if (route := self._routes.get(asked.route)) is None:
             return True
+        if verdict in _PASSING:
+            return False
         if not route.is_new:
             log.warning("the edge broker does not take a subscription now: trying again", reason=verdict)
             return False

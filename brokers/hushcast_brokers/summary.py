@@ -16,7 +16,8 @@ def broker_summary(settings: AnyBrokerSettings) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {"state": [settings.state], "role": [settings.role]}
     found["network"] = [_network(settings.network)]
     if (service := settings.tomography) is not None:
-        found["tomography"] = [f"stated to {short(service.key)} at {service.address}"]
+        told = "stated to and asked" if settings.role == "edge" else "stated to"
+        found["tomography"] = [f"{told}: {short(service.key)} at {service.address}"]
     if isinstance(settings, RootSettings):
         return found | {"brokers": [_broker(one) for one in settings.listed] or ["none yet"]}
     network = settings.network

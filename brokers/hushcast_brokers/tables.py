@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 import trio
 
@@ -86,6 +86,13 @@ class Tables:
     def forget(self, lapsed: Iterable[tuple[PublicKey, bytes]]) -> None:
         """Delete what was dropped as its day has lapsed."""
         self._store.write_soon(*(Change(_KIND, child + name, None) for child, name in lapsed))
+
+    def drop_some(self, child: PublicKey, names: Collection[bytes]) -> None:
+        """Route some items to a broker no more."""
+        for name in names:
+            self.routes.take(child, name)
+        self._store.write_soon(*(Change(_KIND, child + name, None) for name in names))
+        self._matching.advertise()
 
     async def drop(self, child: PublicKey) -> None:
         """Route nothing to a broker any more."""

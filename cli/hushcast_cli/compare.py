@@ -1,4 +1,4 @@
-"""`hushcast testnet compare`: the central server beside the trees, as figures 3 to 5 of the paper."""
+"""`hushcast testnet compare`: the central server beside trees and brokers, as figures 3 to 5 of the paper."""
 
 from __future__ import annotations
 
@@ -77,9 +77,9 @@ def compare(
     publishers: tuple[int, ...] | None,
     seeds: int,
 ) -> None:
-    """Compare the central server with the spanning trees.
+    """Compare the central server, the spanning trees and brokers.
 
-    Runs real daemons of both systems in this process, each on a modelled machine of its own: what they work
+    Runs real daemons of all of them in this process, each on a modelled machine of its own: what they work
     is measured here, what Tor adds was measured on a private Tor. Writes figures 3, 4 and 5 of the paper
     under both profiles: index.html, an SVG each, measurements.csv, compare.json, and model.json with what
     was assumed. The default takes about two hours; an interrupted one goes on when it is started again.

@@ -15,6 +15,7 @@ from hushcast_cli.options import (
     pass_choices,
     profile_option,
 )
+from hushcast_cli.simulated_brokers import OfBrokers, brokers_options, counts_of
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.brokers.conditions import Condition
 from hushcast_protocol.brokers.frames import MAX_K
@@ -35,7 +36,6 @@ _share = click.FloatRange(0, 0.9)
 @click.option(
     "--nodes",
     type=_positive,
-    required=True,
     metavar="N",
     help="Relays; with another carrier daemons that publish, some of which subscribe.",
 )
@@ -53,9 +53,10 @@ _share = click.FloatRange(0, 0.9)
     show_default=True,
     help="With --carrier brokers: edge brokers, below two inner ones.",
 )
-@click.option("--subscribers", type=_positive, required=True, metavar="K", help="Subscribers on each topic.")
-@click.option("--publications", type=_positive, required=True, metavar="P", help="Messages published.")
-@click.option("--topics", type=_positive, default=1, show_default=True, metavar="T", help="Topics.")
+@brokers_options
+@click.option("--subscribers", type=_positive, metavar="K", help="Subscribers on each topic.")
+@click.option("--publications", type=_positive, metavar="P", help="Messages published.")
+@click.option("--topics", type=_positive, metavar="T", help="Topics; one unless given.")
 @depth_option
 @profile_option
 @click.option(
@@ -141,12 +142,8 @@ def simulate(
     choices: Choices,
     /,
     carrier: CarrierName,
-    nodes: int,
     proxies: int,
     edges: int,
-    subscribers: int,
-    publications: int,
-    topics: int,
     depth: int | None,
     profile: str,
     origins: int,
@@ -170,7 +167,10 @@ def simulate(
       hushcast testnet simulate --nodes 100 --subscribers 10 --publications 50
       hushcast testnet simulate --carrier central --nodes 40 --subscribers 10 --publications 50 --kill 0.2
       hushcast testnet simulate --carrier brokers --nodes 40 --subscribers 30 --publications 50 --k 3
+      hushcast testnet simulate --carrier brokers --clients 64 --privacy full --layers 2 --traces /tmp/traces
     """
+    of_brokers = OfBrokers(**{name: others.pop(name) for name in OfBrokers.__annotations__})
+    nodes, subscribers, publications, topics = counts_of(of_brokers.clients, others)
     if carrier == "overlay":
         check_nodes(nodes)
     from hushcast_testnet.faults import Faults
@@ -196,7 +196,8 @@ def simulate(
         edges,
         _terms(**others),
     )
-    _run(choices, scenario)
+    of_brokers.check(scenario)
+    _run(choices, of_brokers.added_to(scenario))
 
 
 def _terms(
@@ -278,6 +279,8 @@ def check_served(scenario: Scenario) -> None:
             raise UsageError("a network of brokers has no proxies: --proxies goes with --carrier central")
         if scenario.edges > MAX_CHILDREN:
             raise UsageError(f"--edges {scenario.edges}: there are {MAX_CHILDREN} at most")
+        if scenario.fan_out is not None and scenario.edges != _EDGES:
+            raise UsageError("--fan-out says how many edge brokers there are: give no --edges")
     elif scenario.proxies > MAX_PROXIES:
         raise UsageError(f"--proxies {scenario.proxies}: a server has {MAX_PROXIES} at most")
 

@@ -55,7 +55,8 @@ def _anonymity(held: Mapping[str, Any]) -> str:
         return ""
     if held["level"] is None:
         return f", level not yet known, to be {held['k']}"
-    told = f", level {held['level']} of {held['k']}"
+    whose = " in the whole network" if held.get("crowd") == "network" else ""
+    told = f", level {held['level']} of {held['k']}{whose}"
     if held["outside"] is None:
         return f"{told}, nothing is shown outside"
     shown = f"`{held['outside']}`" if held["outside"] else "the whole topic"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,6 +22,7 @@ from hushcast_cli.simulate import simulate
 from hushcast_cli.watch import watch
 from hushcast_protocol.base.epochs import MAX_EPOCH, MIN_EPOCH
 from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.overlay.profile import PROFILES
 from hushcast_runtime.wording import counted
 
 if TYPE_CHECKING:
@@ -66,6 +67,27 @@ testnet.add_command(watch)
     help="With --carrier brokers: edge brokers, which have the daemons.  [default: 3]",
 )
 @click.option(
+    "--privacy",
+    type=click.Choice(["clear", "full"]),
+    help="With --carrier brokers: what brokers learn.  [default: clear]",
+)
+@click.option(
+    "--layers",
+    type=click.IntRange(2, 4),
+    help="With --privacy full: layers on what is asked for.  [default: 3]",
+)
+@click.option(
+    "--profile",
+    type=click.Choice(sorted(PROFILES)),
+    help="Behaviour, of brokers with --privacy full: as published, or as it should be.  [default: hardened]",
+)
+@click.option(
+    "--tomography",
+    "with_tomography",
+    is_flag=True,
+    help="With --carrier brokers: a tomography service, so that k counts the whole network's clients.",
+)
+@click.option(
     "--transport",
     type=click.Choice(["tor", "tcp"]),
     default="tor",
@@ -101,33 +123,28 @@ testnet.add_command(watch)
 @pass_choices
 def up(
     choices: Choices,
+    /,
     directory: Path,
     carrier: CarrierName,
     nodes: int | None,
-    clients: int | None,
-    proxies: int | None,
-    edges: int | None,
-    transport: Literal["tor", "tcp"],
     epoch: int,
-    breakable: bool,
-    backend: Literal["processes", "containers"],
     gateway: bool,
+    **others: Any,
 ) -> None:
     """Start a testnet and leave it running.
 
     On the overlay it is a directory, relays and clients. On the central system it is one server, proxies
     between it and its users, and the users' daemons: --nodes. With --carrier brokers it is a root, two inner
-    brokers, --edges below these, and the daemons: the first four at one edge broker, so that `subscribe --k`
-    can be tried.
+    brokers, --edges below these, and daemons, the first four at one edge broker to try `subscribe --k`; with
+    --tomography daemons of all edge brokers count for that.
 
-    Returns when all is ready; if that fails, nothing is left running. With --json, prints what `testnet
-    status` prints.
+    Returns when all is ready, or leaves nothing running. With --json, prints what `testnet status` prints.
 
     \b
     Example:
       hushcast testnet up --dir /tmp/testnet --nodes 10 --clients 2
       hushcast testnet up --dir /tmp/testnet --carrier central --nodes 6
-      hushcast testnet up --dir /tmp/testnet --carrier brokers
+      hushcast testnet up --dir /tmp/testnet --carrier brokers --privacy full
       hushcast testnet up --dir /tmp/testnet --gateway
     """
     from hushcast_cli.output import json_line, note, write
@@ -142,16 +159,11 @@ def up(
         networks.up(
             directory,
             nodes,
-            clients,
-            transport,
-            epoch,
-            progress,
-            breakable,
-            backend,
-            gateway,
-            carrier,
-            proxies,
-            edges,
+            epoch_seconds=epoch,
+            progress=progress,
+            with_gateways=gateway,
+            carrier=carrier,
+            **others,
         )
     remember_testnet(directory)
     if choices.json:
@@ -184,7 +196,7 @@ def status(choices: Choices, directory: Path) -> None:
     write(text_line(f"transport  {found['transport']}"))
     write(text_line(f"epoch      {found['epoch']} s"))
     rows = [
-        *((name, "", found[name], "") for name in ("directory", "server") if found.get(name)),
+        *((name, "", found[name], "") for name in ("directory", "server", "tomography") if found.get(name)),
         *((one["name"], "proxy", one, "") for one in found.get("proxies", ())),
         *((one["name"], one["role"], one, "") for one in found.get("brokers", ())),
         *((one["name"], one["role"], one, one["socket"]) for one in found["nodes"]),

@@ -121,7 +121,7 @@ def _analysed(
     lanes = [lane for each in watched for lane in each.lanes()]
     lanes.append([Step("the network's own figures", _FIGURES_COST, _own_figures(traces, runs, findings))])
     central = Central(traces_of(traces, runs.central), runs.central, wanted) if runs.central else None
-    brokers = Brokers(traces_of(traces, runs.brokers), runs.brokers, wanted) if runs.brokers else None
+    brokers = Brokers(traces_of(traces, runs.brokers), wanted) if runs.brokers else None
     lanes += [carrier.steps() for carrier in (central, brokers) if carrier]
     # The longest first, or it would go on alone in the end.
     lanes.sort(key=lambda lane: -sum(step.cost for step in lane))

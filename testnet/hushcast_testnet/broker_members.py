@@ -17,7 +17,7 @@ from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_protocol.brokers.tree import BrokerRole, Seat
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.transports.memory import CallAt
-from hushcast_testnet.layouts import broker_names
+from hushcast_testnet.broker_trees import Shape, fanned, small
 from hushcast_testnet.lives import Life, UserLife, World
 from hushcast_testnet.scenario import BEGIN, EPOCH_SECONDS, Scenario
 
@@ -39,13 +39,14 @@ class BrokersWorld(World):
     def __init__(self, scenario: Scenario, call_at: CallAt) -> None:
         super().__init__(scenario.seed, BEGIN, EPOCH_SECONDS, scenario.traces, call_at)
         draw = self.env.randomness
+        self.shape = _shape(scenario)
         self.brokers = [
             BrokerKeys(name, role, parent, Seed.draw(draw), Seed.draw(draw))
-            for name, role, parent in broker_names(scenario.edges)
+            for name, role, parent in self.shape.brokers
         ]
         self.keys: dict[str, PublicKey] = {one.name: one.seed.public() for one in self.brokers}
         self.root = memory_address(self.brokers[0].service.public())
-        self.network = BrokersNetwork("simulation", "clear", EPOCH_SECONDS, self.keys["root"])
+        self.network = BrokersNetwork("simulation", scenario.privacy.text, EPOCH_SECONDS, self.keys["root"])
 
     @property
     def seats(self) -> tuple[Seat, ...]:
@@ -59,6 +60,13 @@ class BrokersWorld(World):
             )
             for one in self.brokers[1:]
         )
+
+
+def _shape(scenario: Scenario) -> Shape:
+    if scenario.fan_out is None:
+        return small(scenario.nodes, scenario.edges)
+    levels = scenario.privacy.layers if scenario.privacy.model == "full" else 1
+    return fanned(scenario.nodes, scenario.fan_out, levels)
 
 
 class BrokerLife(Life):

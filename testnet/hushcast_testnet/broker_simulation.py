@@ -12,7 +12,6 @@ from hushcast_protocol.content.topics import Topic
 from hushcast_runtime.transports.memory import CallAt
 from hushcast_runtime.wording import counted
 from hushcast_testnet.broker_members import BrokerLife, BrokersUserLife, BrokersWorld
-from hushcast_testnet.layouts import edge_of
 from hushcast_testnet.scenario import Scenario
 from hushcast_testnet.served_simulation import ServedSimulation
 from hushcast_testnet.simulated_run import Listening, Sent
@@ -24,10 +23,9 @@ class BrokersSimulation(ServedSimulation):
     def __init__(self, scenario: Scenario, progress: Callable[[str], None], call_at: CallAt) -> None:
         world = self._world = BrokersWorld(scenario, call_at)
         self._brokers = [BrokerLife(world, keys) for keys in world.brokers]
-        edges = [world.keys[one.name] for one in world.brokers if one.role == "edge"]
         users = [
-            BrokersUserLife(world, f"client-{number}", edges[edge_of(number, len(edges))])
-            for number in range(scenario.nodes)
+            BrokersUserLife(world, f"client-{number}", world.keys[edge])
+            for number, edge in enumerate(world.shape.edges)
         ]
         self._at: dict[Topic, list[Listening]] = defaultdict(list)  # who subscribes to what
         super().__init__(scenario, progress, world, self._brokers, users)

@@ -53,6 +53,9 @@ class Backend(Protocol):
     async def reload(self, member: Member) -> None:
         """Have a daemon that runs read its configuration again."""
 
+    async def restart(self, member: Member) -> None:
+        """Stop a daemon that runs, and start it again."""
+
     async def check(self, members: Sequence[Member]) -> None:
         """Raise `TransportError` if any of these daemons has ended."""
 
@@ -136,6 +139,11 @@ class Builder:
         """Give a daemon that runs another configuration."""
         self._configure(member, keys, sections)
         await self._backend.reload(member)
+
+    async def restart(self, member: Member, keys: Sequence[str], sections: Sequence[str]) -> None:
+        """Start a daemon that runs again with another configuration."""
+        self._configure(member, keys, sections)
+        await self._backend.restart(member)
 
     def _configure(self, member: Member, keys: Sequence[str], sections: Sequence[str]) -> None:
         usual = [f"state = {quoted(member.state)}", f'transport = "{self.testnet.transport}"']

@@ -23,7 +23,7 @@ from hushcast_testnet.processes import Process
 
 Transport = Literal["tor", "tcp"]
 CarrierName = Literal["overlay", "central", "brokers"]
-Role = Literal["relay", "client", "directory", "server", "proxy", "root", "inner", "edge"]
+Role = Literal["relay", "client", "directory", "server", "proxy", "root", "inner", "edge", "tomography"]
 FILE = "testnet.json"
 CONTROL_SOCKET = "control.sock"
 
@@ -37,6 +37,7 @@ _MODULES: dict[Role, tuple[str, ...]] = {
     "root": ("hushcast_brokers",),
     "inner": ("hushcast_brokers",),
     "edge": ("hushcast_brokers",),
+    "tomography": ("hushcast_brokers.tomography",),
 }
 
 

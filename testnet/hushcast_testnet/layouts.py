@@ -6,19 +6,26 @@ import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from hushcast_brokers.listing import BROKER_FILE
+from hushcast_brokers.network_file import privacy_lines
+from hushcast_brokers.tomography.section import SERVICE_FILE
 from hushcast_central.run import PROXY_FILE
 from hushcast_directory.run import NETWORK_FILE
 from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.brokers.privacy import DEFAULT_LAYERS, Privacy
 from hushcast_protocol.brokers.tree import MAX_CHILDREN, BrokerRole
 from hushcast_protocol.central.network import MAX_PROXIES, PROXY_ROLES, ProxyRole
 from hushcast_runtime.wording import counted
 from hushcast_testnet.builder import Builder, Layout
 from hushcast_testnet.inventory import CONTROL_SOCKET, CarrierName, Member, Role
 
+Profile = Literal["hardened", "paper"]
+BrokersModel = Literal["clear", "full"]
+_CLEAR = Privacy()
 INNER = 2  # inner brokers
+SETTLE = 5  # seconds for which a filter is to be anonymous: people look on
 TOGETHER = 4  # nodes at the first edge broker: what sank below k = 3 is shown again at 4
 
 
@@ -28,6 +35,7 @@ class OverlayLayout:
 
     relays: int
     clients: int
+    profile: Profile = "hardened"
     carrier: CarrierName = "overlay"
 
     def members(self, directory: Path) -> list[Member]:
@@ -43,6 +51,7 @@ class OverlayLayout:
         head, *nodes = members
         builder.progress("starting the directory")
         network = ["[network]", 'name = "testnet"', f"epoch_seconds = {builder.testnet.epoch}"]
+        network += [f'profile = "{self.profile}"']
         await builder.start(head, [f"first_roster = {self.relays}"], network)
         joined = await builder.written(head, NETWORK_FILE)
         builder.progress(f"starting {counted(self.relays, 'relay')} and {counted(self.clients, 'client')}")
@@ -61,6 +70,7 @@ class CentralLayout:
 
     nodes: int
     proxies: int
+    profile: Profile = "hardened"
     carrier: CarrierName = "central"
 
     def members(self, directory: Path) -> list[Member]:
@@ -76,7 +86,7 @@ class CentralLayout:
         server, proxies = members[0], members[1 : 1 + self.proxies]
         builder.progress("starting the server")
         network = ["[network]", 'carrier = "central"', 'name = "testnet"']
-        network += [f"epoch_seconds = {builder.testnet.epoch}"]
+        network += [f"epoch_seconds = {builder.testnet.epoch}", f'profile = "{self.profile}"']
         await builder.start(server, [], [*network, *builder.traced(server)])
         known = await builder.written(server, NETWORK_FILE)
         builder.progress(f"starting {counted(self.proxies, 'proxy', 'proxies')}")
@@ -100,23 +110,36 @@ class BrokersLayout:
 
     nodes: int
     edges: int
+    privacy: Privacy = _CLEAR
+    with_tomography: bool = False
     carrier: CarrierName = "brokers"
 
     def members(self, directory: Path) -> list[Member]:
-        """Return the brokers from the root down, then nodes."""
+        """Return the brokers from the root down, then the tomography service if there is one, then nodes."""
         home = directory / "brokers"
         brokers = [_member(name, role, home / name) for name, role, _ in broker_names(self.edges)]
-        return [*brokers, *_numbered(directory, "client", self.nodes)]
+        service = [_member("tomography", "tomography", directory / "tomography")] * self.with_tomography
+        return [*brokers, *service, *_numbered(directory, "client", self.nodes)]
 
     async def start(self, builder: Builder, members: list[Member]) -> None:
         """Start the root, then brokers from above down, which it has to list, then nodes."""
         names = broker_names(self.edges)
-        root, below, nodes = members[0], members[1 : len(names)], members[len(names) :]
+        root, below = members[0], members[1 : len(names)]
+        nodes = [member for member in members if member.is_node]
         builder.progress("starting the root")
         network = ["[network]", 'carrier = "brokers"', 'name = "testnet"']
-        network += [f"epoch_seconds = {builder.testnet.epoch}", *builder.traced(root)]
+        network += [f"epoch_seconds = {builder.testnet.epoch}", privacy_lines(self.privacy)]
+        network += builder.traced(root)
         await builder.start(root, ['role = "root"'], network)
         known = await builder.written(root, NETWORK_FILE)
+        service = ""
+        if self.with_tomography:
+            (own,) = (member for member in members if member.role == "tomography")
+            builder.progress("starting the tomography service")
+            await builder.start(own, ['role = "tomography"', f"settle = {SETTLE}"], [known])
+            service = await builder.written(own, SERVICE_FILE)
+            network = [*network, service]
+            await builder.restart(root, ['role = "root"'], network)
         listed: dict[str, str] = {}
         for role, what in (("inner", "inner broker"), ("edge", "edge broker")):
             level = [(one, parent) for one, (_, _, parent) in zip(below, names[1:], strict=True)]
@@ -124,7 +147,9 @@ class BrokersLayout:
             builder.progress(f"starting {counted(len(level), what)}")
             for member, parent in level:
                 above = [f'parent = "{_key(listed[parent])}"'] if parent in listed else []
-                await builder.start(member, [f'role = "{role}"', *above], [known, *builder.traced(member)])
+                await builder.start(
+                    member, [f'role = "{role}"', *above], [known, service, *builder.traced(member)]
+                )
             listed |= {member.name: await builder.written(member, BROKER_FILE) for member, _ in level}
         await builder.change(root, ['role = "root"'], [*network, *listed.values()])
         builder.progress(f"starting {counted(self.nodes, 'node')}")
@@ -172,33 +197,59 @@ def layout_of(
     clients: int | None,
     proxies: int | None,
     edges: int | None = None,
+    profile: Profile | None = None,
+    privacy: BrokersModel | None = None,
+    layers: int | None = None,
+    with_tomography: bool = False,
 ) -> Layout:
     """Return the layout with these numbers, the usual ones where none is given; raises `UsageError`."""
     if edges is not None and carrier != "brokers":
         raise UsageError("edge brokers are a network of brokers': --edges goes with --carrier brokers")
+    if (privacy, layers) != (None, None) and carrier != "brokers":
+        raise UsageError("--privacy and --layers are a network of brokers': they go with --carrier brokers")
+    if with_tomography and carrier != "brokers":
+        raise UsageError(
+            "only brokers state to a tomography service: --tomography goes with --carrier brokers"
+        )
     if carrier == "overlay":
         if proxies is not None:
             raise UsageError("the overlay has no proxies: --proxies goes with --carrier central")
-        return OverlayLayout(10 if nodes is None else nodes, 2 if clients is None else clients)
+        clients = 2 if clients is None else clients
+        return OverlayLayout(10 if nodes is None else nodes, clients, profile or "hardened")
     if clients is not None:
         system = "the central system" if carrier == "central" else "a network of brokers"
         raise UsageError(f"nodes of {system} are all clients: give their number as --nodes")
     if carrier == "brokers":
-        return _brokers_layout(6 if nodes is None else nodes, proxies, 3 if edges is None else edges)
+        learnt = _privacy(privacy or "clear", layers, profile)
+        edges = 3 if edges is None else edges
+        return _brokers_layout(6 if nodes is None else nodes, proxies, edges, learnt, with_tomography)
     count = len(PROXY_ROLES) if proxies is None else proxies
     if not len(PROXY_ROLES) <= count <= MAX_PROXIES:
         raise UsageError(
             f"--proxies {count}: a network has one of each role at least, and {MAX_PROXIES} at most"
         )
-    return CentralLayout(6 if nodes is None else nodes, count)
+    return CentralLayout(6 if nodes is None else nodes, count, profile or "hardened")
 
 
-def _brokers_layout(nodes: int, proxies: int | None, edges: int) -> Layout:
+def _privacy(model: BrokersModel, layers: int | None, profile: Profile | None) -> Privacy:
+    if model != "full" and (layers, profile) != (None, None):
+        given = "layers" if profile is None else "profile"
+        raise UsageError(
+            f"--{given} is for networks of brokers with --privacy full: add that, or leave --{given} away"
+        )
+    return Privacy(model, layers or DEFAULT_LAYERS, profile or "hardened")
+
+
+def _brokers_layout(
+    nodes: int, proxies: int | None, edges: int, privacy: Privacy, with_tomography: bool
+) -> Layout:
     if proxies is not None:
         raise UsageError("a network of brokers has no proxies: --proxies goes with --carrier central")
     if not 1 <= edges <= MAX_CHILDREN:
         raise UsageError(f"--edges {edges}: there are between 1 and {MAX_CHILDREN}")
-    return BrokersLayout(nodes, edges)
+    if with_tomography and privacy.model != "clear":
+        raise UsageError("brokers state filters that they can read: --tomography goes with --privacy clear")
+    return BrokersLayout(nodes, edges, privacy, with_tomography)
 
 
 def _numbered(directory: Path, role: Role, count: int) -> Iterable[Member]:

@@ -106,6 +106,11 @@ class ProcessBackend:
         """Send the signal for it."""
         processes.send([self._started[member.name]], signal.SIGHUP)
 
+    async def restart(self, member: Member) -> None:
+        """Stop the process and start another."""
+        await processes.stop([self._started[member.name]])
+        await self.launch(member)
+
     async def check(self, members: Sequence[Member]) -> None:
         """Raise `TransportError` if one has ended."""
         for member in members:

@@ -8,9 +8,11 @@ from typing import Any
 
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.brokers.frames import Terms
+from hushcast_protocol.brokers.privacy import Privacy
 from hushcast_testnet.faults import NO_FAULTS, Faults
 from hushcast_testnet.inventory import CarrierName
 
+CLEAR = Privacy()
 EPOCH_SECONDS = 3600
 BEGIN = 10_000 * EPOCHS_A_DAY * EPOCH_SECONDS + 2.5 * EPOCH_SECONDS
 REPAIRED_AFTER = 2  # epochs after a fault, from which publications count as repaired
@@ -48,6 +50,10 @@ class Scenario:
     """Edge brokers of a network of brokers."""
     terms: Terms | None = None
     """Over brokers, what each subscriber asks for; each then wants a cell of a map (`crowds`)."""
+    fan_out: int | None = None
+    """Children of each broker, in place of `edges`: a tree as high as it takes, and as there are layers."""
+    privacy: Privacy = CLEAR
+    """What a network of brokers lets them learn."""
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import trio
 
 from hushcast_brokers.listing import BROKER_FILE
+from hushcast_brokers.tomography.section import SERVICE_FILE
 from hushcast_central.run import PROXY_FILE
 from hushcast_directory.run import NETWORK_FILE
 from hushcast_protocol.base.errors import UsageError
@@ -29,7 +30,7 @@ from hushcast_testnet.inventory import (
     load,
     running,
 )
-from hushcast_testnet.layouts import layout_of
+from hushcast_testnet.layouts import BrokersModel, Profile, layout_of
 from hushcast_testnet.process_backend import ProcessBackend
 from hushcast_testnet.signals import until_signalled
 
@@ -49,18 +50,24 @@ def up(
     carrier: CarrierName = "overlay",
     proxies: int | None = None,
     edges: int | None = None,
+    profile: Profile | None = None,
+    privacy: BrokersModel | None = None,
+    layers: int | None = None,
+    with_tomography: bool = False,
 ) -> None:
     """Bring a testnet up in a new directory and leave it running.
 
     On the overlay `nodes` are relays, and `clients` stand beside them. On the central system all `nodes`
-    are clients, of a server and `proxies`; with brokers all are clients, too, of `edges` below a root.
-    `with_gateways` starts an MQTT gateway beside each client. In a `breakable` one clocks can be set wrong
-    and, on `tcp`, connections be cut, delayed and made lossy. Returns when every daemon is ready and holds
-    the roster of all relays, or the tree of all brokers. Raises a `HushcastError`; whatever ends it early,
-    nothing is left running.
+    are clients, of a server and `proxies`; with brokers all are clients, too, of `edges` below a root, and
+    `with_tomography` starts a tomography service that the brokers state to and ask. Overlays and central
+    systems have a `profile`, `hardened` if none is given; brokers have one under the `privacy` `full`, and
+    `layers`. `with_gateways` starts an MQTT gateway beside each client. In a `breakable` one clocks can be
+    set wrong and, on `tcp`, connections be cut, delayed and made lossy. Returns when every daemon is ready
+    and holds the roster of all relays, or the tree of all brokers. Raises a `HushcastError`; whatever ends it
+    early, nothing is left running.
     """
     directory = directory.absolute()
-    layout = layout_of(carrier, nodes, clients, proxies, edges)
+    layout = layout_of(carrier, nodes, clients, proxies, edges, profile, privacy, layers, with_tomography)
     chosen: Backend
     if backend == "containers":
         from hushcast_testnet.containers.backend import ContainerBackend
@@ -154,8 +161,10 @@ def _brokers(serving: Sequence[Member]) -> dict[str, Any]:
     brokers = [
         {"name": one.name, "role": one.role} | _served(one, "root" if one.role == "root" else "address")
         for one in serving
+        if one.role != "tomography"
     ]
-    return {"carrier": "brokers", "brokers": brokers}
+    services = [_served(one, "address") for one in serving if one.role == "tomography"]
+    return {"carrier": "brokers", "brokers": brokers, "tomography": services[0] if services else None}
 
 
 _SERVING: Mapping[CarrierName, Callable[[Sequence[Member]], dict[str, Any]]] = {
@@ -194,7 +203,12 @@ async def _stop(testnet: Testnet, progress: Progress) -> None:
         await processes.stop(testnet.tor.processes)
 
 
-_GIVEN_OUT: Mapping[Role, str] = {"proxy": PROXY_FILE, "inner": BROKER_FILE, "edge": BROKER_FILE}
+_GIVEN_OUT: Mapping[Role, str] = {
+    "proxy": PROXY_FILE,
+    "inner": BROKER_FILE,
+    "edge": BROKER_FILE,
+    "tomography": SERVICE_FILE,
+}
 
 
 def _given_out(member: Member, key: str) -> str | None:

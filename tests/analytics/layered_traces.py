@@ -1,4 +1,4 @@
-"""Traces of brokers under layers that never ran: what each would write, by the rows and secrets of brokers."""
+"""Traces of brokers under layers that never ran: what each would write, by what brokers compute."""
 
 from __future__ import annotations
 

@@ -378,11 +378,14 @@ SIX: tuple[tuple[str, BrokerRole, str], ...] = (
 
 @asynccontextmanager
 async def small_tree(
-    rows: Iterable[tuple[str, BrokerRole, str]] = SIX, seed: int = 1, tracer: Tracer | None = None
+    rows: Iterable[tuple[str, BrokerRole, str]] = SIX,
+    seed: int = 1,
+    tracer: Tracer | None = None,
+    profile: str = "clear",
 ) -> AsyncIterator[SmallTree]:
     """A tree that is up; at the end no member may have met an error of its own program."""
     async with trio.open_nursery() as nursery:
-        network = SmallTree(nursery, seed, tracer)
+        network = SmallTree(nursery, seed, tracer, profile)
         shape(network, rows)
         await network.up()
         yield network

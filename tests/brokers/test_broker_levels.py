@@ -37,10 +37,12 @@ async def test_three_stand_behind_it_then_one_leaves_and_comes_back() -> None:
         for client in clients:
             await until(hears(client, first))
         assert edge.status("filters_shown") == 1
-        assert clients[0].levels[-1] == Level(bytes(16), 3, shown(KEY, filter_of("lat in [0, 10]")), 0)
+        assert clients[0].levels[-1] == Level(
+            bytes(16), 3, shown(KEY, filter_of("lat in [0, 10]")), 0, "edge"
+        )
         assert await clients[2].unsubscribe() == "accepted"
         assert edge.status("filters_shown") == network.root.status("filters") == 0
-        await until(lambda: clients[0].levels[-1] == Level(bytes(16), 2, None, 0))
+        await until(lambda: clients[0].levels[-1] == Level(bytes(16), 2, None, 0, "edge"))
         await network.published(lat=5)
         clients.append(await wants(network, edge, "lat in [0, 10]", THREE))
         clients.append(await wants(network, edge, "lat in [0, 10]", THREE))
@@ -110,7 +112,7 @@ async def test_a_restart_shows_what_was_shown_before() -> None:
         await trio.sleep(30)
         assert network.count("advertisements_sent") == sent
         assert clients[0].levels[-1].level == 3
-        assert clients[3].levels[-1] == Level(bytes(16), 1, None, 0)
+        assert clients[3].levels[-1] == Level(bytes(16), 1, None, 0, "edge")
         message = await network.published(lat=5)
         await until(hears(clients[0], message))
 

@@ -57,6 +57,21 @@ def test_little_has_to_be_said() -> None:
     assert edge.doctors_socket() == Path("/s/doctor.sock")
 
 
+def test_what_needs_conditions_is_refused_where_no_broker_reads_them() -> None:
+    full = EDGE.format("").replace('"clear"', '"full"')
+    assert isinstance(parse_broker(full.encode(), "f"), BrokerSettings)
+    assert refusal(full + "[anonymity]\nk = 5\n").startswith(
+        'anonymity: with privacy = "full" no broker reads'
+    )
+    service = f'[tomography]\nkey = "{key(1).hex()}"\naddress = "{onion_address(key(1))}"\n'
+    assert refusal(full + service).startswith('tomography: with privacy = "full" no broker reads')
+    root = (ROOT + 'privacy = "full"\nlayers = 2\n').encode()
+    assert broker_summary(parse_broker(root, "f"))["network"] == [
+        "n, full, 2 layers, epochs of 3,600 seconds"
+    ]
+    assert "is for testnets" in refusal(ROOT + 'privacy = "full"\nprofile = "paper"\n')
+
+
 def test_the_root_lists_the_tree() -> None:
     root = parse_broker((ROOT + lines(1) + lines(2, "edge", 1)).encode(), "f")
     assert isinstance(root, RootSettings)

@@ -62,7 +62,7 @@ async def test_members_hear_each_other_past_brokers_that_are_outside() -> None:
         await trio.sleep(SILENCE)
         assert ears[0].payloads == [b"both", b"one"]
         assert ears[1].payloads == [b"both"]
-        # Members at the edge keep out what nobody asked for; others pass all to where a label is known.
+        # Members at the edge keep out what nobody asked for; those outside pass all where a label leads.
         assert network["inner"].count("messages_unmatched") == 0
         assert network["edge 1"].count("messages_unmatched") == 1
         assert network["edge 2"].count("messages_unmatched") == 2

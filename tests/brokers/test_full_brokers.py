@@ -196,3 +196,32 @@ async def test_probes_come_back() -> None:
         found = node.routes[0].coverage.describe()
         assert found["probes"] > 20
         assert found["share"] == 1.0
+
+
+async def test_labels_of_the_tree_before_find_their_way_also_after_restarts() -> None:
+    async with tree_of_daemons(0, ROWS, profile="full/3") as network:
+        reader, author = await started(network, ("edge 1", "edge 3"))
+        await reader.listen(ONE)
+        await trio.sleep(10)
+        await reader.stop()
+        await network["edge 1"].stop()
+        await sent(author, b"waits at inner 1")
+        await until(lambda: network["inner 1"].status("messages_waiting") == 1)
+        # Another broker between the root and those that stay: their layers are others now.
+        between = network.add("between", "inner", network["root"])
+        network["inner 1"].parent = network["inner 2"].parent = between
+        await between.start()
+        network.members.remove(top := network["top"])
+        await network.list_all()
+        await until(lambda: network["inner 1"].daemon.parent_state == "open", 120.0)
+        await network["inner 1"].stop()
+        await network["inner 1"].start()
+        await network["edge 1"].start()
+        await network.linked()
+        await trio.sleep(60)
+        await sent(author, b"after")
+        await reader.start()
+        ear = await reader.listen(ONE)
+        assert sorted(await ear.hears(2, within=300.0)) == [b"after", b"waits at inner 1"]
+        assert network["inner 1"].store._records["former-label"]
+        await top.stop()

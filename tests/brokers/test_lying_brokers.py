@@ -133,7 +133,7 @@ async def test_what_it_says_is_shown_covers_what_was_asked_for(is_of_another_top
                 if is_of_another_topic
                 else ShownFilter(given.topic, given.places, (given.sides[0], (5, 6)))
             )
-            await channel.send(Level(frame.name, 7, shown, 0))
+            await channel.send(Level(frame.name, 7, shown, 0, "edge"))
 
     async with with_liar(answer) as (_, node):
         terms = {"k": 2, "condition": "successor", "otherwise": "wait"}
@@ -154,7 +154,7 @@ async def test_a_level_that_holds_is_told_in_the_subscribers_words() -> None:
         if type(frame).__name__ == "Subscribe":
             assert frame.terms.k == 2
             wider = replace_sides(frame.filter, (frame.filter.sides[0], (95, 120)))
-            await channel.send(Level(frame.name, 3, wider, 125_000))
+            await channel.send(Level(frame.name, 3, wider, 125_000, "edge"))
 
     async with with_liar(answer) as (_, node):
         terms = {"k": 2, "condition": "successor", "otherwise": "generalise"}
@@ -193,7 +193,7 @@ async def test_what_was_accepted_once_is_not_refused_for_its_level_later() -> No
         await agree(channel, frame)
         if type(frame).__name__ == "Subscribe":
             asked.append(frame.terms.otherwise)
-            await channel.send(Level(frame.name, 9, frame.filter, 0))
+            await channel.send(Level(frame.name, 9, frame.filter, 0, "edge"))
 
     async with with_liar(answer) as (_, node):
         await node.listen(PLACES, "", TERMS)

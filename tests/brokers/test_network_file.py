@@ -41,6 +41,42 @@ def test_any_name_is_read_back(name: str) -> None:
     assert parsed(brokers_section(network, ONION)).network.network() == network
 
 
+@pytest.mark.parametrize(
+    "profile", ["full/2", "full/3", "full/4", "full/3/apart", "full/3/paper", "full/2/paper/a"]
+)
+def test_a_network_under_full_is_read_back(profile: str) -> None:
+    network = BrokersNetwork("n", profile, 60, ROOT)
+    assert parsed(brokers_section(network, ONION)).network.network() == network
+
+
+def test_the_id_of_a_network_says_what_brokers_learn() -> None:
+    texts = ["", "layers = 2\n", 'profile = "paper"\n', "aggregation = false\n"]
+    full = TEXT.replace('"clear"', '"full"')
+    ids = {parsed(text + more).network.network().id for text in (full,) for more in texts}
+    assert len(ids | {NETWORK.id}) == 5
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ("layers = 2\n", "network.layers: it is for privacy"),
+        ('profile = "paper"\n', "network.profile: it is for privacy"),
+        ("aggregation = false\n", "network.aggregation: it is for privacy"),
+    ],
+)
+def test_what_means_nothing_under_clear_is_refused(more: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        parsed(TEXT + more).network.check_privacy(True)
+    parsed(TEXT.replace('"clear"', '"full"') + more).network.check_privacy(True)
+
+
+def test_the_scheme_as_published_is_for_testnets() -> None:
+    section = parsed(TEXT.replace('"clear"', '"full"') + 'profile = "paper"\n').network
+    section.check_privacy(True)
+    with pytest.raises(UsageError, match="is for testnets"):
+        section.check_privacy(False)
+
+
 def test_a_network_on_one_machine() -> None:
     text = brokers_section(NETWORK, Address("127.0.0.1:1"))
     parsed(text).network.check("tcp")

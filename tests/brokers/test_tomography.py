@@ -207,7 +207,7 @@ async def test_statements_that_do_not_hold_are_refused_and_counted() -> None:
         assert await edge.hear() == await inner.hear() == LargestK(8)
         name, other = bytes(16), bytes(range(16))
         good = statement(network, "edge 3", 5, sources=(name,))
-        await edge.say(State((good,)))
+        await edge.say(State((good,), False))
         for wrong, reason in (
             (statement(network, "edge 3", 6, seed=network["edge 2"].seed), "forged"),
             (statement(network, "edge 2", 6), "forged"),
@@ -218,9 +218,9 @@ async def test_statements_that_do_not_hold_are_refused_and_counted() -> None:
             (statement(network, "edge 3", 5, sources=(other,)), "contradicted"),
             (statement(network, "edge 3", 9), "contradicted"),
         ):
-            await edge.say(State((wrong,)))
+            await edge.say(State((wrong,), False))
             assert (await edge.hear()).reason == reason
-        await inner.say(State((statement(network, "inner 2", 1, sources=(other,)),)))
+        await inner.say(State((statement(network, "inner 2", 1, sources=(other,)),), False))
         assert await inner.hear() == NotTaken(1, "not-edge")
         assert service.status("statements_held") == 0
         assert {
@@ -241,7 +241,7 @@ async def test_only_brokers_have_names_and_only_they_state_and_watch() -> None:
         assert await stranger.hear() is None
         assert service.counters["refused_unlisted"] == 1
         question = service.question(SOUTH, 2, "edge 3")
-        for frame in (State((statement(network, "edge 3", 1),)), Ask(1, question, True, None)):
+        for frame in (State((statement(network, "edge 3", 1),), False), Ask(1, question, True, None)):
             nobody = await service.link(None)
             assert await nobody.ask(frame) is None
         await until(lambda: service.counters["refused_form"] == 2)

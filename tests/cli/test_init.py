@@ -287,3 +287,13 @@ def test_the_examples_are_what_init_makes() -> None:
         if name != "network.toml":
             kind = others.get(name, NodeSettings)
             parse_settings(text.encode(), name, kind)  # type: ignore[type-var]
+
+
+async def test_a_root_is_made_with_what_its_brokers_learn(tmp_path: Path, home: dict[str, str]) -> None:
+    file = tmp_path / "root.toml"
+    made = await hushcast("init", "broker-root", "--privacy", "full", "--output", file, env=home)
+    assert (made.code, made.stderr) == (0, "")
+    root = load_settings(file, RootSettings)
+    assert root.network.settled().text == "full/3"
+    refused = await hushcast("init", "broker-root", "--layers", "2", "--output", "-", env=home)
+    assert (refused.code, refused.error) == (2, "hushcast: --layers is for --privacy full")

@@ -134,7 +134,7 @@ ANSWER = Answer(ASKED, True, int(NOW) + 10)
 
 def _said_to() -> list[bytes]:
     said = [
-        frames.State(tuple(_statements())),
+        frames.State(tuple(_statements()), True),
         frames.Ask(1, ASKED, True, None),
         frames.Unwatch(1),
         frames.Ping(),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Set
 from itertools import product
 from pathlib import Path
 from random import Random
@@ -17,10 +18,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from filter_examples import TOPICS, Brute, drawn
 
+from hushcast_protocol.brokers.beyond import Group
 from hushcast_protocol.brokers.conditions import Condition, Otherwise
 from hushcast_protocol.brokers.exposure import OPEN, Changes, Exposure, Name
 from hushcast_protocol.brokers.filters import Filter, covers
 from hushcast_protocol.brokers.frames import Terms
+from hushcast_protocol.brokers.table import Source
 
 WAYS: tuple[Otherwise, ...] = ("refuse", "wait", "generalise", "bogus")
 MOST = 24  # subscriptions at once
@@ -28,11 +31,42 @@ SUBSCRIBERS = 8
 LOOKED_AT = 4  # that wait, after each event
 
 
+class Oracle:
+    """Knows of some filters that they are anonymous, as long as it does. Implements `Beyond`."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+        self.known: dict[tuple[Filter, Condition], int] = {}
+
+    def says(self, shown: Filter, condition: Condition, k: int, own: Set[Source]) -> bool:
+        assert own
+        return self.known.get((shown, condition), 0) >= k
+
+    def has_sunk(self, group: Group) -> bool:
+        return self._random.random() < 0.5
+
+    def wider(self, group: Group, own: Set[Source]) -> Filter | None:
+        found = [one for one, _ in self.known if covers(one, group.filter)]
+        return self._random.choice(found) if found else None
+
+    def turn(self, exposure: Exposure, known: list[Filter]) -> Changes:
+        """Learn something about one filter, or forget everything."""
+        if not known or self._random.random() < 0.2:
+            self.known.clear()
+        else:
+            given, condition = self._random.choice(known), self._random.choice(list(Condition))
+            sides = tuple(one if self._random.random() < 0.8 else None for one in given.sides)
+            self.known[Filter(given.topic, sides), condition] = self._random.randrange(6)
+        list(exposure.wishes())
+        return exposure.review(set(TOPICS))
+
+
 class Outside:
     """What has left the broker, and by its own record of who is there, whether it may."""
 
-    def __init__(self, minimum: Terms) -> None:
+    def __init__(self, minimum: Terms, oracle: Oracle | None = None) -> None:
         self._minimum = minimum
+        self._oracle = oracle
         self.there: dict[Name, tuple[Filter, Terms]] = {}
         self.shown: set[Filter] = set()  # but for what something else outside covers
         self.bogus: dict[Name, int] = {}
@@ -76,7 +110,12 @@ class Outside:
         if shown != one and (otherwise != "generalise" or not demands):
             return False
         bogus = self.bogus.get(name, 0) if otherwise == "bogus" else 0
-        return all(level_outside(brute, one, shown, each.condition) + bogus >= each.k for each in demands)
+        known = self._oracle.known if self._oracle is not None else {}
+        return all(
+            level_outside(brute, one, shown, each.condition) + bogus >= each.k
+            or known.get((shown, each.condition), 0) >= each.k
+            for each in demands
+        )
 
 
 def level_outside(brute: Brute, one: Filter, shown: Filter, condition: Condition) -> int:
@@ -92,10 +131,19 @@ def level_outside(brute: Brute, one: Filter, shown: Filter, condition: Condition
 
 
 def play(
-    random: Random, events: int, condition: Condition, way: Otherwise, minimum: Terms = OPEN
+    random: Random,
+    events: int,
+    condition: Condition,
+    way: Otherwise,
+    minimum: Terms = OPEN,
+    is_told: bool = False,
 ) -> Counter[str]:
-    """Let subscribers come and go; fail at the first event after which too much is outside."""
-    exposure, outside = Exposure(minimum), Outside(minimum)
+    """Let subscribers come and go; fail at the first event after which too much is outside.
+
+    `is_told`: something is known of the whole network, now this and now that.
+    """
+    oracle = Oracle(random) if is_told else None
+    exposure, outside = Exposure(minimum, oracle), Outside(minimum, oracle)
     topics = TOPICS[:3]
     for event in range(events):
         if outside.there and random.random() < len(outside.there) / MOST / 2:
@@ -121,6 +169,9 @@ def play(
                 outside.there[name] = (one, terms)
         outside.hear(changes)
         outside.check(exposure)
+        if oracle is not None:
+            outside.hear(oracle.turn(exposure, [one for one, _ in outside.there.values()]))
+            outside.check(exposure)
         outside.hear(exposure.advance(LOOKED_AT))
         outside.check(exposure)
         assert len(exposure) == len(outside.there)
@@ -131,5 +182,7 @@ if __name__ == "__main__":
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else 1
     for condition, way in product(Condition, WAYS):
-        counts = play(Random(seed), count, condition, way)
-        print(f"{condition}, {way}: {count:,} events, {dict(counts)}", flush=True)
+        for is_told in (False, True):
+            counts = play(Random(seed), count, condition, way, is_told=is_told)
+            known = ", with what is known of the whole network" if is_told else ""
+            print(f"{condition}, {way}{known}: {count:,} events, {dict(counts)}", flush=True)

@@ -40,6 +40,13 @@ def test_no_filter_below_its_k_is_outside_whoever_comes_and_goes(
     play(Random(f"{condition} {way}"), 60, condition, way, minimum)
 
 
+@pytest.mark.parametrize(("condition", "way"), [*product(Condition, WAYS)])
+def test_nor_is_one_of_which_the_network_is_not_known_to_have_enough(
+    condition: Condition, way: Otherwise
+) -> None:
+    play(Random(f"{condition} {way}"), 40, condition, way, Terms(2, Condition.SOURCE, "wait"), is_told=True)
+
+
 def test_who_asks_for_nothing_is_shown_at_once_and_withdrawn_when_gone() -> None:
     exposure = Exposure()
     assert exposure.subscribe("ann", NAME, HOME, OPEN).roots.shown == {HOME}

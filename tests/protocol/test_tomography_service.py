@@ -165,8 +165,8 @@ def test_watchers_hear_before_an_answer_would_be_old_and_when_statements_end() -
     of = question(F, 2, SOURCE, sources=names(1), target=KEYS["c"])
     one.watch(KEYS["a"], 1, of, NOW)
     assert one.advance(NOW) == []
-    assert one.deadline() == NOW + 100
-    (renewed,) = one.advance(NOW + 100)
+    assert one.deadline() == NOW + 100 - limits.RENEWED_AHEAD
+    (renewed,) = one.advance(NOW + 70)
     assert read_answer(renewed.answer, SERVICE.public(), of, NOW + 100).is_anonymous
     (ended,) = one.advance(NOW + 600)
     assert not read_answer(ended.answer, SERVICE.public(), of, NOW + 600).is_anonymous

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -11,8 +12,8 @@ import pytest
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.central.network import MAX_PROXIES
 from hushcast_testnet import testnet
-from hushcast_testnet.inventory import load, run_by
-from hushcast_testnet.layouts import CentralLayout, OverlayLayout, layout_of, proxy_names
+from hushcast_testnet.inventory import CarrierName, Member, load, run_by
+from hushcast_testnet.layouts import CentralLayout, OverlayLayout, Profile, layout_of, proxy_names
 
 HERE = Path("/t")
 
@@ -49,11 +50,74 @@ def test_nodes_of_the_central_system_are_clients_of_a_server_and_proxies() -> No
     assert dict(proxy_names(2)) == {"publications-1": "publications", "deliveries-1": "deliveries"}
 
 
+def test_brokers_may_have_a_tomography_service() -> None:
+    with_service = layout_of("brokers", 2, None, None, 1, with_tomography=True)
+    members = with_service.members(HERE)
+    assert [one.name for one in members] == [
+        *("root", "inner-1", "inner-2", "edge-1"),
+        *("tomography", "client-1", "client-2"),
+    ]
+    assert run_by(members[4]) == ("hushcast_brokers.tomography",)
+    assert "tomography" not in [one.name for one in layout_of("brokers", 2, None, None, 1).members(HERE)]
+    with pytest.raises(UsageError, match="--carrier brokers"):
+        layout_of("central", 2, None, None, with_tomography=True)
+
+
 def test_numbers_that_are_not_given_are_the_usual_ones() -> None:
     assert layout_of("overlay", None, None, None) == OverlayLayout(10, 2)
     assert layout_of("overlay", 3, 0, None) == OverlayLayout(3, 0)
     assert layout_of("central", None, None, None) == CentralLayout(6, 2)
     assert layout_of("central", 4, None, 5) == CentralLayout(4, 5)
+
+
+class Writing:
+    """Stands for a builder until it would start the first daemon, and shows what that is configured with."""
+
+    class Started(Exception):
+        pass
+
+    testnet = SimpleNamespace(epoch=30)
+
+    def progress(self, text: str) -> None:
+        pass
+
+    def traced(self, member: Member) -> list[str]:
+        return []
+
+    async def start(self, member: Member, keys: list[str], sections: list[str]) -> None:
+        raise self.Started(sections)
+
+
+@pytest.mark.parametrize("carrier", ["overlay", "central"])
+@pytest.mark.parametrize(
+    ("given", "profile"), [(None, "hardened"), ("hardened", "hardened"), ("paper", "paper")]
+)
+async def test_a_network_is_made_with_its_profile(
+    carrier: CarrierName, given: Profile | None, profile: Profile
+) -> None:
+    layout, builder = layout_of(carrier, 2, None, None, profile=given), Writing()
+    with pytest.raises(Writing.Started) as raised:
+        await layout.start(builder, layout.members(HERE))
+    assert f'profile = "{profile}"' in raised.value.args[0]
+
+
+async def test_brokers_are_made_with_their_privacy() -> None:
+    layout, builder = (
+        layout_of("brokers", 2, None, None, profile="paper", privacy="full", layers=2),
+        Writing(),
+    )
+    with pytest.raises(Writing.Started) as raised:
+        await layout.start(builder, layout.members(HERE))
+    assert 'privacy = "full"\nlayers = 2\nprofile = "paper"\n' in raised.value.args[0]
+    with pytest.raises(UsageError, match="--carrier brokers"):
+        layout_of("overlay", 2, None, None, privacy="full")
+    with pytest.raises(UsageError, match="leave --layers away"):
+        layout_of("brokers", 2, None, None, layers=2)
+
+
+def test_brokers_have_no_profile_but_under_full() -> None:
+    with pytest.raises(UsageError, match="leave --profile away"):
+        layout_of("brokers", None, None, None, profile="paper")
 
 
 @pytest.mark.parametrize(

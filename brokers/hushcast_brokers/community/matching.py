@@ -112,6 +112,9 @@ class CommunityMatching:
 
         return others
 
+    def replaced(self, child: PublicKey) -> None:
+        """Return `None`: items go up again without those who asked for them."""
+
     def tree_changed(self) -> None:
         """Do nothing: what is asked for is the same whatever the tree."""
 

@@ -29,7 +29,7 @@ from hushcast_protocol.brokers.full.secrets import (
 )
 from hushcast_runtime.context import Context
 
-AT_ONCE = 32  # questions under way: each costs those above some multiplications
+AT_ONCE = 128  # questions under way: each costs those above some multiplications
 ASKED_AGAIN_AFTER = 60.0  # seconds after which somebody above is asked again who could not answer
 MAX_ANSWERS = 65_536  # factors a day for what is below one child: an item each that it may advertise
 
@@ -61,6 +61,8 @@ class Factoring:
         )  # what nobody above answers: these have rows of their own
         self._upstream: Upstream | None = None
         self._looks = trio.Event()
+        self.agreed: Callable[[int, PublicKey], None] = lambda day, owner: None
+        """Called with whom a share was of, for traces."""
         self._answered: Counter[tuple[int, PublicKey]] = Counter()  # by day and child
 
     def load(self, kept: Iterable[tuple[int, Path, LayerKeys]]) -> None:
@@ -125,6 +127,9 @@ class Factoring:
         )
         self._answered[ask.day, child] += 1
         shared = with_share(self._keys, ask, ask.serial)
+        for layer in ask.path:
+            if layer.target == self._keys.public:
+                self.agreed(ask.day, layer.owner)
         if is_last:
             return Factors(ask.serial, shared.route, shared.content)
         if self._upstream is None:

@@ -63,7 +63,9 @@ class FullMatching:
         self._below, clients = LayeredTable(), LayeredTable()
         self._tables = (self._below, clients)
         self._factoring = Factoring(self._keys, self._privacy.layers, self._records, self.advertise, context)
+        self._factoring.agreed = self._note_agreed
         self._is_begun = False
+        self._changes = 0
         self._placed: tuple[BrokerTree | None, Places | None] = None, None
         self._last: tuple[Message, dict[Place, tuple[Onward, Label]]] | None = None
         self._agreed: set[tuple[int, PublicKey]] = set()
@@ -72,13 +74,14 @@ class FullMatching:
 
     @property
     def changes(self) -> int:
-        """Return that nothing is ever stated."""
-        return 0
+        """Grows whenever rows may have changed; nothing is ever stated."""
+        return self._changes
 
     def advertise(self) -> int:
         """Show what is to be shown of all rows; return the version upward."""
         if self._rows is None or not self._is_begun:
             return self._advertising.version
+        self._changes += 1
         changes = self._rows.take_changes()
         return self._show(changes.shown, changes.withdrawn)
 
@@ -116,9 +119,15 @@ class FullMatching:
                 for onward in instead.get(label.name, ()):
                     turned = self._turned(onward, label)
                     found.setdefault(onward.child, {}).setdefault(turned.name, turned)
+                if label.name not in instead and label.name in self._below.of(child):
+                    found.setdefault(child, {})[label.name] = label
             return {key: _copies(message, list(labels.values())) for key, labels in found.items()}
 
         return others
+
+    def replaced(self, child: PublicKey) -> Collection[bytes]:
+        """Return the child's items that are in one row with another's."""
+        return self._instead(child).keys()
 
     def load(self, child: PublicKey, name: bytes, item: Item) -> None:
         """Take what a broker below had advertised before a restart."""
@@ -198,11 +207,12 @@ class FullMatching:
             raise Refusal("form")
         if item.day not in self._calendar.installable_days(self._env.now()):
             raise Refusal("day")
+        if self._held.newest is not self._placed[0]:
+            self.tree_changed()  # which whoever asks has told just now
         if self._rows is None:
             raise Refusal("tree")
         read = self._rows.read(item)
-        if self._tracer.is_on:
-            self._note_agreed(item.day, *read.owners)
+        self._note_agreed(item.day, *read.owners)
         return read
 
     def _load_interest(self, client: PublicKey, name: bytes, item: Item) -> None:
@@ -240,11 +250,9 @@ class FullMatching:
         for name in withdrawn:
             self._shown.pop(name, None)
         self._shown.update((one.name, one.day) for one in shown)
-        if self._tracer.is_on:
-            for one in shown:
-                self._note_agreed(
-                    one.day, *(layer.target for layer in one.layers if layer.owner == self._keys.public)
-                )
+        for one in shown:
+            own = [layer.target for layer in one.layers if layer.owner == self._keys.public]
+            self._note_agreed(one.day, *own)
         self._factoring.look()
         return self._advertising.change(ItemChanges(shown, withdrawn))
 
@@ -260,32 +268,37 @@ class FullMatching:
     def _instead(self, child: PublicKey) -> dict[bytes, list[Onward]]:
         """Return, by the name of each of a child's items, where its messages go in its place."""
         found: dict[bytes, list[Onward]] = {}
-        action = self._keys.action
-        for day, name in self._names():
-            assert self._rows is not None
-            onward = self._rows.matching(day, name)
-            others = [one for one in onward if one.child != child]
-            for mine in onward if others else ():
-                if mine.child == child and mine.name not in found:
+        action, rows = self._keys.action, self._rows
+        if rows is None:
+            return {}
+        for day, row in ((one, row) for one in rows.days for row in rows.rows(one)):
+            children = {member for member, _ in row.members}
+            if child not in children or len(children) == 1 or not row.names:
+                continue
+            onward = rows.matching(day, next(iter(row.names)))
+            for mine in onward:
+                if mine.child == child:
                     back = action.inverse(mine.key)
                     found[mine.name] = [
-                        Onward(one.child, one.name, action.product((one.key, back))) for one in others
+                        Onward(one.child, one.name, action.product((one.key, back)))
+                        for one in onward
+                        if one.child != child
                     ]
         return found
 
-    def _names(self) -> list[tuple[int, bytes]]:
-        rows = self._rows
-        days = () if rows is None else rows.days
-        return [(day, name) for day in days for row in rows.rows(day) for name in row.names]  # type: ignore[union-attr]
-
     def _remember(self, rows: Rows) -> None:
         """Know where messages go that are under way under the names of these rows."""
-        labels = {name: Former(day, tuple(rows.matching(day, name))) for day, name in self._names()}
+        labels = {
+            name: Former(day, tuple(rows.matching(day, name)))
+            for day in rows.days
+            for row in rows.rows(day)
+            for name in row.names
+        }
         self._former.update(labels)
         self._records.keep_former(labels)
 
     def _note_agreed(self, day: int, *others: PublicKey) -> None:
-        for other in others:
+        for other in others if self._tracer.is_on else ():
             if (day, other) not in self._agreed:
                 self._agreed.add((day, other))
                 key = self._keys.shared(other, day).route.reveal()

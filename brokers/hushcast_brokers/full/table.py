@@ -68,13 +68,16 @@ class LayeredTable:
 
     def move(self, rows: Rows | None) -> None:
         """Have the items in other rows: the tree is another one."""
-        self._rows = rows
+        before, self._rows = self._rows, rows
         if rows is None:
             return
         for child, held in self._held.items():
+            known = before.of(child) if before is not None else {}
             for item in held.values():
                 try:
-                    rows.put(child, rows.read(item))
+                    rows.put(
+                        child, rows.read_again(known[item.name]) if item.name in known else rows.read(item)
+                    )
                 except Refusal:
                     continue
 

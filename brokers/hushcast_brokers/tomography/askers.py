@@ -38,7 +38,9 @@ from hushcast_runtime.context import Context
 from hushcast_runtime.writing import Writer
 
 ASK_WITHIN = 120.0  # seconds that somebody without a name may stay
-ADVANCE_EVERY = 1.0  # seconds between two looks at watches: each judges them all where much changes
+# Brokers speak at the same moments, each of what it holds and then of what it asks: what is said within so
+# many seconds is judged together. Watches are looked at no more often, as each look judges all that changed.
+ADVANCE_AFTER = 1.0
 # Statements and questions of one broker: a whole table twice at once, as each costs a signature's check.
 ASKED_A_SECOND, ASKED_AT_ONCE = 64.0, 8192.0
 _NOBODY = b""  # asks without a name: no broker's key
@@ -99,7 +101,7 @@ class Askers:
                 link.tree = tree.version
                 link.writer.post(NewTree(tree.signed))
             if link.key not in tree.brokers:
-                link.writer.scope.deadline = trio.current_time() + ADVANCE_EVERY
+                link.writer.scope.deadline = trio.current_time() + ADVANCE_AFTER
         self._touched.set()
 
     async def run(self) -> None:
@@ -109,8 +111,8 @@ class Askers:
             due = self.service.deadline() if self.service is not None else float("inf")
             with trio.move_on_after(max(0.0, min(due - self._env.now(), 3600.0))):
                 await self._touched.wait()
+            await trio.sleep(ADVANCE_AFTER)
             self._advance()
-            await trio.sleep(ADVANCE_EVERY)
 
     async def serve(self, channel: Channel[ToService]) -> None:
         """Serve one link until it ends; raises a `PeerError` or `TransportError`."""
@@ -172,6 +174,8 @@ class Askers:
         elif isinstance(frame, NewTree):
             await self._tree.take(frame.tree)
         elif isinstance(frame, State):
+            if frame.is_anew and service is not None:
+                service.forget(link.key)
             for signed in frame.statements:
                 link.stated += 1
                 self._hear(link, signed)

@@ -24,7 +24,7 @@ from hushcast_protocol.brokers.tomography.frames import (
     decode_to_service,
 )
 from hushcast_protocol.brokers.tomography.gathered import Gathered
-from hushcast_protocol.brokers.tomography.service import Service, Terms
+from hushcast_protocol.brokers.tomography.service import SETTLE, Service, Terms
 from hushcast_protocol.brokers.tree import MAX_BROKERS, BrokerTree
 from hushcast_runtime.admission import Admission
 from hushcast_runtime.channel import Channel, accept_channel
@@ -63,6 +63,8 @@ class TomographyParts:
     transport: Transport
     store: Store
     counters: Counters
+    settle: float = SETTLE
+    """Seconds for which a filter is to be anonymous again before those who watch hear of it."""
 
 
 class TomographyDaemon(ListeningDaemon):
@@ -119,7 +121,9 @@ class TomographyDaemon(ListeningDaemon):
                 if self._askers.service is None:
                     parts = self._parts
                     gathered = Gathered(tree, parts.cap)
-                    self._askers.service = Service(parts.seed, gathered, parts.network.calendar, Terms())
+                    self._askers.service = Service(
+                        parts.seed, gathered, parts.network.calendar, Terms(settle=parts.settle)
+                    )
                 else:
                     self._askers.service.use(tree)
                 self._askers.follow(tree)

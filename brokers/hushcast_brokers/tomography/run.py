@@ -55,6 +55,7 @@ class _Tomography(Process):
                 around.transport,
                 around.store,
                 around.counters,
+                self._own.settle,
             )
         )
         return daemon

@@ -11,6 +11,7 @@ from hushcast_brokers.network_file import KeyText
 from hushcast_brokers.tomography.telling import ServiceAt
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.wire import PublicKey
+from hushcast_protocol.brokers.tomography.answers import MAX_SPREAD
 from hushcast_protocol.brokers.tomography.statements import MAX_CROWD
 from hushcast_runtime.config import Section, reachable
 from hushcast_runtime.network_file import toml_text
@@ -31,10 +32,12 @@ class TomographySection(Section, frozen=True, kw_only=True):
     """The service's public key, 64 hexadecimal digits: its answers are signed with it."""
     cap: Cap = CAP
     """For how many sources on one topic it lets an edge broker vouch."""
+    spread: Annotated[int, msgspec.Meta(ge=1, le=MAX_SPREAD)] = 1
+    """Of how many edge brokers a crowd is to be, where an edge broker asks for its clients."""
 
     def service(self) -> ServiceAt:
         """Return where brokers state."""
-        return ServiceAt(bytes.fromhex(self.key), Address(self.address), self.cap)
+        return ServiceAt(bytes.fromhex(self.key), Address(self.address), self.cap, self.spread)
 
     def peer(self) -> Peer:
         """Return whom to ask."""

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
+
+import msgspec
 
 from hushcast_brokers.network_file import BrokersNetworkSection
 from hushcast_brokers.tomography.section import CAP, Cap, TomographySection
 from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.brokers.tomography.service import SETTLE
 from hushcast_runtime.config import DaemonSettings
 from hushcast_runtime.doctors_socket import ExaminedSettings
+
+MAX_SETTLE = 3600  # seconds; nobody waits for longer
 
 
 class TomographySettings(ExaminedSettings, frozen=True, kw_only=True):
@@ -26,6 +31,8 @@ class TomographySettings(ExaminedSettings, frozen=True, kw_only=True):
     network: BrokersNetworkSection
     cap: Cap = CAP
     """For how many clients on one topic an edge broker may vouch."""
+    settle: Annotated[int, msgspec.Meta(ge=0, le=MAX_SETTLE)] = SETTLE
+    """Seconds for which a filter is to be anonymous again before those who watch hear of it."""
 
     def check_own(self) -> None:
         """Raise `UsageError` where the root is out of reach."""

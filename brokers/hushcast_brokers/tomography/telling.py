@@ -1,6 +1,6 @@
 """Telling: a broker's link to the tomography service, over which it states what it holds.
 
-It is a courtesy: while the service is away, nothing waits for it here, and nobody is served any worse.
+While the service is away, nothing waits for it here. An edge broker asks over the same link (`levels.py`).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import structlog
 import trio
 
 from hushcast_brokers.held_tree import HeldTree
+from hushcast_brokers.tomography.levels import NetworkLevels
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.backoff import Backoff
 from hushcast_protocol.base.errors import PeerError
@@ -25,10 +26,12 @@ from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_protocol.brokers.tomography.frames import (
     MAX_STATED_AT_ONCE,
     MAX_TOMOGRAPHY_FRAME,
+    Answered,
     FromService,
     LargestK,
     NotTaken,
     Ping,
+    Pong,
     State,
     decode_from_service,
 )
@@ -61,6 +64,8 @@ class ServiceAt(NamedTuple):
     address: Address
     cap: int
     """Sources on one topic that the service hears of from one edge broker."""
+    spread: int = 1
+    """Edge brokers that a crowd is to come from, where this one asks."""
 
 
 class Holding(NamedTuple):
@@ -89,18 +94,23 @@ class Telling:
         tree: HeldTree,
         transport: Transport,
         context: Context,
+        levels: NetworkLevels | None = None,
     ) -> None:
+        """`levels` are what an edge broker asks about."""
         self._network, self._seed = me
         self._service = service
         self._holding = holding
         self._tree = tree
         self._transport = transport
         self._env = context.env
+        self._levels = levels
         self._store = context.store
         self._counters = context.counters
         self._stating: Stating
         self._seen = -1
         self._was_open = False
+        self._is_anew = True  # since it started, the service has not yet heard so
+        self._has_stated = False  # on this link
         self.is_open = False
         """Whether the service is reached, and takes statements."""
 
@@ -158,27 +168,40 @@ class Telling:
             return
 
     async def _take(self, frame: FromService, channel: Channel[FromService], nursery: trio.Nursery) -> None:
+        if isinstance(frame, Pong | Answered) and self._has_stated:
+            self._is_anew = False
         if isinstance(frame, NewTree):
             await self._tree.take(frame.tree)
         elif isinstance(frame, LargestK):
             self._stating.largest_k = frame.k
             if not self.is_open:
-                self.is_open = self._was_open = True
+                self.is_open, self._was_open, self._has_stated = True, True, False
                 self._stating.again()
+                if self._levels is not None:
+                    self._levels.reopened()
                 nursery.start_soon(self._state, channel)
                 nursery.start_soon(self._show_life, channel)
         elif isinstance(frame, NotTaken):
             self._counters.add("statements_refused")
             log.info("the tomography service refused a statement", reason=frame.reason)
+        elif isinstance(frame, Answered) and self._levels is not None:
+            self._levels.hear(frame)
 
     async def _state(self, channel: Channel[FromService]) -> None:
         while True:
             self._look()
             now = self._env.now()
-            made = self._stating.due(self._network.calendar.epoch(now), now)
+            epoch = self._network.calendar.epoch(now)
+            made = self._stating.due(epoch, now)
+            if self._is_anew and not self._has_stated:
+                await channel.send(State((), is_anew=True))
             for at in range(0, len(made), MAX_STATED_AT_ONCE):
-                await channel.send(State(tuple(made[at : at + MAX_STATED_AT_ONCE])))
+                await channel.send(State(tuple(made[at : at + MAX_STATED_AT_ONCE]), is_anew=False))
             self._counters.add("statements_sent", len(made))
+            self._has_stated = True
+            if self._levels is not None:
+                for frame in self._levels.questions(self._stating, epoch):
+                    await channel.send(frame)
             await self._env.sleep_until((now // STATE_EVERY + 1) * STATE_EVERY)
 
     def _look(self) -> None:

@@ -23,3 +23,6 @@ class Condition(StrEnum):
 
 Otherwise = Literal["refuse", "wait", "generalise", "bogus"]
 """What becomes of a filter whose level is too low."""
+
+Crowd = Literal["edge", "network"]
+"""Whose sources a level counts: those of one edge broker, or of all of them."""

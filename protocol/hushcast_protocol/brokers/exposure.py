@@ -8,14 +8,19 @@ looked at later (`advance`), a few at a time: a search for a wider filter may ta
 A filter that sank is shown again only at k and a quarter more, so that somebody who comes and goes does not
 show it each time; that is remembered for as long as anybody has the filter. Where nothing is shown for a
 subscription, a filter that is shown for another one may cover it, and bring its messages.
+
+Where the broker's own clients are too few, those of the whole network may be enough, while it is known that
+they are (`beyond`). That is never so of `bogus` sources.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from hushcast_protocol.brokers.conditions import Condition, Otherwise
+from hushcast_protocol.brokers.beyond import Beyond, Demands, Group, Wish
+from hushcast_protocol.brokers.conditions import Condition, Crowd, Otherwise
 from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.brokers.forest import Forest
 from hushcast_protocol.brokers.frames import Terms
@@ -39,13 +44,15 @@ class Standing:
     """How a subscription stands."""
 
     level: int
-    """Of its filter, under its condition; bogus sources not counted."""
+    """Of its filter, under its condition; bogus sources not counted. The network's is so large at least."""
     shown: Filter | None
     """What is shown outside that brings its messages, if anything is: its own, a wider one, or another's."""
     added: float
     """The share (0 to 1) of the topic's messages that `shown` lets through besides."""
     bogus: int = 0
     """Bogus sources that its client pays for."""
+    crowd: Crowd = "edge"
+    """Whose sources the level counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +67,6 @@ class Changes:
     bogus: dict[Name, int]
 
 
-Demands = frozenset[tuple[Condition, int]]
-"""Levels that a filter is to have, by which condition: what whoever subscribes wants, and the broker."""
-
-
 def _none(k: int) -> int:
     return 0
 
@@ -75,7 +78,7 @@ def _quarter(k: int) -> int:
 class _Subscription:
     """One subscription and what is shown for it."""
 
-    __slots__ = ("bogus", "demands", "filter", "name", "otherwise", "shown", "terms", "told")
+    __slots__ = ("bogus", "crowd", "demands", "filter", "name", "otherwise", "shown", "terms", "told")
 
     def __init__(self, name: Name, filter_: Filter, terms: Terms, minimum: Terms) -> None:
         self.name = name
@@ -85,21 +88,29 @@ class _Subscription:
         self.otherwise: Otherwise = strict.otherwise
         self.demands: Demands = frozenset((one.condition, one.k) for one in (terms, minimum) if one.k > 1)
         self.shown: Filter | None = None
+        self.crowd: Crowd = "edge"
+        """Who suffices for what is shown."""
         self.bogus = 0
         self.told: Standing | None = None
+
+    @property
+    def group(self) -> Group:
+        return Group(self.filter, self.demands, self.otherwise)
 
 
 class Exposure:
     """The subscriptions at one edge broker, and what it shows of them."""
 
-    def __init__(self, minimum: Terms = OPEN) -> None:
+    def __init__(self, minimum: Terms = OPEN, beyond: Beyond | None = None) -> None:
         """`minimum` is what the broker itself asks of every filter, beside what a subscription asks."""
         self._minimum = minimum
+        self._beyond = beyond
         self._levels = Levels()
         self._subscriptions: dict[Name, _Subscription] = {}
         self._of: dict[Source, dict[bytes, _Subscription]] = {}
         self._held: dict[tuple[Filter, Source], int] = {}  # subscriptions of one source to one filter
         self._strict: dict[Topic, dict[Name, _Subscription]] = {}  # those that ask for anything
+        self._groups: dict[Group, Counter[Source]] = {}  # whose these are
         self._sunk: dict[Filter, set[Demands]] = {}  # those below it since it was shown
         self._waiting: dict[Name, None] = {}  # to be looked at by `advance`
         self._shown: dict[Filter, int] = {}  # subscriptions that each is shown for
@@ -178,6 +189,24 @@ class Exposure:
             looked.append(one)
         return self._changes(looked)
 
+    def review(self, topics: set[Topic]) -> Changes:
+        """Look again at topics of whose crowd in the whole network something else is known."""
+        return self._checked(topics)
+
+    def wishes(self) -> Iterator[Wish]:
+        """Yield the groups for which it is worth knowing how many there are in the whole network."""
+        found: dict[Group, _Subscription] = {}
+        for subscriptions in self._strict.values():
+            for one in subscriptions.values():
+                if one.shown != one.filter or one.crowd == "network" or one.bogus:
+                    found[one.group] = one
+        for group, one in found.items():
+            margin = self._margin(one)
+            most: dict[Condition, int] = {}
+            for condition, k in group.demands:
+                most[condition] = max(most.get(condition, 0), k + margin(k))
+            yield Wish(group, frozenset(most.items()), tuple(self._groups[group]), one.shown, one.crowd)
+
     def _put(self, name: Name, filter_: Filter, terms: Terms) -> _Subscription:
         source, inner = name
         one = self._subscriptions[name] = _Subscription(name, filter_, terms, self._minimum)
@@ -188,6 +217,7 @@ class Exposure:
             self._levels.insert(filter_, source)
         if one.demands:
             self._strict.setdefault(filter_.topic, {})[name] = one
+            self._groups.setdefault(one.group, Counter())[source] += 1
         return one
 
     def _drop(self, name: Name) -> _Subscription | None:
@@ -205,17 +235,24 @@ class Exposure:
             if self._levels.remove(one.filter, source):
                 self._sunk.pop(one.filter, None)
         if one.demands:
-            strict = self._strict[one.filter.topic]
-            del strict[name]
-            if not strict:
-                del self._strict[one.filter.topic]
+            self._drop_strict(one)
         self._waiting.pop(name, None)
-        if one.shown == one.filter and one.filter in self._levels and not self._may(one, one.filter, 0):
+        is_shown = one.shown == one.filter and not one.bogus
+        if is_shown and one.filter in self._levels and not self._may(one, one.filter):
             self._note_sunk(one)
         self._show(one, None)
         if one.bogus:
             self._bogus[name] = 0
         return one
+
+    def _drop_strict(self, one: _Subscription) -> None:
+        strict, group = self._strict[one.filter.topic], self._groups[one.group]
+        del strict[one.name]
+        if not strict:
+            del self._strict[one.filter.topic]
+        group -= Counter([one.name[0]])
+        if not group:
+            del self._groups[one.group]
 
     def _checked(self, topics: set[Topic], new: _Subscription | None = None) -> Changes:
         """Look at whatever is shown on topics on which somebody came or went; all else there may wait."""
@@ -230,20 +267,28 @@ class Exposure:
 
     def _look(self, one: _Subscription) -> None:
         """Decide what is shown for a subscription."""
-        if self._may(one, one.filter, 0, self._margin(one)):
+        if (crowd := self._crowd(one, one.filter, self._margin(one))) is not None:
             self._sunk.get(one.filter, set()).discard(one.demands)
+            one.crowd = crowd
             self._vouch(one, 0)
             self._show(one, one.filter)
             return
-        if one.shown is not None and one.shown != one.filter and self._may(one, one.shown, 0):
-            return  # what was shown instead may stay, though there may be a narrower one by now
-        if one.shown == one.filter:
+        if one.shown not in (None, one.filter) and (crowd := self._crowd(one, one.shown)) is not None:
+            # What was shown instead may stay, though there may be a narrower one by now.
+            narrower = self._known_wider(one)
+            if narrower is not None and narrower.volume < one.shown.volume:
+                crowd = "network"
+                self._show(one, narrower)
+            one.crowd = crowd
+            return
+        if one.shown == one.filter and not one.bogus:
             self._note_sunk(one)
+        one.crowd = "edge"
         self._vouch(one, self._missing(one) if one.otherwise == "bogus" else 0)
-        if one.bogus:
-            self._show(one, one.filter)
-        else:
-            self._show(one, self._wider(one) if one.otherwise == "generalise" else None)
+        shown = one.filter if one.bogus else self._wider(one)
+        if shown is None and (shown := self._known_wider(one)) is not None:
+            one.crowd = "network"
+        self._show(one, shown)
 
     def _vouch(self, one: _Subscription, sources: int) -> None:
         """Stand for so many bogus sources behind a subscription."""
@@ -251,14 +296,24 @@ class Exposure:
             self._bogus[one.name] = sources
         one.bogus = sources
 
-    def _may(
-        self, one: _Subscription, shown: Filter, bogus: int, margin: Callable[[int], int] = _none
-    ) -> bool:
+    def _may(self, one: _Subscription, shown: Filter, bogus: int = 0) -> bool:
         """Tell whether a filter may be shown for a subscription, with so many bogus sources behind it."""
-        return all(
-            may_show(self._levels, one.filter, shown, condition, k + margin(k) - bogus)
-            for condition, k in one.demands
-        )
+        return self._crowd(one, shown, bogus=bogus) is not None
+
+    def _crowd(
+        self, one: _Subscription, shown: Filter, margin: Callable[[int], int] = _none, bogus: int = 0
+    ) -> Crowd | None:
+        """Return whose sources are enough for a filter to be shown for a subscription; None: nobody's."""
+        crowd: Crowd = "edge"
+        for condition, k in one.demands:
+            least = k + margin(k)
+            if may_show(self._levels, one.filter, shown, condition, least - bogus):
+                continue
+            own = self._groups.get(one.group)
+            if self._beyond is None or not own or not self._beyond.says(shown, condition, least, own.keys()):
+                return None
+            crowd = "network"
+        return crowd
 
     def _margin(self, one: _Subscription) -> Callable[[int], int]:
         """Return how far above k the level of a filter has to be for it to be shown."""
@@ -266,7 +321,12 @@ class Exposure:
         return _quarter if has_sunk else _none
 
     def _note_sunk(self, one: _Subscription) -> None:
-        """Remember that a filter which was shown as it is has too few behind it now."""
+        """Remember that a filter which was shown as it is has too few behind it now.
+
+        Where the whole network's crowd was enough, and it is not known how large that is now, it is not sunk.
+        """
+        if one.crowd == "network" and self._beyond is not None and not self._beyond.has_sunk(one.group):
+            return
         self._sunk.setdefault(one.filter, set()).add(one.demands)
 
     def _missing(self, one: _Subscription) -> int:
@@ -275,11 +335,19 @@ class Exposure:
         return missing if missing <= MAX_BOGUS else 0
 
     def _wider(self, one: _Subscription) -> Filter | None:
-        for condition, k in one.demands:
+        """Return a filter that may be shown instead, by this broker's own clients."""
+        for condition, k in one.demands if one.otherwise == "generalise" else ():
             found = generalise(self._levels, one.filter, condition, k + self._margin(one)(k))
-            if found is not None and self._may(one, found.filter, 0):
+            if found is not None and self._crowd(one, found.filter) == "edge":
                 return found.filter
         return None
+
+    def _known_wider(self, one: _Subscription) -> Filter | None:
+        """Return a filter that may be shown instead, by what is known of the whole network."""
+        if self._beyond is None or one.otherwise != "generalise":
+            return None
+        found = self._beyond.wider(one.group, self._groups[one.group].keys())
+        return found if found is not None and self._may(one, found) else None
 
     def _show(self, one: _Subscription, shown: Filter | None) -> None:
         if one.shown == shown:
@@ -313,7 +381,10 @@ class Exposure:
         condition = (one.terms if one.terms.k > 1 else self._minimum).condition
         shown = self._brings(one)
         added = 0.0 if shown is None else max(0.0, shown.volume - one.filter.volume)
-        return Standing(self._levels.level(one.filter, condition), shown, added, one.bogus)
+        level = self._levels.level(one.filter, condition)
+        if one.crowd == "network":
+            level = max([level, *(k for asked, k in one.demands if asked is condition)])
+        return Standing(level, shown, added, one.bogus, one.crowd)
 
 
 def _volume(one: Filter) -> float:

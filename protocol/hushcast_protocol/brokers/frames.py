@@ -17,7 +17,7 @@ from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.stamps import MAX_DIFFICULTY, Stamp
 from hushcast_protocol.base.wire import Bytes16, Counter, PublicKey, Wire, decoder
 from hushcast_protocol.brokers.community.charter import MAX_CHARTER, MAX_COMMUNITIES
-from hushcast_protocol.brokers.conditions import Condition, Otherwise
+from hushcast_protocol.brokers.conditions import Condition, Crowd, Otherwise
 from hushcast_protocol.brokers.full.secrets import AskFactors, Factors
 from hushcast_protocol.brokers.items import Item
 from hushcast_protocol.brokers.tree import MAX_TREE
@@ -156,6 +156,8 @@ class Done(Wire, frozen=True, tag="done"):
 class Level(Wire, frozen=True, tag="level"):
     """How a subscription with terms stands: its level, what is shown for it outside, if anything.
 
+    A network's level is one that it has at least.
+
     `added` is the share of the topic's messages, in millionths, that comes to the edge broker in excess.
     """
 
@@ -163,6 +165,7 @@ class Level(Wire, frozen=True, tag="level"):
     level: Counter
     shown: ShownFilter | None
     added: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
+    crowd: Crowd
 
 
 class Forward(Wire, frozen=True, tag="forward"):

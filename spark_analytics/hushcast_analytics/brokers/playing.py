@@ -25,7 +25,7 @@ Row = Mapping[str, Any]
 SAMPLE = 6  # elements that a pad is looked for in; it costs a dictionary for each pair of them
 _MAX_ITEM = 1024  # bytes
 
-_read_item: Callable[[bytes], Layered] = decoder(Layered, "item", _MAX_ITEM)
+read_item: Callable[[bytes], Layered] = decoder(Layered, "item", _MAX_ITEM)
 _read_path: Callable[[bytes], Path] = decoder(tuple[Layer, ...], "path", _MAX_ITEM)
 
 
@@ -100,12 +100,12 @@ def _held(action: Action, rows: Iterable[Row]) -> tuple[Held, set[bytes]]:
         elif kind == "compared":
             factors[node][_read_path(bytes.fromhex(row["path"]))] = action.received(bytes.fromhex(row["key"]))
         elif kind == "asked":
-            item = _read_item(bytes.fromhex(row["filter"]))
+            item = read_item(bytes.fromhex(row["filter"]))
             from_clients.add(item.name)
             items[node][item.name] = item
-        elif kind == "advertised" and row["child"] is not None:
+        elif kind == "advertised" and row["child"]:
             for shown in row["show"]:
-                item = _read_item(bytes.fromhex(shown))
+                item = read_item(bytes.fromhex(shown))
                 items[node][item.name] = item
     tables = [
         Table(own[node], tuple(found.values()), factors[node]) for node, found in items.items() if node in own

@@ -146,6 +146,11 @@ class ContainerBackend:
         name = self._containers.name(member.name)
         await self._containers.engine.run("kill", "--signal", "HUP", name)
 
+    async def restart(self, member: Member) -> None:
+        """Have the engine stop and start its container."""
+        assert self._containers is not None
+        await self._containers.engine.run("restart", self._containers.name(member.name))
+
     async def check(self, members: Sequence[Member]) -> None:
         """Raise `TransportError` if a container of this testnet has ended."""
         assert self._containers is not None

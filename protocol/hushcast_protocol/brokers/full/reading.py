@@ -32,15 +32,7 @@ def read_item(keys: Keyring, above: Sequence[PublicKey], layers: int, item: Laye
     Raises `Refusal`: `form` for what no honest child sends, `tree` where layers are not for the brokers that
     stand above here: its sender holds another tree.
     """
-    own = keys.public
-    owners = tuple(one.owner for one in item.layers if one.target == own)
-    path = tuple(one for one in item.layers if one.target != own)
-    if not are_in_order(item.layers) or any(one.owner == own or one.owner in above for one in item.layers):
-        raise Refusal("form")
-    if not owners or (above and len(owners) > 1) or len(item.layers) > layers:
-        raise Refusal("tree")
-    if not are_left_for(path, above, layers):
-        raise Refusal("tree")
+    owners, path = check_layers(keys.public, above, layers, item)
     try:
         for owner in {one.owner for one in path}:
             keys.shared(owner, item.day)  # that is no key is refused here: above, it would be this broker's
@@ -49,3 +41,18 @@ def read_item(keys: Keyring, above: Sequence[PublicKey], layers: int, item: Laye
     except AuthenticationError:
         raise Refusal("form") from None
     return ReadItem(item, item.name, owners, path, element)
+
+
+def check_layers(
+    own: PublicKey, above: Sequence[PublicKey], layers: int, item: Layered
+) -> tuple[tuple[PublicKey, ...], Path]:
+    """Return the owners of the layers that are a broker's own, and what is left; raises as `read_item`."""
+    owners = tuple(one.owner for one in item.layers if one.target == own)
+    path = tuple(one for one in item.layers if one.target != own)
+    if not are_in_order(item.layers) or any(one.owner == own or one.owner in above for one in item.layers):
+        raise Refusal("form")
+    if not owners or (above and len(owners) > 1) or len(item.layers) > layers:
+        raise Refusal("tree")
+    if not are_left_for(path, above, layers):
+        raise Refusal("tree")
+    return owners, path

@@ -14,7 +14,7 @@ from hushcast_protocol.brokers.full.day_rows import DayRows, Onward, Row
 from hushcast_protocol.brokers.full.items import Layered
 from hushcast_protocol.brokers.full.keys import Keyring, LayerKeys
 from hushcast_protocol.brokers.full.layers import Path
-from hushcast_protocol.brokers.full.reading import ReadItem, read_item
+from hushcast_protocol.brokers.full.reading import ReadItem, check_layers, read_item
 
 
 class Changes(NamedTuple):
@@ -61,6 +61,11 @@ class Rows:
     def read(self, item: Layered) -> ReadItem:
         """Take this broker's layers off, and change nothing; raises `Refusal` as `read_item`."""
         return read_item(self.keys, self.above, self.layers, item)
+
+    def read_again(self, read: ReadItem) -> ReadItem:
+        """Return what was read where others stood above this broker; raises `Refusal` as `read`."""
+        check_layers(self.keys.public, self.above, self.layers, read.item)
+        return read
 
     def put(self, child: PublicKey, read: ReadItem) -> bool:
         """Route what matches an item to a child; return whether it was not so before."""

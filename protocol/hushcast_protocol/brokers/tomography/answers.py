@@ -23,8 +23,9 @@ MAX_ANSWER = 20 * MAX_CROWD + 1024  # bytes; most of it the sources that the ask
 class Question(Wire, frozen=True, tag="question"):
     """Is the filter k-anonymous from one broker to another, by a crowd of at least `spread` edge brokers?
 
-    `sources` are those who are behind the filter at `origin` and not stated yet: an edge broker asks before
-    it shows a filter. With `is_real` no bogus sources count: are those that were placed needed any more?
+    `sources` are those who are behind it at `origin` and not stated yet: an edge broker asks before it shows
+    a filter. With `is_real` no bogus sources count, and of those who come the same way only who is behind the
+    filter itself: where it is shown, nothing that it covers is shown beside it.
     """
 
     filter: ShownFilter

@@ -55,15 +55,19 @@ class Cache:
     def put(self, asked: Asked, is_anonymous: bool, until: float) -> None:
         """Keep an answer; an earlier one to the same question goes."""
         held = _Held(asked, is_anonymous, until)
-        answers = self._answers.setdefault(_about(asked), _Answers())
-        for old in tuple(answers.of.get(asked.filter, ())):
-            if old.asked.question == asked.question:
-                self._forget(old)
+        self.drop(asked)
         answers = self._answers.setdefault(_about(asked), _Answers())
         answers.of.setdefault(asked.filter, []).append(held)
         self._order[id(held)] = held
         if len(self._order) > MAX_CACHED:
             self._forget(next(iter(self._order.values())))
+
+    def drop(self, asked: Asked) -> None:
+        """Know no answer to just this question any more."""
+        answers = self._answers.get(_about(asked), _Answers())
+        for held in tuple(answers.of.get(asked.filter, ())):
+            if held.asked.question == asked.question:
+                self._forget(held)
 
     def find(self, asked: Asked, now: float) -> Found | None:
         """Return what the answers here say to a question, or None if they say nothing."""

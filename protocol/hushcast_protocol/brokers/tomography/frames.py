@@ -44,9 +44,14 @@ Reason = Literal[
 
 
 class State(Wire, frozen=True, tag="state"):
-    """A broker's statements, in the order of their numbers."""
+    """A broker's statements, in the order of their numbers.
+
+    `is_anew`: it has started again, and does not know what it stated before: all of that is to be forgotten,
+    as it has other names for its clients now.
+    """
 
     statements: Annotated[tuple[Signed, ...], msgspec.Meta(max_length=MAX_STATED_AT_ONCE)]
+    is_anew: bool
 
 
 class Ask(Wire, frozen=True, tag="ask"):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections import defaultdict
-from collections.abc import Iterable, Set
+from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass
 
 from hushcast_protocol.base.errors import AuthenticationError, PeerError, Refusal
@@ -91,7 +91,7 @@ class Gathered:
             raise Refusal("stale")
         if broker in self._last and self._last[broker][0] != statement.epoch:
             # Pseudonyms of two epochs are not to be counted beside each other: they may be the same clients.
-            self._forget(broker)
+            self.forget(broker)
         self._check_sources(broker, given, statement)
         if statement.is_held:
             self._check_room(broker, given)
@@ -106,7 +106,7 @@ class Gathered:
         """Go by a newer tree: what brokers stated that are not in it, or in another role, is forgotten."""
         for key in tuple(self._rows):
             if key not in tree.brokers or tree.brokers[key].role != self.tree.brokers[key].role:
-                self._forget(key)
+                self.forget(key)
                 del self._rows[key]
         self.tree, self._up = tree, _ups(tree)
         self.contradictions = {key: one for key, one in self.contradictions.items() if key in tree.brokers}
@@ -116,6 +116,13 @@ class Gathered:
                 for holder in self._holders(key, given):
                     self._crowd(holder, given, row.sources)
 
+    def forget(self, broker: PublicKey) -> set[Topic]:
+        """Forget what a broker stated, but not its last number; return the topics that it was about."""
+        topics = {given.topic for given in self._rows[broker]}
+        for given in tuple(self._rows[broker]):
+            self._drop(broker, given)
+        return topics
+
     def is_edge(self, broker: PublicKey) -> bool:
         """Tell whether a broker may vouch for clients of its own."""
         return broker in self.tree.brokers and self.tree.brokers[broker].role == "edge"
@@ -123,6 +130,10 @@ class Gathered:
     def behind(self, broker: PublicKey, given: Filter) -> Set[Source]:
         """Return the sources (`Vouched`) of a filter at a broker: none where it does not hold it."""
         return self.crowd(broker).poset.sources(given)
+
+    def elsewhere(self, broker: PublicKey) -> Callable[[Source], bool]:
+        """Return what tells of a source whether its edge broker is neither this broker nor below it."""
+        return lambda source: isinstance(source, tuple) and broker not in self._up[source[0]]
 
     def crowd(self, broker: PublicKey) -> Levels:
         """Return the filters at a listed broker with their sources; who changes them changes them back."""
@@ -163,7 +174,7 @@ class Gathered:
         known += [row.signed for row in self._rows[broker].values() if row.number == statement.number]
         if any(other.body != signed.body for other in known):
             self.contradictions[broker] = Contradiction(known[0], signed)
-            self._forget(broker)
+            self.forget(broker)
             raise Refusal("contradicted")
         raise Refusal("stale")
 
@@ -251,10 +262,6 @@ class Gathered:
                 del uses[name], self._owners[topic, name]
         if not uses:
             self._uses.pop((broker, topic), None)
-
-    def _forget(self, broker: PublicKey) -> None:
-        for given in tuple(self._rows[broker]):
-            self._drop(broker, given)
 
     def _is_current(self, place: _Place, serial: int) -> bool:
         row = self._rows[place[0]].get(place[1])

@@ -30,11 +30,12 @@ def judge(gathered: Gathered, asked: Asked) -> bool:
         return False  # there is no way any more
     for before, at in pairwise(asked.way):
         also = own | gathered.behind(before, asked.filter)
-        if also and not real(also):
+        if also and not real(also) and not question.is_real:
             continue
-        groups = gathered.crowd(at).behind(asked.filter, question.condition, also)
+        groups: Iterable[Set[Source]] = gathered.crowd(at).behind(asked.filter, question.condition, also)
         if question.is_real:
-            groups = map(real, groups)
+            elsewhere = gathered.elsewhere(before)
+            groups = ({one for one in real(group) if one in also or elsewhere(one)} for group in groups)
         if not is_crowd(groups, question.k, question.spread):
             return False
     return True

@@ -21,25 +21,26 @@ class Step(NamedTuple):
     k: int
 
 
-def ladder(given: Filter, k: int, steps: int) -> list[Step]:
+def ladder(given: Filter, k: int, steps: int, least: int = 1) -> list[Step]:
     """Return what to probe one after the other: from the whole topic and k = 1 to the filter and k.
 
-    `steps` (1 to `MAX_STEPS`) are those after the first; fewer are returned where two would be the same.
+    `steps` (1 to `MAX_STEPS`) are those after the first; fewer are returned where two would be the same. No k
+    is below `least`.
     """
     found: list[Step] = []
     for at in range(steps + 1):
         filter_ = given if at == steps else _cells(given, at, steps)
         if found and found[-1].filter == filter_:
             found.pop()
-        found.append(Step(filter_, max(1, -(-k * at // steps))))
+        found.append(Step(filter_, max(least, -(-k * at // steps))))
     return found
 
 
 class Probe:
     """One filter on its way down the ladder."""
 
-    def __init__(self, given: Filter, k: int, steps: int) -> None:
-        self._ladder = ladder(given, k, steps)
+    def __init__(self, given: Filter, k: int, steps: int, least: int = 1) -> None:
+        self._ladder = ladder(given, k, steps, least)
         self._reached = -1
 
     @property

@@ -16,8 +16,9 @@ from hushcast_protocol.base.errors import DecodeError, Refusal
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import PublicKey
+from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.brokers.tomography.answers import Answer, Question, answered
-from hushcast_protocol.brokers.tomography.following import Asked
+from hushcast_protocol.brokers.tomography.following import Asked, follows
 from hushcast_protocol.brokers.tomography.gathered import Gathered
 from hushcast_protocol.brokers.tomography.judging import judge
 from hushcast_protocol.brokers.tomography.largest import Largest
@@ -29,6 +30,8 @@ from hushcast_protocol.content.topics import Topic
 
 MAX_WATCHES_EACH = 256  # of one asker: a broker with a thousand clients shows few filters at its limit
 MAX_WATCHES = 8192  # of all; judging one takes some 0.1 ms
+SETTLE = 30  # seconds; who comes and goes meanwhile has nothing shown
+RENEWED_AHEAD = 30.0  # seconds before a yes is over in which it is said anew: it may travel for as long
 RESTATED_WITHIN = 10.0  # seconds in which brokers have stated more, after a larger k than ever was asked for
 
 
@@ -37,7 +40,7 @@ class Terms:
     """How long, in seconds, an answer is valid, and a better level is to last before it is told."""
 
     valid: float = 300.0
-    settle: float = 30.0
+    settle: float = SETTLE
 
 
 class News(NamedTuple):
@@ -54,8 +57,8 @@ class _Watch:
     epoch: int
     """Of the pseudonyms that the asker named."""
     is_anonymous: bool
-    until: float
-    """When the last answer is over, and is renewed."""
+    renewed_at: float
+    """When the last answer is given anew."""
     better_since: float | None = None
 
 
@@ -85,6 +88,10 @@ class Service:
                 self._touch_all()
             raise
 
+    def forget(self, broker: PublicKey) -> None:
+        """Forget what a broker stated: it has started again, and states all anew."""
+        self._touched |= self.gathered.forget(broker)
+
     def use(self, tree: BrokerTree) -> None:
         """Go by a newer tree."""
         self.gathered.use(tree)
@@ -106,38 +113,45 @@ class Service:
         """Answer now, and again by `advance` whenever the answer changes or is over; refuse as `ask` does.
 
         Whoever watches with sources of its own would show the filter: such are counted together, as they will
-        stand when all that hear yes have done so (`together`). At first it is judged alone. Sources count for
-        this epoch: in the next, whoever still does not show the filter watches anew.
+        stand when all that hear yes have done so (`together`). At first it is judged alone, unless a yes that
+        the asker has says as much. Sources count until the broker states in a later epoch: whoever does not
+        show the filter by then watches anew.
         """
         asked = self._read(asker, question)
         watches = self._watches.get(asker, {})
         if number not in watches and (len(watches) >= MAX_WATCHES_EACH or self.watches >= MAX_WATCHES):
             raise Refusal("quota")
-        is_anonymous = judge(self.gathered, asked)
+        told = [watch.asked for watch in watches.values() if watch.is_anonymous]
+        is_anonymous = judge(self.gathered, asked) or any(follows(one, True, asked) for one in told)
         self.unwatch(asker, number)
-        signed, until = self._answer(asked, is_anonymous, now)
-        self._watches.setdefault(asker, {})[number] = _Watch(
-            asked, self._epoch(asked, now), is_anonymous, until
-        )
+        signed, renewed_at = self._answer(asked, is_anonymous, now)
+        epoch = max(self._calendar.epoch(now), self.gathered.epoch(question.origin))
+        self._watches.setdefault(asker, {})[number] = _Watch(asked, epoch, is_anonymous, renewed_at)
         self.watches += 1
+        self._touch(asked)
         return signed
 
     def unwatch(self, asker: PublicKey, number: int) -> None:
         """Tell an asker no more about one question; nothing happens if there is no such watch."""
         watches = self._watches.get(asker, {})
-        if watches.pop(number, None) is not None:
+        if (watch := watches.pop(number, None)) is not None:
             self.watches -= 1
+            self._touch(watch.asked)
             if not watches:
                 del self._watches[asker]
 
     def leave(self, asker: PublicKey) -> None:
         """Forget the watches of an asker that has gone."""
-        self.watches -= len(self._watches.pop(asker, {}))
+        gone = self._watches.pop(asker, {})
+        self.watches -= len(gone)
+        for watch in gone.values():
+            self._touch(watch.asked)
 
     def advance(self, now: float) -> list[News]:
         """Forget what is over; return what watches are to be told: changes, and answers anew in time.
 
-        That a filter is anonymous no more is told at once. That it is, when it has been for `settle` seconds.
+        That a filter is anonymous no more is told at once. That it is, when it has been for `settle` seconds;
+        to all at once who are counted together.
         """
         topics = self.gathered.expire(now) | self._touched
         self._touched = set()
@@ -148,11 +162,13 @@ class Service:
         ]
         topics |= {one.asked.filter.topic for *_, one in every if _due(one, self._terms.settle) <= now}
         judged = [item for item in every if item[2].asked.filter.topic in topics]
-        said = judge_together(self.gathered, [self._now(watch, now) for *_, watch in judged])
+        anonymous = self._judge([watch for *_, watch in judged])
+        _rise_together(anonymous, now)
+        standing = set(map(id, anonymous))
         return [
             News(asker, number, signed)
-            for (asker, number, watch), is_anonymous in zip(judged, said, strict=True)
-            if (signed := self._renew(watch, is_anonymous, now)) is not None
+            for asker, number, watch in judged
+            if (signed := self._renew(watch, id(watch) in standing, now)) is not None
         ]
 
     def deadline(self) -> float:
@@ -162,25 +178,33 @@ class Service:
         dues = (_due(watch, self._terms.settle) for own in self._watches.values() for watch in own.values())
         return min(self.gathered.deadline(), min(dues, default=float("inf")))
 
-    def _epoch(self, asked: Asked, now: float) -> int:
-        return max(self._calendar.epoch(now), self.gathered.epoch(asked.question.origin))
+    def _judge(self, watches: list[_Watch]) -> list[_Watch]:
+        """Return those that are anonymous: who has heard so, without who has not yet; these, with all."""
+        told = [watch for watch in watches if watch.is_anonymous]
+        stand = self._together(told)
+        waiting = [watch for watch in watches if not watch.is_anonymous]
+        with_all = self._together([*stand, *waiting])
+        return [*stand, *(watch for watch in with_all if not watch.is_anonymous)]
 
-    def _now(self, watch: _Watch, now: float) -> Asked:
+    def _together(self, watches: list[_Watch]) -> list[_Watch]:
+        said = judge_together(self.gathered, [self._now(watch) for watch in watches])
+        return [watch for watch, is_anonymous in zip(watches, said, strict=True) if is_anonymous]
+
+    def _now(self, watch: _Watch) -> Asked:
         """Return what is asked, without sources under names of an epoch gone by: they would count twice."""
-        if watch.epoch == self._epoch(watch.asked, now) or not watch.asked.question.sources:
-            return watch.asked
-        return replace(watch.asked, question=msgspec.structs.replace(watch.asked.question, sources=()))
+        asked = watch.asked
+        if watch.epoch >= self.gathered.epoch(asked.question.origin) or not asked.question.sources:
+            return asked
+        return replace(asked, question=msgspec.structs.replace(asked.question, sources=()))
 
     def _renew(self, watch: _Watch, is_anonymous: bool, now: float) -> Signed | None:
-        if is_anonymous and not watch.is_anonymous:
-            if watch.better_since is None:
-                watch.better_since = now
+        if is_anonymous and watch.better_since is not None:
             is_anonymous = now >= watch.better_since + self._terms.settle
         else:
             watch.better_since = None
-        if is_anonymous == watch.is_anonymous and now < watch.until:
+        if is_anonymous == watch.is_anonymous and now < watch.renewed_at:
             return None
-        signed, watch.until = self._answer(watch.asked, is_anonymous, now)
+        signed, watch.renewed_at = self._answer(watch.asked, is_anonymous, now)
         watch.is_anonymous = is_anonymous
         if is_anonymous:
             watch.better_since = None
@@ -191,7 +215,8 @@ class Service:
         if self.largest.ask(asked.question.k, now) and not is_anonymous:
             until = now + RESTATED_WITHIN  # brokers have not been told yet to state so many
         until = max(float(int(until)), int(now) + 1.0)
-        return answered(self._seed, Answer(asked.question, is_anonymous, int(until))), until
+        signed = answered(self._seed, Answer(asked.question, is_anonymous, int(until)))
+        return signed, until - min(RENEWED_AHEAD, (until - now) / 2) if is_anonymous else until
 
     def _read(self, asker: PublicKey, question: Question) -> Asked:
         if question.sources and asker != question.origin:
@@ -208,10 +233,28 @@ class Service:
     def _way(self, question: Question) -> tuple[PublicKey, ...] | None:
         return between(self.gathered.tree, question.origin, question.target)
 
+    def _touch(self, asked: Asked) -> None:
+        """Those who watch with sources of their own are counted together: one comes or goes."""
+        if asked.question.sources:
+            self._touched.add(asked.filter.topic)
+
     def _touch_all(self) -> None:
         for own in self._watches.values():
             self._touched.update(watch.asked.filter.topic for watch in own.values())
 
 
+def _rise_together(anonymous: list[_Watch], now: float) -> None:
+    """Note since when filters have been anonymous again: the last who came begins it for all."""
+    began: dict[Filter, float] = {}
+    rising = [watch for watch in anonymous if not watch.is_anonymous]
+    for watch in rising:
+        since = now if watch.better_since is None else watch.better_since
+        began[watch.asked.filter] = max(since, began.get(watch.asked.filter, since))
+    for watch in rising:
+        watch.better_since = began[watch.asked.filter]
+
+
 def _due(watch: _Watch, settle: float) -> float:
-    return watch.until if watch.better_since is None else min(watch.until, watch.better_since + settle)
+    if watch.better_since is None:
+        return watch.renewed_at
+    return min(watch.renewed_at, watch.better_since + settle)

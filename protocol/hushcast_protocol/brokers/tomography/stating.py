@@ -57,6 +57,7 @@ class Stating:
         self._rows: dict[Filter, _Row] = {}
         self._gone: dict[Filter, None] = {}
         self._taken_back: dict[Filter, float] = {}  # when what was stated before would have been over
+        self._asked: dict[int, tuple[Topic, frozenset[Client]]] = {}
         self._names: dict[Topic, dict[Client, bytes]] = {}
 
     def hold(self, given: Filter, clients: Iterable[Client]) -> None:
@@ -76,6 +77,18 @@ class Stating:
         """Return the pseudonyms of clients behind a filter, to be named in a question before it is held."""
         chosen = self._chosen(given, _Row(dict.fromkeys(clients)))
         return tuple(self._name(given.topic, client) for client in chosen if not _is_nobody(client))
+
+    def ask(self, number: int, given: Filter, clients: Iterable[Client]) -> dict[Client, bytes]:
+        """Name clients in a question with this number, as `names` does; their names stay until `forget`."""
+        row = self._rows.get(given, _Row())
+        chosen = self._chosen(given, _Row(dict.fromkeys(clients), row.stated))
+        named = {client: self._name(given.topic, client) for client in chosen}
+        self._asked[number] = given.topic, frozenset(named)
+        return named
+
+    def forget(self, number: int) -> None:
+        """A question is asked no more."""
+        self._asked.pop(number, None)
 
     def filters(self) -> Set[Filter]:
         """Return the filters that are held; not to be kept, as it changes."""
@@ -148,6 +161,8 @@ class Stating:
         used: dict[Topic, set[Client]] = {topic: set() for topic in self._names}
         for given, row in self._rows.items():
             used.setdefault(given.topic, set()).update(row.clients, row.stated)
+        for topic, clients in self._asked.values():
+            used.setdefault(topic, set()).update(clients)
         for topic, names in tuple(self._names.items()):
             for client in names.keys() - used[topic]:
                 del names[client]

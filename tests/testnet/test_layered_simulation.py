@@ -1,0 +1,89 @@
+"""Simulated networks of brokers under layers: what arrives, and that their traces hold what attacks go by."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hushcast_analytics.brokers.playing import played
+from hushcast_cli.main import run
+from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.brokers.privacy import Privacy
+from hushcast_testnet.broker_trees import fanned, small
+from hushcast_testnet.scenario import Scenario
+from hushcast_testnet.simulation import simulate
+
+FIELDS = ("kind", "node", "own", "other", "key", "path", "filter", "child", "show")
+
+
+def lines(directory: Path, kind: str) -> list[dict[str, Any]]:
+    return [
+        json.loads(line)
+        for path in directory.glob(f"*.{kind}.jsonl")
+        for line in path.read_text().splitlines()
+    ]
+
+
+@pytest.mark.parametrize(
+    "privacy", [Privacy("full", 2, "paper"), Privacy("full", 3)], ids=lambda one: one.text
+)
+def test_traces_have_all_that_brokers_could_open_together(privacy: Privacy, tmp_path: Path) -> None:
+    scenario = Scenario(9, 3, 4, 4, carrier="brokers", fan_out=3, privacy=privacy, traces=tmp_path)
+    result = simulate(scenario)
+    assert result.delivered == result.pairs == 12
+    assert result.duplicates == result.lost_with_receipt == 0
+    assert result.transmissions == result.ideal
+    truths = lines(tmp_path, "truth")
+    assert {row["profile"] for row in truths if row["kind"] == "started"} == {privacy.text}
+    wanted = {(row["own"], row["element"]) for row in truths if row["kind"] == "wanted"}
+    assert len(wanted) == 12
+    (root,) = {row["node"] for row in truths if row.get("role") == "root"}
+    seen = [row for row in lines(tmp_path, "observations") if row["node"] != root]
+    rows = [{name: row.get(name) for name in FIELDS} for row in seen]
+    found = set(played(privacy.action, rows, [bytes.fromhex(element) for _, element in wanted]))
+    for attack in ("consecutive", "broker-and-child"):
+        named = {(one.owner.hex(), one.element.hex()) for one in found if one.attack == attack}
+        assert named == wanted, attack  # all but the root collude
+    alone = [{**row} for row in rows if row["node"] == rows[0]["node"]]
+    assert not [one for one in played(privacy.action, alone, []) if one.attack != "dictionary"]
+    opened = {(row["message"], row["inside"]) for row in seen if row["kind"] == "opened"}
+    sent = {row["message"] for row in seen if row["kind"] == "sent"}
+    assert {outside for outside, _ in opened} <= sent
+    assert {inside for _, inside in opened} == {
+        row["message"] for row in truths if row["kind"] == "delivered"
+    }
+
+
+def test_a_tree_is_as_high_as_it_takes_and_as_there_are_layers() -> None:
+    shape = fanned(20, 4, 2)
+    names = [name for name, _, _ in shape.brokers]
+    assert names == ["root", "inner-1-1", "inner-1-2", *(f"edge-{n}" for n in range(1, 6))]
+    assert shape.brokers[-1] == ("edge-5", "edge", "inner-1-2")
+    assert [shape.edges.count(f"edge-{n}") for n in range(1, 6)] == [4] * 5
+    assert [role for _, role, _ in fanned(3, 4, 3).brokers] == ["root", "inner", "inner", "edge"]
+    assert len(set(small(8, 3).edges)) == 3
+    with pytest.raises(UsageError, match="1024"):
+        fanned(100_000, 8, 2)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--carrier", "overlay", "--privacy", "full"], "--carrier brokers"),
+        (["--layers", "2"], "--privacy full"),
+        (["--no-aggregation"], "--privacy full"),
+        (["--profile", "paper"], "--privacy full"),
+        (["--privacy", "full", "--k", "3"], "no broker reads conditions"),
+        (["--nodes", "5"], "give one of the two"),
+        (["--fan-out", "4", "--edges", "5"], "give no --edges"),
+        (["--fan-out", "65"], "64 below one"),
+    ],
+)
+def test_options_that_contradict_each_other(
+    options: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["testnet", "simulate", "--carrier", "brokers", "--clients", "8", *options]) == 2
+    assert said in capsys.readouterr().err
