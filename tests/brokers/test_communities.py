@@ -13,6 +13,7 @@ from msgspec import structs
 from small_network import ONE, TWO, until
 from small_tree import KEY, filter_of
 
+from hushcast_brokers.community.membership import FRESH
 from hushcast_local.outbox import NotYetTaken
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.secrets import EpochKey
@@ -246,6 +247,59 @@ async def test_a_root_outside_refuses_where_nobody_subscribes() -> None:
         assert author.daemon.service.status()["outbox"] == 1
         ear = await reader.listen()
         await ear.hears(1, within=900.0)
+
+
+async def test_nothing_is_lost_where_a_broker_leaves_the_tree() -> None:
+    rows = (("inner 1", "inner", "root"), ("inner 2", "inner", "root"), ("edge 1", "edge", "inner 1"))
+    async with community_tree(rows) as network:
+        keeper = network.keeping[0]
+        author, reader = await network.daemon("a", keeper), await network.daemon("r", keeper, "edge 1")
+        await keeper.admit(network["edge 1"], author, reader)
+        await network.heard(keeper)
+        ear = await reader.listen()
+        await network["inner 1"].stop()
+        for number in range(5):
+            await sent(author, b"%d" % number)
+        network["edge 1"].parent = network["inner 2"]
+        network.members.remove(network["inner 1"])
+        await network.list_all()
+        await ear.hears(5, within=900.0)
+        await sent(author, b"5")
+        await ear.hears(6)
+        assert sorted(ear.payloads) == [b"%d" % number for number in range(6)]
+
+
+async def test_an_edge_broker_that_joins_opens_what_it_passed_on_and_keeps_terms_after_a_restart() -> None:
+    terms = {"k": 2, "condition": "source", "otherwise": "wait"}
+    async with community_tree(ROWS) as network:
+        keeper, edge = network.keeping[0], network["edge 1"]
+        author = await network.daemon("a", keeper, "edge 3")
+        readers = [await network.daemon(f"r{number}", keeper, "edge 1") for number in range(2)]
+        await keeper.admit(author, *readers)
+        await network.heard(keeper)
+        ear = await readers[0].listen(PLACES, "kind = fire")
+        await sent(author, b"1", PLACES, kind="flood")
+        await until(lambda: edge.count("messages_forwarded") == 1, 60.0, "outside it passes all on")
+        await keeper.admit(edge)
+        await network.heard(keeper)
+        await until(lambda: edge.status("filters") == 2, 60.0, "under both epochs")
+        await trio.sleep(FRESH)  # so that the author asks before it publishes
+        await sent(author, b"2", PLACES, kind="flood")
+        await sent(author, b"3", PLACES, kind="fire")
+        await ear.hears(1)
+        assert edge.count("messages_forwarded") == 2
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(readers[1].listen, TWO, "", terms)
+            await until(lambda: edge.status("filters") == 3, 60.0, "it counts in the epoch that it is in")
+            shown_ = edge.status("filters_shown")
+            await edge.stop()
+            await edge.start()
+            await network.linked()
+            await trio.sleep(SILENCE)
+            assert edge.status("filters_shown") == shown_, (
+                "one subscriber is no crowd after a restart, either"
+            )
+            nursery.cancel_scope.cancel()
 
 
 async def test_charters_that_do_not_hold_are_refused() -> None:
