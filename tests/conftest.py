@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 import structlog
@@ -22,6 +22,8 @@ from hushcast_testnet.private_tor import TorNetwork
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+T = TypeVar("T")
 
 TOR_READY_WITHIN = 240.0  # seconds; measured 14, and 90 where three others computed, too
 MARKS = ("tor", "processes", "containers", "network", "spark")
@@ -35,14 +37,44 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return None if may_be_chosen(chosen, *marks_in(collection_path)) else True
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
+    """Check marks against their files, and have each worker begin with its share of what takes longest."""
+    check_marks(items)
+    yield  # those that are not chosen are dropped
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    if workers > 1:
+        long, short = [], []
+        for item in items:
+            (long if item.get_closest_marker("network") else short).append(item)
+        items[:] = by_worker(long, short, workers)
+
+
+def check_marks(items: list[pytest.Item]) -> None:
     """A mark that does not stand in the file would have it left out where it should run."""
     for item in items:
         of_all, named = marks_in(item.path)
         own = {mark.name for mark in item.iter_markers()}.intersection(MARKS)
         if not of_all <= own <= named:
             raise pytest.UsageError(f"{item.nodeid}: its file names {sorted(named)}, it has {sorted(own)}")
+
+
+def by_worker(long: list[T], short: list[T], workers: int) -> list[T]:
+    """Order tests so that of as many parts of one length as there are workers each begins with long ones.
+
+    xdist deals out such parts, and a worker that has none left takes from the end of another's: what is left
+    at the end, when there may be nothing to take, is short.
+    """
+    size, rest = divmod(len(long) + len(short), workers)
+    ordered: list[T] = []
+    begin = 0
+    for worker in range(workers):
+        first = long[worker::workers]
+        # Earlier parts are the shorter ones, as xdist has it.
+        end = begin + max(0, size + (worker >= workers - rest) - len(first))
+        ordered += first + short[begin:end]
+        begin = end
+    return ordered + short[begin:]
 
 
 @functools.cache

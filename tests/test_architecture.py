@@ -20,6 +20,7 @@ ARROWS: dict[str, set[str]] = {
     "central family": {"base", "content"},
     "brokers family": {"base", "content"},
     "mqtt family": {"base"},
+    "spatial family": {"base"},
     "runtime": {"base", "content"},
     "directory": {"base", "overlay family", "runtime"},
     "client": {"base", "content"},
@@ -31,11 +32,12 @@ ARROWS: dict[str, set[str]] = {
 }
 ARROWS["node"] |= {"overlay family", "central family", "brokers family"}
 ARROWS["gateway"] = {"base", "content", "mqtt family", "runtime", "client"}
+ARROWS["located"] = {"base", "spatial family", "client"}
 ARROWS["testnet"] = {*ARROWS["node"], "node", "mqtt family"}
-ARROWS["cli"] = {*ARROWS["testnet"], *ARROWS["gateway"], "testnet", "gateway"}
+ARROWS["cli"] = {*ARROWS["testnet"], *ARROWS["gateway"], *ARROWS["located"], "testnet", "gateway", "located"}
 ARROWS["cli"].add("analytics")  # lazily: a test of the CLI holds that
 CARRIERS = ["overlay", "central", "brokers"]
-DAEMON = ["protocol", "runtime", "directory", "client", "local", *CARRIERS, "node", "gateway"]
+DAEMON = ["protocol", "runtime", "directory", "client", "local", *CARRIERS, "node", "gateway", "located"]
 ANALYTICS = "spark_analytics"  # stands beside the daemon: it reads traces
 ALONE = {
     "base.intervals",
@@ -60,6 +62,7 @@ BY_BROKERS = {
 OF_LAYERS = {
     *("base.errors", "base.secrets", "base.wire", "brokers.items", "brokers.privacy", "brokers.full"),
 }
+FAMILIES = ("overlay", "central", "brokers", "mqtt", "spatial")
 MAX_LINES = 400
 MAX_FUNCTION = 60  # lines
 MAX_PARAMETERS = 7  # of a constructor
@@ -76,7 +79,7 @@ def room_of(module: str) -> str:
     package, _, inside = module.partition(".")
     if package == "hushcast_protocol":
         family = inside.partition(".")[0]
-        return f"{family} family" if family in ("overlay", "central", "brokers", "mqtt") else family
+        return f"{family} family" if family in FAMILIES else family
     return "client" if package == "hushcast" else package.removeprefix("hushcast_")
 
 

@@ -65,7 +65,24 @@ def test_marks_are_read_from_a_file(tmp_path: Path, request: pytest.FixtureReque
 def test_a_mark_that_stands_in_no_file_is_an_error(request: pytest.FixtureRequest) -> None:
     request.node.add_marker("tor")
     with pytest.raises(pytest.UsageError, match=r"names \[\], it has \['tor'\]"):
-        plugin(request.config).pytest_collection_modifyitems([request.node])
+        plugin(request.config).check_marks([request.node])
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 8])
+@pytest.mark.parametrize("count", [0, 1, 5, 8])
+def test_each_worker_begins_with_its_share_of_long_tests(
+    workers: int, count: int, request: pytest.FixtureRequest
+) -> None:
+    long, short = [-1 - number for number in range(count)], list(range(40))
+    ordered = plugin(request.config).by_worker(long, short, workers)
+    assert sorted(ordered) == sorted([*long, *short])
+    begin = 0
+    for worker in range(workers):  # as xdist deals them out
+        part = ordered[begin : begin + (len(ordered) - begin) // (workers - worker)]
+        begin += len(part)
+        assert [test < 0 for test in part] == [True] * len(long[worker::workers]) + [False] * (
+            len(part) - len(long[worker::workers])
+        )
 
 
 def plugin(config: pytest.Config) -> Any:

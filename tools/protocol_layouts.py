@@ -28,6 +28,9 @@ from hushcast_protocol.central import frames as central
 from hushcast_protocol.central import introduction, network, rerouting
 from hushcast_protocol.content import messages, reports
 from hushcast_protocol.overlay import frames, leases, parcels
+from hushcast_protocol.spatial import answer as located
+from hushcast_protocol.spatial import batch, pages, proof, subscription, table
+from hushcast_protocol.spatial import messages as located_messages
 
 PAGE = Path(__file__).parents[1] / "docs" / "protocol.md"
 
@@ -123,6 +126,21 @@ SECTIONS: dict[str, tuple[type, ...]] = {
         tomography_frames.Pong,
         statements.Contradiction,
     ),
+    "located": (
+        table.TableBody,
+        table.WholeTable,
+        batch.BatchBody,
+        batch.WholeBatch,
+        located_messages.LocatedMessage,
+        subscription.Subscription,
+        located.Answer,
+        proof.Opened,
+        proof.Closed,
+        proof.Apart,
+        proof.Wanted,
+        pages.ShownPages,
+        pages.Page,
+    ),
     "roster": (roster.RosterBody, roster.Network, roster.Entry, roster.Descriptor),
 }
 
@@ -202,6 +220,9 @@ def _readable(shape: Any) -> str:
     if isinstance(shape, shapes.VarTupleType):
         items = _sized("items", shape.min_length, shape.max_length)
         return f"array of {items}, each: {_readable(shape.item_type)}"
+    if isinstance(shape, shapes.TupleType):
+        items = {_readable(item) for item in shape.item_types}
+        return f"array of {len(shape.item_types)} items, each: {' or '.join(sorted(items))}"
     if isinstance(shape, shapes.DictType):
         return f"map of {_readable(shape.key_type)} to {_readable(shape.value_type)}"
     if isinstance(shape, shapes.StructType):

@@ -20,6 +20,7 @@ from hushcast_runtime.context import Context
 from hushcast_runtime.spool import MAX_SPOOL, Spool
 
 ROOM_FOR_ALL = MAX_SPOOL * 3 // 4  # bytes; what is above is for children whose link is open
+MANY = 64  # children of one message, after which others have their turn: each may cost a multiplication
 NO_ROOM_PAUSE = 1.0  # seconds between looks whether there is room again
 
 
@@ -62,6 +63,8 @@ class Forwarding:
                 self._counters.add("refused_form")
                 continue
             self.put(sends)
+            if len(sends) >= MANY:
+                await trio.lowlevel.checkpoint()
             if self._tracer.is_on:
                 outcome = "repeated" if is_repeated else "forwarded" if sends else "unmatched"
                 size = len(message.body)

@@ -11,7 +11,7 @@ from typing import cast
 import trio
 
 from hushcast_brokers.downstream import Downstream
-from hushcast_brokers.forwarding import Forwarding
+from hushcast_brokers.forwarding import MANY, Forwarding
 from hushcast_brokers.matching import Matching
 from hushcast_protocol.base import observed
 from hushcast_protocol.base.epochs import Calendar
@@ -126,4 +126,6 @@ class Publications:
             moves += [Move(item, send.hop, send.message) for send in sends]
             if not sends:
                 self._spool.done([item])
+            elif len(sends) >= MANY:
+                await trio.lowlevel.checkpoint()
         self._downstream.enqueue(await self._spool.move(moves))

@@ -22,6 +22,7 @@ from hushcast_cli.gateway import gateway
 from hushcast_cli.init import init
 from hushcast_cli.join import join
 from hushcast_cli.key import key
+from hushcast_cli.located import located
 from hushcast_cli.options import json_option, socket_option
 from hushcast_cli.outbox import outbox
 from hushcast_cli.publish import publish
@@ -78,6 +79,7 @@ for command in (
     community,
     tomography,
     gateway,
+    located,
     check_config,
     backup,
     restore,

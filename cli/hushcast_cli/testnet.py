@@ -27,6 +27,7 @@ from hushcast_runtime.wording import counted
 
 if TYPE_CHECKING:
     from hushcast_testnet.inventory import CarrierName
+    from hushcast_testnet.layouts import BrokersModel
 
 
 @click.group()
@@ -236,14 +237,19 @@ def down(directory: Path) -> None:
     help="Show two houses instead: a sensor in one, a dashboard in the other, by MQTT.",
 )
 @carrier_option
+@click.option(
+    "--privacy",
+    type=click.Choice(["clear", "full"]),
+    help="With --carrier brokers: what brokers learn.  [default: clear]",
+)
 @json_option
-def demo(gateway: bool, carrier: CarrierName) -> None:
+def demo(gateway: bool, carrier: CarrierName, privacy: BrokersModel | None) -> None:
     """Show a private network at work and count what arrived.
 
     A private Tor network comes up, relays and clients join, some subscribe and others publish. With --carrier
     central it is a server, two proxies and six daemons; a range and a private topic are among what they want.
     With --carrier brokers six brokers stand in their place, and a condition is shown to them once three
-    subscribers stand behind it.
+    subscribers stand behind it; with --privacy full none reads what is wanted, under three layers of keys.
 
     The last line on standard output is a JSON object with the outcome. Fails if anything was lost.
 
@@ -252,6 +258,7 @@ def demo(gateway: bool, carrier: CarrierName) -> None:
       hushcast testnet demo
       hushcast testnet demo --carrier central
       hushcast testnet demo --carrier brokers
+      hushcast testnet demo --carrier brokers --privacy full
     """
     from hushcast_cli.exits import Failure
     from hushcast_cli.output import json_line, write
@@ -259,6 +266,8 @@ def demo(gateway: bool, carrier: CarrierName) -> None:
 
     if gateway and carrier != "overlay":
         raise UsageError("--gateway shows two houses on the overlay: leave --carrier away")
+    if privacy is not None and carrier != "brokers":
+        raise UsageError("--privacy is of a network of brokers: it goes with --carrier brokers")
     with telling() as (progress, tell):
         if gateway:
             from hushcast_testnet import gateway_demo
@@ -267,7 +276,7 @@ def demo(gateway: bool, carrier: CarrierName) -> None:
         else:
             from hushcast_testnet import demo as demos
 
-            outcome = demos.demo(progress, tell, carrier)
+            outcome = demos.demo(progress, tell, carrier, privacy or "clear")
     write(json_line(outcome))
     if outcome.get("extra"):
         raise Failure(f"{counted(outcome['extra'], 'arrival')} too many: twice, or where it was not wanted")

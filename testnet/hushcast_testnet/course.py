@@ -17,6 +17,7 @@ from hushcast_protocol.content.topics import parse_topic, parse_values
 from hushcast_runtime.wording import listed
 from hushcast_testnet import testnet
 from hushcast_testnet.inventory import FILE, CarrierName, Transport, deadline
+from hushcast_testnet.layouts import BrokersModel
 from hushcast_testnet.story import story
 
 ARRIVE_WITHIN = 60.0  # seconds after the last publication
@@ -69,6 +70,9 @@ class Course:
     transport: Transport = "tor"
     scene: Callable[[Mapping[str, Path], Path, Tell], Awaitable[dict[str, Any]]] | None = None
     """What is shown behind it, with the daemons' sockets by name, and the traces; returns its figures."""
+
+    privacy: BrokersModel | None = None
+    """What brokers learn, where there are any."""
 
     def wants(self, listener: Listener, letter: Letter) -> bool:
         """Tell whether a message like this is for a listener."""
@@ -160,6 +164,7 @@ def run(course: Course, progress: Progress, tell: Tell = lambda line: None) -> O
                 course.transport,
                 progress=progress,
                 carrier=course.carrier,
+                privacy=course.privacy,
             )
             ready = time.monotonic() - began
             sockets = {node["name"]: Path(node["socket"]) for node in testnet.status(directory)["nodes"]}

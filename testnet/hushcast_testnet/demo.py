@@ -10,11 +10,18 @@ from hushcast.keys import new_link
 from hushcast_runtime.wording import counted
 from hushcast_testnet.course import Course, Letter, Listener, Progress, Tell, run
 from hushcast_testnet.inventory import CarrierName, Transport
+from hushcast_testnet.layouts import BrokersModel
 from hushcast_testnet.levels_scene import faults, show_levels
 
 TOPICS = ("weather", "chess")
 SUBSCRIBERS = (Listener("client-1", "weather"), Listener("client-2", "chess"), Listener("relay-3", "weather"))
 
+_UNDER_FULL = (
+    "Brokers passed on what they cannot read: items under the keys of three of them in a row, and labels in",
+    "their place on the way down. What those who work together read all the same: docs/threat-model.md.",
+    "",
+    "Next: hushcast testnet up --dir /tmp/hush --carrier brokers --privacy full && hushcast testnet watch",
+)
 _ENDING: dict[CarrierName, tuple[str, ...]] = {
     "overlay": (
         "Relays passed on sealed bodies by tokens that they cannot read: what is told of them is from their",
@@ -75,8 +82,8 @@ def central_course(transport: Transport = "tor") -> Course:
     return Course(6, None, publishers, 24, 0.5, topics, listeners, letters, "central", transport)
 
 
-def brokers_course(transport: Transport = "tor") -> Course:
-    """Return the course over brokers: the central system's, at all edge brokers, and a scene with k."""
+def brokers_course(transport: Transport = "tor", privacy: BrokersModel = "clear") -> Course:
+    """Return the course over brokers: the central system's, at all edge brokers, under `clear` with k."""
     course = central_course(transport)
     listeners = (
         Listener("client-1", "weather"),
@@ -86,25 +93,28 @@ def brokers_course(transport: Transport = "tor") -> Course:
         Listener("client-5", "diary"),
         Listener("client-1", "diary"),
     )
-    return replace(course, listeners=listeners, carrier="brokers", scene=show_levels)
+    scene = show_levels if privacy == "clear" else None
+    return replace(course, listeners=listeners, carrier="brokers", privacy=privacy, scene=scene)
 
 
-def demo(progress: Progress, tell: Tell, carrier: CarrierName = "overlay") -> dict[str, Any]:
+def demo(
+    progress: Progress, tell: Tell, carrier: CarrierName = "overlay", privacy: BrokersModel = "clear"
+) -> dict[str, Any]:
     """Run a carrier's demonstration and leave nothing running; return its figures.
 
-    `tell` hears what people are to read, a line at a time.
+    `tell` hears what people are to read, a line at a time; `privacy` is what brokers learn.
 
     Raises a `HushcastError` if the network does not come up; whether anything was lost is in the figures.
     """
     if carrier == "overlay":
         course = overlay_course(10, 2, ("relay-1", "relay-2", "client-1"), 20, 0.5)
     else:
-        course = central_course() if carrier == "central" else brokers_course()
+        course = central_course() if carrier == "central" else brokers_course(privacy=privacy)
     outcome = run(course, progress, tell)
     delivered = [delay for delay in outcome.delays if delay is not None]
     lost, extra = faults(outcome.scene) if outcome.scene else (0, 0)
     tell(f"{len(delivered)} of {counted(len(outcome.delays), 'delivery', 'deliveries')} were made.")
-    for line in _ENDING[carrier]:
+    for line in _UNDER_FULL if privacy == "full" else _ENDING[carrier]:
         tell(line)
     return {
         "transport": course.transport,

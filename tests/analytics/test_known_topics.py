@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from hushcast_analytics.adversaries import Adversary
-from hushcast_analytics.attacks.catalogue import ATTACKS
+from hushcast_analytics.attacks.catalogue import ATTACKS, Attack, Subject
 from hushcast_analytics.errors import TracesError
 from hushcast_analytics.examine import Case, Examination, case_of
 from hushcast_analytics.generator.asked import Asked
@@ -31,8 +31,13 @@ LARGE = Asked(nodes=300, subscribers=1, topics=TOPICS, profile="paper", depth=3,
 
 
 def figures(case: Case, adversary: Adversary, names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """What each of these attacks achieves; those of one subject in one job."""
     examination = Examination(case, adversary)
-    return {name: row for name in names for row in summarised(kept(examination.measured([ATTACKS[name]])))}
+    by_subject: dict[Subject, list[Attack]] = {}
+    for name in names:
+        by_subject.setdefault(ATTACKS[name].subject, []).append(ATTACKS[name])
+    tables = (kept(examination.measured(attacks)) for attacks in by_subject.values())
+    return {row["attack"]: row for table in tables for row in summarised(table)}
 
 
 def generated(spark: SparkSession, asked: Asked) -> Case:

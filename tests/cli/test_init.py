@@ -296,4 +296,4 @@ async def test_a_root_is_made_with_what_its_brokers_learn(tmp_path: Path, home: 
     root = load_settings(file, RootSettings)
     assert root.network.settled().text == "full/3"
     refused = await hushcast("init", "broker-root", "--layers", "2", "--output", "-", env=home)
-    assert (refused.code, refused.error) == (2, "hushcast: --layers is for --privacy full")
+    assert (refused.code, refused.error) == (2, "--layers is for --privacy full")

@@ -18,6 +18,7 @@ PACKAGES = (
     "brokers",
     "node",
     "gateway",
+    "located",
     "testnet",
     "cli",
 )

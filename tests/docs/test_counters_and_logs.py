@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 
 from pages import PACKAGES, ROOT, rows
 
@@ -19,6 +20,7 @@ from hushcast_runtime.metrics import GAUGES
 _LEVELS = {"debug", "info", "warning", "error", "exception"}
 
 
+@functools.cache
 def _events() -> set[tuple[str, str]]:
     """Return (event, level) of every call of a logger in the packages."""
     found = set()

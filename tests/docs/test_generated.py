@@ -21,6 +21,8 @@ from hushcast_protocol.central import frames as central_frames
 from hushcast_protocol.central import introduction, network, rerouting
 from hushcast_protocol.content import messages, reports
 from hushcast_protocol.overlay import frames, leases, parcels
+from hushcast_protocol.spatial import answer, batch, pages, proof, subscription, table
+from hushcast_protocol.spatial import messages as located_messages
 
 MODULES = (
     brokers_frames,
@@ -48,6 +50,13 @@ MODULES = (
     stamps,
     answers,
     statements,
+    answer,
+    batch,
+    located_messages,
+    pages,
+    proof,
+    subscription,
+    table,
     tomography_frames,
 )
 

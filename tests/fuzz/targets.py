@@ -11,6 +11,7 @@ import targets_filters
 import targets_full
 import targets_links
 import targets_local
+import targets_located
 import targets_machines
 import targets_mqtt
 import targets_texts
@@ -34,6 +35,7 @@ TARGETS = {
         targets_tomography,
         targets_community,
         targets_full,
+        targets_located,
     )
     for target in module.TARGETS
 }

@@ -13,7 +13,7 @@ from mutating import mutate_packed
 from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.brokers import frames
-from hushcast_protocol.brokers.advertised import Advertised
+from hushcast_protocol.brokers.advertised import Advertised, read_filter
 from hushcast_protocol.brokers.routes import Routes
 from hushcast_protocol.brokers.tree import check_tree
 from hushcast_protocol.brokers.words import from_outside, outside
@@ -29,7 +29,7 @@ def _from_below(data: bytes) -> object:
     if isinstance(frame, frames.Advertise):
         return _advertised(frame)
     if isinstance(frame, frames.Subscribe):
-        given = outside(frame.filter)
+        given = read_filter(b"c" * 32, frame.filter)
         assert from_outside(given) == frame.filter
         routes = Routes()
         routes.put(b"c" * 32, frame.name, given)

@@ -26,6 +26,9 @@ from hushcast_protocol.brokers.frames import (
     Terms,
     Unsubscribe,
 )
+from hushcast_protocol.brokers.full.items import Layered
+from hushcast_protocol.brokers.full.layers import Layer
+from hushcast_protocol.brokers.full.secrets import AskFactors, Factors
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_protocol.brokers.tree import Seat, sign_tree
 from hushcast_protocol.brokers.words import shown, words
@@ -57,6 +60,7 @@ def tree(version: int = 1) -> NewTree:
     return NewTree(sign_tree(ROOT, NETWORK, version, SEATS))
 
 
+ITEM = Layered(3, b"e" * 32, (Layer(b"o" * 32, b"t" * 32), Layer(b"p" * 32, b"t" * 32)))
 FROM_BELOW = [
     Advertise(1, (shown(KEY, WIDE), shown(KEY, NARROW)), (), "no"),
     Advertise(2, (), (shown(KEY, WIDE).name,), "no"),
@@ -70,6 +74,9 @@ FROM_BELOW = [
     tree(),
     Publish(MESSAGE, STAMP),
     Publish(MESSAGE, None),
+    Advertise(8, (ITEM,), (), "no"),
+    Subscribe(9, b"n" * 16, ITEM, TERMS),
+    AskFactors(10, 3, b"a" * 32, ITEM.layers, b"r" * 32, b"c" * 32),
 ]
 FROM_ABOVE = [
     Standing(bytes(16), 3),
@@ -80,4 +87,6 @@ FROM_ABOVE = [
     Forward(MESSAGE),
     Pong(),
     Receipt("day", 0),
+    Done(2, "tree"),
+    Factors(3, b"r" * 32, b"c" * 32),
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import json
 import logging
@@ -29,22 +30,24 @@ PACKAGES = ["protocol", "runtime", "directory", "client", "local"]
 PACKAGES += ["overlay", "central", "brokers", "node", "gateway"]
 
 
-def sources() -> Iterator[tuple[Path, ast.Module]]:
+def sources() -> Iterator[Path]:
     for package in PACKAGES:
-        for path in sorted((ROOT / package).rglob("*.py")):
-            yield path, ast.parse(path.read_text())
+        yield from sorted((ROOT / package).rglob("*.py"))
+
+
+@functools.cache  # to read all takes two seconds
+def all_calls() -> list[tuple[Path, str, ast.Call]]:
+    """Every `….method(…)` of the product, with the method's name."""
+    return [
+        (path, node.func.attr, node)
+        for path in sources()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    ]
 
 
 def calls(method: str) -> Iterator[tuple[Path, ast.Call]]:
-    """Every `….method(…)` of the product."""
-    for path, tree in sources():
-        for node in ast.walk(tree):
-            if (
-                isinstance(node, ast.Call)
-                and isinstance(node.func, ast.Attribute)
-                and node.func.attr == method
-            ):
-                yield path, node
+    yield from ((path, call) for path, name, call in all_calls() if name == method)
 
 
 # Counters
@@ -95,7 +98,7 @@ def test_what_is_counted_is_declared_and_what_is_declared_is_counted() -> None:
     assert counted() >= OWN_COUNTERS.keys() - COMMON_COUNTERS.keys()
     literal = {name for name in counted() if name in COUNTERS}
     outcomes = {"messages_duplicate", "messages_looped", "messages_unrouted"}
-    text = "".join(path.read_text() for path, _ in sources())
+    text = "".join(path.read_text() for path in sources())
     for name in COUNTERS.keys() - literal:
         assert name in outcomes or name.startswith("refused_"), f"{name} is never counted"
         assert f'"{name}"' in text.replace('f"refused_', '"refused_')

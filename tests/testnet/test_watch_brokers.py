@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from hushcast_protocol.brokers.privacy import Privacy
 from hushcast_testnet.scenario import Scenario
 from hushcast_testnet.simulation import simulate
 from hushcast_testnet.story import story
@@ -78,3 +79,21 @@ def test_a_story_is_told_of_brokers(traces: Path) -> None:
     assert "6 brokers passed it on" in lines[0]
     told = [line.split(" · ")[0].split("-")[0].strip() for line in lines if " · " in line]
     assert told == ["root", "inner", "edge"]
+
+
+def test_under_layers_the_way_is_one_though_a_message_has_another_id_on_it(tmp_path: Path) -> None:
+    simulate(Scenario(6, 6, 2, carrier="brokers", traces=tmp_path / "t", privacy=Privacy("full")))
+    lines = list(story(tmp_path / "t", "brokers"))
+    assert "passed it on; client-" in lines[0]
+    text = "\n".join(lines)
+    assert "labels: names of items that it showed above" in text or "1 label: names of items" in text
+    assert "It met items under layers that inner-" in text
+    made = picture_of("brokers")
+    follower = Follower(tmp_path / "t")
+    while records := list(follower.new()):
+        for name, record in records:
+            made.take(name, record)
+    drawing = made.tree_drawing("", CLIENTS)
+    assert drawing is not None
+    ends = {arrow.end for arrow in drawing.arrows}
+    assert ends >= set(CLIENTS), "each below its edge broker"

@@ -287,12 +287,16 @@ class FullMatching:
         return found
 
     def _remember(self, rows: Rows) -> None:
-        """Know where messages go that are under way under the names of these rows."""
+        """Know where messages go that are under way under the names of these rows.
+
+        Names that were withdrawn as rows became one are left out: they are old by now, and a row of a
+        thousand children has a thousand.
+        """
         labels = {
-            name: Former(day, tuple(rows.matching(day, name)))
+            row.said: Former(day, tuple(rows.matching(day, row.said)))
             for day in rows.days
             for row in rows.rows(day)
-            for name in row.names
+            if row.said is not None
         }
         self._former.update(labels)
         self._records.keep_former(labels)

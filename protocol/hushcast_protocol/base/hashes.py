@@ -57,6 +57,16 @@ class Domain(bytes, Enum):
     CONTENT_KEY = b"hc.content-key"
     CLIENT_DAY = b"hc.client-day"
     ASKED = b"hc.asked"
+    WORD_PAGE = b"hc.word-page"
+    WORD_PAIR = b"hc.word-pair"
+    WORD_LIST = b"hc.word-list"
+    LOCATED_MESSAGE = b"hc.located"
+    LOCATED_ENTRY = b"hc.loc-entry"
+    LOCATED_NODE = b"hc.loc-node"
+    LOCATED_BELOW = b"hc.loc-below"
+    LOCATED_BATCH = b"hc.loc-batch"
+    LOCATED_TABLE = b"hc.loc-table"
+    LOCATED_ASKED = b"hc.loc-asked"
     # `tree` shuffles with `hc.tree` by itself: it depends on the standard library alone.
 
 

@@ -29,6 +29,8 @@ class Purpose(bytes, Enum):
     LINK_RESPONDER = b"hushcast link responder 1\x00"
     STATEMENT = b"hushcast statement 1\x00"
     ANSWER = b"hushcast answer 1\x00"
+    LOCATED_BATCH = b"hushcast located batch 1\x00"
+    LOCATED_TABLE = b"hushcast located table 1\x00"
 
 
 class Signed(Wire, frozen=True, tag="signed"):

@@ -19,7 +19,7 @@ from hushcast_testnet.watch.lens import (
     subscribers_card,
     summary,
 )
-from hushcast_testnet.watch.messages import Message, Step
+from hushcast_testnet.watch.messages import Message
 
 KINDS = {"root": "origin", "inner": "relay", "edge": "top"}
 """The boxes of brokers, from the root down."""
@@ -28,15 +28,18 @@ _ROLES = {
     "inner": "inner broker: between the root and edge brokers",
     "edge": "edge broker: next to the subscribers",
 }
+TOKENS_A_LABEL = 3
 _BODY = "The topic's name, and the content: the body opens with the topic's name or link alone."
 
 
-@dataclass(frozen=True)
+@dataclass
 class Places:
     """Who is who: the truth, which brokers have of each other alone."""
 
     brokers: dict[str, str]  # names by keys
     clients: dict[str, str]  # names of daemons by their keys at edge brokers
+    has_layers: bool = False
+    """Whether brokers route by items under layers, not by filters."""
 
     def of(self, key: str | None) -> str:
         """Return the name for a key."""
@@ -72,6 +75,7 @@ class _Broker:
         steps = [step for step in message.steps if step.daemon == name]
         self.name = name
         self.role = role_of(name)
+        self.has_layers = places.has_layers
         self.first = min(step.time for step in steps)
         self.came = [step for step in steps if step.kind in ("drop", "received")]
         self.sent = sorted({places.of(step.other) for step in steps if step.kind == "sent"}, key=natural)
@@ -85,7 +89,7 @@ class _Broker:
             "kind": KINDS[self.role],
             "role": _ROLES[self.role],
             "time": self.first,
-            "saw": [self._came_from(), *_words(self.came), self._went_to()],
+            "saw": [self._came_from(), *self._words(), self._went_to()],
             "hidden": [_BODY, "Who published it.", self._beyond()],
             "note": "",
         }
@@ -95,31 +99,36 @@ class _Broker:
             return "It came over an anonymous connection: no name."
         return f"It came from {listed(self.above) or 'the broker above'}."
 
+    def _words(self) -> list[str]:
+        found = [step for step in self.came if step.trunk]
+        if not found:
+            return []
+        step = found[0]
+        body = f"A sealed body of {step.size:,} bytes, one of five sizes."
+        if not self.has_layers:
+            rest = counted(step.tokens - 1, "attribute")
+            values = f", and {rest}: numbers as they are, labels as hashes" if step.tokens > 1 else ""
+            return [f"The words that it matches: {step.trunk[:8]}… for the topic{values}.", body]
+        if self.role == "root":
+            return [f"Names of {counted(step.tokens, 'word')}: who guesses an open topic knows them.", body]
+        labels = counted(step.tokens // TOKENS_A_LABEL, "label")
+        return [f"{labels}: names of items that it showed above, and what opens the body, sealed.", body]
+
     def _went_to(self) -> str:
         if not self.sent:
-            return "It met no filter that is shown here: it went nowhere."
+            return "It met nothing that is asked for here: it went nowhere."
         if self.role == "edge":
             count = counted(len(self.sent), "client")
             return f"It met what {count} asked for, each known by a key made for this edge broker alone."
-        return f"It met filters that {listed(self.sent)} showed: it sent it on there, once each."
+        what = "items under layers" if self.has_layers else "filters"
+        return f"It met {what} that {listed(self.sent)} showed: it sent it on there, once each."
 
     def _beyond(self) -> str:
         if self.role == "edge":
             return "Who its clients are: they come over anonymous connections."
+        if self.has_layers and self.role != "root":
+            return "Who subscribes, how many, and to what: where many below want the same, one item came up."
         return "Who subscribes, and how many: filters are shown for nobody in particular."
-
-
-def _words(came: list[Step]) -> list[str]:
-    found = [step for step in came if step.trunk]
-    if not found:
-        return []
-    step = found[0]
-    rest = counted(step.tokens - 1, "attribute")
-    values = f", and {rest}: numbers as they are, labels as hashes" if step.tokens > 1 else ""
-    return [
-        f"The words that it matches: {step.trunk[:8]}… for the topic{values}.",
-        f"A sealed body of {step.size:,} bytes, one of five sizes.",
-    ]
 
 
 def _in_order(message: Message, places: Places) -> list[str]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from hushcast_protocol.base.hashes import LABEL, Domain, digest
 from hushcast_testnet.layouts import broker_names
 from hushcast_testnet.watch.brokers_lens import KINDS, Places, role_of, way
 from hushcast_testnet.watch.drawing import Arrow, Box, Drawing
 from hushcast_testnet.watch.lens import natural
 from hushcast_testnet.watch.picture import MAILBOXES_KEPT, Picture
+
+INSIDE_KEPT = 1_500  # ids on the way, of messages that are kept and of probes
 
 
 class BrokersPicture(Picture):
@@ -20,26 +23,42 @@ class BrokersPicture(Picture):
         self._places = Places({}, {})
         self._edges: dict[str, str] = {}  # the edge brokers of daemons
         self._asked: dict[str, tuple[str, str]] = {}  # client and edge broker by names of subscriptions
+        self._wanted: dict[str, str] = {}  # daemons by names of items, under layers
+        self._inside: dict[str, str] = {}  # ids of messages by those that they have on their way
 
     def take(self, name: str, record: dict[str, Any]) -> None:
         """Take in one line of the daemon `name`'s traces; whatever the picture has no place for passes by."""
+        if (inside := self._inside.get(record.get("message", ""))) and record.get("kind") != "opened":
+            record = {**record, "message": inside}
         super().take(name, record)
         match record.get("kind"):
             case "started" if role_of(name) in KINDS:
                 self._places.brokers[record["node"]] = name
+                self._places.has_layers = record.get("profile", "").startswith("full")
             case "asked":
-                self._asked[record["name"]] = record["client"], name
+                asked = _item(record) if self._places.has_layers else record["name"]
+                self._asked[asked] = record["client"], name
                 if len(self._asked) > MAILBOXES_KEPT:
                     del self._asked[next(iter(self._asked))]
-                self._place(record["name"])
+                self._place(asked)
+            case "wanted":
+                self._wanted[record["item"]] = name
+                if len(self._wanted) > MAILBOXES_KEPT:
+                    del self._wanted[next(iter(self._wanted))]
+                self._place(record["item"])
+            case "opened":
+                self._inside[record["message"]] = record["inside"]
+                if len(self._inside) > INSIDE_KEPT:
+                    del self._inside[next(iter(self._inside))]
+                self._learn(self._messages.merge(record["message"], record["inside"]))
             case "subscribed":
                 self._place(record["mailbox"])
 
     def _place(self, subscription: str) -> None:
         """Say whose key a client's is, once both it and its edge broker have named a subscription."""
-        if subscription in self._owners and subscription in self._asked:
+        owner = self._owners.get(subscription) or self._wanted.get(subscription)
+        if owner is not None and subscription in self._asked:
             client, edge = self._asked[subscription]
-            owner = self._owners[subscription]
             self._places.clients[client] = owner
             self._edges[owner] = edge
             if len(self._places.clients) > MAILBOXES_KEPT:
@@ -77,3 +96,8 @@ class BrokersPicture(Picture):
         """Return all that is shown of one message, the newest for an empty id; nothing if it is not kept."""
         chosen = self._chosen(message)
         return None if chosen is None else way(chosen, self._places)
+
+
+def _item(record: dict[str, Any]) -> str:
+    """Return the name of the item that a client asked for."""
+    return digest(Domain.LAYERED, bytes.fromhex(record["filter"]), size=LABEL).hex()

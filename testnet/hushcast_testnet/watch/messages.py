@@ -79,6 +79,11 @@ class Messages:
             self._unnamed.popitem(last=False)
         return []
 
+    def merge(self, outer: str, inside: str) -> list[Step]:
+        """Take the steps of an id for those of another; return those that turn out to be a message's."""
+        held = self._unnamed.pop(outer, None)
+        return [found for step in (held.steps if held else ()) for found in self.observe(step, inside)]
+
     def publish(self, daemon: str, record: dict[str, Any]) -> list[Step]:
         """Take in a publisher's word; return the steps that turn out to be a message's."""
         message, steps = self._name(record)

@@ -1,0 +1,159 @@
+"""Batches: the messages of one interval under one signed root, numbered and chained to the batch before.
+
+Also an interval without messages has its batch. So a provider can leave out neither a message nor a batch
+without being caught at the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import msgspec
+
+from hushcast_protocol.base.errors import AuthenticationError, DecodeError, UsageError
+from hushcast_protocol.base.hashes import DIGEST, Domain, digest
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.signatures import Purpose, Signed, check, sign
+from hushcast_protocol.base.wire import Bytes32, Counter, PublicKey, Wire, decoder, encode
+from hushcast_protocol.spatial.messages import LocatedMessage
+from hushcast_protocol.spatial.places import on_earth
+from hushcast_protocol.spatial.problems import DoesNotHold, Problem
+from hushcast_protocol.spatial.table import Table
+from hushcast_protocol.spatial.tree import MAX_FAN_OUT, MAX_MESSAGES, Node, grow, root_hash
+from hushcast_protocol.spatial.words import are_words
+
+MAX_BATCH = 8 * 1024 * 1024  # bytes of a batch with its messages; 2,000 of the paper's size take 1.6 MB
+MAX_INTERVAL = 7 * 24 * 3600  # seconds: who leaves a batch out is caught with the next one
+FIRST = bytes(DIGEST)
+"""What the first batch names as the one before it."""
+
+
+class BatchBody(Wire, frozen=True, tag="located-batch/1"):
+    """What the owner signs: which interval, after which batch, how many messages under which root."""
+
+    number: Annotated[int, msgspec.Meta(ge=1, lt=2**48)]
+    previous: Bytes32
+    start: Counter
+    seconds: Annotated[int, msgspec.Meta(ge=1, le=MAX_INTERVAL)]
+    count: Annotated[int, msgspec.Meta(ge=0, le=MAX_MESSAGES)]
+    fan_out: Annotated[int, msgspec.Meta(ge=2, le=MAX_FAN_OUT)]
+    version: Counter
+    table: Bytes32
+    root: Bytes32
+
+
+class WholeBatch(Wire, frozen=True, tag="located-messages/1"):
+    """A batch as a provider gets it: whose it is, what is signed, and the messages by id."""
+
+    owner: PublicKey
+    signed: Signed
+    messages: Annotated[tuple[LocatedMessage, ...], msgspec.Meta(max_length=MAX_MESSAGES)]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A batch whose signature was checked."""
+
+    signed: Signed
+    body: BatchBody
+
+    @property
+    def digest(self) -> bytes:
+        """By which the next batch names this one."""
+        return digest(Domain.LOCATED_BATCH, self.signed.body)
+
+    @property
+    def end(self) -> int:
+        """When its interval ends, in Unix seconds."""
+        return self.body.start + self.body.seconds
+
+
+_decode_body: Callable[[bytes], BatchBody] = decoder(BatchBody, "batch", 512)
+_decode_whole: Callable[[bytes], WholeBatch] = decoder(WholeBatch, "batch", MAX_BATCH)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """When a batch's interval begins (Unix seconds), how many seconds it has, and what came before it."""
+
+    start: int
+    seconds: int
+    previous: Batch | None
+
+    @property
+    def number(self) -> int:
+        """The number of its batch."""
+        return self.previous.body.number + 1 if self.previous is not None else 1
+
+
+def make_batch(
+    seed: Seed, interval: Interval, table: Table, fan_out: int, messages: Sequence[LocatedMessage]
+) -> WholeBatch:
+    """Sign a batch of messages, which have distinct ids and the batch's number; raise `UsageError`."""
+    if len(messages) > MAX_MESSAGES:
+        raise UsageError(f"{len(messages):,} messages are too many for one batch: {MAX_MESSAGES:,} at most")
+    previous = interval.previous
+    if previous is not None and interval.start < previous.end:
+        raise UsageError(
+            f"a batch from {interval.start} on goes back in time: the one before ends at {previous.end}"
+        )
+    body = BatchBody(
+        interval.number,
+        FIRST if previous is None else previous.digest,
+        interval.start,
+        interval.seconds,
+        len(messages),
+        fan_out,
+        table.body.version,
+        table.digest,
+        root_hash(grow(messages, fan_out)),
+    )
+    in_order = tuple(sorted(messages, key=lambda one: one.id))
+    whole = WholeBatch(seed.public(), sign(seed, Purpose.LOCATED_BATCH, body), in_order)
+    if (size := len(encode(whole))) > MAX_BATCH:
+        raise UsageError(f"the messages take {size:,} bytes, above the {MAX_BATCH:,} of a batch")
+    return whole
+
+
+def read_batch(data: bytes) -> tuple[PublicKey, Batch, Node | None]:
+    """Return the owner, the batch and its tree; raise `DecodeError`, or `DoesNotHold` if it is another's."""
+    whole = _decode_whole(data)
+    batch = check_batch(whole.signed, whole.owner)
+    names = [one.id for one in whole.messages]
+    if names != sorted(set(names)):
+        raise DecodeError("messages of a batch are not in their order")
+    for one in whole.messages:
+        if one.number != batch.body.number or not on_earth(one.place) or not are_words(one.words):
+            raise DecodeError("a message of a batch has another number, no place on earth, or unsorted words")
+    root = grow(whole.messages, batch.body.fan_out)
+    if len(names) != batch.body.count or root_hash(root) != batch.body.root:
+        raise DoesNotHold(Problem.CHANGED)
+    return whole.owner, batch, root
+
+
+def check_batch(signed: Signed, owner: PublicKey) -> Batch:
+    """Return a batch that the owner signed; raise `DoesNotHold` if it did not, or `DecodeError`."""
+    try:
+        check(owner, Purpose.LOCATED_BATCH, signed.body, signed.signature)
+    except AuthenticationError:
+        raise DoesNotHold(Problem.SIGNATURE) from None
+    return Batch(signed, _decode_body(signed.body))
+
+
+def check_next(batch: Batch, before: Batch) -> None:
+    """Raise `DoesNotHold` unless one batch comes right after another."""
+    body, last = batch.body, before.body
+    if body.number == last.number and batch.digest != before.digest:
+        raise DoesNotHold(Problem.FORKED)
+    if body.number <= last.number:
+        raise DoesNotHold(Problem.OLD_ROOT)
+    if body.number > last.number + 1:
+        raise DoesNotHold(Problem.MISSING_INTERVAL)
+    if body.previous != before.digest or (body.version == last.version and body.table != last.table):
+        raise DoesNotHold(Problem.FORKED)
+    if body.start < before.end:
+        raise DoesNotHold(Problem.BACK_IN_TIME)
+    if body.version < last.version:
+        raise DoesNotHold(Problem.WEIGHTS)

@@ -1,0 +1,169 @@
+"""The owner's table: what each word weighs, and from where on a place counts nothing; signed, by version.
+
+An answer carries only the pages of the table with the subscription's words, which lead to the signed root.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter as Tally
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated
+
+import msgspec
+
+from hushcast_protocol.base.errors import AuthenticationError, DecodeError, UsageError
+from hushcast_protocol.base.hashes import Domain, digest
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.signatures import Purpose, Signed, check, sign
+from hushcast_protocol.base.wire import Bytes32, Counter, PublicKey, Wire, decoder
+from hushcast_protocol.spatial.pages import (
+    MAX_PAGES,
+    PAGE,
+    PagedWords,
+    ShownPages,
+    Weight,
+    page_with,
+    root_of,
+)
+from hushcast_protocol.spatial.places import MAX_DISTANCE
+from hushcast_protocol.spatial.problems import DoesNotHold, Problem
+from hushcast_protocol.spatial.similarity import Asked, in_order
+from hushcast_protocol.spatial.subscription import Subscription
+from hushcast_protocol.spatial.words import Word, Words, are_words
+
+MAX_TABLE_WORDS = PAGE * MAX_PAGES
+MAX_TABLE = 10 * 1024 * 1024  # bytes of a whole table: the words of the largest batch, and their weights
+_IDF = 1000  # an idf of 1 as a weight: three digits behind the point
+
+
+class TableBody(Wire, frozen=True, tag="located-table/1"):
+    """What the owner signs of a table: the weight of other words, the greatest distance, the words' root."""
+
+    version: Counter
+    other: Weight
+    most: Annotated[int, msgspec.Meta(ge=1, le=MAX_DISTANCE)]
+    words: Bytes32
+
+
+class WholeTable(Wire, frozen=True, tag="located-weights/1"):
+    """A table as a provider holds it: what is signed, and each word with its weight."""
+
+    signed: Signed
+    words: Annotated[tuple[Word, ...], msgspec.Meta(max_length=MAX_TABLE_WORDS)]
+    weights: Annotated[tuple[Weight, ...], msgspec.Meta(max_length=MAX_TABLE_WORDS)]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A whole table whose signature and words were checked."""
+
+    whole: WholeTable
+    body: TableBody
+
+    @property
+    def digest(self) -> bytes:
+        """By which a batch names its table."""
+        return table_digest(self.whole.signed)
+
+    @cached_property
+    def paged(self) -> PagedWords:
+        """The words, in pages that can be shown."""
+        return PagedWords(self.whole.words, self.whole.weights)
+
+    @cached_property
+    def weights(self) -> Mapping[str, int]:
+        """What each word weighs."""
+        return dict(zip(self.whole.words, self.whole.weights, strict=True))
+
+    def asked(self, subscription: Subscription) -> Asked:
+        """Return a subscription with the weights of its words."""
+        weights = {word: self.weights.get(word, self.body.other) for word in subscription.words}
+        return _asked(subscription, weights, self.body)
+
+    def excerpt(self, subscription: Subscription) -> ShownPages:
+        """Show what its words weigh."""
+        return self.paged.shown(self.paged.page_of(word) for word in subscription.words)
+
+
+_decode_body: Callable[[bytes], TableBody] = decoder(TableBody, "table of weights", 256)
+_decode_whole: Callable[[bytes], WholeTable] = decoder(WholeTable, "table of weights", MAX_TABLE)
+
+
+def idf(texts: Iterable[Words]) -> tuple[dict[str, int], int]:
+    """Return the weights of words by inverse document frequency, and that of other words.
+
+    ln(1 + N / n) of N messages of which n have the word, in thousandths; other words weigh as if one had it.
+    Whoever signs them computes them once: the integers are what both ends use.
+    """
+    tally: Tally[str] = Tally()
+    total = 0
+    for words in texts:
+        tally.update(words)
+        total += 1
+    by_count = {count: _idf(total, count) for count in set(tally.values())}
+    return {word: by_count[tally[word]] for word in sorted(tally)}, _idf(total, 1)
+
+
+def _idf(total: int, count: int) -> int:
+    return max(round(_IDF * math.log(1 + total / count)), 1)
+
+
+def sign_table(seed: Seed, version: int, weights: Mapping[str, int], other: int, most: int) -> Table:
+    """Sign a table; `most` is the greatest distance as `places.chord` returns it. Raises `UsageError`."""
+    if len(weights) > MAX_TABLE_WORDS:
+        raise UsageError(f"{len(weights):,} different words are above the {MAX_TABLE_WORDS:,} of a table")
+    words = tuple(sorted(weights))
+    values = tuple(weights[word] for word in words)
+    body = TableBody(version, other, most, PagedWords(words, values).root)
+    return Table(WholeTable(sign(seed, Purpose.LOCATED_TABLE, body), words, values), body)
+
+
+def read_table(data: bytes, owner: PublicKey) -> Table:
+    """Return a whole table; raise `DecodeError`, or `DoesNotHold` where it is not as the owner signed it."""
+    whole = _decode_whole(data)
+    if len(whole.words) != len(whole.weights) or not are_words(whole.words):
+        raise DecodeError("a table of weights is not in its order")
+    table = Table(whole, check_table(whole.signed, owner))
+    if table.paged.root != table.body.words:
+        raise DoesNotHold(Problem.WEIGHTS)
+    return table
+
+
+def table_digest(signed: Signed) -> bytes:
+    """Hash what the owner signed of a table."""
+    return digest(Domain.LOCATED_TABLE, signed.body)
+
+
+def check_table(signed: Signed, owner: PublicKey) -> TableBody:
+    """Return what the owner signed of a table; raise `DoesNotHold` if it did not, or `DecodeError`."""
+    try:
+        check(owner, Purpose.LOCATED_TABLE, signed.body, signed.signature)
+    except AuthenticationError:
+        raise DoesNotHold(Problem.WEIGHTS) from None
+    return _decode_body(signed.body)
+
+
+def asked_by_excerpt(subscription: Subscription, body: TableBody, shown: ShownPages) -> Asked:
+    """Return a subscription with the weights that shown pages give its words.
+
+    Raises `DoesNotHold` where they are not of this table, do not show all words, or show pages besides.
+    """
+    if root_of(shown) != body.words:
+        raise DoesNotHold(Problem.WEIGHTS)
+    weights, used = {}, set()
+    for word in subscription.words:
+        page = page_with(shown, word)
+        if page is None:
+            raise DoesNotHold(Problem.WEIGHTS)
+        used.add(page.words)
+        weights[word] = dict(zip(page.words, page.weights, strict=True)).get(word, body.other)
+    if len(used) < len(shown.pages):
+        raise DoesNotHold(Problem.PADDED)
+    return _asked(subscription, weights, body)
+
+
+def _asked(subscription: Subscription, weights: Mapping[str, int], body: TableBody) -> Asked:
+    return Asked(subscription.place, in_order(weights), subscription.alpha, subscription.threshold, body.most)
