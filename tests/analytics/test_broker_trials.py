@@ -7,11 +7,14 @@ import pytest
 
 from hushcast_analytics.brokers.baselines import hashed, read_hashes, read_sealed, sealed
 from hushcast_analytics.brokers.guessing import Dictionary, named, readings
-from hushcast_analytics.brokers.neighbourhood import CLIENT, Neighbourhood, Node
+from hushcast_analytics.brokers.neighbourhood import CLIENT, DAY, Neighbourhood, Node
 from hushcast_analytics.brokers.opening import broker_and_child, by_either, compared, consecutive
 from hushcast_analytics.brokers.trials import Cell, played
 from hushcast_analytics.brokers.watching import by_shares, known_topic
+from hushcast_protocol.base.secrets import AgreementKey
 from hushcast_protocol.brokers.full.actions import PADS
+from hushcast_protocol.brokers.full.layers import own_layers
+from hushcast_protocol.brokers.full.secrets import asking, check_asked
 from hushcast_protocol.brokers.privacy import Privacy
 
 WORD = b"what the client asks for"
@@ -83,6 +86,15 @@ def test_a_broker_and_any_child_have_the_others_whatever_m_is(profile, layers):
     assert not opened(place, {child, *place.way[1:layers]})
     made_up = Node(0, place.fan_out)
     assert opened(place, {broker, made_up}, broker_and_child)
+
+
+def test_those_above_cannot_tell_a_child_that_a_broker_made_up():
+    keys = [AgreementKey(bytes([number]) * 32).public() for number in range(1, 6)]
+    asker, above, made_up = keys[0], keys[1:4], keys[4]
+    path = own_layers(made_up, above, 2)
+    ask = asking(PADS, asker, 1, DAY, path)
+    assert not check_asked(ask, above, 3, above[0], above.__contains__)
+    assert check_asked(ask, above, 3, above[1], above.__contains__)
 
 
 def test_brokers_further_up_know_the_client_by_a_key_and_read_it_alike():
