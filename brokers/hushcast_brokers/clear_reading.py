@@ -74,6 +74,10 @@ class ClearReading:
         """Tell whether the filter is routed."""
         return any(one.is_routed for one in asked)
 
+    def may_lack(self, asked: Asked) -> bool:
+        """Return that the filter is all there is."""
+        return False
+
     def is_over(self, asked: Asked) -> bool:
         """Return that filters are of no day."""
         return False

@@ -52,6 +52,9 @@ class Reading(Protocol):
     def is_routed(self, asked: Sequence[Asked], /) -> bool:
         """Tell whether an interest's messages come now, given what is asked for it at an edge broker."""
 
+    def may_lack(self, asked: Asked, /) -> bool:
+        """Tell whether an interest does without what was asked for, if an edge broker does not take it."""
+
     def is_over(self, asked: Asked, /) -> bool:
         """Tell whether all forget what was asked for by themselves, as its day has lapsed."""
 

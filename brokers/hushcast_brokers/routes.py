@@ -179,7 +179,7 @@ class Routes:
 
     def _refused(self, asked: Asked, verdict: Verdict) -> bool:
         """Hear that an edge broker does not take a subscription; return whether that is the end of it."""
-        if (route := self._routes.get(asked.route)) is None:
+        if (route := self._routes.get(asked.route)) is None or self._reading.may_lack(asked):
             return True
         if verdict in _PASSING:
             return False

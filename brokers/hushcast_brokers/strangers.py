@@ -48,6 +48,7 @@ class Strangers:
 
     async def serve(self, channel: Channel[FromBelow]) -> None:
         """Answer one connection's frames in order, for a while; raises a `PeerError` or `TransportError`."""
+        has_asked = False
         with self._room.place(), trio.move_on_after(ASK_WITHIN):
             while batch := await channel.receive():
                 for frame in batch:
@@ -55,7 +56,8 @@ class Strangers:
                         await channel.send(Pong())
                     elif isinstance(frame, Publish):
                         await channel.send(await self._receipt(frame))
-                    elif isinstance(frame, AskCharters) and self._charters is not None:
+                    elif isinstance(frame, AskCharters) and self._charters is not None and not has_asked:
+                        has_asked = True  # each time costs up to all charters that there are
                         await channel.send(*news(self._charters, frame))
                     elif isinstance(frame, NewCharter) and self._charters is not None:
                         await channel.send(await self._handed_in(frame))

@@ -46,6 +46,9 @@ def summary(status: Status) -> Iterator[tuple[str, str]]:
         yield "brokers", _brokers(status)
         if status["edge"] is not None:
             yield "edge broker", _edge(status["edge"])
+        if (community := status.get("community")) is not None:
+            epoch = community["epoch"]
+            yield "community", f"a member, epoch {epoch}" if epoch is not None else community["missing"]
     else:
         yield "roster", _roster(status)
     if status.get("role") == "relay":

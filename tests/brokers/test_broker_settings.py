@@ -79,7 +79,7 @@ def test_the_root_lists_the_tree() -> None:
         Seat(key(1), onion_address(key(1)), "inner", ROOT_KEY),
         Seat(key(2), onion_address(key(2)), "edge", key(1)),
     )
-    assert RootSettings.live == {"log", "listed"}, "what a reload applies"
+    assert RootSettings.live == {"log", "listed", "communities"}, "what a reload applies"
     summary = broker_summary(root)
     assert summary["brokers"] == [
         f"inner: {key(1).hex()[:16]}… at {onion_address(key(1))}, below the root",
@@ -140,6 +140,9 @@ def test_a_full_tree_fits_into_a_file(tmp_path: Path) -> None:
         ('state = "/s"\n' + NODE, "role: this is missing: write root, inner or edge"),
         (ROOT + "[edge]\nopen = true\n", "edge: it is an edge broker's, which has the clients"),
         ("parent = 1\n" + ROOT, "parent: the root has none"),
+        (f'communities = ["{"a" * 64}"]\n' + ROOT, 'communities: they are for privacy = "community"'),
+        ('communities = ["a"]\n' + ROOT, "communities #1"),
+        (f'communities = ["{"a" * 64}"]\n' + EDGE.format(""), "communities: the root alone lists them"),
         ("\x00", "is not TOML"),
         ('role = "inner"\nstate = "/s"\n', "network: this is missing: `hushcast join network.toml --config`"),
         (

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import pytest
 import trio
 from broker_daemons import Node
 from community_tree import Keeper, community_tree
+from msgspec import structs
 from small_network import ONE, TWO, until
+from small_tree import KEY, filter_of
 
+from hushcast_brokers.community.membership import FRESH
 from hushcast_local.outbox import NotYetTaken
 from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.secrets import EpochKey
+from hushcast_protocol.brokers.community.epochs import Epoch
+from hushcast_protocol.brokers.community.sealing import Sealed, seal_words
+from hushcast_protocol.brokers.conditions import Condition
+from hushcast_protocol.brokers.exposure import OPEN
+from hushcast_protocol.brokers.frames import NewCharter, Subscribe, Terms
+from hushcast_protocol.brokers.words import shown
 from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.topics import make_topic
 
 ROWS = (
@@ -237,6 +249,59 @@ async def test_a_root_outside_refuses_where_nobody_subscribes() -> None:
         await ear.hears(1, within=900.0)
 
 
+async def test_nothing_is_lost_where_a_broker_leaves_the_tree() -> None:
+    rows = (("inner 1", "inner", "root"), ("inner 2", "inner", "root"), ("edge 1", "edge", "inner 1"))
+    async with community_tree(rows) as network:
+        keeper = network.keeping[0]
+        author, reader = await network.daemon("a", keeper), await network.daemon("r", keeper, "edge 1")
+        await keeper.admit(network["edge 1"], author, reader)
+        await network.heard(keeper)
+        ear = await reader.listen()
+        await network["inner 1"].stop()
+        for number in range(5):
+            await sent(author, b"%d" % number)
+        network["edge 1"].parent = network["inner 2"]
+        network.members.remove(network["inner 1"])
+        await network.list_all()
+        await ear.hears(5, within=900.0)
+        await sent(author, b"5")
+        await ear.hears(6)
+        assert sorted(ear.payloads) == [b"%d" % number for number in range(6)]
+
+
+async def test_an_edge_broker_that_joins_opens_what_it_passed_on_and_keeps_terms_after_a_restart() -> None:
+    terms = {"k": 2, "condition": "source", "otherwise": "wait"}
+    async with community_tree(ROWS) as network:
+        keeper, edge = network.keeping[0], network["edge 1"]
+        author = await network.daemon("a", keeper, "edge 3")
+        readers = [await network.daemon(f"r{number}", keeper, "edge 1") for number in range(2)]
+        await keeper.admit(author, *readers)
+        await network.heard(keeper)
+        ear = await readers[0].listen(PLACES, "kind = fire")
+        await sent(author, b"1", PLACES, kind="flood")
+        await until(lambda: edge.count("messages_forwarded") == 1, 60.0, "outside it passes all on")
+        await keeper.admit(edge)
+        await network.heard(keeper)
+        await until(lambda: edge.status("filters") == 2, 60.0, "under both epochs")
+        await trio.sleep(FRESH)  # so that the author asks before it publishes
+        await sent(author, b"2", PLACES, kind="flood")
+        await sent(author, b"3", PLACES, kind="fire")
+        await ear.hears(1)
+        assert edge.count("messages_forwarded") == 2
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(readers[1].listen, TWO, "", terms)
+            await until(lambda: edge.status("filters") == 3, 60.0, "it counts in the epoch that it is in")
+            shown_ = edge.status("filters_shown")
+            await edge.stop()
+            await edge.start()
+            await network.linked()
+            await trio.sleep(SILENCE)
+            assert edge.status("filters_shown") == shown_, (
+                "one subscriber is no crowd after a restart, either"
+            )
+            nursery.cancel_scope.cancel()
+
+
 async def test_charters_that_do_not_hold_are_refused() -> None:
     async with community_tree(ROWS) as network:
         keeper = network.keeping[0]
@@ -255,3 +320,49 @@ async def test_charters_that_do_not_hold_are_refused() -> None:
         assert await other.hand_in(other.signed()) == "accepted"
         await network.heard(other)
         await until(lambda: network["edge 1"].daemon._charters.newest(keeper.key) is None, 60.0)
+
+
+async def test_hostile_children_are_refused_and_cost_nobody_anything() -> None:
+    async with community_tree(ROWS) as network:
+        keeper = network.keeping[0]
+        author, reader = await network.daemon("a", keeper), await network.daemon("r", keeper, "edge 1")
+        await keeper.admit(network.root, network["edge 1"], author, reader)
+        await network.heard(keeper)
+        ear = await reader.listen()
+        held = network["edge 1"].daemon._charters.epochs.open[0]
+        client = await network.client("edge 1")
+        forged = Sealed(held.label, bytes(216))
+        clear = shown(KEY, filter_of(""))
+        assert await client.ask(lambda n: Subscribe(n, bytes(16), forged, OPEN)) == "form"
+        assert await client.ask(lambda n: Subscribe(n, bytes(16), clear, OPEN)) == "form"
+        closed = Sealed(bytes(16), bytes(216))
+        crowd = Terms(2, Condition.SOURCE, "wait")
+        assert await client.ask(lambda n: Subscribe(n, bytes(16), closed, crowd)) == "community"
+        assert await client.ask(lambda n: Subscribe(n, bytes(16), closed, OPEN)) == "accepted"
+        assert network.root.status("filters") == 2, "what nobody here can open is passed on as it is"
+        before = network["edge 1"].count("charters_taken")
+        await client.say(lambda n: NewCharter(keeper.signed()))
+        await until(lambda: not client.is_attached, 60.0, "children do not say charters")
+        assert network["edge 1"].count("charters_taken") == before
+        message = network.message()
+        stale = sealed_as(message, Epoch(keeper.key, 9, 0, EpochKey(bytes(32))))
+        for wrong in (message, stale):
+            assert await network.publish(wrong) == "community"
+        true = sealed_as(message, held)
+        tokens = (*true.tokens[:-1], bytes(16))
+        assert await network.publish(structs.replace(true, tokens=tokens)) == "form"
+        moved = structs.replace(network.message(), tokens=true.tokens)
+        assert await network.publish(moved) == "form", "words are of one message"
+        assert await network.publish(true) == "accepted"
+        await sent(author, b"x")
+        await ear.hears(1)
+        await trio.sleep(SILENCE)
+        assert ear.payloads == [b"x"]
+        assert network.root.count("refused_community") == 2
+        assert network.root.count("refused_form") == 2
+        assert network["edge 1"].count("refused_community") == 1
+
+
+def sealed_as(message: Message, epoch: Epoch) -> Message:
+    tokens = seal_words(epoch, message.id, message.tokens, Random(1).randbytes)
+    return structs.replace(message, tokens=tokens)

@@ -14,6 +14,7 @@ from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.brokers import frames
 from hushcast_protocol.brokers.advertised import Advertised, read_filter
+from hushcast_protocol.brokers.community.charter import check_charter
 from hushcast_protocol.brokers.routes import Routes
 from hushcast_protocol.brokers.tree import check_tree
 from hushcast_protocol.brokers.words import from_outside, outside
@@ -38,6 +39,8 @@ def _from_below(data: bytes) -> object:
         return _matched(frame.message)
     if isinstance(frame, frames.NewTree):
         return check_tree(frame.tree, examples.NETWORK)
+    if isinstance(frame, frames.NewCharter):
+        return check_charter(frame.charter, examples.NETWORK.id)
     return frame
 
 
@@ -71,6 +74,8 @@ def _from_above(data: bytes) -> object:
         return outside(frame.shown)
     if isinstance(frame, frames.NewTree):
         return check_tree(frame.tree, examples.NETWORK)
+    if isinstance(frame, frames.NewCharter):
+        return check_charter(frame.charter, examples.NETWORK.id)
     return frame
 
 

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from random import Random
 
 from hushcast_protocol.base.addresses import memory_address
-from hushcast_protocol.base.secrets import Seed, TopicKey
+from hushcast_protocol.base.agreement import agreement_public
+from hushcast_protocol.base.secrets import EpochKey, Seed, TopicKey
 from hushcast_protocol.base.stamps import Stamp
+from hushcast_protocol.brokers.community.charter import sign_charter
+from hushcast_protocol.brokers.community.epochs import Epoch
+from hushcast_protocol.brokers.community.sealing import seal_filter
 from hushcast_protocol.brokers.conditions import Condition
 from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.brokers.frames import (
     Ack,
     Advertise,
+    AskCharters,
+    Communities,
     Done,
     Forward,
     Join,
+    KnownCharter,
     Level,
+    NewCharter,
     NewTree,
     Ping,
     Pong,
@@ -54,6 +63,8 @@ MESSAGE = Message(
 )
 TERMS = Terms(3, Condition.SUCCESSOR, "generalise")
 STAMP = Stamp(1, bytes(8))
+CHARTER = sign_charter(ROOT, NETWORK.id, 1, 0, [agreement_public(INNER.public())], Random(1).randbytes)
+SEALED = seal_filter(Epoch(ROOT.public(), 1, 0, EpochKey(bytes(32))), EDGE.public(), shown(KEY, NARROW))
 
 
 def tree(version: int = 1) -> NewTree:
@@ -77,6 +88,10 @@ FROM_BELOW = [
     Advertise(8, (ITEM,), (), "no"),
     Subscribe(9, b"n" * 16, ITEM, TERMS),
     AskFactors(10, 3, b"a" * 32, ITEM.layers, b"r" * 32, b"c" * 32),
+    AskCharters((KnownCharter(ROOT.public(), 3),)),
+    NewCharter(CHARTER),
+    Advertise(5, (SEALED,), (), "no"),
+    Subscribe(7, b"n" * 16, SEALED, TERMS),
 ]
 FROM_ABOVE = [
     Standing(bytes(16), 3),
@@ -89,4 +104,6 @@ FROM_ABOVE = [
     Receipt("day", 0),
     Done(2, "tree"),
     Factors(3, b"r" * 32, b"c" * 32),
+    Communities((ROOT.public(),)),
+    NewCharter(CHARTER),
 ]

@@ -13,6 +13,7 @@ from spatial_world import OWNER, STRANGER, VOCABULARY, World, message, subscript
 
 from hushcast_protocol.base.errors import DecodeError, UsageError
 from hushcast_protocol.base.wire import encode
+from hushcast_protocol.spatial import places as places_module
 from hushcast_protocol.spatial.messages import MAX_ID, MAX_PAYLOAD, read_message
 from hushcast_protocol.spatial.pages import PAGE, PagedWords, ShownPages, page_with, root_of
 from hushcast_protocol.spatial.places import (
@@ -50,6 +51,23 @@ def test_distances_are_chords_of_the_earth(north: float, east: float, other: flo
         for a, o in ((north, east), (other, far))
     ]  # fmt: skip
     assert math.sqrt(square(one, two)) / SCALE == pytest.approx(math.dist(*vectors), abs=1e-8)
+
+
+@settings(max_examples=40)
+@given(latitudes, longitudes)
+def test_a_place_is_the_same_on_every_machine(north: float, east: float) -> None:
+    assert place_of(north, east) == places_module._exactly(north, east)
+
+
+def test_where_a_half_is_rounded_another_sine_gives_the_same_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = Random("halves")
+    degrees = [(random.uniform(-90, 90), random.uniform(-180, 180)) for _ in range(2000)]
+    here = [place_of(*one) for one in degrees]
+    sine, cosine = math.sin, math.cos
+    monkeypatch.setattr(places_module, "_DOUBT", 0.01)  # so that the error may be large enough to be met
+    monkeypatch.setattr(math, "sin", lambda angle: sine(angle) * (1 + 4e-12))
+    monkeypatch.setattr(math, "cos", lambda angle: cosine(angle) * (1 - 3e-12))
+    assert [place_of(*one) for one in degrees] == here
 
 
 def test_there_is_no_seam_and_no_pole() -> None:

@@ -114,9 +114,15 @@ class CommunityInterests:
         return given
 
     def load(self, client: PublicKey, name: bytes, item: Item, terms: Terms) -> None:
-        """Take what was accepted before a restart; drop what a key of since shows to be sealed wrongly."""
+        """Take what was accepted before a restart.
+
+        Drops what a key of since shows to be sealed wrongly, and what cannot be counted in a crowd if this
+        broker asks for one now.
+        """
         try:
             given = self.read(client, item)
+            if given.filter is None and max(terms.k, self._minimum.k) > 1:
+                raise Refusal("community")
         except Refusal:
             self._wrong.append((client, name))
             return
@@ -173,7 +179,8 @@ class CommunityInterests:
     def learn(self, epoch: Epoch) -> list[Named]:
         """Open what came before the key of its epoch; return what was sealed wrongly, and is gone."""
         gone: list[Named] = []
-        for client, name, given in list(self.table.under(epoch.label)):
+        closed = [one for one in self.table.under(epoch.label) if one[2].filter is None]
+        for client, name, given in closed:
             self.unsubscribe(client, name)
             try:
                 self.subscribe(client, name, self.read(client, given.sealed), OPEN)

@@ -28,6 +28,7 @@ class CommunityReading:
 
     def __init__(self, membership: Membership, calendar: Calendar, env: Environment) -> None:
         self._membership = membership
+        self._epochs = membership.charters.epochs
         self._calendar = calendar
         self._env = env
         self._clear = ClearReading(lambda: calendar.day(env.now()))
@@ -70,7 +71,7 @@ class CommunityReading:
 
         Raises `PeerError` where it is of no epoch that is open, or its words are sealed wrongly.
         """
-        epoch = self._membership.charters.epochs.under(message.tokens[0])
+        epoch = self._epochs.under(message.tokens[0])
         if epoch is None:
             raise AuthenticationError("a message is of no epoch of this daemon's community")
         words = open_words(epoch, message.id, message.tokens)
@@ -84,6 +85,12 @@ class CommunityReading:
             for one in asked
             if isinstance(one.item, Sealed) and current is not None and one.item.label == current.label
         )
+
+    def may_lack(self, asked: Asked) -> bool:
+        """Tell whether it is of an epoch gone by, in which the edge broker may not have been a member."""
+        assert isinstance(asked.item, Sealed), "a daemon's state is of one network, and so of one model"
+        epoch, current = self._epochs.under(asked.item.label), self._membership.current()
+        return epoch is None or (current is not None and epoch.number < current.number)
 
     def is_over(self, asked: Asked) -> bool:
         """Return that nobody forgets by itself: a broker outside does not know when an epoch is over."""
@@ -113,7 +120,7 @@ class CommunityReading:
 
     def _filter(self, asked: Asked) -> ShownFilter | None:
         assert isinstance(asked.item, Sealed), "a daemon's state is of one network, and so of one model"
-        epoch = self._membership.charters.epochs.under(asked.item.label)
+        epoch = self._epochs.under(asked.item.label)
         try:
             return None if epoch is None else open_filter(epoch, asked.item)
         except PeerError:

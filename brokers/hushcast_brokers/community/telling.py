@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hushcast_brokers.community.held_charters import HeldCharters
+from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.wire import PublicKey, Wire
 from hushcast_protocol.brokers.frames import AskCharters, Communities, NewCharter
 from hushcast_runtime.writing import Writer
@@ -18,7 +19,12 @@ class Telling:
         self._links: dict[Writer, _Told] = {}
 
     def begin(self, writer: Writer, frame: AskCharters) -> None:
-        """Say what a child does not know, and from now on whatever is newer."""
+        """Say what a child does not know, and from now on whatever is newer.
+
+        Raises `DecodeError` where it asks twice: each time costs up to all charters that there are.
+        """
+        if writer in self._links:
+            raise DecodeError("a child asks twice for charters")
         told = self._links[writer] = _Told(frame)
         self._say(writer, told)
 

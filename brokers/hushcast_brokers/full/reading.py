@@ -113,6 +113,10 @@ class FullReading:
         now = [one for one in asked if isinstance(one.item, Layered) and one.item.day == today]
         return bool(now) and all(one.is_routed for one in now)
 
+    def may_lack(self, asked: Asked) -> bool:
+        """Return that each word is needed."""
+        return False
+
     def is_over(self, asked: Asked) -> bool:
         """Tell whether all forget what was asked for, as its day has lapsed."""
         return isinstance(asked.item, Layered) and self._is_over(asked.item.day)

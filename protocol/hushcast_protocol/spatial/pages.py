@@ -8,7 +8,7 @@ bytes among ten thousand words.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated
 
@@ -81,15 +81,18 @@ class PagedWords:
         """Show the pages of these indices, one at least."""
         indices = tuple(sorted(set(at)))
         pages = tuple(self.pages[index] for index in indices)
-        return ShownPages(len(self.pages), indices, pages, tuple(self._beside(0, len(self.pages), indices)))
+        return ShownPages(len(self.pages), indices, pages, tuple(self._beside(indices)))
 
-    def _beside(self, low: int, high: int, indices: Sequence[int]) -> Iterator[bytes]:
-        if not indices:
-            yield self._hashes[low, high]
-        elif high - low > 1:
-            middle = _middle(low, high)
-            yield from self._beside(low, middle, [one for one in indices if one < middle])
-            yield from self._beside(middle, high, [one for one in indices if one >= middle])
+    def _beside(self, at: Sequence[int]) -> Iterator[bytes]:
+        ranges = [(0, len(self.pages), 0, len(at))]  # of pages, and of those that are shown
+        while ranges:
+            low, high, first, last = ranges.pop()
+            if first == last:
+                yield self._hashes[low, high]
+            elif high - low > 1:
+                middle = _middle(low, high)
+                cut = bisect_left(at, middle, first, last)
+                ranges += (middle, high, cut, last), (low, middle, first, cut)
 
 
 def root_of(shown: ShownPages) -> bytes:
@@ -97,19 +100,19 @@ def root_of(shown: ShownPages) -> bytes:
     at = shown.at
     if len(at) != len(shown.pages) or at[-1] >= shown.count or list(at) != sorted(set(at)):
         raise DecodeError("pages of words are not in their order")
-    pages, beside = iter(shown.pages), iter(shown.beside)
+    beside = iter(shown.beside)
 
-    def up(low: int, high: int, indices: Sequence[int]) -> bytes:
-        if not indices:
-            return next(beside)
+    def up(low: int, high: int, first: int, last: int) -> bytes:
+        """Hash the pages from `low` to before `high`, among them the shown ones from `first` to `last`."""
         if high - low == 1:
-            return _page_hash(next(pages))
+            return _page_hash(shown.pages[first])
         middle = _middle(low, high)
-        left = up(low, middle, [one for one in indices if one < middle])
-        return _pair(left, up(middle, high, [one for one in indices if one >= middle]))
+        cut = bisect_left(at, middle, first, last)
+        left = up(low, middle, first, cut) if first < cut else next(beside)
+        return _pair(left, up(middle, high, cut, last) if cut < last else next(beside))
 
     try:
-        top = up(0, shown.count, at)
+        top = up(0, shown.count, 0, len(at))
     except StopIteration:
         raise DecodeError("hashes beside pages of words are missing") from None
     if next(beside, None) is not None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from decimal import Context, Decimal, localcontext
 from typing import Annotated
 
 import msgspec
@@ -20,6 +21,9 @@ SCALE = 2**30
 EARTH = 6371.0088  # kilometres; the mean radius (IUGG)
 MAX_DISTANCE = 2 * SCALE  # of two places: through the middle of the earth
 _LATITUDE, _LONGITUDE = 90.0, 180.0  # degrees
+_DOUBT = 1e-4  # of a unit: how far from a half floats may be trusted; they are off by a thousandth of it
+_PI = Decimal("3.1415926535897932384626433832795028841971694")
+_LEAST = Decimal("1e-38")
 
 Coordinate = Annotated[int, msgspec.Meta(ge=-SCALE, le=SCALE)]
 Place = tuple[Coordinate, Coordinate, Coordinate]
@@ -35,11 +39,32 @@ def place_of(latitude: float, longitude: float) -> Place:
         )
     north, east = math.radians(latitude), math.radians(longitude)
     flat = math.cos(north)
-    return (
-        round(SCALE * flat * math.cos(east)),
-        round(SCALE * flat * math.sin(east)),
-        round(SCALE * math.sin(north)),
-    )
+    near = flat * math.cos(east) * SCALE, flat * math.sin(east) * SCALE, math.sin(north) * SCALE
+    # Sines differ from one machine to another in their last digits, which matters where halves are rounded.
+    if any(abs(one - math.floor(one) - 0.5) < _DOUBT for one in near):
+        return _exactly(latitude, longitude)
+    x, y, z = map(round, near)
+    return x, y, z
+
+
+def _exactly(latitude: float, longitude: float) -> Place:
+    """Return the place at these degrees, reckoned in 40 digits: the same on every machine, and slow."""
+    with localcontext(Context(prec=40)):
+        (sine, flat), (east, west) = _sine(latitude), _sine(longitude)
+        x, y, z = (round(SCALE * one) for one in (flat * west, flat * east, sine))
+        return x, y, z
+
+
+def _sine(degrees: float) -> tuple[Decimal, Decimal]:
+    """Return sine and cosine, from their series."""
+    angle = Decimal(degrees) * _PI / 180
+    sums = [Decimal(0), Decimal(0)]
+    term, number = Decimal(1), 0
+    while abs(term) > _LEAST:
+        sums[number % 2] += term if number % 4 < 2 else -term
+        number += 1
+        term = term * angle / number
+    return sums[1], sums[0]
 
 
 def degrees_of(place: Place) -> tuple[float, float]:
