@@ -18,7 +18,6 @@ from hushcast_cli.options import (
 from hushcast_cli.simulated_brokers import OfBrokers, brokers_options, counts_of
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.brokers.conditions import Condition
-from hushcast_protocol.brokers.frames import MAX_K
 from hushcast_protocol.overlay.profile import MAX_TREES, PROFILES, Root
 
 if TYPE_CHECKING:
@@ -122,7 +121,7 @@ _share = click.FloatRange(0, 0.9)
 )
 @click.option(
     "--k",
-    type=click.IntRange(1, MAX_K),
+    type=click.IntRange(1, 1_000_000),
     metavar="K",
     help="With --carrier brokers: among how many each subscriber wants to hide.",
 )

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.brokers.full.layers import MAX_LAYERS, MIN_LAYERS
-from hushcast_protocol.brokers.privacy import DEFAULT_LAYERS, Privacy
 
 if TYPE_CHECKING:
     from hushcast_testnet.scenario import Scenario
 
+# As the protocol has them, which would load all that keys of layers take; a test compares.
+MIN_LAYERS, DEFAULT_LAYERS, MAX_LAYERS = 2, 3, 4
 FAN_OUT = 8  # unless given, where --clients is
 INTERESTS, TOPICS = 2, 20  # of a client in the mean, and of all, unless given
 
@@ -53,6 +53,8 @@ class OfBrokers:
         """Return a scenario with what these options say of its network."""
         if scenario.carrier != "brokers":
             return scenario
+        from hushcast_protocol.brokers.privacy import Privacy
+
         privacy = Privacy(self.privacy or "clear")
         if self.privacy == "full":
             profile: Literal["hardened", "paper"] = "paper" if scenario.profile == "paper" else "hardened"

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from hushcast_analytics.brokers.playing import played
+from hushcast_cli import simulated_brokers
 from hushcast_cli.main import run
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.brokers.privacy import Privacy
+from hushcast_protocol.brokers.full.layers import MAX_LAYERS, MIN_LAYERS
+from hushcast_protocol.brokers.privacy import DEFAULT_LAYERS, Privacy
 from hushcast_testnet.broker_trees import fanned, small
 from hushcast_testnet.scenario import Scenario
 from hushcast_testnet.simulation import simulate
@@ -55,6 +57,11 @@ def test_traces_have_all_that_brokers_could_open_together(privacy: Privacy, tmp_
     assert {inside for _, inside in opened} == {
         row["message"] for row in truths if row["kind"] == "delivered"
     }
+
+
+def test_options_have_the_bounds_of_the_protocol() -> None:
+    assert (simulated_brokers.MIN_LAYERS, simulated_brokers.MAX_LAYERS) == (MIN_LAYERS, MAX_LAYERS)
+    assert simulated_brokers.DEFAULT_LAYERS == DEFAULT_LAYERS
 
 
 def test_in_a_community_of_all_everybody_gets_everything() -> None:
