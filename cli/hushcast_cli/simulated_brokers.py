@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hushcast_testnet.scenario import Scenario
 
 # As the protocol has them, which would load all that keys of layers take; a test compares.
-MIN_LAYERS, DEFAULT_LAYERS, MAX_LAYERS = 2, 3, 4
+FEWEST, USUAL, MOST = 2, 3, 4  # layers
 FAN_OUT = 8  # unless given, where --clients is
 INTERESTS, TOPICS = 2, 20  # of a client in the mean, and of all, unless given
 
@@ -58,7 +58,7 @@ class OfBrokers:
         privacy = Privacy(self.privacy or "clear")
         if self.privacy == "full":
             profile: Literal["hardened", "paper"] = "paper" if scenario.profile == "paper" else "hardened"
-            privacy = Privacy("full", self.layers or DEFAULT_LAYERS, profile, not self.no_aggregation)
+            privacy = Privacy("full", self.layers or USUAL, profile, not self.no_aggregation)
         fan_out = self.fan_out if self.fan_out or not self.clients else FAN_OUT
         return replace(scenario, privacy=privacy, fan_out=fan_out)
 
@@ -111,9 +111,9 @@ _OPTIONS = (
     ),
     click.option(
         "--layers",
-        type=click.IntRange(MIN_LAYERS, MAX_LAYERS),
+        type=click.IntRange(FEWEST, MOST),
         metavar="M",
-        help=f"With --privacy full: layers, keys that words are under; {DEFAULT_LAYERS} unless given.",
+        help=f"With --privacy full: layers, keys that words are under; {USUAL} unless given.",
     ),
     click.option(
         "--no-aggregation",

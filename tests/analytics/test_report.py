@@ -170,6 +170,7 @@ def test_the_page_of_filters_says_what_is_reached_and_what_it_costs() -> None:
         "sources": 1,
         "topics": 2,
         "largest": 3,
+        "brokers": 50,
         "watched": 4,
         "wanted": {"ks": [3], "conditions": ["successor"], "brokers": 50, "cap": 2, "spread": 3},
         "levels": [

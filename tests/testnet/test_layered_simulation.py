@@ -60,8 +60,8 @@ def test_traces_have_all_that_brokers_could_open_together(privacy: Privacy, tmp_
 
 
 def test_options_have_the_bounds_of_the_protocol() -> None:
-    assert (simulated_brokers.MIN_LAYERS, simulated_brokers.MAX_LAYERS) == (MIN_LAYERS, MAX_LAYERS)
-    assert simulated_brokers.DEFAULT_LAYERS == DEFAULT_LAYERS
+    assert (simulated_brokers.FEWEST, simulated_brokers.MOST) == (MIN_LAYERS, MAX_LAYERS)
+    assert simulated_brokers.USUAL == DEFAULT_LAYERS
 
 
 def test_in_a_community_of_all_everybody_gets_everything() -> None:
