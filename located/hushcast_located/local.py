@@ -61,18 +61,32 @@ class Local:
 
     def pruned(self, root: Node | None, work: Work) -> Iterator[tuple[Entry, Numbers]]:
         """Do as `settled`, with the lists that algorithm 1 leaves."""
-        waiting: list[tuple[Part, Lists]] = [] if root is None else [(root, self._index)]
+        if root is None:
+            return
+        said: dict[int, Ints] = {}
+        self._read(root, said)
+        waiting: list[tuple[Part, Lists]] = [(root, self._index)]
         while waiting:
             part, lists = waiting.pop()
             if isinstance(part, Entry):
-                words = self._words(part)
+                words = said[id(part)]
                 yield part, self._settled(part, words, lists.of(words), work)
             elif isinstance(part, Node):
-                if part.count >= self._pruned_from:
-                    lists = lists.of(self._words(part))
+                if id(part) in said:
+                    lists = lists.of(said[id(part)])
                     work.on_the_way += len(lists)
                     lists = lists.near_to(part.box)
                 waiting += [(child, lists) for child in part.children]
+
+    def _read(self, part: Part, said: dict[int, Ints]) -> Ints:
+        """Note the words of messages, and of nodes that prune; return those of a part, some of them twice."""
+        if not isinstance(part, Node):
+            words = said[id(part)] = self._words(part)
+            return words
+        words = np.concatenate([self._read(child, said) for child in part.children])
+        if part.count >= self._pruned_from:
+            words = said[id(part)] = np.unique(words)
+        return words
 
     def _words(self, part: Part) -> Ints:
         """Return the numbers of the words of a part that subscriptions have, and the dummy's."""
