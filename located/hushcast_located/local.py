@@ -65,7 +65,8 @@ class Local:
             return
         said: dict[int, Ints] = {}
         self._read(root, said)
-        waiting: list[tuple[Part, Lists]] = [(root, self._index)]
+        # Not the root itself: nothing of use is far from all messages at once.
+        waiting: list[tuple[Part, Lists]] = [(child, self._index) for child in root.children]
         while waiting:
             part, lists = waiting.pop()
             if isinstance(part, Entry):
