@@ -160,6 +160,8 @@ class Attachments:
             return place.kept.edge != self._parts.pinned
         if not self._is_listed(place):
             return self._parts.tree.newest is not None
+        if self._is_expelled(place):
+            return True
         # Where the root does not answer either, it is this daemon that is cut off, or all brokers are away.
         if place.away_for <= EDGE_PATIENCE or not await reach_root(self._parts):
             self._is_last_try = False
@@ -167,6 +169,14 @@ class Attachments:
         was_tried, self._is_last_try = self._is_last_try, True
         place.look()  # it may be back as well: there is a minute for that
         return was_tried
+
+    def _is_expelled(self, place: Attachment) -> bool:
+        """Tell whether terms take an edge broker of the community, and another one alone is in it."""
+        member = self._parts.membership
+        if member is None or member.has(place.kept.edge):
+            return False
+        has_terms = any(one.terms.k > 1 for one in place.kept.asked.values() if not one.is_ending)
+        return has_terms and any(member.has(edge.key) for edge in self.choice())
 
     async def _turn(self, old: Attachment) -> None:
         """Leave an edge broker for another one, durably and in one commit; where there is none, stay."""

@@ -78,6 +78,12 @@ class CommunityTree(TreeOfDaemons):
         await node.start()
         return node
 
+    def member_of(self, node: Node) -> Member:
+        """The edge broker that a daemon uses."""
+        edge = node.daemon.brokers.edge()
+        assert edge is not None
+        return next(member for member in self.members if member.key.hex() == edge["broker"])
+
     async def heard(self, keeper: Keeper) -> None:
         """Wait until all brokers, and the community's daemons that are attached, hold the newest charter."""
 

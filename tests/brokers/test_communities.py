@@ -302,6 +302,24 @@ async def test_an_edge_broker_that_joins_opens_what_it_passed_on_and_keeps_terms
             nursery.cancel_scope.cancel()
 
 
+async def test_terms_take_an_edge_broker_that_is_in_the_community() -> None:
+    terms = {"k": 2, "condition": "source", "otherwise": "wait"}
+    async with community_tree(ROWS) as network:
+        keeper = network.keeping[0]
+        reader = await network.daemon("r", keeper)
+        await keeper.admit(network["edge 1"], network["edge 2"], reader)
+        await network.heard(keeper)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(reader.listen, ONE, "", terms)
+            await until(reader.daemon.brokers.routes.attachments.is_reached, 60.0)
+            used = network.member_of(reader)
+            assert used.name in ("edge 1", "edge 2"), "one of the community is drawn"
+            await keeper.expel(used)
+            await until(lambda: network.member_of(reader) is not used, 300.0)
+            assert network.member_of(reader).name in ("edge 1", "edge 2")
+            nursery.cancel_scope.cancel()
+
+
 async def test_charters_that_do_not_hold_are_refused() -> None:
     async with community_tree(ROWS) as network:
         keeper = network.keeping[0]

@@ -182,6 +182,8 @@ async def test_questions_for_factors_that_nobody_honest_asks(monkeypatch: pytest
             (replace(good, asker=places.key(other.key)), "tree"),
             (replace(good, asker=places.key(network.root.key)), "tree"),
             (replace(good, asker=owner), "tree"),
+            (replace(good, day=network.today + 2), "day"),
+            (replace(good, day=network.today - 2), "day"),
             (replace(good, path=path[:1]), "tree"),
             (replace(good, path=path[::-1]), "form"),
             (replace(good, path=in_order(Layer(own.public, one.target) for one in path)), "form"),

@@ -16,7 +16,7 @@ from random import Random
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from cheating import MEANS, Cheat, Means, Scene
+from cheating import MEANS, Means, Scene
 from spatial_world import OWNER, World, entries
 
 from hushcast_protocol.base.wire import encode
@@ -51,21 +51,19 @@ def try_case(random: Random) -> tuple[int, int, int]:
     return len(asked), messages, size
 
 
-def try_attempt(world: World, means: Means) -> tuple[Cheat, Problem | None] | None:
-    """Cheat once; return the name it was caught by, `None` if what it says is true all the same."""
+def try_attempt(world: World, means: Means) -> Problem | None:
+    """Cheat once; return the name it was caught by, `None` where this means cannot be tried."""
     scene = Scene(world, world.random.randrange(3), world.random.randrange(len(world.subscriptions)))
     cheat = means(scene)
     if cheat is None:
         return None
     try:
-        said = verify(OWNER.public(), cheat.subscription, cheat.data, cheat.before)
+        verify(OWNER.public(), cheat.subscription, cheat.data, cheat.before)
     except DoesNotHold as error:
         if error.problem not in cheat.problems:
             raise AssertionError(f"{means.__name__} is called {error.problem}") from error
-        return cheat, error.problem
-    assert cheat.harmless, means.__name__
-    assert sorted(one.id for one in said.messages) == world.wanted(scene.interval, scene.number)
-    return cheat, None
+        return error.problem
+    raise AssertionError(f"{means.__name__} is not caught")
 
 
 def main(cases: int, attempts: int, seed: int) -> None:
@@ -88,7 +86,7 @@ def main(cases: int, attempts: int, seed: int) -> None:
             means = random.choice(MEANS)
             if (found := try_attempt(world, means)) is not None:
                 made += 1
-                caught[means.__name__][found[1] or "holds, and says the same"] += 1
+                caught[means.__name__][found] += 1
     print(f"{made:,} attempts, {time.perf_counter() - began:.0f} s")
     for name, names in caught.items():
         told = ", ".join(f"{what} {count:,}" for what, count in names.most_common())

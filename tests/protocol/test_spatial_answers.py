@@ -35,8 +35,7 @@ def worlds() -> list[World]:
 def test_a_provider_that_cheats_is_caught_by_name(means: Means, worlds: list[World]) -> None:
     caught = 0
     for at in range(TRIES):
-        found = try_attempt(worlds[at % len(worlds)], means)
-        caught += found is not None and found[1] is not None
+        caught += try_attempt(worlds[at % len(worlds)], means) is not None
         if caught == EACH:
             return
     assert caught, "it could never be tried"

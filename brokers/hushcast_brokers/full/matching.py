@@ -200,6 +200,8 @@ class FullMatching:
 
     async def factors(self, child: PublicKey, ask: AskFactors) -> Factors:
         """Answer for a broker below, or have those above answer; raise `Refusal` or `TransportError`."""
+        if ask.day not in self._calendar.installable_days(self._env.now()):
+            raise Refusal("day")
         return await self._factoring.answer(self._places(), self._seat, child, ask)
 
     def _read(self, child: PublicKey, item: Item) -> ReadItem:

@@ -3,13 +3,13 @@
 Yan and others 2017, algorithm 2, mended: a node is opened for a subscription exactly if its own bound reaches
 theta, and every subscription gets a proof, also one without results. Of a closed node the box is shown, and
 of its words only that enough of the subscription's are absent; often the box alone says enough. Of an opened
-node only the root of its words. A message that is not wanted is shown as a closed node is, so that nobody
-gets to read it.
+node only the root of its words, unless nothing below shows why it had to be opened. A message that is not
+wanted is shown as a closed node is, so that nobody gets to read it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated
 
 import msgspec
@@ -54,9 +54,13 @@ class Wanted(Wire, frozen=True, tag="wanted"):
 
 
 class Opened(Wire, frozen=True, tag="opened"):
-    """A node whose bound reaches theta, and all that is right below it."""
+    """A node whose bound reaches theta, and all that is right below it.
 
-    words: Bytes32
+    Where a child is opened or wanted, the node's own bound reaches, too; otherwise enough words are shown to
+    be there.
+    """
+
+    words: ShownWords
     children: Annotated[tuple[Shown, ...], msgspec.Meta(min_length=1, max_length=MAX_FAN_OUT)]
 
 
@@ -84,7 +88,7 @@ def _shown(part: Part, asked: Sequence[Asked]) -> list[Shown]:
             zip(*(_shown(child, opening) for child in part.children), strict=True) if opening else iter(())
         )
         return [
-            Opened(part.paged.root, next(below)) if reaches else _closed(part, one, square)
+            _opened(part, one, square, next(below)) if reaches else _closed(part, one, square)
             for one, square, reaches in zip(asked, squares, reached, strict=True)
         ]
     assert isinstance(part, Entry)
@@ -92,6 +96,15 @@ def _shown(part: Part, asked: Sequence[Asked]) -> list[Shown]:
         _wanted(part, one, square) if reaches else _apart(part, one, square)
         for one, square, reaches in zip(asked, squares, reached, strict=True)
     ]
+
+
+def is_dead_end(children: Iterable[Shown]) -> bool:
+    """Tell whether a node was opened though nothing right below it reaches theta."""
+    return not any(isinstance(child, Opened | Wanted) for child in children)
+
+
+def _opened(node: Node, asked: Asked, square: int, children: tuple[Shown, ...]) -> Opened:
+    return Opened(_there(node, asked, square) if is_dead_end(children) else node.paged.root, children)
 
 
 def _closed(node: Node, asked: Asked, square: int) -> Closed:

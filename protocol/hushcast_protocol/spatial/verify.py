@@ -17,7 +17,7 @@ from hushcast_protocol.spatial.messages import content_digest
 from hushcast_protocol.spatial.pages import page_with, root_of
 from hushcast_protocol.spatial.places import Box, around, square_to_box
 from hushcast_protocol.spatial.problems import DoesNotHold, Problem
-from hushcast_protocol.spatial.proof import Apart, Closed, Opened, Shown, ShownWords, Wanted
+from hushcast_protocol.spatial.proof import Apart, Closed, Opened, Shown, ShownWords, Wanted, is_dead_end
 from hushcast_protocol.spatial.similarity import Asked
 from hushcast_protocol.spatial.subscription import Subscription
 from hushcast_protocol.spatial.table import asked_by_excerpt, check_table, table_digest
@@ -96,8 +96,6 @@ class _Seen:
     hash: bytes
     box: Box
     count: int
-    absent: frozenset[str]
-    """Words of the subscription that are shown to be nowhere below."""
 
 
 class _Walk:
@@ -119,56 +117,52 @@ class _Walk:
             return self._wanted(shown)
         box = (shown.low, shown.high) if isinstance(shown, Closed) else (shown.place, shown.place)
         words, absent = self._absent(shown.words)
-        if self._reaches(box, absent):
+        if self._reaches(box, self._asked.whole - absent):
             self.problems.add(Problem.LEFT_OUT)
         if isinstance(shown, Apart):
-            return _Seen(entry_hash(shown.place, words, shown.content), box, 1, absent)
-        return _Seen(node_hash(shown.count, box, words, shown.below), box, shown.count, absent)
+            return _Seen(entry_hash(shown.place, words, shown.content), box, 1)
+        return _Seen(node_hash(shown.count, box, words, shown.below), box, shown.count)
 
     def _opened(self, node: Opened, depth: int) -> _Seen:
         children = [self.see(child, depth + 1) for child in node.children]
         box = around(child.box for child in children)
-        absent = frozenset.intersection(*(child.absent for child in children))
-        if not self._reaches(box, absent):
+        words, there = self._there(node.words)
+        if is_dead_end(node.children) and not self._reaches(box, there):
             self.problems.add(Problem.PADDED)
         count = sum(child.count for child in children)
         below = below_hash(child.hash for child in children)
-        return _Seen(node_hash(count, box, node.words, below), box, count, absent)
+        return _Seen(node_hash(count, box, words, below), box, count)
 
     def _wanted(self, message: Wanted) -> _Seen:
         self.messages.append(message)
         box = (message.place, message.place)
-        there: frozenset[str] = frozenset()
-        words = message.words
-        if not isinstance(words, bytes):
-            pages = words.pages
-            there = frozenset(word for page in pages for word in page.words if word in self._asked.weights)
-            if not all(there.intersection(page.words) for page in pages):
-                self.problems.add(Problem.PADDED)
-            words = root_of(words)
-        if not self._asked.reaches(self._weight(there), square_to_box(self._asked.place, box)):
+        words, there = self._there(message.words)
+        if not self._reaches(box, there):
             self.problems.add(Problem.PADDED)
         content = content_digest(message.number, message.id, message.payload)
-        return _Seen(entry_hash(message.place, words, content), box, 1, frozenset())
+        return _Seen(entry_hash(message.place, words, content), box, 1)
 
-    def _absent(self, words: ShownWords) -> tuple[bytes, frozenset[str]]:
-        """Return the root of a list of words, and the subscription's that are shown not to be in it."""
+    def _there(self, words: ShownWords) -> tuple[bytes, int]:
+        """Return the root of a list, and what the subscription's words weigh that are shown to be in it."""
+        return self._shown(words, there=True)
+
+    def _absent(self, words: ShownWords) -> tuple[bytes, int]:
+        """Return the root of a list, and what the subscription's words weigh that are shown to be absent."""
+        return self._shown(words, there=False)
+
+    def _shown(self, words: ShownWords, there: bool) -> tuple[bytes, int]:
         if isinstance(words, bytes):
-            return words, frozenset()
+            return words, 0
         root = root_of(words)  # first: it refuses pages that are no list's
-        absent, used = set(), set()
-        for word in self._asked.weights:
+        total, used = 0, set()
+        for word, weight in self._asked.weights.items():
             page = page_with(words, word)
-            if page is not None and word not in page.words:
-                absent.add(word)
-                used.add(page)
+            if page is not None and (word in page.words) is there:
+                total += weight
+                used.add(page.words)
         if len(used) < len(words.pages):
             self.problems.add(Problem.PADDED)
-        return root, frozenset(absent)
+        return root, total
 
-    def _reaches(self, box: Box, absent: frozenset[str]) -> bool:
-        most = self._asked.whole - self._weight(absent)
-        return self._asked.reaches(most, square_to_box(self._asked.place, box))
-
-    def _weight(self, words: frozenset[str]) -> int:
-        return sum(self._asked.weights[word] for word in words)
+    def _reaches(self, box: Box, common: int) -> bool:
+        return self._asked.reaches(common, square_to_box(self._asked.place, box))
