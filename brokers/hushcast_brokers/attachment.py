@@ -14,6 +14,7 @@ from hushcast_brokers.community.membership import Membership
 from hushcast_brokers.held_tree import HeldTree
 from hushcast_brokers.reading import Reading
 from hushcast_brokers.upstream import Parent, Upstream
+from hushcast_protocol.base import told
 from hushcast_protocol.base.errors import HushcastError
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.stamps import mint
@@ -147,6 +148,7 @@ class Attachment:
 
     async def opened(self, standing: Standing) -> None:
         """Ask for what the edge broker does not have, and go on doing so until the link ends."""
+        self._parts.context.tracer.tell(told.Attached(self.kept.key))
         asked = self.kept.asked.values()
         if standing.digest != table_digest(one.entry for one in asked if one.is_accepted):
             for one in asked:

@@ -52,6 +52,7 @@ class Tree:
         item = Holder(ring, self._publics(client), self.privacy.layers, DAY).item(word)
         element = self.privacy.action.element(word).hex()
         name = f"{topic} of {client}".encode().hex()
+        self._tell(client, "attached", client=f"key of {client}")
         self._tell(client, "subscribed", topic=topic, mailbox=name)
         self._tell(
             client,

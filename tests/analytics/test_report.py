@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hushcast_analytics.report import filters
+from hushcast_analytics.report import brokers, filters
 from hushcast_analytics.report.findings import Findings, SeenTree
 from hushcast_analytics.report.page import page, verdict
 from hushcast_analytics.report.words import ATTACKS
@@ -187,3 +187,12 @@ def test_the_page_of_filters_says_what_is_reached_and_what_it_costs() -> None:
     assert shown.count("<svg") == 4
     summary["cost"] = []
     assert "wider one" not in filters.page(summary)
+
+
+def test_of_communities_it_is_said_what_is_not_tried():
+    row = {"attack": "known-topic", "profile": "community", "model": "community", "colluding": 0.1}
+    row |= {"accuracy": 0.03, "accuracy_low": 0.02, "accuracy_high": 0.04}
+    (line,) = brokers.said([row])
+    assert "model 2" in line
+    assert "not tried" in line
+    assert "3 %" in line

@@ -97,6 +97,12 @@ class Handed(NamedTuple):
     payload: bytes
 
 
+class Attached(NamedTuple):
+    """A daemon is known to its edge broker by this key."""
+
+    client: bytes
+
+
 class Wanted(NamedTuple):
     """A subscription asked for a word of a topic on a day, by the `item` of this name.
 
@@ -123,4 +129,5 @@ Told = (
     | Registered
     | Handed
     | Wanted
+    | Attached
 )

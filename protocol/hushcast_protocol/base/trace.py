@@ -102,7 +102,8 @@ class Truth:
         "introduced",  # the central system, from here on
         "registered",
         "handed",
-        "wanted",  # brokers
+        "wanted",  # brokers, from here on
+        "attached",
     ]
     role: str | None = None
     profile: str | None = None  # under which the daemon runs
@@ -122,6 +123,7 @@ class Truth:
     item: str | None = None  # name of what asks for a word under layers
     own: str | None = None  # X25519 key that those above know the daemon by on that day
     element: str | None = None  # of the word, under no layer
+    client: str | None = None  # key by which its edge broker knows the daemon
 
 
 def to_line(record: Observation | Truth) -> str:

@@ -66,7 +66,9 @@ def said(rows: Sequence[Row]) -> list[str]:
         ours = [row for row in rows if row["profile"] == profile]
         share = min({row["colluding"] for row in ours}, key=lambda one: (abs(one - _FIRST_SHARE), one))
         by = {row["attack"]: row for row in ours if row["colluding"] == share}
-        lines = [*_claim(by), *_layers(by), *_known(by)]
+        lines = [*_claim(by), *_layers(by), *_known(by)] or [
+            "no attack that is tried under it reads anything"
+        ]
         found.append(f"Brokers, {profile}, {percent(share)} colluding: {'; '.join(lines)}.")
     return found
 
@@ -74,6 +76,8 @@ def said(rows: Sequence[Row]) -> list[str]:
 def _claim(by: dict[str, Row]) -> Iterable[str]:
     shown = [by[name] for name in OPENING if name in by]
     if not shown:
+        model = next(iter(by.values()))["model"]
+        yield f"{CLAIMS.get(model, model)}: not tried, traces do not say who is a member"
         return
     model = shown[0]["model"]
     best = max(shown, key=lambda row: row["accuracy_low"])
