@@ -50,7 +50,7 @@ FIGURES: dict[str, tuple[str, str, str, Values]] = {
     "figure6-candidates": (
         "Figure 6: candidates",
         "compared, % of all",
-        "For one message, on average. SP compares them all, SP + IIP none whose place settles it.",
+        "For one message, on average. SP compares them all, SP + IIP none so near that one word is enough.",
         {
             name: _of_way(name, lambda point, name: 100 * point.ways[name].compared)
             for name in ("SP", "SP + IIP")
