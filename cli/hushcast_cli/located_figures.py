@@ -49,7 +49,8 @@ def figures(choices: Choices, out: Path, subscriptions: int, messages: int, seed
 
     Draws subscriptions and messages, and for nine pairs of alpha and theta matches them with pruning and
     without, makes proofs for 200 subscribers, and verifies them. Writes index.html, an SVG each, and
-    figures.json. It needs numpy. The default takes a minute, a million subscriptions ten and 1 GB.
+    figures.json. It needs numpy. The default takes two minutes, a million subscriptions ten minutes and
+    500 MB.
 
     \b
     Example:
