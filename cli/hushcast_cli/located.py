@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from hushcast_cli.located_figures import figures
 from hushcast_cli.options import FILE, Choices, json_option, pass_choices
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
@@ -127,13 +128,19 @@ def batch(
 @click.option(
     "--number", type=click.IntRange(min=1), metavar="N", help="Which batch. Default: the newest in DIR."
 )
+@click.option(
+    "--no-proofs", "alone", is_flag=True, help="Only list who wants what, in ANSWERS/matches.jsonl."
+)
 @json_option
 @pass_choices
-def match(choices: Choices, folder: Path, subscriptions: Path, out: Path, number: int | None) -> None:
+def match(
+    choices: Choices, folder: Path, subscriptions: Path, out: Path, number: int | None, alone: bool
+) -> None:
     """Answer subscriptions for a batch, each in a file ANSWERS/<id>.answer, with its proof.
 
     Each line is a subscription: {"id": "a", "lat": 60.17, "lon": 24.94, "keywords": ["shoe"], "alpha": 0.5,
     "threshold": 0.7}. A subscription that wants nothing of the batch gets an answer, too: it proves that.
+    With --no-proofs there are no answers, but a list of all subscriptions and the messages that they want.
 
     \b
     Example:
@@ -142,7 +149,7 @@ def match(choices: Choices, folder: Path, subscriptions: Path, out: Path, number
     from hushcast_cli.output import json_line, text_line, write
     from hushcast_located.folder import Folder
     from hushcast_located.lines import read_subscriptions
-    from hushcast_located.provider import answer_all
+    from hushcast_located.provider import answer_all, list_all
     from hushcast_protocol.base.errors import UsageError
 
     asked = read_subscriptions(subscriptions)
@@ -151,12 +158,13 @@ def match(choices: Choices, folder: Path, subscriptions: Path, out: Path, number
     if chosen is None:
         raise UsageError(f"there is no batch in {folder}: `hushcast located batch --out {folder}` makes one")
     _, feed = batches.read(chosen)
-    told = answer_all(feed, asked, out)
+    told = (list_all if alone else answer_all)(feed, asked, out)
     if choices.json:
         counts = {"answers": told.answers, "messages": told.messages, "bytes": told.size}
         write(json_line({"out": str(out), "number": chosen, **counts}))
         return
-    what = f"{told.answers:,} answers for batch {chosen}, with {told.messages:,} messages in all"
+    kind = "subscriptions" if alone else "answers"
+    what = f"{told.answers:,} {kind} for batch {chosen}, with {told.messages:,} messages in all"
     write(text_line(f"{out}: {what}"))
 
 
@@ -183,3 +191,6 @@ def verify_command(choices: Choices, answer: Path, owner: str, subscription: str
     from hushcast_cli.located_answer import tell
 
     tell(choices, answer, owner, subscription, after)
+
+
+located.add_command(figures)

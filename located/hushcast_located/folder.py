@@ -68,6 +68,14 @@ def _read(file: Path, most: int) -> bytes:
         raise UsageError(f"{file} cannot be read: {error.strerror}") from None
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder that may be there already; raise `UsageError`."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be made: {error.strerror}") from None
+
+
 def write_whole(file: Path, data: bytes, replace: bool = False) -> Path:
     """Write a file so that it is there whole or not at all; raise `UsageError` where there is one already."""
     fresh = file.with_name(f".{file.name}.{os.getpid()}")

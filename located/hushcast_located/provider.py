@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from hushcast_located.folder import write_whole
-from hushcast_protocol.base.errors import UsageError
+from hushcast_located.engines import matches
+from hushcast_located.folder import make_folder, write_whole
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.spatial.answer import Feed
 from hushcast_protocol.spatial.proof import wanted
 from hushcast_protocol.spatial.subscription import Subscription
 
+LIST = "matches.jsonl"
 _AT_ONCE = 256  # subscriptions along one way through the tree: their answers are held until they are written
 
 
@@ -27,10 +29,7 @@ class Answered:
 
 def answer_all(feed: Feed, subscriptions: Mapping[str, Subscription], out: Path) -> Answered:
     """Write `<id>.answer` for each subscription into a folder; raise `UsageError`."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"{out} cannot be made: {error.strerror}") from None
+    make_folder(out)
     told = Answered()
     names = list(subscriptions)
     for at in range(0, len(names), _AT_ONCE):
@@ -43,3 +42,13 @@ def answer_all(feed: Feed, subscriptions: Mapping[str, Subscription], out: Path)
             told.messages += len(wanted(answer.proof))
             told.size += len(data)
     return told
+
+
+def list_all(feed: Feed, subscriptions: Mapping[str, Subscription], out: Path) -> Answered:
+    """Write who wants which messages into `matches.jsonl` of a folder, without proofs; raise `UsageError`."""
+    make_folder(out)
+    found = dict(zip(subscriptions, matches(feed, list(subscriptions.values())), strict=True))
+    lines = (json.dumps({"id": name, "messages": ids}) + "\n" for name, ids in found.items())
+    data = "".join(lines).encode()
+    write_whole(out / LIST, data, replace=True)
+    return Answered(len(found), sum(map(len, found.values())), len(data))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -241,3 +242,42 @@ def test_files_that_were_changed_are_not_answered_from(name: str, feed: Feed) ->
     assert f"{name} is no " in feed.refused(*feed.match())
     file.unlink()
     assert feed.refused(*feed.match())
+
+
+def test_who_wants_what_without_proofs(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    feed = Feed(tmp_path, capfd)
+    feed.told(*feed.batch())
+    out = tmp_path / "found"
+    match = ("match", "--batch", tmp_path / "batches", "--subscriptions", feed.subscriptions, "--out", out)
+    told = feed.told(*match, "--no-proofs")
+    assert (told["answers"], told["messages"]) == (2, 1)
+    assert [path.name for path in out.iterdir()] == ["matches.jsonl"]
+    found = [json.loads(line) for line in (out / "matches.jsonl").read_text().splitlines()]
+    assert found == [{"id": "alice", "messages": ["near"]}, {"id": "bob", "messages": []}]
+    code, text, _ = feed.run(*match, "--no-proofs")
+    assert code == 0
+    assert text == f"{out}: 2 subscriptions for batch 1, with 1 messages in all\n"
+
+
+def test_figures_on_one_page(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "figures"
+    code = run(["located", "figures", "--out", str(out), "--subscriptions", "300", "--messages", "20"])
+    told = capfd.readouterr()
+    assert (code, told.out) == (0, "")
+    assert "9 of 9: alpha 0.5, theta 0.9" in told.err
+    page = (out / "index.html").read_text()
+    assert page.count("<svg") == len(list(out.glob("*.svg"))) == 10
+    assert len(json.loads((out / "figures.json").read_text())["points"]) == 9
+
+
+def test_figures_need_numpy(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name.startswith("hushcast_located.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "numpy", None)
+    code = run(["located", "figures", "--out", str(tmp_path)])
+    (line,) = capfd.readouterr().err.splitlines()
+    assert code == 2
+    assert "needs numpy" in line
+    assert "hushcast[located]" in line

@@ -1,0 +1,169 @@
+"""The page with figures 6 to 9: pictures, what they are of, and a table with every number. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from html import escape
+
+from hushcast_located.figures.measure import Point, Size
+from hushcast_located.figures.picture import picture
+from hushcast_located.figures.proofs import MANY, Compared
+
+PAGE = "index.html"
+Values = dict[str, Callable[[Point], float | None]]
+"""How each line's value follows from a point."""
+
+_AXES = (("alpha", "α, at θ = 0.7"), ("theta", "θ, at α = 0.5"))
+_MIDDLE = 500, 700
+_STYLE = """
+:root { color-scheme: light }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 1.5rem auto; padding: 0 1rem;
+  color: #1b1b1b; background: #fff; overflow-wrap: break-word }
+h1 { font-size: 1.5rem } h2 { font-size: 1.2rem; margin-top: 2rem }
+.pair { display: flex; flex-wrap: wrap; gap: 1.5rem }
+figure { margin: 0; flex: 1 1 26rem; max-width: 34rem }
+svg { width: 100%; height: auto; display: block }
+.wide { overflow-x: auto }
+table { border-collapse: collapse; font-size: 14px }
+td, th { padding: .15rem .6rem; text-align: right; border-bottom: 1px solid #ddd }
+"""
+
+
+def _of_way(name: str, value: Callable[[Point, str], float]) -> Callable[[Point], float | None]:
+    return lambda point: value(point, name)
+
+
+def _of_proofs(value: Callable[[Compared], float]) -> Callable[[Point], float | None]:
+    return lambda point: None if point.proofs is None else value(point.proofs.all)
+
+
+FIGURES: dict[str, tuple[str, str, str, Values]] = {
+    "figure6-accessed": (
+        "Figure 6: subscriptions met in lists",
+        "accessed, % of all",
+        "In the lists of one message, on average; what nodes met on the way stands in the table.",
+        {
+            name: _of_way(name, lambda point, name: 100 * point.ways[name].accessed)
+            for name in ("SP", "SP + IIP")
+        },
+    ),
+    "figure6-candidates": (
+        "Figure 6: candidates",
+        "compared, % of all",
+        "For one message, on average. SP compares them all, SP + IIP none so near that one word is enough.",
+        {
+            name: _of_way(name, lambda point, name: 100 * point.ways[name].compared)
+            for name in ("SP", "SP + IIP")
+        },
+    ),
+    "figure7": (
+        "Figure 7: time of the provider",
+        "milliseconds",
+        "Finding subscriptions for one message (SP, SP + IIP), and one subscriber's proof (VO).",
+        {
+            **{
+                name: _of_way(name, lambda point, name: 1000 * point.ways[name].seconds)
+                for name in ("SP", "SP + IIP")
+            },
+            "VO": lambda point: None if point.proofs is None else 1000 * point.proofs.making,
+        },
+    ),
+    "figure8": (
+        "Figure 8: bytes of an answer",
+        "kilobytes",
+        "To one subscriber who gets something. ALPF: messages and proof. BL: messages, each signed.",
+        {
+            "ALPF": _of_proofs(lambda one: one.size / 1000),
+            "BL": _of_proofs(lambda one: one.size_signed / 1000),
+        },
+    ),
+    "figure9": (
+        "Figure 9: time of the subscriber",
+        "milliseconds",
+        "To verify one answer. BL proves that nothing was changed, and not that nothing is missing.",
+        {
+            "ALPF": _of_proofs(lambda one: 1000 * one.verifying),
+            "BL": _of_proofs(lambda one: 1000 * one.verifying_signed),
+        },
+    ),
+}
+
+
+def files(size: Size, points: Sequence[Point]) -> dict[str, str]:
+    """Return the files by their names: each figure as SVG, and the page."""
+    drawn: dict[str, str] = {}
+    parts = ["<h1>Located feeds: figures 6 to 9</h1>", _intro(size)]
+    for name, (title, label, about, values) in FIGURES.items():
+        parts.append(f'<h2>{escape(title)}</h2><p>{escape(about)}</p><div class="pair">')
+        for axis, across in _AXES:
+            lines = {line: _line(points, axis, value) for line, value in values.items()}
+            drawn[f"{name}-{axis}.svg"] = picture(title, (across, label), lines)
+            parts.append(f"<figure>{drawn[f'{name}-{axis}.svg']}</figure>")
+        parts.append("</div>")
+    parts.append(_table(points))
+    body = "\n".join(parts)
+    drawn[PAGE] = (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>Hushcast: located feeds</title><style>{_STYLE}</style></head>\n"
+        f"<body>\n{body}\n</body></html>\n"
+    )
+    return drawn
+
+
+def _line(
+    points: Sequence[Point], axis: str, value: Callable[[Point], float | None]
+) -> list[tuple[float, float]]:
+    alpha, theta = _MIDDLE
+    by_alpha = axis == "alpha"
+    of_axis = [one for one in points if (one.theta == theta if by_alpha else one.alpha == alpha)]
+    found = [((one.alpha if by_alpha else one.theta) / 1000, value(one)) for one in of_axis]
+    return sorted((x, y) for x, y in found if y is not None)
+
+
+def _intro(size: Size) -> str:
+    return (
+        "<p>Yan, Cheng, Su, Zhang and Xu, <i>Authenticated Location-Aware Publish/Subscribe Services in"
+        f" Untrusted Outsourced Environments</i>, §4, measured: {size.subscriptions:,} subscriptions of 1"
+        f" to 5 words, {size.messages:,} messages of 41 words in one interval, seed {size.seed}. Words and"
+        " places are drawn, not theirs. Times are of the processor.</p>"
+    )
+
+
+def _table(points: Sequence[Point]) -> str:
+    columns: Values = {
+        "α": lambda point: point.alpha / 1000,
+        "θ": lambda point: point.theta / 1000,
+        "wanted, %": lambda point: 100 * point.wanted,
+    }
+    for title, label, _, values in FIGURES.values():
+        kind = title.partition(": ")[2] if label == "milliseconds" else label
+        columns |= {f"{line}: {kind}": value for line, value in values.items()}
+    columns["SP + IIP: met on the way, %"] = lambda one: 100 * one.ways["SP + IIP"].on_the_way
+    columns["SP, settled by place: ms"] = lambda one: 1000 * one.ways["SP, settled"].seconds
+    many: dict[str, Callable[[Compared], float]] = {
+        "messages": lambda one: one.messages,
+        "bytes, ALPF / BL": lambda one: one.size / one.size_signed,
+        "time, ALPF / BL": lambda one: one.verifying / one.verifying_signed,
+        "bytes, ALPF / all messages of the batch, signed": lambda one: one.size / one.size_all,
+        "time, ALPF / all messages of the batch, signed": lambda one: one.verifying / one.verifying_all,
+    }
+    for name, ratio in many.items():
+        columns[f"{MANY} messages or more: {name}"] = _of_many(ratio)
+    head = "".join(f"<th>{escape(name)}</th>" for name in columns)
+    rows = "".join(
+        "<tr>" + "".join(f"<td>{_text(value(point))}</td>" for value in columns.values()) + "</tr>"
+        for point in sorted(points, key=lambda one: (one.alpha, one.theta))
+    )
+    return f'<h2>Numbers</h2><div class="wide"><table><tr>{head}</tr>{rows}</table></div>'
+
+
+def _of_many(value: Callable[[Compared], float]) -> Callable[[Point], float | None]:
+    def of(point: Point) -> float | None:
+        return None if point.proofs is None or point.proofs.many is None else value(point.proofs.many)
+
+    return of
+
+
+def _text(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3g}"

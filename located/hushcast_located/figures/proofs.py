@@ -1,0 +1,129 @@
+"""What proofs take beside a signature for each message (the paper's baseline BL): bytes and time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from time import process_time
+
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.signatures import Purpose, Signed, check, sign
+from hushcast_protocol.base.wire import decoder, encode
+from hushcast_protocol.spatial.answer import Feed
+from hushcast_protocol.spatial.messages import LocatedMessage
+from hushcast_protocol.spatial.places import square
+from hushcast_protocol.spatial.similarity import Asked
+from hushcast_protocol.spatial.subscription import Subscription
+from hushcast_protocol.spatial.tree import Entry, Node, Part
+from hushcast_protocol.spatial.verify import verify
+
+MANY = 10
+"""Messages to a subscriber from which on a proof is to be compared with a signature for each."""
+
+_PURPOSE = Purpose.LOCATED_BATCH  # the baseline has none of its own: nobody ever reads it
+_decode: Callable[[bytes], LocatedMessage] = decoder(LocatedMessage, "message", 1 << 20)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Means of some subscribers: messages, bytes of an answer and of signed messages, seconds to verify.
+
+    `_all` is of all messages of the batch, signed: what it takes to prove with them that nothing is missing.
+    """
+
+    subscribers: int
+    messages: float
+    size: float
+    size_signed: float
+    verifying: float
+    verifying_signed: float
+    size_all: int
+    verifying_all: float
+
+
+@dataclass(frozen=True)
+class Proofs:
+    """Seconds to make an answer, and what answers take, of all and of those with `MANY` messages."""
+
+    making: float
+    all: Compared
+    many: Compared | None
+
+
+@dataclass(frozen=True)
+class _One:
+    messages: int
+    size: int
+    size_signed: int
+    verifying: float
+    verifying_signed: float
+
+
+def measure_proofs(owner: Seed, feed: Feed, asked: Sequence[Asked]) -> Proofs:
+    """Answer subscriptions along one way through the tree, as the provider does, and verify each."""
+    subscriptions = [
+        Subscription(one.place, tuple(sorted(one.weights)), one.alpha, one.threshold) for one in asked
+    ]
+    began = process_time()
+    answers = [encode(one) for one in feed.answers(subscriptions)]
+    making = (process_time() - began) / len(answers)
+    messages = {entry.message.id: entry.message for entry in entries_of(feed.root)}
+    signed = {name: encode(sign(owner, _PURPOSE, one)) for name, one in messages.items()}
+    found = [
+        _one(owner, one, subscription, answer, signed)
+        for one, subscription, answer in zip(asked, subscriptions, answers, strict=True)
+    ]
+    began = process_time()
+    for data in signed.values():
+        _check_signed(owner.public(), asked[0], data)
+    whole = sum(map(len, signed.values())), process_time() - began
+    many = [one for one in found if one.messages >= MANY]
+    return Proofs(making, _compared(found, whole), _compared(many, whole) if many else None)
+
+
+def entries_of(part: Part | None) -> Iterator[Entry]:
+    """Yield the messages of a tree, from one end to the other."""
+    if isinstance(part, Entry):
+        yield part
+    elif isinstance(part, Node):
+        for child in part.children:
+            yield from entries_of(child)
+
+
+def _one(
+    owner: Seed, asked: Asked, subscription: Subscription, answer: bytes, signed: dict[str, bytes]
+) -> _One:
+    public = owner.public()
+    began = process_time()
+    said = verify(public, subscription, answer)
+    verifying = process_time() - began
+    each = [signed[one.id] for one in said.messages]
+    began = process_time()
+    for data in each:
+        assert _check_signed(public, asked, data)
+    return _One(len(each), len(answer), sum(map(len, each)), verifying, process_time() - began)
+
+
+_decode_signed: Callable[[bytes], Signed] = decoder(Signed, "message", 1 << 20)
+
+
+def _check_signed(owner: bytes, asked: Asked, data: bytes) -> bool:
+    """Do what a subscriber does with a message that is signed by itself."""
+    signed = _decode_signed(data)
+    check(owner, _PURPOSE, signed.body, signed.signature)
+    one = _decode(signed.body)
+    common = sum(weight for word, weight in asked.weights.items() if word in one.words)
+    return asked.reaches(common, square(asked.place, one.place))
+
+
+def _compared(found: Sequence[_One], whole: tuple[int, float]) -> Compared:
+    return Compared(
+        len(found),
+        fmean(one.messages for one in found),
+        fmean(one.size for one in found),
+        fmean(one.size_signed for one in found),
+        fmean(one.verifying for one in found),
+        fmean(one.verifying_signed for one in found),
+        *whole,
+    )

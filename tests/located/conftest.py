@@ -1,0 +1,8 @@
+"""Tests of located feeds draw the same small worlds as those of the pure part."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "protocol"))
