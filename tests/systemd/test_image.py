@@ -130,9 +130,7 @@ def test_a_network_of_containers_by_init_and_join_alone(project: Callable[[str],
         "directory", "init", "directory", "--network", "image", "--epoch", str(EPOCH)
     )
     first.compose("up", "--detach", "directory")
-    asked = ("exec", "-T", "directory", "cat", "/var/lib/hushcast-directory/network.toml")
-    until(lambda: first.compose(*asked, check=False).returncode == 0)
-    network = first.compose(*asked).stdout
+    network = given_out(first, "directory", "network.toml")
     for operator, role in ((first, "relay"), (second, "client")):
         operator.run("node", "init", role)
         assert f"a {role} of the network image" in operator.run("node", "join", "-", stdin=network)
@@ -156,6 +154,41 @@ def test_a_network_of_containers_by_init_and_join_alone(project: Callable[[str],
         assert found["EffectiveCaps"] in (None, [])
         assert found["Config"]["User"] == "hushcast"
         assert (found["HostConfig"]["NetworkMode"] == "none") is (name != "tor")
+
+
+@pytest.mark.containers
+@pytest.mark.tor
+def test_brokers_in_containers(project: Callable[[str], Project]) -> None:
+    root, edge = project("root"), project("edge")
+    init = ("init", "broker-root", "--network", "image", "--epoch", str(EPOCH), "--privacy", "full")
+    root.run("broker-root", *init)
+    root.compose("up", "--detach", "broker-root")
+    network = given_out(root, "broker-root", "network.toml")
+    edge.run("broker", "init", "broker")
+    edge.run("broker", "join", "-", "--config", "/etc/hushcast/broker.toml", stdin=network)
+    edge.compose("up", "--detach", "broker")
+    seat = given_out(edge, "broker", "broker.toml")
+    listed = ("hushcast", "broker", "admit", "-", "--config", "/etc/hushcast/broker-root.toml")
+    root.compose("exec", "-T", "broker-root", *listed, stdin=seat)
+    edge.run("node", "init", "client")
+    assert "a client of the network image" in edge.run("node", "join", "-", stdin=network)
+    edge.compose("up", "--detach", "node")
+    until(lambda: ready(edge))
+    edge.hushcast("subscribe", "news", "--count", "0", "--timeout", str(WITHIN))
+    edge.hushcast("publish", "news", "it rains")
+    heard = edge.hushcast("subscribe", "news", "--count", "1", "--timeout", str(WITHIN))
+    assert "it rains" in [event.get("payload") for event in heard]
+    asked = ("hushcast", "broker", "doctor", "--config", "/etc/hushcast/broker.toml", "--json")
+    told = edge.compose("exec", "-T", "broker", *asked, check=False).stdout.splitlines()
+    bad = {line["check"] for line in map(json.loads, told) if line["verdict"] != "good"}
+    assert bad <= {"open files"}, "which is the engine's to allow"
+
+
+def given_out(operator: Project, service: str, file: str) -> str:
+    """Return a file that a daemon writes for others, once it has."""
+    asked = ("exec", "-T", service, "cat", f"/var/lib/hushcast-{service}/{file}")
+    until(lambda: operator.compose(*asked, check=False).returncode == 0)
+    return operator.compose(*asked).stdout
 
 
 MQTT_PUBLISH = """
