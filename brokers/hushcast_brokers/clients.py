@@ -22,13 +22,12 @@ from hushcast_protocol.brokers.items import Item
 from hushcast_protocol.brokers.routes import table_digest
 from hushcast_runtime.admission import Admission
 from hushcast_runtime.context import Context
-from hushcast_runtime.store import Change, StoreError, record_reader
+from hushcast_runtime.store import Change, StoreError, every_record, record_reader
 
 MAX_CLIENTS = 4096  # of one edge broker: each has a link that stays open, some 100 kB with what its tor takes
 CLIENT_FORGOTTEN_AFTER = 7  # days in which it did not attach; messages wait for one day at most
 
 _CLIENT, _SUBSCRIPTION = "client", "subscription"
-_SCAN = 1024  # records read at once
 _KEY = 32
 
 
@@ -82,18 +81,15 @@ class Clients:
         """Know who was here before a restart, and what for."""
         known = await self._store.scan(_CLIENT)
         self._known.update((key, int.from_bytes(value, "big")) for key, value in known)
-        after: bytes | None = None
-        while batch := await self._store.scan(_SUBSCRIPTION, after=after, limit=_SCAN):
-            for key, value in batch:
-                kept = _read(value)
-                try:
-                    self._interests.load(key[:_KEY], key[_KEY:], kept.filter, kept.terms)
-                except Refusal:
-                    raise StoreError(
-                        "a record in the database is damaged (subscription): restore a backup with "
-                        "`hushcast restore`"
-                    ) from None
-            after = batch[-1][0]
+        async for key, value in every_record(self._store, _SUBSCRIPTION):
+            kept = _read(value)
+            try:
+                self._interests.load(key[:_KEY], key[_KEY:], kept.filter, kept.terms)
+            except Refusal:
+                raise StoreError(
+                    "a record in the database is damaged (subscription): restore a backup with "
+                    "`hushcast restore`"
+                ) from None
         self.serve_only(self._listed)
 
     def serve_only(self, listed: frozenset[PublicKey] | None) -> set[PublicKey]:

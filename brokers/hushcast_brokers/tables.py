@@ -15,10 +15,9 @@ from hushcast_protocol.brokers.frames import MAX_BROKER_FRAME, MAX_IN_ONE, Adver
 from hushcast_protocol.brokers.full.secrets import AskFactors, Factors
 from hushcast_protocol.brokers.items import Item
 from hushcast_runtime.context import Context
-from hushcast_runtime.store import Change, StoreError
+from hushcast_runtime.store import Change, StoreError, every_record
 
 _KIND = "route"
-_SCAN = 1024  # records read at once, of some 100 bytes
 _KEY = 32
 _decode: Callable[[bytes], Item] = decoder(Item, "filter", MAX_BROKER_FRAME)
 
@@ -47,17 +46,13 @@ class Tables:
 
     async def load(self) -> None:
         """Know what was asked for before a restart."""
-        after: bytes | None = None
-        while batch := await self._store.scan(_KIND, after=after, limit=_SCAN):
-            for key, value in batch:
-                try:
-                    self._matching.load(key[:_KEY], key[_KEY:], _decode(value))
-                except (PeerError, Refusal):
-                    raise StoreError(
-                        "a record in the database is damaged (filter): "
-                        "restore a backup with `hushcast restore`"
-                    ) from None
-            after = batch[-1][0]
+        async for key, value in every_record(self._store, _KIND):
+            try:
+                self._matching.load(key[:_KEY], key[_KEY:], _decode(value))
+            except (PeerError, Refusal):
+                raise StoreError(
+                    "a record in the database is damaged (filter): restore a backup with `hushcast restore`"
+                ) from None
 
     def greeting(self, child: PublicKey) -> list[Wire]:
         """Say what is routed to a broker below, over a link that has just opened."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from hushcast_protocol.base.wire import decoder, encode
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.spool import Spool
-from hushcast_runtime.store import Change, Store
+from hushcast_runtime.store import Change, Store, every_record
 
 _KIND = "intake"
 _SCAN = 15  # records read at once
@@ -28,11 +28,8 @@ class Accepted:
 
     async def load(self) -> list[bytes]:
         """Return the keys of what a restart interrupted."""
-        after: bytes | None = None
-        while batch := await self._store.scan(_KIND, after=after, limit=_SCAN):
-            for key, value in batch:
-                self._keep(key, len(_decode(value).body))
-            after = batch[-1][0]
+        async for key, value in every_record(self._store, _KIND, at_once=_SCAN):
+            self._keep(key, len(_decode(value).body))
         return list(self._reserved)
 
     async def take(self, message: Message) -> bytes:

@@ -7,7 +7,7 @@ hop a small reference to it; the body goes with the last of them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated
 from weakref import ref
 
@@ -17,7 +17,7 @@ from hushcast_protocol.base.wire import Bytes16, Bytes32, Wire, decoder, encode
 from hushcast_protocol.base.wire import Counter as Count
 from hushcast_protocol.content.hops import HOP_SIZE, Hop, Send
 from hushcast_protocol.content.messages import MAX_TOKENS, TRAIL_SIZE, Message
-from hushcast_runtime.store import Change, Store, StoreError
+from hushcast_runtime.store import Change, Store, StoreError, every_record
 
 MAX_SPOOL = 256 * 1024 * 1024  # bytes of bodies; a thousand of the largest, 250,000 of the smallest
 MAX_SHARE = MAX_SPOOL // 8  # bytes for one next hop: a mailbox that stays away must not stop all the others
@@ -165,7 +165,7 @@ class Spool:
         """Count what was held before a restart; return the next hops that something waits for."""
         hops: dict[Hop, None] = {}
         bodies: dict[int, _Body] = {}
-        async for key, value in self._all(_KIND):
+        async for key, value in every_record(self._store, _KIND, at_once=_SCAN):
             hop, kept = Hop(key[:HOP_SIZE]), _decode(value)
             if isinstance(kept, _Whole):
                 body = _Body(len(kept.body), kept.day, None)
@@ -174,7 +174,7 @@ class Spool:
             hops[hop] = None
             self._hold(hop, key, body)
             self._next = max(self._next, int.from_bytes(key[HOP_SIZE:], "big") + 1)
-        async for key, _ in self._all(_BODY):
+        async for key, _ in every_record(self._store, _BODY, at_once=_SCAN):
             if int.from_bytes(key, "big") not in bodies:
                 self._store.write_soon(Change(_BODY, key, None))
         return list(hops)
@@ -291,13 +291,6 @@ class Spool:
                 "a record in the database is missing (spool): restore a backup with `hushcast restore`"
             )
         return body.share(records[0][1])
-
-    async def _all(self, kind: str) -> AsyncIterator[tuple[bytes, bytes]]:
-        after: bytes | None = None
-        while batch := await self._store.scan(kind, after=after, limit=_SCAN):
-            for record in batch:
-                yield record
-            after = batch[-1][0]
 
     def _keep_body(self, message: Message, changes: list[Change]) -> _Body:
         body = _Body(len(message.body), message.day, self._next)

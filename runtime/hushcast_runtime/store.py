@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +31,7 @@ MAX_FREE = 16 * 1024 * 1024  # bytes of free pages that the file keeps for new r
 MAX_CONVERTED = 64 * 1024 * 1024  # bytes in use of a file of before that is rewritten at the start; a second
 _SHRINK_STEP = 1024  # pages given back at once; commits wait meanwhile
 _CHANGE = 100  # bytes that a change counts beside its value
+_AT_ONCE = 1024  # records read at once, where they are small
 
 
 class StoreError(HushcastError):
@@ -93,6 +94,17 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Commit what was written, and close."""
+
+
+async def every_record(
+    store: Store, kind: str, prefix: bytes = b"", at_once: int = _AT_ONCE
+) -> AsyncIterator[tuple[bytes, bytes]]:
+    """Yield the records of a kind as `Store.scan` has them, reading so many at once: there may be many."""
+    after: bytes | None = None
+    while batch := await store.scan(kind, prefix, after, at_once):
+        for record in batch:
+            yield record
+        after = batch[-1][0]
 
 
 class MemoryStore:

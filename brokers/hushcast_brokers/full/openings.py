@@ -21,10 +21,9 @@ from hushcast_protocol.brokers.full.items import Layered
 from hushcast_protocol.brokers.full.keys import Keyring
 from hushcast_protocol.brokers.full.labels import Label
 from hushcast_protocol.content.messages import Message
-from hushcast_runtime.store import Change, Store, record_reader
+from hushcast_runtime.store import Change, Store, every_record, record_reader
 
 _KIND = "opening"
-_SCAN = 1024  # records read at once
 _LARGEST = 4096  # bytes of an item: its layers are four at most
 _read_item: Callable[[bytes], Layered] = decoder(Layered, "item", _LARGEST)
 
@@ -56,14 +55,11 @@ class Openings:
 
     async def load(self) -> None:
         """Know those of before a restart; raise `StoreError` where one is damaged."""
-        after: bytes | None = None
-        while batch := await self._store.scan(_KIND, after=after, limit=_SCAN):
-            for name, value in batch:
-                stored = _read(value)
-                routes = (stored.routes[at : at + LABEL] for at in range(0, len(stored.routes), LABEL))
-                own = AgreementKey(stored.own)
-                self._known[name] = _Opening(_read_item(stored.item), own, tuple(routes))
-            after = batch[-1][0]
+        async for name, value in every_record(self._store, _KIND):
+            stored = _read(value)
+            routes = (stored.routes[at : at + LABEL] for at in range(0, len(stored.routes), LABEL))
+            own = AgreementKey(stored.own)
+            self._known[name] = _Opening(_read_item(stored.item), own, tuple(routes))
 
     def add(self, item: Layered, own: AgreementKey, route: bytes) -> bool:
         """Open what comes for an item, for an interest, from now on; return whether it is new.

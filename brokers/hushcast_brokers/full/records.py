@@ -6,7 +6,7 @@ where messages go whose labels are of a tree of before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import NamedTuple
 
 import msgspec
@@ -18,10 +18,9 @@ from hushcast_protocol.brokers.full.day_rows import Onward
 from hushcast_protocol.brokers.full.items import Layered
 from hushcast_protocol.brokers.full.keys import LayerKeys
 from hushcast_protocol.brokers.full.layers import Path
-from hushcast_runtime.store import Change, Store, StoreError, record_reader
+from hushcast_runtime.store import Change, Store, StoreError, every_record, record_reader
 
 _SHOWN, _FACTOR, _FORMER = "shown", "factor", "former-label"
-_SCAN = 1024  # records read at once
 _LARGEST = 4096  # bytes of an item: its layers are four at most
 
 
@@ -74,9 +73,9 @@ class FullRecords:
         """Read all of it; raise `StoreError` where it is damaged."""
         try:
             return Kept(
-                [_read_item(value) for _, value in await self._all(_SHOWN)],
-                [self._factor(_read_factor(value)) for _, value in await self._all(_FACTOR)],
-                {name: self._former(_read_former(value)) for name, value in await self._all(_FORMER)},
+                [_read_item(value) async for _, value in self._all(_SHOWN)],
+                [self._factor(_read_factor(value)) async for _, value in self._all(_FACTOR)],
+                {name: self._former(_read_former(value)) async for name, value in self._all(_FORMER)},
             )
         except PeerError:
             raise StoreError(
@@ -112,13 +111,8 @@ class FullRecords:
             *(Change(_FORMER, name, None) for name in former),
         )
 
-    async def _all(self, kind: str) -> list[tuple[bytes, bytes]]:
-        found: list[tuple[bytes, bytes]] = []
-        after: bytes | None = None
-        while batch := await self._store.scan(kind, after=after, limit=_SCAN):
-            found += batch
-            after = batch[-1][0]
-        return found
+    def _all(self, kind: str) -> AsyncIterator[tuple[bytes, bytes]]:
+        return every_record(self._store, kind)
 
     def _factor(self, stored: _StoredFactor) -> tuple[int, Path, LayerKeys]:
         received, under = self._action.received, _read_item(stored.path)
