@@ -9,7 +9,7 @@ from typing import Any
 import trio
 from small_network import EPOCH_SECONDS, until
 
-from hushcast_local.token_scheme import DailyTokens, TokenScheme
+from hushcast_local.token_scheme import TokenScheme
 from hushcast_protocol.base.errors import HushcastError
 from hushcast_protocol.base.secrets import TopicKey
 from hushcast_protocol.content.bodies import open_body
@@ -17,6 +17,7 @@ from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.topics import Interest, Topic
 from hushcast_runtime.carrier import Carrier, Tokens
+from hushcast_runtime.daily_tokens import DailyTokens
 from hushcast_runtime.environment import Environment
 
 ROUNDS = 20  # of handing over one message

@@ -20,7 +20,7 @@ from small_network import BEGIN, EPOCH_SECONDS, ONE, Node, SmallNetwork, derive
 from small_tree import shape
 
 from hushcast_brokers.models import tokens_for
-from hushcast_local.token_scheme import DailyTokens, TokenScheme
+from hushcast_local.token_scheme import TokenScheme
 from hushcast_node.daemon import Daemon, Parts
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.secrets import TopicKey
@@ -29,6 +29,7 @@ from hushcast_protocol.content.bodies import Content, compose
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.topics import Topic
 from hushcast_runtime.carrier import Carrier, Route, Wanted
+from hushcast_runtime.daily_tokens import DailyTokens
 from hushcast_runtime.environment import Environment, simulated_environment
 from hushcast_runtime.transports.base import Transport
 from hushcast_runtime.transports.tcp import TcpTransport

@@ -14,18 +14,16 @@ import msgspec
 from hushcast_protocol.base.errors import AuthenticationError
 from hushcast_protocol.base.hashes import LABEL
 from hushcast_protocol.base.secrets import AgreementKey
-from hushcast_protocol.base.wire import decoder, encode
+from hushcast_protocol.base.wire import encode
 from hushcast_protocol.brokers.full.actions import Action
-from hushcast_protocol.brokers.full.enclosing import streamed
-from hushcast_protocol.brokers.full.items import Layered
+from hushcast_protocol.brokers.full.holder import opened
+from hushcast_protocol.brokers.full.items import Layered, decode_layered
 from hushcast_protocol.brokers.full.keys import Keyring
 from hushcast_protocol.brokers.full.labels import Label
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.store import Change, Store, every_record, record_reader
 
 _KIND = "opening"
-_LARGEST = 4096  # bytes of an item: its layers are four at most
-_read_item: Callable[[bytes], Layered] = decoder(Layered, "item", _LARGEST)
 
 
 class _Stored(msgspec.Struct, frozen=True, array_like=True):
@@ -59,7 +57,7 @@ class Openings:
             stored = _read(value)
             routes = (stored.routes[at : at + LABEL] for at in range(0, len(stored.routes), LABEL))
             own = AgreementKey(stored.own)
-            self._known[name] = _Opening(_read_item(stored.item), own, tuple(routes))
+            self._known[name] = _Opening(decode_layered(stored.item), own, tuple(routes))
 
     def add(self, item: Layered, own: AgreementKey, route: bytes) -> bool:
         """Open what comes for an item, for an interest, from now on; return whether it is new.
@@ -89,10 +87,7 @@ class Openings:
             raise AuthenticationError("a message has no label of what was asked for")
         one, label = known[0]
         keys = Keyring(self._action, one.own, self._network)
-        layers = [keys.shared(layer.target, one.item.day).content for layer in one.item.layers]
-        content = self._action.strip(self._action.product(layers), label.content)
-        inside = streamed(content, message)
+        inside = opened(keys, one.item, label, message)
         tokens = tuple(label.name for _, label in known)
-        return {route for one, _ in known for route in one.routes}, msgspec.structs.replace(
-            inside, tokens=tokens
-        )
+        routes = {route for one, _ in known for route in one.routes}
+        return routes, msgspec.structs.replace(inside, tokens=tokens)

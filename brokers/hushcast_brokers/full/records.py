@@ -6,22 +6,21 @@ where messages go whose labels are of a tree of before.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from typing import NamedTuple
 
 import msgspec
 
 from hushcast_protocol.base.errors import PeerError
-from hushcast_protocol.base.wire import decoder, encode
+from hushcast_protocol.base.wire import encode
 from hushcast_protocol.brokers.full.actions import ELEMENT, Action
 from hushcast_protocol.brokers.full.day_rows import Onward
-from hushcast_protocol.brokers.full.items import Layered
+from hushcast_protocol.brokers.full.items import Layered, decode_layered
 from hushcast_protocol.brokers.full.keys import LayerKeys
 from hushcast_protocol.brokers.full.layers import Path
 from hushcast_runtime.store import Change, Store, StoreError, every_record, record_reader
 
 _SHOWN, _FACTOR, _FORMER = "shown", "factor", "former-label"
-_LARGEST = 4096  # bytes of an item: its layers are four at most
 
 
 class _StoredFactor(msgspec.Struct, frozen=True, array_like=True):
@@ -41,7 +40,6 @@ class _StoredFormer(msgspec.Struct, frozen=True, array_like=True):
     onward: list[_StoredOnward]
 
 
-_read_item: Callable[[bytes], Layered] = decoder(Layered, "item", _LARGEST)
 _read_factor = record_reader(_StoredFactor, "factor")
 _read_former = record_reader(_StoredFormer, "label")
 _pack = msgspec.msgpack.Encoder().encode
@@ -73,7 +71,7 @@ class FullRecords:
         """Read all of it; raise `StoreError` where it is damaged."""
         try:
             return Kept(
-                [_read_item(value) async for _, value in self._all(_SHOWN)],
+                [decode_layered(value) async for _, value in self._all(_SHOWN)],
                 [self._factor(_read_factor(value)) async for _, value in self._all(_FACTOR)],
                 {name: self._former(_read_former(value)) async for name, value in self._all(_FORMER)},
             )
@@ -115,7 +113,7 @@ class FullRecords:
         return every_record(self._store, kind)
 
     def _factor(self, stored: _StoredFactor) -> tuple[int, Path, LayerKeys]:
-        received, under = self._action.received, _read_item(stored.path)
+        received, under = self._action.received, decode_layered(stored.path)
         return under.day, under.layers, LayerKeys(received(stored.route), received(stored.content))
 
     def _former(self, stored: _StoredFormer) -> Former:

@@ -11,7 +11,7 @@ from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.full.enclosing import streamed
 from hushcast_protocol.brokers.full.items import Layered
 from hushcast_protocol.brokers.full.keys import Keyring
-from hushcast_protocol.brokers.full.labels import read_labels
+from hushcast_protocol.brokers.full.labels import Label, read_labels
 from hushcast_protocol.brokers.full.layers import own_layers
 from hushcast_protocol.content.messages import Message
 
@@ -29,19 +29,19 @@ class Holder:
         self._layers = own_layers(keys.public, above, layers)
         shared = [keys.shared(one.target, day) for one in self._layers]
         self._route = keys.action.product(one.route for one in shared)
-        self._content = keys.action.product(one.content for one in shared)
-        self._words: dict[bytes, bytes] = {}
+        self._keys = keys
+        self._asked: dict[bytes, tuple[bytes, Layered]] = {}
 
     def item(self, word: bytes) -> Layered:
         """Return what asks for a word, a token of this day; what comes for it is opened from now on."""
         element = self._action.wrap(self._route, self._action.element(word))
         item = Layered(self.day, element, self._layers)
-        self._words[item.name] = word
+        self._asked[item.name] = word, item
         return item
 
     def forget(self, name: bytes) -> None:
         """Open what comes under an item's name no more."""
-        del self._words[name]
+        del self._asked[name]
 
     def open(self, message: Message) -> Message:
         """Return the message that is inside; its tokens are those words that it came for.
@@ -49,9 +49,18 @@ class Holder:
         Raises `DecodeError` or `AuthenticationError` where none of its labels is of an item here. A label
         that was tampered with shows when the body does not open.
         """
-        labels = [label for label in read_labels(message.tokens) if label.name in self._words]
+        labels = [label for label in read_labels(message.tokens) if label.name in self._asked]
         if not labels:
             raise AuthenticationError("a message has no label of what was asked for")
-        content = self._action.strip(self._content, labels[0].content)
-        inside = streamed(content, message)
-        return msgspec.structs.replace(inside, tokens=tuple(self._words[one.name] for one in labels))
+        _, item = self._asked[labels[0].name]
+        inside = opened(self._keys, item, labels[0], message)
+        return msgspec.structs.replace(inside, tokens=tuple(self._asked[one.name][0] for one in labels))
+
+
+def opened(keys: Keyring, item: Layered, label: Label, message: Message) -> Message:
+    """Return what is inside a message that came under the label of one's own item; its tokens stay.
+
+    Raises `AuthenticationError` where what the label has beside the name is no element.
+    """
+    shared = [keys.shared(layer.target, item.day).content for layer in item.layers]
+    return streamed(keys.action.strip(keys.action.product(shared), label.content), message)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 import msgspec
 
 from hushcast_protocol.base.hashes import LABEL, Domain, digest
-from hushcast_protocol.base.wire import Bytes32, Counter, Wire, encode
+from hushcast_protocol.base.wire import Bytes32, Counter, Wire, decoder, encode
 from hushcast_protocol.brokers.full.layers import MAX_LAYERS, Layer
 
 
@@ -22,3 +23,8 @@ class Layered(Wire, frozen=True, tag="layered"):
     def name(self) -> bytes:
         """16 bytes that name it on its link, up and down."""
         return digest(Domain.LAYERED, encode(self), size=LABEL)
+
+
+_LARGEST = 4096  # bytes; its layers are four at most
+
+decode_layered: Callable[[bytes], Layered] = decoder(Layered, "item", _LARGEST)
