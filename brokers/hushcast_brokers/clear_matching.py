@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, S
 from hushcast_brokers.advertising import Advertising
 from hushcast_brokers.downstream import Downstream
 from hushcast_brokers.exposing import Exposing
-from hushcast_brokers.matching import Lapsed, Place
+from hushcast_brokers.matching import Lapsed, Place, Unlayered
 from hushcast_brokers.tomography.levels import NetworkLevels
 from hushcast_brokers.upstream import Upstream
 from hushcast_protocol.base.errors import Refusal
@@ -15,7 +15,6 @@ from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.advertised import Advertised, read_filter
 from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.brokers.frames import Level, Terms
-from hushcast_protocol.brokers.full.secrets import AskFactors, Factors
 from hushcast_protocol.brokers.items import Item, of_roots
 from hushcast_protocol.brokers.routes import Routes
 from hushcast_protocol.brokers.tomography.stating import Client
@@ -99,7 +98,7 @@ class ClearInterests:
         self._exposing.forget(client, names)
 
 
-class ClearMatching:
+class ClearMatching(Unlayered):
     """What a broker knows under `clear` (`matching.Matching`)."""
 
     def __init__(
@@ -144,10 +143,6 @@ class ClearMatching:
         found: set[Place] = self.advertised.routes.interested(tokens)
         return found | self.interests.routes.interested(tokens)
 
-    def forms(self, message: Message, places: Collection[Place]) -> Sequence[Message]:
-        """Return the message as it is."""
-        return (message,)
-
     def leaving(self, child: PublicKey) -> Callable[[Message], Mapping[PublicKey, Sequence[Message]]]:
         """Return what matches messages again."""
 
@@ -155,12 +150,6 @@ class ClearMatching:
             return dict.fromkeys(self.advertised.routes.interested(message.tokens), (message,))
 
         return others
-
-    def replaced(self, child: PublicKey) -> None:
-        """Return `None`: filters go up again without those who asked for them."""
-
-    def tree_changed(self) -> None:
-        """Do nothing: filters are the same whatever the tree."""
 
     def expire(self, now: float) -> Lapsed:
         """Return nothing: filters are of no day."""
@@ -183,7 +172,3 @@ class ClearMatching:
 
     async def linked(self, upstream: Upstream) -> None:
         """Do nothing: a broker needs nothing of its parent."""
-
-    async def factors(self, child: PublicKey, ask: AskFactors) -> Factors:
-        """Raise `Refusal`: there are none."""
-        raise Refusal("form")

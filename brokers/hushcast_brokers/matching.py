@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, S
 from typing import Any, NamedTuple, Protocol
 
 from hushcast_brokers.upstream import Upstream
+from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.advertised import Advertised
 from hushcast_protocol.brokers.filters import Filter
@@ -76,6 +77,24 @@ class Interests(Protocol):
 
     def forget(self, client: PublicKey, names: Collection[bytes], /) -> None:
         """Forget all of a client, which has these."""
+
+
+class Unlayered:
+    """What models have in common whose items and messages are the same whatever brokers stand above."""
+
+    def forms(self, message: Message, places: Collection[Place]) -> Sequence[Message]:
+        """Return the message as it is."""
+        return (message,)
+
+    def replaced(self, child: PublicKey) -> None:
+        """Return `None`: items go up again without those who asked for them."""
+
+    def tree_changed(self) -> None:
+        """Do nothing."""
+
+    async def factors(self, child: PublicKey, ask: AskFactors) -> Factors:
+        """Raise `Refusal`: there are none."""
+        raise Refusal("form")
 
 
 class Matching(Protocol):

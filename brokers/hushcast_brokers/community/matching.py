@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import NamedTuple
 
 import trio
@@ -11,7 +11,7 @@ from hushcast_brokers.advertising import Advertising
 from hushcast_brokers.community.held_charters import HeldCharters
 from hushcast_brokers.community.interests import CommunityInterests
 from hushcast_brokers.downstream import Downstream
-from hushcast_brokers.matching import Lapsed, Place
+from hushcast_brokers.matching import Lapsed, Place, Unlayered
 from hushcast_brokers.upstream import Upstream
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.wire import PublicKey
@@ -23,7 +23,6 @@ from hushcast_protocol.brokers.community.sealing import Sealed
 from hushcast_protocol.brokers.community.table import Given, words_of
 from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.brokers.frames import AskCharters, Terms
-from hushcast_protocol.brokers.full.secrets import AskFactors, Factors
 from hushcast_protocol.brokers.items import Item, ItemChanges
 from hushcast_protocol.brokers.tomography.stating import Client
 from hushcast_protocol.brokers.words import read_words
@@ -38,7 +37,7 @@ class _Gone(NamedTuple):
     clients: list[Named]
 
 
-class CommunityMatching:
+class CommunityMatching(Unlayered):
     """What a broker knows under `community` (`matching.Matching`)."""
 
     changes = 0
@@ -99,10 +98,6 @@ class CommunityMatching:
         found: set[Place] = self._below.table.whom(label, words)
         return found | self.interests.table.whom(label, words)
 
-    def forms(self, message: Message, places: Collection[Place]) -> Sequence[Message]:
-        """Return the message as it is."""
-        return (message,)
-
     def leaving(self, child: PublicKey) -> Callable[[Message], Mapping[PublicKey, Sequence[Message]]]:
         """Return what matches messages again."""
 
@@ -111,12 +106,6 @@ class CommunityMatching:
             return dict.fromkeys(self._below.table.whom(message.tokens[0], words), (message,))
 
         return others
-
-    def replaced(self, child: PublicKey) -> None:
-        """Return `None`: items go up again without those who asked for them."""
-
-    def tree_changed(self) -> None:
-        """Do nothing: what is asked for is the same whatever the tree."""
 
     def expire(self, now: float) -> Lapsed:
         """Forget what was asked for under epochs that are over; return that, and what was sealed wrongly."""
@@ -141,10 +130,6 @@ class CommunityMatching:
     async def linked(self, upstream: Upstream) -> None:
         """Ask the parent for newer charters."""
         upstream.say(AskCharters(self._charters.known))
-
-    async def factors(self, child: PublicKey, ask: AskFactors) -> Factors:
-        """Raise `Refusal`: there are none."""
-        raise Refusal("form")
 
     def _read(self, child: PublicKey, item: Item) -> Given:
         if not isinstance(item, Sealed):
