@@ -7,6 +7,7 @@ from pathlib import Path
 
 from hushcast_cli.options import Choices
 from hushcast_cli.output import json_line, text_line, write
+from hushcast_located.folder import read_most
 from hushcast_located.keys import read_public
 from hushcast_protocol.base.errors import Refusal, UsageError
 from hushcast_protocol.spatial.answer import MAX_ANSWER
@@ -41,7 +42,7 @@ def tell(choices: Choices, answer: Path, owner: str, subscription: str, after: P
     except UsageError as error:
         raise UsageError(f"--subscription: {error}") from None
     try:
-        said = verify(public, asked, _read(answer), _before(public, after))
+        said = verify(public, asked, read_most(answer, MAX_ANSWER), _before(public, after))
     except DoesNotHold as error:
         if choices.json:
             write(json_line({"verified": False, "messages": [], "problem": str(error.problem)}))
@@ -69,16 +70,8 @@ def _before(owner: bytes, after: Path | None) -> Batch | None:
     if after is None:
         return None
     try:
-        return batch_of(owner, _read(after))
+        return batch_of(owner, read_most(after, MAX_ANSWER))
     except DoesNotHold as error:
         raise UsageError(
             f"--after {after}: that is no answer from this owner's feed: {error.problem}"
         ) from None
-
-
-def _read(file: Path) -> bytes:
-    try:
-        with file.open("rb") as stream:
-            return stream.read(MAX_ANSWER + 1)
-    except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}") from None

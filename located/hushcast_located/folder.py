@@ -30,7 +30,7 @@ class Folder:
     def read(self, number: int) -> tuple[bytes, Feed]:
         """Return the owner, and a batch with its tree and table; raise `UsageError`."""
         file = self.path / f"{number}.batch"
-        data = _read(file, MAX_BATCH)
+        data = read_most(file, MAX_BATCH)
         try:
             owner, batch, root = read_batch(data)
         except PeerError as error:
@@ -39,7 +39,7 @@ class Folder:
 
     def _table(self, batch: Batch, owner: bytes) -> Table:
         file = self.path / f"{batch.body.version}.table"
-        data = _read(file, MAX_TABLE)
+        data = read_most(file, MAX_TABLE)
         try:
             table = read_table(data, owner)
         except PeerError as error:
@@ -53,14 +53,15 @@ class Folder:
 
         A batch with this number that is there already stays: two with one number would be two stories.
         """
-        self.path.mkdir(parents=True, exist_ok=True)
+        make_folder(self.path)
         fresh = self.path / f"{table.body.version}.table"
         if not fresh.exists():
             write_whole(fresh, encode(table.whole))
         return write_whole(self.path / f"{number}.batch", encode(batch))
 
 
-def _read(file: Path, most: int) -> bytes:
+def read_most(file: Path, most: int) -> bytes:
+    """Return what is in a file, of a longer one a byte more than `most`; raise `UsageError`."""
     try:
         with file.open("rb") as stream:
             return stream.read(most + 1)

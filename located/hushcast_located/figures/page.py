@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from html import escape
 
-from hushcast_located.figures.measure import Point, Size
+from hushcast_located.figures.measure import Found, Point, Size
 from hushcast_located.figures.picture import picture
 from hushcast_located.figures.proofs import MANY, Compared
 
@@ -29,8 +29,11 @@ td, th { padding: .15rem .6rem; text-align: right; border-bottom: 1px solid #ddd
 """
 
 
-def _of_way(name: str, value: Callable[[Point, str], float]) -> Callable[[Point], float | None]:
-    return lambda point: value(point, name)
+def _of_ways(value: Callable[[Found], float]) -> Values:
+    def of(name: str) -> Callable[[Point], float | None]:
+        return lambda point: value(point.ways[name])
+
+    return {name: of(name) for name in ("SP", "SP + IIP")}
 
 
 def _of_proofs(value: Callable[[Compared], float]) -> Callable[[Point], float | None]:
@@ -42,29 +45,20 @@ FIGURES: dict[str, tuple[str, str, str, Values]] = {
         "Figure 6: subscriptions met in lists",
         "accessed, % of all",
         "In the lists of one message, on average; what nodes met on the way stands in the table.",
-        {
-            name: _of_way(name, lambda point, name: 100 * point.ways[name].accessed)
-            for name in ("SP", "SP + IIP")
-        },
+        _of_ways(lambda found: 100 * found.accessed),
     ),
     "figure6-candidates": (
         "Figure 6: candidates",
         "compared, % of all",
         "For one message, on average. SP compares them all, SP + IIP none so near that one word is enough.",
-        {
-            name: _of_way(name, lambda point, name: 100 * point.ways[name].compared)
-            for name in ("SP", "SP + IIP")
-        },
+        _of_ways(lambda found: 100 * found.compared),
     ),
     "figure7": (
         "Figure 7: time of the provider",
         "milliseconds",
         "Finding subscriptions for one message (SP, SP + IIP), and one subscriber's proof (VO).",
         {
-            **{
-                name: _of_way(name, lambda point, name: 1000 * point.ways[name].seconds)
-                for name in ("SP", "SP + IIP")
-            },
+            **_of_ways(lambda found: 1000 * found.seconds),
             "VO": lambda point: None if point.proofs is None else 1000 * point.proofs.making,
         },
     ),
