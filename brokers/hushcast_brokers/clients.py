@@ -22,7 +22,7 @@ from hushcast_protocol.brokers.items import Item
 from hushcast_protocol.brokers.routes import table_digest
 from hushcast_runtime.admission import Admission
 from hushcast_runtime.context import Context
-from hushcast_runtime.store import Change, StoreError, every_record, record_reader
+from hushcast_runtime.store import Change, Records, StoreError, record_reader
 
 MAX_CLIENTS = 4096  # of one edge broker: each has a link that stays open, some 100 kB with what its tor takes
 CLIENT_FORGOTTEN_AFTER = 7  # days in which it did not attach; messages wait for one day at most
@@ -81,7 +81,7 @@ class Clients:
         """Know who was here before a restart, and what for."""
         known = await self._store.scan(_CLIENT)
         self._known.update((key, int.from_bytes(value, "big")) for key, value in known)
-        async for key, value in every_record(self._store, _SUBSCRIPTION):
+        async for key, value in Records(self._store, _SUBSCRIPTION):
             kept = _read(value)
             try:
                 self._interests.load(key[:_KEY], key[_KEY:], kept.filter, kept.terms)

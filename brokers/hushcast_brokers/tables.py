@@ -15,7 +15,7 @@ from hushcast_protocol.brokers.frames import MAX_BROKER_FRAME, MAX_IN_ONE, Adver
 from hushcast_protocol.brokers.full.secrets import AskFactors, Factors
 from hushcast_protocol.brokers.items import Item
 from hushcast_runtime.context import Context
-from hushcast_runtime.store import Change, StoreError, every_record
+from hushcast_runtime.store import Change, Records, StoreError
 
 _KIND = "route"
 _KEY = 32
@@ -46,7 +46,7 @@ class Tables:
 
     async def load(self) -> None:
         """Know what was asked for before a restart."""
-        async for key, value in every_record(self._store, _KIND):
+        async for key, value in Records(self._store, _KIND):
             try:
                 self._matching.load(key[:_KEY], key[_KEY:], _decode(value))
             except (PeerError, Refusal):

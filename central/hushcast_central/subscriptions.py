@@ -12,7 +12,7 @@ from hushcast_protocol.central.introduction import Introduced
 from hushcast_protocol.central.register import Kept, Register, waits_for
 from hushcast_protocol.content.hops import Hop
 from hushcast_runtime.context import Context
-from hushcast_runtime.store import Change, every_record, record_reader
+from hushcast_runtime.store import Change, Records, record_reader
 
 _KIND = "pseudonym"
 _SCAN = 256  # records read at once, of 8 KiB at most
@@ -30,7 +30,7 @@ class Subscriptions:
 
     async def load(self) -> None:
         """Know who subscribed before a restart."""
-        async for pseudonym, value in every_record(self._context.store, _KIND, at_once=_SCAN):
+        async for pseudonym, value in Records(self._context.store, _KIND, at_once=_SCAN):
             self._register.load(pseudonym, _read(value))
 
     def clear(self, hops: list[Hop]) -> None:

@@ -9,7 +9,7 @@ from hushcast_protocol.mqtt.broker import Broker, Settings
 from hushcast_protocol.mqtt.restoring import Restored
 from hushcast_protocol.mqtt.seams import Beyond
 from hushcast_runtime.environment import Environment
-from hushcast_runtime.store import Change, Store, every_record
+from hushcast_runtime.store import Change, Records, Store
 
 TICK = 1.0  # seconds between two looks at what is due
 _PAGE = 256  # records read at once
@@ -71,7 +71,7 @@ async def open_broker(
     broker = Broker(env.randomness, now, beyond, settings)
     records = Restored()
     for kind in KINDS:
-        async for key, value in every_record(store, kind, at_once=_PAGE):
+        async for key, value in Records(store, kind, at_once=_PAGE):
             records.feed(kind, key, value)
     broker.restore(records, now)
     return BrokerState(broker, store, env)

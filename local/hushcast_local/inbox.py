@@ -16,7 +16,7 @@ from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.bodies import Content
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
-from hushcast_runtime.store import Change, Store, every_record, record_reader
+from hushcast_runtime.store import Change, Records, Store, record_reader
 
 MAX_MESSAGES = 100_000  # kept for one subscription, whatever their size; each takes 120 bytes of memory
 MAX_GAPS_TOLD = 256  # gaps that wait for an application that does not read
@@ -111,7 +111,7 @@ class Inbox:
         for key, value in await self._store.scan(_SEEN, prefix):
             memory = self._passed_over if value[_DAY:] else self._seen
             memory[key[len(prefix) :]] = int.from_bytes(value[:_DAY], "big")
-        async for key, value in every_record(self._store, _MESSAGE, prefix, _SCAN):
+        async for key, value in Records(self._store, _MESSAGE, prefix, _SCAN):
             number = int.from_bytes(key[len(prefix) :], "big")
             self._hold(number, len(value), _decode(value).received_at)
         newest = self._held[-1].number if self._held else 0

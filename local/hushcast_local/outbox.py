@@ -13,7 +13,7 @@ from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.wire import decoder, encode
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.environment import Environment
-from hushcast_runtime.store import Change, Store, every_record, record_reader
+from hushcast_runtime.store import Change, Records, Store, record_reader
 
 MAX_PUBLICATIONS = 1_000  # waiting at once; each is a task that sleeps until its next attempt
 MAX_OUTBOX = 32 * 1024 * 1024  # bytes of bodies waiting, on disk and in memory; 120 of the largest
@@ -117,7 +117,7 @@ class Outbox:
         states = {key: _decode_state(value) for key, value in await self._store.scan(_STATE)}
         oldest_first = sorted(states.items(), key=lambda item: item[1].since)
         self._given_up = {key: state for key, state in oldest_first if state.given_up}
-        records = every_record(self._store, _MESSAGE, at_once=_SCAN)
+        records = Records(self._store, _MESSAGE, at_once=_SCAN)
         messages = {key: _decode(value) async for key, value in records}
         for key, state in oldest_first:
             if key in messages:

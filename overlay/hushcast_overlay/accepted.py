@@ -10,7 +10,7 @@ from collections.abc import Callable
 from hushcast_protocol.base.wire import decoder, encode
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.spool import Spool
-from hushcast_runtime.store import Change, Store, every_record
+from hushcast_runtime.store import Change, Records, Store
 
 _KIND = "intake"
 _SCAN = 15  # records read at once
@@ -28,7 +28,7 @@ class Accepted:
 
     async def load(self) -> list[bytes]:
         """Return the keys of what a restart interrupted."""
-        async for key, value in every_record(self._store, _KIND, at_once=_SCAN):
+        async for key, value in Records(self._store, _KIND, at_once=_SCAN):
             self._keep(key, len(_decode(value).body))
         return list(self._reserved)
 

@@ -17,7 +17,7 @@ from hushcast_protocol.base.wire import Bytes16, Bytes32, Wire, decoder, encode
 from hushcast_protocol.base.wire import Counter as Count
 from hushcast_protocol.content.hops import HOP_SIZE, Hop, Send
 from hushcast_protocol.content.messages import MAX_TOKENS, TRAIL_SIZE, Message
-from hushcast_runtime.store import Change, Store, StoreError, every_record
+from hushcast_runtime.store import Change, Records, Store, StoreError
 
 MAX_SPOOL = 256 * 1024 * 1024  # bytes of bodies; a thousand of the largest, 250,000 of the smallest
 MAX_SHARE = MAX_SPOOL // 8  # bytes for one next hop: a mailbox that stays away must not stop all the others
@@ -165,7 +165,7 @@ class Spool:
         """Count what was held before a restart; return the next hops that something waits for."""
         hops: dict[Hop, None] = {}
         bodies: dict[int, _Body] = {}
-        async for key, value in every_record(self._store, _KIND, at_once=_SCAN):
+        async for key, value in Records(self._store, _KIND, at_once=_SCAN):
             hop, kept = Hop(key[:HOP_SIZE]), _decode(value)
             if isinstance(kept, _Whole):
                 body = _Body(len(kept.body), kept.day, None)
@@ -174,7 +174,7 @@ class Spool:
             hops[hop] = None
             self._hold(hop, key, body)
             self._next = max(self._next, int.from_bytes(key[HOP_SIZE:], "big") + 1)
-        async for key, _ in every_record(self._store, _BODY, at_once=_SCAN):
+        async for key, _ in Records(self._store, _BODY, at_once=_SCAN):
             if int.from_bytes(key, "big") not in bodies:
                 self._store.write_soon(Change(_BODY, key, None))
         return list(hops)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import sqlite3
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Protocol, Self, TypeVar
 
 import msgspec
 import trio
@@ -96,15 +97,28 @@ class Store(Protocol):
         """Commit what was written, and close."""
 
 
-async def every_record(
-    store: Store, kind: str, prefix: bytes = b"", at_once: int = _AT_ONCE
-) -> AsyncIterator[tuple[bytes, bytes]]:
-    """Yield the records of a kind as `Store.scan` has them, reading so many at once: there may be many."""
-    after: bytes | None = None
-    while batch := await store.scan(kind, prefix, after, at_once):
-        for record in batch:
-            yield record
-        after = batch[-1][0]
+class Records:
+    """All records of a kind as `Store.scan` has them, for `async for`; so many are read at once.
+
+    It is no generator: a loop that a damaged record ends would leave one unfinished.
+    """
+
+    def __init__(self, store: Store, kind: str, prefix: bytes = b"", at_once: int = _AT_ONCE) -> None:
+        self._scan = partial(store.scan, kind, prefix, limit=at_once)
+        self._read: deque[tuple[bytes, bytes]] = deque()
+        self._after: bytes | None = None
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> tuple[bytes, bytes]:
+        if not self._read:
+            self._read.extend(await self._scan(after=self._after))
+        if not self._read:
+            raise StopAsyncIteration
+        record = self._read.popleft()
+        self._after = record[0]
+        return record
 
 
 class MemoryStore:

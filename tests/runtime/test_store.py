@@ -16,7 +16,7 @@ import trio
 import trio.testing
 
 from hushcast_runtime import store as stores
-from hushcast_runtime.store import Change, MemoryStore, SqliteStore, Store, StoreError
+from hushcast_runtime.store import Change, MemoryStore, Records, SqliteStore, Store, StoreError
 
 Opened = Callable[[], "AsyncIterator[Store]"]
 
@@ -147,6 +147,17 @@ async def test_pages_of_a_scan_give_every_record_once(store: Store) -> None:
         after = paged[-1]
     assert paged == [b"p%03d" % number for number in range(50)]
     assert await store.scan("k", limit=0) == []
+
+
+async def test_records_are_read_to_the_end_or_as_far_as_a_reader_goes(store: Store) -> None:
+    everything = [(b"p%03d" % number, b"") for number in range(50)]
+    await store.write(*(Change("k", key, value) for key, value in everything), Change("k", b"q", b""))
+    for at_once in (1, 7, 50, 1_000):
+        assert [record async for record in Records(store, "k", b"p", at_once)] == everything
+    assert [record async for record in Records(store, "none")] == []
+    async for first in Records(store, "k"):  # a generator would warn that it was not ended
+        assert first == everything[0]
+        break
 
 
 async def test_an_empty_write_waits_for_what_was_written_soon(store: Store) -> None:

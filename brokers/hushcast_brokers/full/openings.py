@@ -21,7 +21,7 @@ from hushcast_protocol.brokers.full.items import Layered, decode_layered
 from hushcast_protocol.brokers.full.keys import Keyring
 from hushcast_protocol.brokers.full.labels import Label
 from hushcast_protocol.content.messages import Message
-from hushcast_runtime.store import Change, Store, every_record, record_reader
+from hushcast_runtime.store import Change, Records, Store, record_reader
 
 _KIND = "opening"
 
@@ -53,7 +53,7 @@ class Openings:
 
     async def load(self) -> None:
         """Know those of before a restart; raise `StoreError` where one is damaged."""
-        async for name, value in every_record(self._store, _KIND):
+        async for name, value in Records(self._store, _KIND):
             stored = _read(value)
             routes = (stored.routes[at : at + LABEL] for at in range(0, len(stored.routes), LABEL))
             own = AgreementKey(stored.own)

@@ -6,7 +6,7 @@ where messages go whose labels are of a tree of before.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import msgspec
@@ -18,7 +18,7 @@ from hushcast_protocol.brokers.full.day_rows import Onward
 from hushcast_protocol.brokers.full.items import Layered, decode_layered
 from hushcast_protocol.brokers.full.keys import LayerKeys
 from hushcast_protocol.brokers.full.layers import Path
-from hushcast_runtime.store import Change, Store, StoreError, every_record, record_reader
+from hushcast_runtime.store import Change, Records, Store, StoreError, record_reader
 
 _SHOWN, _FACTOR, _FORMER = "shown", "factor", "former-label"
 
@@ -71,9 +71,12 @@ class FullRecords:
         """Read all of it; raise `StoreError` where it is damaged."""
         try:
             return Kept(
-                [decode_layered(value) async for _, value in self._all(_SHOWN)],
-                [self._factor(_read_factor(value)) async for _, value in self._all(_FACTOR)],
-                {name: self._former(_read_former(value)) async for name, value in self._all(_FORMER)},
+                [decode_layered(value) async for _, value in Records(self._store, _SHOWN)],
+                [self._factor(_read_factor(value)) async for _, value in Records(self._store, _FACTOR)],
+                {
+                    name: self._former(_read_former(value))
+                    async for name, value in Records(self._store, _FORMER)
+                },
             )
         except PeerError:
             raise StoreError(
@@ -108,9 +111,6 @@ class FullRecords:
             *(Change(_FACTOR, _under(*one).name, None) for one in paths),
             *(Change(_FORMER, name, None) for name in former),
         )
-
-    def _all(self, kind: str) -> AsyncIterator[tuple[bytes, bytes]]:
-        return every_record(self._store, kind)
 
     def _factor(self, stored: _StoredFactor) -> tuple[int, Path, LayerKeys]:
         received, under = self._action.received, decode_layered(stored.path)
