@@ -8,7 +8,7 @@ import msgspec
 import structlog
 import trio
 
-from hushcast_brokers.asking import ANSWER_WITHIN, Peer
+from hushcast_brokers.asking import Peer, ask
 from hushcast_brokers.community.held_charters import HeldCharters
 from hushcast_protocol.base.agreement import agreement_public
 from hushcast_protocol.base.backoff import Backoff
@@ -21,14 +21,11 @@ from hushcast_protocol.brokers.frames import (
     MAX_BROKER_FRAME,
     AskCharters,
     Communities,
+    FromAbove,
     NewCharter,
-    Ping,
-    Pong,
-    decode_from_above,
 )
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_protocol.content.messages import Message
-from hushcast_runtime.channel import open_channel
 from hushcast_runtime.context import Context
 from hushcast_runtime.transports.base import Transport, TransportError
 
@@ -144,19 +141,10 @@ class Membership:
         async with self._asking:
             network, env = self._network, self._env
             link = Link.initiate(network.id, root.key, env.randomness, MAX_BROKER_FRAME)
-            channel, _ = await open_channel(
-                self._transport, root.address, env.isolation(), link, decode_from_above
-            )
-            try:
-                with trio.move_on_after(ANSWER_WITHIN):
-                    await channel.send(AskCharters(self.charters.known), Ping())
-                    while batch := await channel.receive():
-                        for frame in batch:
-                            if isinstance(frame, Communities | NewCharter):
-                                self.heard(frame)
-                        if any(isinstance(frame, Pong) for frame in batch):
-                            self._heard_at = env.elapsed()
-                            return
-            finally:
-                await channel.aclose()
-        raise TransportError("the root did not say which charters it holds")
+            question = AskCharters(self.charters.known)
+            await ask(root, link, (question,), self._hear, self._transport, env)
+            self._heard_at = env.elapsed()
+
+    async def _hear(self, frame: FromAbove) -> None:
+        if isinstance(frame, Communities | NewCharter):
+            self.heard(frame)
