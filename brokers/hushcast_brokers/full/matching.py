@@ -22,7 +22,7 @@ from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.advertised import Advertised
 from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.brokers.full.day_rows import Onward
-from hushcast_protocol.brokers.full.enclosing import enclosed
+from hushcast_protocol.brokers.full.enclosing import content_of, labels_of, streamed
 from hushcast_protocol.brokers.full.items import Layered
 from hushcast_protocol.brokers.full.keys import Keyring
 from hushcast_protocol.brokers.full.labels import Label, as_tokens, read_labels
@@ -91,14 +91,14 @@ class FullMatching:
 
     def whom(self, message: Message) -> Set[Place]:
         """Return the children whose items a message's labels stand for; raise `DecodeError` for none."""
-        if self._is_root:
-            message, labels = enclosed(self._keys.action, self._keys.own, message)
-        else:
-            labels = read_labels(message.tokens)
+        content = content_of(self._keys.action, self._keys.own, message) if self._is_root else None
+        labels = read_labels(message.tokens) if content is None else labels_of(content, message)
         found: dict[Place, tuple[Onward, Label]] = {}
         for label in labels:
             for onward in self._onward(message.day, label.name):
                 found.setdefault(onward.child + onward.name, (onward, label))
+        if content is not None and found:  # the whole body is read for that
+            message = streamed(content, message)
         self._last = message, found
         return found.keys()
 

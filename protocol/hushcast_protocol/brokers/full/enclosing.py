@@ -24,10 +24,18 @@ def enclosed(action: Action, root: Secret, published: Message) -> tuple[Message,
 
     `root` is a secret of the root, of which M is made: what is published again becomes the same message.
     """
-    word = digest(Domain.CONTENT, published.id, key=root.reveal())
-    content = action.element(word)
-    labels = tuple(Label(name, content) for name in dict.fromkeys(published.tokens))
-    return streamed(content, published), labels
+    content = content_of(action, root, published)
+    return streamed(content, published), labels_of(content, published)
+
+
+def content_of(action: Action, root: Secret, published: Message) -> bytes:
+    """Return the content element of a message, M."""
+    return action.element(digest(Domain.CONTENT, published.id, key=root.reveal()))
+
+
+def labels_of(content: bytes, published: Message) -> tuple[Label, ...]:
+    """Return a label for each token of a message that is published."""
+    return tuple(Label(name, content) for name in dict.fromkeys(published.tokens))
 
 
 def streamed(content: bytes, message: Message) -> Message:
