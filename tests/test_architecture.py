@@ -21,6 +21,7 @@ ARROWS: dict[str, set[str]] = {
     "brokers family": {"base", "content"},
     "mqtt family": {"base"},
     "spatial family": {"base"},
+    "purposes family": {"base", "mqtt family"},
     "runtime": {"base", "content"},
     "directory": {"base", "overlay family", "runtime"},
     "client": {"base", "content"},
@@ -31,7 +32,7 @@ ARROWS: dict[str, set[str]] = {
     "node": {"base", "content", "runtime", "directory", "client", "local", "overlay", "central", "brokers"},
 }
 ARROWS["node"] |= {"overlay family", "central family", "brokers family"}
-ARROWS["gateway"] = {"base", "content", "mqtt family", "runtime", "client"}
+ARROWS["gateway"] = {"base", "content", "mqtt family", "purposes family", "runtime", "client"}
 ARROWS["located"] = {"base", "spatial family", "client"}
 ARROWS["testnet"] = {*ARROWS["node"], "node", "mqtt family"}
 ARROWS["cli"] = {*ARROWS["testnet"], *ARROWS["gateway"], *ARROWS["located"], "testnet", "gateway", "located"}
@@ -62,7 +63,7 @@ BY_BROKERS = {
 OF_LAYERS = {
     *("base.errors", "base.secrets", "base.wire", "brokers.items", "brokers.privacy", "brokers.full"),
 }
-FAMILIES = ("overlay", "central", "brokers", "mqtt", "spatial")
+FAMILIES = ("overlay", "central", "brokers", "mqtt", "purposes", "spatial")
 MAX_LINES = 400
 MAX_FUNCTION = 60  # lines
 MAX_PARAMETERS = 7  # of a constructor
@@ -172,6 +173,12 @@ def test_arrows_between_packages_point_one_way(path: Path) -> None:
         assert all(module.startswith(("hushcast_analytics", *alone)) for module in found)
         return
     assert {room_of(module) for module in found} <= {room, *ARROWS.get(room, ())}
+
+
+@for_each([f for f in FILES if room_of(module_of(f)) == "purposes family"])
+def test_purposes_know_topics_and_no_broker(path: Path) -> None:
+    named = {m.split(".")[2] for m in read(path).imports if m.startswith("hushcast_protocol.mqtt.")}
+    assert named <= {"topics", "tree", "limits"}
 
 
 def test_no_two_rooms_stand_in_a_circle() -> None:

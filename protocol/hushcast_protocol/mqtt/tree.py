@@ -25,6 +25,16 @@ class _Node(Generic[T]):
     def is_empty(self) -> bool:
         return not self.below and self.here is None and self.rest is None
 
+    def gather(self, found: list[T], has_first: bool) -> None:
+        """Add all values from here on, at the first level without those of topics that begin with `$`."""
+        if self.here is not None:
+            found.append(self.here)
+        if self.rest is not None:
+            found.append(self.rest)
+        for name, below in self.below.items():
+            if has_first or not name.startswith("$"):
+                below.gather(found, has_first=True)
+
 
 class FilterTree(Generic[T]):
     """Values by topic filter, one each. Filters are valid ones, without `$share/GROUP/`."""
@@ -95,6 +105,37 @@ class FilterTree(Generic[T]):
                     following.append(step)
             if not following:
                 return found
+            nodes = following
+            may_be_wild = True
+        for node in nodes:
+            if node.here is not None:
+                found.append(node.here)
+            if node.rest is not None:
+                found.append(node.rest)
+        return found
+
+    def intersecting(self, wanted: str) -> list[T]:
+        """Return the values of all filters that match some topic which the filter `wanted` matches, too."""
+        found: list[T] = []
+        nodes = [self._root]
+        may_be_wild = not wanted.startswith("$")
+        for number, level in enumerate(wanted.split("/")):
+            if level == "#":
+                for node in nodes:
+                    node.gather(found, has_first=number > 0)
+                return found
+            following: list[_Node[T]] = []
+            for node in nodes:
+                below = node.below
+                if may_be_wild and node.rest is not None:
+                    found.append(node.rest)
+                if level == "+":
+                    following += [step for name, step in below.items() if number or not name.startswith("$")]
+                    continue
+                if may_be_wild and (step := below.get("+")) is not None:
+                    following.append(step)
+                if (step := below.get(level)) is not None:
+                    following.append(step)
             nodes = following
             may_be_wild = True
         for node in nodes:

@@ -1,0 +1,110 @@
+"""Whether a message of a topic may be used for a purpose.
+
+A(p) is a purpose and all above it. Of the clauses that cover the topic, grouped by owner:
+
+    p is allowed  if  every owner has some clause with A(p) ∩ aip ≠ ∅,  and  no clause has A(p) ∩ pip ≠ ∅.
+
+So the order of clauses does not matter, an owner's own clauses add up (the union of paper section IV-D), and
+another owner's can only take away: with the published union (section V-C1), a stranger's reservation of `#`
+opens everybody's topics. What nobody reserved passes unless the rules are strict (section V).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+
+import msgspec
+
+from hushcast_protocol.purposes.clauses import Clause
+from hushcast_protocol.purposes.names import Purpose, ancestors
+
+_MOST = 3  # owners that a reason names
+
+
+class Why(Enum):
+    """What decided."""
+
+    UNRESERVED = "nobody reserved it"
+    STRICT = "nobody reserved it, and the rules are strict"
+    NO_PURPOSE = "reserved, and no purpose was given"
+    PROHIBITED = "a clause prohibits the purpose"
+    NOT_ALLOWED = "no clause of one owner allows the purpose"
+    ALLOWED = "each owner allows the purpose, and nobody prohibits it"
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """Whether a purpose is allowed, and which clauses decided that."""
+
+    allowed: bool
+    why: Why
+    purpose: Purpose | None
+    clauses: tuple[Clause, ...]
+    """One that prohibits it; or all of an owner of whom none allows it; or one of each owner, which allow it.
+
+    Sorted by owner and filter: the same whatever the order they were found in.
+    """
+
+    @property
+    def because(self) -> str:
+        """What decided, in words: owner, filter and purpose."""
+        if self.why in (Why.UNRESERVED, Why.STRICT):
+            return str(self.why.value)
+        if self.why is Why.NO_PURPOSE:
+            return f"{_named(self.clauses[0])} asks for a purpose, and none was given"
+        if self.why is Why.PROHIBITED:
+            return f"{_named(self.clauses[0])} prohibits {self._of(self.clauses[0].pip)}"
+        if self.why is Why.NOT_ALLOWED:
+            first, *others = self.clauses
+            more = f", or their {len(others)} other{'s' * (len(others) > 1)} here," if others else ""
+            return f"{_named(first)}{more} does not allow {self.purpose}"
+        parts = [f"{_named(one)} allows {self._of(one.aip)}" for one in self.clauses[:_MOST]]
+        if len(self.clauses) > _MOST:
+            parts.append(f"so do {len(self.clauses) - _MOST} other owners")
+        return "; ".join(parts)
+
+    def _of(self, purposes: frozenset[Purpose]) -> str:
+        """Name the purpose, or the nearest above it, that stands in a clause."""
+        assert self.purpose is not None
+        return next(one for one in ancestors(self.purpose) if one in purposes)
+
+
+def decide(clauses: Iterable[Clause], purpose: Purpose | None, strict: bool = False) -> Decision:
+    """Decide by the clauses that cover a topic, that of the message included.
+
+    A reader without a purpose gets what nobody reserved. With `strict`, nobody gets that.
+    """
+    found = list(clauses)
+    if not found:
+        return Decision(not strict, Why.STRICT if strict else Why.UNRESERVED, purpose, ())
+    if purpose is None:
+        return Decision(False, Why.NO_PURPOSE, None, (min(found, key=_place),))
+    above = ancestors(purpose)
+    prohibiting = [one for one in found if not one.pip.isdisjoint(above)]
+    if prohibiting:
+        return Decision(False, Why.PROHIBITED, purpose, (min(prohibiting, key=_place),))
+    allowing: dict[tuple[str, bool], Clause] = {}
+    owners: set[tuple[str, bool]] = set()
+    for one in found:
+        owner = (one.owner, one.of_message)
+        owners.add(owner)
+        if not one.aip.isdisjoint(above):
+            known = allowing.get(owner)
+            if known is None or one.filter < known.filter:
+                allowing[owner] = one
+    if len(allowing) == len(owners):
+        return Decision(True, Why.ALLOWED, purpose, tuple(sorted(allowing.values(), key=_place)))
+    lacking = min(owner for owner in owners if owner not in allowing)
+    theirs = [one for one in found if (one.owner, one.of_message) == lacking]
+    return Decision(False, Why.NOT_ALLOWED, purpose, tuple(sorted(theirs, key=_place)))
+
+
+def _place(clause: Clause) -> tuple[str, bool, str]:
+    return clause.owner, clause.of_message, clause.filter
+
+
+def _named(clause: Clause) -> str:
+    whose = clause.owner or "somebody without a name"
+    if clause.of_message:
+        return f"the message that {whose} published"
+    return f"{whose}'s reservation of {clause.filter}"
