@@ -28,6 +28,7 @@ from hushcast_protocol.central import frames as central
 from hushcast_protocol.central import introduction, network, rerouting
 from hushcast_protocol.content import messages, reports
 from hushcast_protocol.overlay import frames, leases, parcels
+from hushcast_protocol.purposes import grants, issued
 from hushcast_protocol.spatial import answer as located
 from hushcast_protocol.spatial import batch, pages, proof, subscription, table
 from hushcast_protocol.spatial import messages as located_messages
@@ -141,6 +142,7 @@ SECTIONS: dict[str, tuple[type, ...]] = {
         pages.ShownPages,
         pages.Page,
     ),
+    "purposes-by-keys": (issued.VocabularyBody, grants.GrantBody, grants.GrantedKeys),
     "roster": (roster.RosterBody, roster.Network, roster.Entry, roster.Descriptor),
 }
 

@@ -21,6 +21,7 @@ from hushcast_protocol.central import frames as central_frames
 from hushcast_protocol.central import introduction, network, rerouting
 from hushcast_protocol.content import messages, reports
 from hushcast_protocol.overlay import frames, leases, parcels
+from hushcast_protocol.purposes import grants, issued
 from hushcast_protocol.spatial import answer, batch, pages, proof, subscription, table
 from hushcast_protocol.spatial import messages as located_messages
 
@@ -39,7 +40,9 @@ MODULES = (
     network,
     rerouting,
     frames,
+    grants,
     handovers,
+    issued,
     leases,
     links,
     messages,

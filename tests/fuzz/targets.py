@@ -14,6 +14,7 @@ import targets_local
 import targets_located
 import targets_machines
 import targets_mqtt
+import targets_purpose_keys
 import targets_texts
 import targets_tomography
 import targets_tree
@@ -36,6 +37,7 @@ TARGETS = {
         targets_community,
         targets_full,
         targets_located,
+        targets_purpose_keys,
     )
     for target in module.TARGETS
 }

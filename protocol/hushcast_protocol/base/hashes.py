@@ -67,6 +67,10 @@ class Domain(bytes, Enum):
     LOCATED_BATCH = b"hc.loc-batch"
     LOCATED_TABLE = b"hc.loc-table"
     LOCATED_ASKED = b"hc.loc-asked"
+    PURPOSE_ROOT = b"hc.purpose-root"
+    PURPOSE_KEY = b"hc.purpose-key"
+    PURPOSE_AGREED = b"hc.purpose-agree"
+    PURPOSE_WRAP = b"hc.purpose-wrap"
     # `tree` shuffles with `hc.tree` by itself: it depends on the standard library alone.
 
 

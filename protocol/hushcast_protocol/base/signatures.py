@@ -31,6 +31,8 @@ class Purpose(bytes, Enum):
     ANSWER = b"hushcast answer 1\x00"
     LOCATED_BATCH = b"hushcast located batch 1\x00"
     LOCATED_TABLE = b"hushcast located table 1\x00"
+    VOCABULARY = b"hushcast vocabulary 1\x00"
+    GRANT = b"hushcast grant 1\x00"
 
 
 class Signed(Wire, frozen=True, tag="signed"):

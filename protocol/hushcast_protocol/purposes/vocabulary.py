@@ -35,6 +35,7 @@ class Vocabulary:
         if not found:
             raise UsageError("a vocabulary has one purpose at least")
         self._purposes = frozenset(found)
+        self._order = tuple(sorted(found, key=lambda one: one.split("/")))
         self.roots = frozenset(one for one in found if "/" not in one)
         """The purposes with none above them: to allow these is to allow everything."""
 
@@ -44,7 +45,7 @@ class Vocabulary:
 
     def __iter__(self) -> Iterator[Purpose]:
         """Yield all purposes, each before those below it, in the same order for the same vocabulary."""
-        return iter(sorted(self._purposes, key=lambda one: one.split("/")))
+        return iter(self._order)
 
     def __len__(self) -> int:
         """Count the purposes."""

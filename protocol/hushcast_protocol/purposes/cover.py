@@ -1,0 +1,65 @@
+"""Covers: the fewest keys that open a message for the purposes it is allowed for, and for no other.
+
+Each purpose has two keys, `whole` for itself and all below it, `alone` for exactly itself. What a message is
+allowed for falls into subtrees that are allowed as a whole, and single purposes with something prohibited
+below: the complete subtrees of Naor, Naor and Lotspiech (2001), on the vocabulary's tree in place of a binary
+one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Set
+from typing import NamedTuple
+
+from hushcast_protocol.purposes.names import Purpose, ancestors
+from hushcast_protocol.purposes.vocabulary import Vocabulary
+
+
+class Element(NamedTuple):
+    """A key by its place in the tree."""
+
+    purpose: Purpose
+    whole: bool
+    """Whether it is for all below the purpose, too."""
+
+
+def cover(aip: Iterable[Purpose], pip: Iterable[Purpose], vocabulary: Vocabulary) -> tuple[Element, ...]:
+    """Return the cover of one clause: what is in `aip` or below, less what is in `pip` or below.
+
+    Raises `UsageError` for a purpose that is not in the vocabulary: there is no key for it.
+    """
+    return cover_of(allowed_by(aip, pip, vocabulary), vocabulary)
+
+
+def allowed_by(aip: Iterable[Purpose], pip: Iterable[Purpose], vocabulary: Vocabulary) -> frozenset[Purpose]:
+    """Return the purposes that one clause allows; raise `UsageError` as `cover`."""
+    allowing, prohibiting = set(aip), set(pip)
+    for purpose in sorted(allowing | prohibiting):
+        vocabulary.check(purpose)
+    return frozenset(
+        purpose
+        for purpose in vocabulary
+        if not allowing.isdisjoint(ancestors(purpose)) and prohibiting.isdisjoint(ancestors(purpose))
+    )
+
+
+def cover_of(allowed: Set[Purpose], vocabulary: Vocabulary) -> tuple[Element, ...]:
+    """Return the fewest elements that are for exactly these purposes, whatever rule allowed them.
+
+    Purposes that are not in the vocabulary are left out: there is no key for them.
+    """
+    inside = [purpose for purpose in vocabulary if purpose in allowed]
+    # Where something at or below is not allowed; an ancestor of such a purpose is never whole.
+    broken = {one for purpose in vocabulary if purpose not in allowed for one in ancestors(purpose)}
+    found = []
+    for purpose in inside:
+        if purpose in broken:
+            found.append(Element(purpose, False))
+        elif (above := ancestors(purpose)[1:2]) == () or above[0] in broken:
+            found.append(Element(purpose, True))
+    return tuple(found)
+
+
+def granted(purpose: Purpose) -> tuple[Element, ...]:
+    """Return the elements whose keys a reader for a purpose has: nine at most."""
+    return (*(Element(one, True) for one in ancestors(purpose)), Element(purpose, False))

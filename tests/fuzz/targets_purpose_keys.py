@@ -1,0 +1,130 @@
+"""Targets: vocabularies, grants and sealed messages, signed anew where an issuer could lie."""
+
+from __future__ import annotations
+
+from random import Random
+
+from fuzzing import Target
+from mutating import mutate_bytes, mutate_packed
+from targets_decoders import unpacked
+
+from hushcast_protocol.base.errors import AuthenticationError
+from hushcast_protocol.base.sealed_box import seal_box
+from hushcast_protocol.base.secrets import AgreementKey, Seed
+from hushcast_protocol.base.signatures import Purpose as SignedFor
+from hushcast_protocol.base.signatures import sign, signature
+from hushcast_protocol.base.wire import encode
+from hushcast_protocol.purposes.cover import cover, cover_of, granted
+from hushcast_protocol.purposes.grants import (
+    GrantBody,
+    Granted,
+    GrantedKeys,
+    make_grant,
+    read_grant,
+)
+from hushcast_protocol.purposes.issued import issue, read_issued, write_issued
+from hushcast_protocol.purposes.keys import epoch_start
+from hushcast_protocol.purposes.names import Purpose, is_purpose
+from hushcast_protocol.purposes.problems import NotUsable
+from hushcast_protocol.purposes.sealed import Opener, Sealer
+from hushcast_protocol.purposes.vocabulary import Vocabulary
+
+_ISSUER, _READER = Seed(b"i" * 32), AgreementKey(b"r" * 32)
+_EPOCHS = range(2900, 2902)
+_NOW = epoch_start(2900) + 10.0
+_VOCABULARY = Vocabulary(["operations/billing", "marketing/individualized", "research"])
+_ISSUED = issue(_ISSUER, _VOCABULARY, _EPOCHS, 1, 0, 0)
+_PURPOSE = Purpose("operations/billing")
+_CONTENT = b"60.17 24.94"
+
+
+def _draws(size: int) -> bytes:
+    return Random(size).randbytes(size)
+
+
+def _grant(purpose: str) -> bytes:
+    asked = Granted(1, _READER.public(), Purpose(purpose), _EPOCHS)
+    return make_grant(_ISSUER, _ISSUED, asked, 0, _draws)
+
+
+_OPENER = Opener([read_grant(_grant(_PURPOSE), _READER, _ISSUER.public())])
+
+
+def _issued(data: bytes) -> object:
+    """A writer: what it takes is a whole tree with all keys, and it can seal by it, or is told why not."""
+    tree = unpacked(data)
+    if isinstance(tree, list) and len(tree) > 2 and isinstance(tree[1], bytes):
+        tree[2] = signature(_ISSUER, SignedFor.VOCABULARY, tree[1])
+    one = read_issued(encode(tree), _ISSUER.public())
+    assert read_issued(write_issued(one), _ISSUER.public()) == one
+    elements = cover_of(set(one.vocabulary), one.vocabulary)
+    assert {each.purpose for each in elements} == one.vocabulary.roots
+    sealer = Sealer(one, _draws)
+    return sealer.seal(elements, _CONTENT, float(epoch_start(one.epochs[-1])))
+
+
+def _grants(data: bytes) -> object:
+    """A reader: whatever the issuer signs, its keys are those of one purpose and what is above it."""
+    tree = unpacked(data)
+    if isinstance(tree, list) and len(tree) > 2 and isinstance(tree[1], bytes):
+        tree[2] = signature(_ISSUER, SignedFor.GRANT, tree[1])
+    return _hold(encode(tree))
+
+
+def _inside(data: bytes) -> object:
+    """The same, with anything inside the seal."""
+    body = GrantBody(_ISSUER.public(), 1, _READER.public(), 0, seal_box(_READER.public(), data, _draws))
+    return _hold(encode(sign(_ISSUER, SignedFor.GRANT, body)))
+
+
+def _hold(data: bytes) -> object:
+    grant = read_grant(data, _READER, _ISSUER.public())
+    assert is_purpose(grant.purpose)
+    assert all(tuple(keys) == granted(grant.purpose) for keys in grant.keys)
+    return Opener([grant])
+
+
+def _message(data: bytes) -> object:
+    """A reader: what opens is what a writer sealed, and for what it was sealed."""
+    opened = _OPENER.open(data)
+    assert opened.content == _CONTENT
+    assert opened.purposes == {_PURPOSE}
+    return opened
+
+
+def _messages() -> list[bytes]:
+    sealer = Sealer(_ISSUED, _draws)
+    covers = [
+        cover([Purpose("operations")], [], _VOCABULARY),
+        cover([Purpose("operations"), Purpose("research")], [_PURPOSE], _VOCABULARY),
+        (),
+    ]
+    return [sealer.seal(each, _CONTENT, _NOW) for each in covers]
+
+
+def _insides() -> list[bytes]:
+    return [
+        encode(GrantedKeys("operations/billing", 0, 2900, (bytes(96), bytes(96)))),
+        encode(GrantedKeys("a", 2**48 - 1, 2**48 - 1, (bytes(64),))),
+        encode(GrantedKeys("/".join("abcdefgh"), 0, 1, (bytes(9 * 32),))),
+    ]
+
+
+_PURPOSES = ("operations", "operations/billing", "research")
+
+TARGETS = [
+    Target(
+        *("purpose-vocabulary", _issued, lambda: [write_issued(_ISSUED)]),
+        (NotUsable, AuthenticationError),
+        mutate_packed,
+        5,
+    ),
+    Target(
+        *("purpose-grant", _grants, lambda: [_grant(one) for one in _PURPOSES]),
+        (NotUsable,),
+        mutate_packed,
+        5,
+    ),
+    Target("purpose-granted", _inside, _insides, (NotUsable,), mutate_packed, 5),
+    Target("purpose-message", _message, _messages, (NotUsable,), mutate_bytes, 10),
+]
