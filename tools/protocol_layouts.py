@@ -136,6 +136,7 @@ SECTIONS: dict[str, tuple[type, ...]] = {
         subscription.Subscription,
         located.Answer,
         proof.Opened,
+        proof.Hidden,
         proof.Closed,
         proof.Apart,
         proof.Wanted,
