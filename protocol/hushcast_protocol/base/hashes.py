@@ -67,6 +67,9 @@ class Domain(bytes, Enum):
     LOCATED_BATCH = b"hc.loc-batch"
     LOCATED_TABLE = b"hc.loc-table"
     LOCATED_ASKED = b"hc.loc-asked"
+    LOCATED_PART = b"hc.loc-part"
+    LOCATED_OFFER = b"hc.loc-offer"
+    LOCATED_REQUEST = b"hc.loc-request"
     # `tree` shuffles with `hc.tree` by itself: it depends on the standard library alone.
 
 
