@@ -29,7 +29,7 @@ from hushcast_protocol.central import introduction, network, rerouting
 from hushcast_protocol.content import messages, reports
 from hushcast_protocol.overlay import frames, leases, parcels
 from hushcast_protocol.spatial import answer as located
-from hushcast_protocol.spatial import batch, pages, proof, subscription, table
+from hushcast_protocol.spatial import batch, offer, pages, parts, proof, requests, subscription, table
 from hushcast_protocol.spatial import messages as located_messages
 
 PAGE = Path(__file__).parents[1] / "docs" / "protocol.md"
@@ -140,6 +140,15 @@ SECTIONS: dict[str, tuple[type, ...]] = {
         proof.Wanted,
         pages.ShownPages,
         pages.Page,
+    ),
+    "located-network": (
+        parts.Part,
+        offer.Offer,
+        requests.Sealed,
+        requests.Subscribe,
+        requests.Withdraw,
+        requests.AskTable,
+        requests.Taken,
     ),
     "roster": (roster.RosterBody, roster.Network, roster.Entry, roster.Descriptor),
 }

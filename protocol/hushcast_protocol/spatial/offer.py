@@ -16,18 +16,21 @@ from hushcast_protocol.base.wire import Bytes32, PublicKey, Wire, decoder, encod
 
 SCHEME = "hushcast-provider:"
 MAX_OFFER = 2048  # bytes; a topic's link is most of it
+MAX_LINK = 1024  # characters of a private topic's link, which takes about 150
 _CHECK = 4  # bytes of a hash, against a slip of whoever copies it
 _WHAT = "that is no provider's offer: `hushcast located offer` prints one"
+
+Link = Annotated[str, msgspec.Meta(max_length=MAX_LINK, pattern=r"^[!-~]*\Z")]
 
 
 class Offer(Wire, frozen=True, tag="located-offer/1"):
     """A provider's X25519 key, the link of the topic that it takes requests on, whose feed, and the price."""
 
     key: Bytes32
-    requests: Annotated[str, msgspec.Meta(max_length=1024)]
+    requests: Link
     owner: PublicKey
-    difficulty: Annotated[int, msgspec.Meta(ge=0, le=MAX_DIFFICULTY)]
-    """Bits of the stamp that a request needs."""
+    difficulty: Annotated[int, msgspec.Meta(ge=1, le=MAX_DIFFICULTY)]
+    """Bits of the stamp that a request needs: not 0, or one could be told again and again."""
 
 
 _decode: Callable[[bytes], Offer] = decoder(Offer, "provider's offer", MAX_OFFER)
@@ -42,15 +45,15 @@ def write_offer(offer: Offer) -> str:
 
 def read_offer(text: str) -> Offer:
     """Return the offer that a text is; raise `UsageError`."""
-    packed = text.strip()
-    if not packed.startswith(SCHEME) or len(packed) > 2 * MAX_OFFER:
+    text = text.strip()
+    if not text.startswith(SCHEME) or len(text) > 2 * MAX_OFFER:
         raise UsageError(_WHAT)
-    packed = packed.removeprefix(SCHEME)
+    packed = text.removeprefix(SCHEME)
     try:
         data = base64.b64decode(packed + "=" * (-len(packed) % 4), altchars=b"-_", validate=True)
         offer = _decode(data[:-_CHECK])
     except (binascii.Error, ValueError, DecodeError):
         raise UsageError(f"{_WHAT}; this one was cut off or altered") from None
-    if digest(Domain.LOCATED_OFFER, data[:-_CHECK], size=_CHECK) != data[-_CHECK:]:
+    if write_offer(offer) != text:
         raise UsageError(f"{_WHAT}; this one was cut off or altered")
     return offer

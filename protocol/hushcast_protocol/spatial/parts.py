@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Annotated
 
 import msgspec
@@ -14,9 +15,8 @@ from hushcast_protocol.base.wire import Bytes32, Wire, decoder, encode
 
 PART = 255 * 1024  # bytes of a whole in one part; with what stands around it a payload of a message
 MAX_PARTS = 68  # of one whole: an answer of the largest size, 16 MiB
-MAX_BEGUN = (
-    4  # wholes of which parts are awaited at once: the oldest makes room, and would have to come again
-)
+MAX_BEGUN = 4  # wholes of which parts are awaited at once: the oldest makes room, and has to come again
+MAX_APART = 512  # messages between the first part of a whole and its last; then nobody waits for it
 
 
 class Part(Wire, frozen=True, tag="located-part/1"):
@@ -38,33 +38,52 @@ def cut(whole: bytes) -> list[bytes]:
     return [encode(Part(name, at, len(pieces), piece)) for at, piece in enumerate(pieces)]
 
 
+@dataclass
+class _Begun:
+    since: int
+    parts: dict[int, bytes] = field(default_factory=dict)
+
+
 class Assembly:
     """Puts wholes together from parts that come in any order, some of them twice."""
 
     def __init__(self) -> None:
-        self._begun: OrderedDict[bytes, dict[int, bytes]] = OrderedDict()
+        self._begun: OrderedDict[tuple[bytes, int], _Begun] = OrderedDict()
 
     @property
     def is_waiting(self) -> bool:
         """Whether a part has come of a whole that is not complete."""
         return bool(self._begun)
 
-    def take(self, payload: bytes) -> bytes | None:
+    @property
+    def oldest(self) -> int | None:
+        """The least cursor of a part that waits for others: what came before it is needed no more."""
+        return min((one.since for one in self._begun.values()), default=None)
+
+    def take(self, payload: bytes, cursor: int = 0) -> bytes | None:
         """Take the payload of a message; return the whole that it completes, if it does.
 
-        Raises `DecodeError` for what is no part, or where the parts make another whole than they say.
+        `cursor` is the message's place among those of its subscription. Raises `DecodeError` for what is no
+        part, or where the parts make another whole than they say.
         """
+        self._forget(cursor)
         part = _decode_part(payload)
         if part.at >= part.of:
             raise DecodeError("a part stands behind the last one")
-        parts = self._begun.setdefault(part.whole, {})
-        parts[part.at] = part.data
-        if len(parts) < part.of:
+        name = (part.whole, part.of)
+        begun = self._begun.setdefault(name, _Begun(cursor))
+        begun.parts[part.at] = part.data
+        if len(begun.parts) < part.of:
             if len(self._begun) > MAX_BEGUN:
                 self._begun.popitem(last=False)
             return None
-        del self._begun[part.whole]
-        whole = b"".join(data for _, data in sorted(parts.items()))
+        del self._begun[name]
+        whole = b"".join(data for _, data in sorted(begun.parts.items()))
         if digest(Domain.LOCATED_PART, whole) != part.whole:
             raise DecodeError("parts do not make the whole that they say")
         return whole
+
+    def _forget(self, cursor: int) -> None:
+        """Give up wholes whose other parts had their time."""
+        for name in [name for name, one in self._begun.items() if cursor - one.since > MAX_APART]:
+            del self._begun[name]

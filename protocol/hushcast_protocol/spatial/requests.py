@@ -18,17 +18,16 @@ from hushcast_protocol.base.secrets import AgreementKey, Randomness
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.stamps import Stamp, StampCheck, mint
 from hushcast_protocol.base.wire import Bytes32, Counter, Wire, decoder, encode
-from hushcast_protocol.spatial.answer import Answer
-from hushcast_protocol.spatial.offer import Offer
+from hushcast_protocol.spatial.answer import MAX_ANSWER, Answer
+from hushcast_protocol.spatial.offer import Link, Offer
+from hushcast_protocol.spatial.places import on_earth
 from hushcast_protocol.spatial.subscription import Subscription
 from hushcast_protocol.spatial.table import WholeTable
+from hushcast_protocol.spatial.words import are_words
 
 DAY = 24 * 3600
 MAX_DAYS = 30  # that a request may hold: who went away is forgotten
 SIZES = (1024, 4096, 20_480)  # bytes that requests are padded to: few words, many, and the most there can be
-
-Link = Annotated[str, msgspec.Meta(max_length=1024)]
-"""Of the private topic that answers go to."""
 
 
 class Subscribe(Wire, frozen=True, tag="located-subscribe/1"):
@@ -41,6 +40,7 @@ class Subscribe(Wire, frozen=True, tag="located-subscribe/1"):
     number: Counter
     until: Counter
     answers: Link
+    """Of the private topic that answers go to."""
     subscription: Subscription
 
 
@@ -78,6 +78,7 @@ class Taken(Wire, frozen=True, tag="located-taken/1"):
 Reply = Answer | Taken | WholeTable
 """What comes over a private topic, in parts."""
 
+decode_reply: Callable[[bytes], Reply] = decoder(Reply, "reply of a provider", MAX_ANSWER)
 _decode_sealed: Callable[[bytes], Sealed] = decoder(Sealed, "request", max(SIZES) + SEALED_BOX + 128)
 _decode_request: Callable[[bytes], Request] = decoder(Request, "request", max(SIZES))
 _PAD = b"\x01"
@@ -113,7 +114,12 @@ class Opening:
         plain, pad, rest = padded.rpartition(_PAD)
         if not pad or rest.strip(b"\0"):
             raise DecodeError("a request is not padded as it has to be")
-        return _decode_request(plain)
+        request = _decode_request(plain)
+        if isinstance(request, Subscribe):
+            asked = request.subscription
+            if not on_earth(asked.place) or not are_words(asked.words):
+                raise DecodeError("a subscription has no place on earth, or unsorted words")
+        return request
 
 
 def _content(box: bytes) -> bytes:
