@@ -305,6 +305,8 @@ def test_an_owner_s_clauses_add_up_topic_by_topic_and_not_over_a_subscription() 
         "operations/routing",
     }
     assert effective("x/#", clauses, WORDS) == frozenset()
+    for wanted, other in (("+", "/#"), ("/#", "+")):
+        assert reach(wanted, [clause("a", other)], RESEARCH).everywhere, "they meet in the empty topic alone"
 
 
 def test_a_subscription_that_takes_too_long_to_decide_is_allowed_nowhere_for_sure(

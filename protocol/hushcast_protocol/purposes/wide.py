@@ -8,7 +8,7 @@ finds which sets of clauses there are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import groupby
 
@@ -17,6 +17,9 @@ from hushcast_protocol.purposes.deciding import Decision, Why, decide
 from hushcast_protocol.purposes.names import Purpose, ancestors
 from hushcast_protocol.purposes.vocabulary import Vocabulary
 from hushcast_protocol.purposes.walk import TooLong, find
+
+_MEET_NOWHERE = {"+", "/#"}  # in the empty topic alone, and that is none
+_Above = tuple[Purpose, ...]  # a purpose and all above it
 
 
 class Reach:
@@ -27,7 +30,7 @@ class Reach:
     ) -> None:
         """`clauses` in any order: nothing here depends on it."""
         self._wanted = wanted
-        self._clauses = sorted(clauses, key=lambda one: (one.owner, one.of_message, one.filter))
+        self._clauses = _ordered(wanted, clauses)
         self._purpose = purpose
         self._strict = strict
         self._above = () if purpose is None else ancestors(purpose)
@@ -44,9 +47,8 @@ class Reach:
         """Whether it is allowed for some topic of the filter."""
         if self.everywhere:
             return True
-        refused = self._refused_for_sure()
         try:
-            return self._find(self._clauses, self._allows, refused) is not None
+            return find(self._wanted, self._clauses, self._allows, self._refusing_all()) is not None
         except TooLong:
             self.is_whole = False
             return True
@@ -73,46 +75,26 @@ class Reach:
 
     def _refusal(self) -> Decision | None:
         """Return what one owner refuses, or the strict rules."""
-        for _, theirs in groupby(self._clauses, lambda one: (one.owner, one.of_message)):
-            case = self._refused_by(list(theirs))
+        for theirs in _by_owner(self._clauses):
+            case = _refused_by(self._wanted, theirs, self._above)
             if case is not None:
                 return Decision(False, Why.NOT_ALLOWED, self._purpose, case)
-        if self._strict and self._find(self._clauses, lambda case: not case, self._clauses) is not None:
+        if self._strict and not _are_all_reserved(self._wanted, self._clauses):
             return Decision(False, Why.STRICT, self._purpose, ())
         return None
 
-    def _refused_by(self, theirs: list[Clause]) -> tuple[Clause, ...] | None:
-        """Return those of an owner's clauses that cover a topic together, and none of them allows it."""
-        allowing = [one for one in theirs if self._is_allowed_by(one)]
-        if len(allowing) == len(theirs):
-            return None
-        if not allowing:
-            return tuple(theirs)
-        return self._find(
-            theirs, lambda case: bool(case) and not any(map(self._is_allowed_by, case)), allowing
-        )
-
-    def _refused_for_sure(self) -> list[Clause]:
+    def _refusing_all(self) -> list[Clause]:
         """Return the clauses of which each refuses all that it covers."""
         if self._purpose is None:
             return self._clauses
-        helped = {(one.owner, one.of_message) for one in self._clauses if self._is_allowed_by(one)}
-        return [
-            one
-            for one in self._clauses
-            if (one.owner, one.of_message) not in helped or not one.pip.isdisjoint(self._above)
-        ]
-
-    def _is_allowed_by(self, clause: Clause) -> bool:
-        return not clause.aip.isdisjoint(self._above)
+        refusing = []
+        for theirs in _by_owner(self._clauses):
+            may_help = any(_allows(one, self._above) for one in theirs)
+            refusing += [one for one in theirs if not may_help or not one.pip.isdisjoint(self._above)]
+        return refusing
 
     def _allows(self, case: tuple[Clause, ...]) -> bool:
         return decide(case, self._purpose, self._strict).allowed
-
-    def _find(
-        self, clauses: list[Clause], test: Callable[[tuple[Clause, ...]], bool], never: list[Clause]
-    ) -> tuple[Clause, ...] | None:
-        return find(self._wanted, clauses, test, never)
 
 
 def reach(wanted: str, clauses: Sequence[Clause], purpose: Purpose | None, strict: bool = False) -> Reach:
@@ -125,6 +107,61 @@ def effective(
 ) -> frozenset[Purpose]:
     """Return the purposes for which all of a topic's, or filter's, messages may be used.
 
-    These are the effective purposes of paper section IV-D.
+    These are the effective purposes of paper section IV-D. What takes too long to find is none of them.
     """
-    return frozenset(one for one in vocabulary if Reach(wanted, clauses, one, strict).everywhere)
+    clauses = _ordered(wanted, clauses)
+    prohibited = frozenset(purpose for one in clauses for purpose in one.pip)
+    left = [one for one in vocabulary if prohibited.isdisjoint(ancestors(one))]
+    try:
+        if strict and not _are_all_reserved(wanted, clauses):
+            return frozenset()
+    except TooLong:
+        return frozenset()
+    for theirs in _by_owner(clauses):
+        left = [one for one in left if _never_refuse(wanted, theirs, ancestors(one))]
+    return frozenset(left)
+
+
+def _never_refuse(wanted: str, theirs: list[Clause], above: _Above) -> bool:
+    try:
+        return _refused_by(wanted, theirs, above) is None
+    except TooLong:
+        return False
+
+
+def _refused_by(wanted: str, theirs: list[Clause], above: _Above) -> tuple[Clause, ...] | None:
+    """Return those of an owner's clauses that cover a topic together, and none of them allows a purpose."""
+    allowing = [one for one in theirs if _allows(one, above)]
+    if len(allowing) == len(theirs):
+        return None
+    if not allowing:
+        return tuple(theirs)
+
+    def refuses(case: tuple[Clause, ...]) -> bool:
+        return bool(case) and not any(_allows(one, above) for one in case)
+
+    return find(wanted, theirs, refuses, allowing)
+
+
+def _are_all_reserved(wanted: str, clauses: Sequence[Clause]) -> bool:
+    """Tell whether each topic of a filter is covered by some clause."""
+    return find(wanted, clauses, lambda case: not case, clauses) is None
+
+
+def _allows(clause: Clause, above: _Above) -> bool:
+    return not clause.aip.isdisjoint(above)
+
+
+def _by_owner(clauses: list[Clause]) -> Iterator[list[Clause]]:
+    """Yield sorted clauses, those of an owner together."""
+    for _, theirs in groupby(clauses, lambda one: (one.owner, one.of_message)):
+        yield list(theirs)
+
+
+def _ordered(wanted: str, clauses: Sequence[Clause]) -> list[Clause]:
+    """Return those clauses that cover some topic of a filter, by owner and filter."""
+    return sorted((one for one in clauses if {one.filter, wanted} != _MEET_NOWHERE), key=_place)
+
+
+def _place(clause: Clause) -> tuple[str, bool, str]:
+    return clause.owner, clause.of_message, clause.filter
