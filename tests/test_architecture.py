@@ -33,7 +33,7 @@ ARROWS: dict[str, set[str]] = {
 }
 ARROWS["node"] |= {"overlay family", "central family", "brokers family"}
 ARROWS["gateway"] = {"base", "content", "mqtt family", "purposes family", "runtime", "client"}
-ARROWS["located"] = {"base", "spatial family", "client"}
+ARROWS["located"] = {"base", "content", "spatial family", "runtime", "client"}
 ARROWS["testnet"] = {*ARROWS["node"], "node", "mqtt family"}
 ARROWS["cli"] = {*ARROWS["testnet"], *ARROWS["gateway"], *ARROWS["located"], "testnet", "gateway", "located"}
 ARROWS["cli"].add("analytics")  # lazily: a test of the CLI holds that
