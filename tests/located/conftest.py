@@ -1,8 +1,9 @@
-"""Tests of located feeds draw the same small worlds as those of the pure part."""
+"""Tests of located feeds draw the same small worlds as those of the pure part, and run on a fake daemon."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "protocol"))
+TESTS = Path(__file__).parents[1]
+sys.path[:0] = [str(TESTS / folder) for folder in ("located", "protocol", "carriers", "cli")]
