@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -117,7 +118,7 @@ def test_honest_answers_within_patience_are_all_told_in_order_and_nobody_is_accu
             number = event.batch.body.number
             assert sorted(one.id for one in event.messages) == life.world.wanted(number - 1, 0)
     tables = [feed.table.digest for feed in life.world.feeds[max(newest - 1, 0) :]]
-    changes = sum(one != after for one, after in zip(tables, tables[1:], strict=False))
+    changes = sum(one != after for one, after in pairwise(tables))
     assert len({one.batch.body.number for one in life.told if isinstance(one, NewWeights)}) == changes
 
 

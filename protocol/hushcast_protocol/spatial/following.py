@@ -12,7 +12,6 @@ next is asked for hears nothing twice and loses nothing.
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -20,12 +19,12 @@ import msgspec
 
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.signatures import Signed
-from hushcast_protocol.base.wire import Bytes32, Counter, PublicKey, Wire, decoder
-from hushcast_protocol.spatial.answer import MAX_ANSWER, Answer
+from hushcast_protocol.base.wire import Bytes32, Counter, PublicKey, Wire
+from hushcast_protocol.spatial.answer import Answer
 from hushcast_protocol.spatial.batch import Batch, check_batch, check_later, check_next
 from hushcast_protocol.spatial.problems import DoesNotHold, Problem
 from hushcast_protocol.spatial.proof import Wanted
-from hushcast_protocol.spatial.requests import Reply, Taken
+from hushcast_protocol.spatial.requests import Taken, decode_reply
 from hushcast_protocol.spatial.subscription import Subscription
 from hushcast_protocol.spatial.verify import verify_answer
 
@@ -38,7 +37,7 @@ MAX_ASKED = 2  # subscriptions that answers may be to: the one of now, and the o
 
 
 class Passed(Wire, frozen=True):
-    """An interval that was passed: its batch's hash as far as known, and whether an answer is still awaited."""
+    """An interval that was passed: its batch's hash as far as known, and whether an answer is awaited."""
 
     number: Counter
     digest: Bytes32 | None
@@ -124,9 +123,6 @@ class _Told:
         self._known = {one for one in self._known if one[1] >= below}
 
 
-_decode_reply: Callable[[bytes], Reply] = decoder(Reply, "reply", MAX_ANSWER)
-
-
 class Following:
     """Follows a feed for one subscription; `first` is the number of the first request for it."""
 
@@ -182,7 +178,7 @@ class Following:
     def hear(self, data: bytes, now: float, mark: int = 0) -> None:
         """Take a whole reply; `mark` is by what it is known as long as it waits."""
         try:
-            reply = _decode_reply(data)
+            reply = decode_reply(data)
             if isinstance(reply, Taken):
                 self._take(reply, now)
             elif isinstance(reply, Answer):

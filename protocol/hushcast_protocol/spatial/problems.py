@@ -37,7 +37,7 @@ class Problem(StrEnum):
     PADDED = "padded"
     """There is more in it than was asked for."""
     SILENT = "silent"
-    """The next interval is over, and nothing has come: told of a feed that is followed, never of an answer."""
+    """The next interval is over, and nothing has come: of a feed that is followed, never of an answer."""
 
 
 class DoesNotHold(AuthenticationError):
