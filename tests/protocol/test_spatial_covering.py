@@ -1,4 +1,4 @@
-"""Covering: what a provider is told wants all that the true subscription wants, and hardly more than it must."""
+"""Covering: what a provider is told wants all that the true one wants, and hardly more than it must."""
 
 from __future__ import annotations
 
