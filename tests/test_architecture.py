@@ -258,6 +258,7 @@ INJECTED = {
     "runtime/hushcast_runtime/tor/authentication.py": {"os.urandom"},
     # Defaults for programs, which replay nothing.
     "client/hushcast/keys.py": {"os.urandom"},
+    "located/hushcast_located/following/world.py": {"os.urandom", "time.time"},
 }
 SOURCES = {
     *("time.time", "time.time_ns", "time.monotonic", "time.perf_counter", "time.sleep"),
