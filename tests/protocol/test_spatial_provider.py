@@ -34,6 +34,7 @@ def batch(previous: Batch | None = None, /, **changed: object) -> Batch:
         1,
         TABLE,
         bytes(32),
+        bytes(32),
     )
     signed = sign(OWNER, Purpose.LOCATED_BATCH, replace(body, **changed))
     return check_batch(signed, OWNER.public())
