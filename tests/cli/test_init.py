@@ -201,6 +201,7 @@ def test_services_have_the_places_of_their_units() -> None:
         "hushcast-central-proxy.service": service_places("deliveries-proxy"),
         "hushcast-broker.service": service_places("broker"),
         "hushcast-tomography.service": service_places("tomography"),
+        "hushcast-located.service": service_places("located-provider"),
     }.items():
         text = (ROOT / "systemd" / unit).read_text()
         assert f"--config {found.config}\n" in text
@@ -228,9 +229,9 @@ def test_two_daemons_share_no_place() -> None:
     found = [user_places("node", None, {}), user_places("node", "b", {}), user_places("directory", None, {})]
     found += [service_places("node"), service_places("node", "b"), service_places("directory")]
     found += [service_places("central-server"), service_places("deliveries-proxy"), service_places("broker")]
-    found.append(service_places("tomography"))
+    found += [service_places("tomography"), service_places("located-provider")]
     kinds: list[Kind] = ["central-server", "publications-proxy", "deliveries-proxy", "broker-root", "broker"]
-    found += [user_places(kind, None, {}) for kind in (*kinds, "tomography")]
+    found += [user_places(kind, None, {}) for kind in (*kinds, "tomography", "located-provider")]
     assert len({each.state for each in found}) == len({each.config for each in found}) == len(found)
 
 
