@@ -17,6 +17,7 @@ from hushcast_cli.join import with_network
 from hushcast_cli.places import Kind, places, service_places, user_places
 from hushcast_directory.settings import DirectorySettings
 from hushcast_gateway.settings import GatewaySettings
+from hushcast_located.service.settings import ProviderSettings
 from hushcast_node.settings import NodeSettings
 from hushcast_protocol.base.addresses import onion_address
 from hushcast_protocol.base.errors import UsageError
@@ -283,6 +284,7 @@ def test_the_examples_are_what_init_makes() -> None:
         "broker-root.toml": RootSettings,
         "broker.toml": BrokerSettings,
         "tomography.toml": TomographySettings,
+        "located-provider.toml": ProviderSettings,
     }
     for name, text in examples().items():
         if name != "network.toml":
