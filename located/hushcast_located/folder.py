@@ -29,13 +29,16 @@ class Folder:
 
     def read(self, number: int) -> tuple[bytes, Feed]:
         """Return the owner, and a batch with its tree and table; raise `UsageError`."""
-        file = self.path / f"{number}.batch"
-        data = read_most(file, MAX_BATCH)
+        file, data = self.path / f"{number}.batch", self.data(number)
         try:
             owner, batch, root = read_batch(data)
         except PeerError as error:
             raise UsageError(f"{file} is no batch as its owner made it: {error}") from None
         return owner, Feed(batch, root, self._table(batch, owner))
+
+    def data(self, number: int) -> bytes:
+        """Return a batch as it was written; raise `UsageError`."""
+        return read_most(self.path / f"{number}.batch", MAX_BATCH)
 
     def _table(self, batch: Batch, owner: bytes) -> Table:
         file = self.path / f"{batch.body.version}.table"
