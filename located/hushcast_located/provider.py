@@ -7,15 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from hushcast_located.engines import matches
+from hushcast_located.engines import answers, matches
 from hushcast_located.folder import make_folder, write_whole
-from hushcast_protocol.base.wire import encode
 from hushcast_protocol.spatial.answer import Feed
-from hushcast_protocol.spatial.proof import wanted
 from hushcast_protocol.spatial.subscription import Subscription
 
 LIST = "matches.jsonl"
-_AT_ONCE = 256  # subscriptions along one way through the tree: their answers are held until they are written
 
 
 @dataclass
@@ -31,16 +28,12 @@ def answer_all(feed: Feed, subscriptions: Mapping[str, Subscription], out: Path)
     """Write `<id>.answer` for each subscription into a folder; raise `UsageError`."""
     make_folder(out)
     told = Answered()
-    names = list(subscriptions)
-    for at in range(0, len(names), _AT_ONCE):
-        some = names[at : at + _AT_ONCE]
-        answers = feed.answers([subscriptions[name] for name in some])
-        for name, answer in zip(some, answers, strict=True):
-            data = encode(answer)
-            write_whole(out / f"{name}.answer", data, replace=True)
-            told.answers += 1
-            told.messages += len(wanted(answer.proof))
-            told.size += len(data)
+    made = answers(feed, list(subscriptions.values()))
+    for name, (data, messages) in zip(subscriptions, made, strict=True):
+        write_whole(out / f"{name}.answer", data, replace=True)
+        told.answers += 1
+        told.messages += messages
+        told.size += len(data)
     return told
 
 
