@@ -30,18 +30,23 @@ def answer_all(feed: Feed, subscriptions: Mapping[str, Subscription], out: Path)
     told = Answered()
     made = answers(feed, list(subscriptions.values()))
     for name, (data, messages) in zip(subscriptions, made, strict=True):
-        write_whole(out / f"{name}.answer", data, replace=True)
+        write_whole(out / f"{name}.answer", data, replace=True, durable=False)
         told.answers += 1
         told.messages += messages
         told.size += len(data)
     return told
 
 
+def line_of(name: str, ids: list[str]) -> str:
+    """Return the line of a subscription in a list."""
+    return json.dumps({"id": name, "messages": ids}) + "\n"
+
+
 def list_all(feed: Feed, subscriptions: Mapping[str, Subscription], out: Path) -> Answered:
     """Write who wants which messages into `matches.jsonl` of a folder, without proofs; raise `UsageError`."""
     make_folder(out)
     found = dict(zip(subscriptions, matches(feed, list(subscriptions.values())), strict=True))
-    lines = (json.dumps({"id": name, "messages": ids}) + "\n" for name, ids in found.items())
+    lines = (line_of(name, ids) for name, ids in found.items())
     data = "".join(lines).encode()
     write_whole(out / LIST, data, replace=True)
     return Answered(len(found), sum(map(len, found.values())), len(data))
