@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from hushcast_cli.located_figures import figures
+from hushcast_cli.located_subscribe import subscribe, subscriptions, unsubscribe
 from hushcast_cli.options import FILE, Choices, json_option, pass_choices
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
@@ -193,4 +194,5 @@ def verify_command(choices: Choices, answer: Path, owner: str, subscription: str
     tell(choices, answer, owner, subscription, after)
 
 
-located.add_command(figures)
+for command in (figures, subscribe, subscriptions, unsubscribe):
+    located.add_command(command)
