@@ -9,6 +9,7 @@ import click
 from hushcast_cli.located_figures import figures
 from hushcast_cli.located_provider import COMMANDS
 from hushcast_cli.located_sent import feed_option, publish_command
+from hushcast_cli.located_subscribe import subscribe, subscriptions, unsubscribe
 from hushcast_cli.options import FILE, Choices, daemon_options, json_option, pass_choices, timeout_option
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
@@ -208,5 +209,5 @@ def verify_command(choices: Choices, answer: Path, owner: str, subscription: str
     tell(choices, answer, owner, subscription, after)
 
 
-for one in (publish_command, *COMMANDS, figures):
+for one in (publish_command, *COMMANDS, subscribe, subscriptions, unsubscribe, figures):
     located.add_command(one)

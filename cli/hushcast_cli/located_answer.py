@@ -17,7 +17,7 @@ from hushcast_protocol.spatial.problems import DoesNotHold, Problem
 from hushcast_protocol.spatial.subscription import read_subscription
 from hushcast_protocol.spatial.verify import Verified, batch_of, verify
 
-_MEANING = {
+MEANING = {
     Problem.FORM: "it is cut off, too long, or no answer at all",
     Problem.OTHER_SUBSCRIPTION: "it answers another subscription",
     Problem.SIGNATURE: "its batch is not signed by this owner",
@@ -31,6 +31,7 @@ _MEANING = {
     Problem.CHANGED: "something in it is not as the owner signed it",
     Problem.INVENTED: "there is a message in it that the owner did not sign",
     Problem.PADDED: "there is more in it than was asked for",
+    Problem.SILENT: "the next interval is over, and nothing has come",
 }
 
 
@@ -46,7 +47,7 @@ def tell(choices: Choices, answer: Path, owner: str, subscription: str, after: P
     except DoesNotHold as error:
         if choices.json:
             write(json_line({"verified": False, "messages": [], "problem": str(error.problem)}))
-        raise Refusal(f"{answer} does not hold: {error.problem} ({_MEANING[error.problem]})") from None
+        raise Refusal(f"{answer} does not hold: {error.problem} ({MEANING[error.problem]})") from None
     if choices.json:
         ids = [one.id for one in said.messages]
         write(json_line({"verified": True, "messages": ids, "problem": None}))

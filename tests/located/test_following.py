@@ -280,7 +280,7 @@ OFFER = _offer()
 
 
 def test_names_and_what_is_kept(tmp_path: Any) -> None:
-    with pytest.raises(UsageError, match="subscribe with a provider's offer"):
+    with pytest.raises(UsageError, match="no subscription 'nobody'"):
         hushcast_located.subscribe(None, name="nobody", folder=tmp_path)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="no provider is named"):
         hushcast_located.subscribe(None, at=AT, name="nobody", folder=tmp_path)  # type: ignore[arg-type]

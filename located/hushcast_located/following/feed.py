@@ -87,7 +87,6 @@ class Feed:
         self._save(kept)
         self._following = self._begun(kept)
         messages = self._daemon.subscribe(kept.answers, acknowledge="manual")
-        self._world.tell("waiting until relays or a server route to this daemon")
         self._messages = await messages.__aenter__()
 
     def _begun(self, kept: Kept) -> Following:
