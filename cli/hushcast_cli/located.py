@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -11,6 +12,7 @@ from hushcast_cli.located_provider import COMMANDS
 from hushcast_cli.located_sent import feed_option, publish_command
 from hushcast_cli.located_subscribe import subscribe, subscriptions, unsubscribe
 from hushcast_cli.options import FILE, Choices, daemon_options, json_option, pass_choices, timeout_option
+from hushcast_cli.spark import master_option
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 
@@ -147,41 +149,34 @@ def batch(
 @click.option(
     "--no-proofs", "alone", is_flag=True, help="Only list who wants what, in ANSWERS/matches.jsonl."
 )
+@click.option(
+    "--engine",
+    type=click.Choice(["local", "spark"]),
+    default="local",
+    show_default=True,
+    help="What matches: this process, or Spark.",
+)
+@master_option
 @json_option
 @pass_choices
-def match(
-    choices: Choices, folder: Path, subscriptions: Path, out: Path, number: int | None, alone: bool
-) -> None:
+def match(choices: Choices, /, **asked: Any) -> None:
     """Answer subscriptions for a batch, each in a file ANSWERS/<id>.answer, with its proof.
 
     Each line is a subscription: {"id": "a", "lat": 60.17, "lon": 24.94, "keywords": ["shoe"], "alpha": 0.5,
     "threshold": 0.7}. A subscription that wants nothing of the batch gets an answer, too: it proves that.
     With --no-proofs there are no answers, but a list of all subscriptions and the messages that they want.
+    With --engine spark they may be more than one machine holds, FILE may be Parquet (FILE.parquet), and lists
+    go into files in ANSWERS/matches.
 
     \b
-    Example:
+    Examples:
       hushcast located match --batch batches --subscriptions subscriptions.jsonl --out answers
+      hushcast located match --batch batches --subscriptions subscriptions.jsonl --out answers
+        --engine spark --master spark://HOST:7077
     """
-    from hushcast_cli.output import json_line, text_line, write
-    from hushcast_located.folder import Folder
-    from hushcast_located.lines import read_subscriptions
-    from hushcast_located.provider import answer_all, list_all
-    from hushcast_protocol.base.errors import UsageError
+    from hushcast_cli.located_match import Asked, tell
 
-    asked = read_subscriptions(subscriptions)
-    batches = Folder(folder)
-    chosen = batches.newest() if number is None else number
-    if chosen is None:
-        raise UsageError(f"there is no batch in {folder}: `hushcast located batch --out {folder}` makes one")
-    _, feed = batches.read(chosen)
-    told = (list_all if alone else answer_all)(feed, asked, out)
-    if choices.json:
-        counts = {"answers": told.answers, "messages": told.messages, "bytes": told.size}
-        write(json_line({"out": str(out), "number": chosen, **counts}))
-        return
-    kind = "subscriptions" if alone else "answers"
-    what = f"{told.answers:,} {kind} for batch {chosen}, with {told.messages:,} messages in all"
-    write(text_line(f"{out}: {what}"))
+    tell(choices, Asked(**asked))
 
 
 @located.command("verify")

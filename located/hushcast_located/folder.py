@@ -80,14 +80,19 @@ def make_folder(path: Path) -> None:
         raise UsageError(f"{path} cannot be made: {error.strerror}") from None
 
 
-def write_whole(file: Path, data: bytes, replace: bool = False) -> Path:
-    """Write a file so that it is there whole or not at all; raise `UsageError` where there is one already."""
+def write_whole(file: Path, data: bytes, replace: bool = False, durable: bool = True) -> Path:
+    """Write a file so that it is there whole or not at all; raise `UsageError` where there is one already.
+
+    What is not `durable` may be cut off where the machine loses power: it can be made again, and the disk is
+    not waited for.
+    """
     fresh = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         with fresh.open("wb") as stream:
             stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
+            if durable:
+                stream.flush()
+                os.fsync(stream.fileno())
         if replace:
             fresh.replace(file)
         else:
