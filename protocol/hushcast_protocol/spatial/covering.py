@@ -29,7 +29,7 @@ def middle_of_cell(place: Place, kilometres: float) -> Place:
     """Return the middle of the cell of a grid that a place is in; raise `UsageError`.
 
     Rows of cells go around the earth, each `kilometres` high, and cells of a row are about as wide. Who is in
-    the same cell gets the same integers. No place is farther from the middle than `_FARTHEST` of a cell's height.
+    the same cell gets the same integers. No place is farther from its middle than `_FARTHEST` of the height.
     """
     if not 0 < kilometres < math.inf:
         raise UsageError(f"{kilometres} is not a number of kilometres above 0")
