@@ -14,7 +14,6 @@ from hushcast.events import Disconnected, Lost, Reconnected
 from hushcast.words import as_text
 from hushcast_cli.exits import Failure
 from hushcast_cli.listening import end_with_reader, print_data
-from hushcast_cli.located_answer import MEANING
 from hushcast_cli.output import json_line, note, text_line
 from hushcast_cli.progress import shown_when_slow
 from hushcast_located.following.events import (
@@ -36,6 +35,7 @@ from hushcast_located.following.subscribe import (
     usual_folder,
 )
 from hushcast_located.following.world import World
+from hushcast_located.meanings import MEANING
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.spatial.following import Trouble
 from hushcast_protocol.spatial.offer import read_offer

@@ -11,6 +11,12 @@ from msgspec import Meta, field
 
 from hushcast_gateway import passwords
 from hushcast_gateway.listening import MAX_LISTENERS, ListenSection
+from hushcast_gateway.purposes.settings import (
+    CONFIGURATION,
+    PurposesOfUser,
+    PurposesSection,
+    PurposeText,
+)
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.mqtt import access
 from hushcast_protocol.mqtt.access import CLIENT, USER, Access
@@ -34,7 +40,7 @@ NO_NAME = {
 }
 
 
-class AccessSection(Section, frozen=True, kw_only=True):
+class AccessSection(PurposesOfUser, frozen=True, kw_only=True):
     """What a client may do; nothing unless given."""
 
     publish: Filters = ()
@@ -97,6 +103,8 @@ class AliasSection(Section, frozen=True, kw_only=True):
     """A file of mode 0600 with the topic's link, which is a secret and stands nowhere else."""
     label: Annotated[str, Meta(min_length=1, max_length=64)] | None = None
     """The label attribute of the topic that holds the first level of what follows: relays route by it."""
+    purpose: PurposeText | None = None
+    """What all who have the link use messages for; what is reserved and not for this does not travel."""
 
 
 class MapSection(Section, frozen=True, kw_only=True, rename={"from_": "from"}):
@@ -146,6 +154,8 @@ class GatewaySettings(ProcessSettings, frozen=True, kw_only=True):
     """Hours after which retained messages are published again for gateways that came later; 0: never."""
     will_jitter: Annotated[int, Meta(ge=0, le=3_600)] = 60
     """Seconds, at random up to so many, that a will waits before it travels."""
+    purposes: PurposesSection | None = None
+    """What messages may be used for; anything unless given."""
     daemon: DaemonSection = DaemonSection()
     gateway: NetworkTopicsSection = NetworkTopicsSection()
 
@@ -158,6 +168,20 @@ class GatewaySettings(ProcessSettings, frozen=True, kw_only=True):
         """Return where clients connect: this machine alone unless something was given."""
         socket = ListenSection(kind="unix", path=str(self.state_path() / "mqtt.sock"))
         return self.listen or (ListenSection(kind="tcp", port=1883), socket)
+
+    def speakers(self) -> dict[str, AccessSection]:
+        """Return the sections of all who may connect, by user; the empty name is anybody's."""
+        return {**self.users, **({"": self.anonymous} if self.anonymous is not None else {})}
+
+    def named_purposes(self) -> Iterator[tuple[str, str]]:
+        """Yield each key that names a purpose, with that."""
+        if self.purposes is not None:
+            yield from self.purposes.named()
+        for name, section in self.speakers().items():
+            yield from section.named_purposes(f"users.{name}" if name else "anonymous")
+        for number, alias in enumerate(self.gateway.alias, 1):
+            if alias.purpose is not None:
+                yield f"gateway.alias #{number}.purpose", alias.purpose
 
     def check_own(self) -> None:
         """Raise `UsageError` where strangers could come in, nobody can, or a value cannot be meant."""
@@ -178,6 +202,21 @@ class GatewaySettings(ProcessSettings, frozen=True, kw_only=True):
             if listener.name in (other.name for other in listeners[: number - 1]):
                 yield where, "another listener is at the same place: give one of them another"
         yield from self._problems_of_topics()
+        yield from self._problems_of_purposes()
+
+    def _problems_of_purposes(self) -> Iterator[tuple[str, str]]:
+        if self.purposes is not None:
+            yield from self.purposes.problems()
+        for number, alias in enumerate(self.gateway.alias, 1):
+            if self.purposes is None and alias.purpose is not None:
+                yield f"gateway.alias #{number}.purpose", NO_PURPOSES
+        for name, section in self.speakers().items():
+            where = f"users.{name}" if name else "anonymous"
+            if self.purposes is None and section.speaks_of_purposes():
+                yield where, NO_PURPOSES
+            if name == CONFIGURATION:
+                yield where, "this name stands for the configuration's own reservations: take another"
+            yield from section.problems_of_purposes(where, self.users)
 
     def _problems_of_users(self) -> Iterator[tuple[str, str]]:
         if not self.users and self.anonymous is None:
@@ -238,6 +277,7 @@ NOBODY = (
     "nobody could connect: add [users.NAME] with what `hushcast gateway passwd NAME` prints, or [anonymous] "
     "for all programs of this machine"
 )
+NO_PURPOSES = "purposes are decided only where there is a section [purposes]: add it"
 NO_USERS = (
     "other machines reach this address, and there is no user who could connect from there: add [users.NAME] "
     "with what `hushcast gateway passwd NAME` prints, or listen at 127.0.0.1"
