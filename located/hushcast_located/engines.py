@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.spatial.answer import Feed
@@ -11,22 +12,28 @@ from hushcast_protocol.spatial.proof import wanted
 from hushcast_protocol.spatial.similarity import Asked
 from hushcast_protocol.spatial.subscription import Subscription
 
+Answering = Callable[[Sequence[Subscription]], Iterator[tuple[bytes, int]]]
+"""Yields each subscription's answer, encoded, and the number of messages in it.
 
-def answers(feed: Feed, subscriptions: Sequence[Subscription]) -> Iterator[tuple[bytes, int]]:
-    """Yield each subscription's answer, encoded, and the number of messages in it.
+Only some of them are held at once, so that they can be written or sent one after the other.
+"""
 
-    Only some of them are held at once, so that they can be written or sent one after the other.
-    """
+
+def answering(feed: Feed) -> Answering:
+    """Return what answers subscriptions for a batch; it is made once for all of them."""
     try:
         import numpy as np  # noqa: F401
     except ImportError:
-        for one in subscriptions:
-            (answer,) = feed.answers([one])
-            yield encode(answer), len(wanted(answer.proof))
-    else:
-        from hushcast_located.prover import Prover
+        return partial(_one_by_one, feed)
+    from hushcast_located.prover import Prover
 
-        yield from Prover(feed).answers(subscriptions)
+    return Prover(feed).answers
+
+
+def _one_by_one(feed: Feed, subscriptions: Sequence[Subscription]) -> Iterator[tuple[bytes, int]]:
+    for one in subscriptions:
+        (answer,) = feed.answers([one])
+        yield encode(answer), len(wanted(answer.proof))
 
 
 def matches(feed: Feed, subscriptions: Sequence[Subscription]) -> list[list[str]]:

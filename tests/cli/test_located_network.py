@@ -6,10 +6,11 @@ import functools
 import json
 import os
 import signal
+import sqlite3
 import stat
 import subprocess
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -209,5 +210,8 @@ async def test_a_provider_runs_is_looked_at_and_killed(daemon: FakeDaemon, owner
         assert (found["network"], found["subscriptions"], found["batches"]) == ("good", "good", "warning")
         process.send_signal(signal.SIGKILL)
         await process.wait()
+    with closing(sqlite3.connect(owner.folder / "state" / "state.db")) as database:
+        kept = database.execute("SELECT key FROM records WHERE kind = 'subscription'").fetchall()
+    assert kept == [(bytes(32),)]
     again = await hushcast("located", "offer", *config_option, env=home)
     assert again.stdout == told.stdout

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from fuzzing import Target
+from fuzzing import Script, Target
 from mutating import mutate_bytes, mutate_packed, mutate_text
 from spatial_world import OWNER, World, entries, wants
 from targets_decoders import unpacked
@@ -23,7 +23,9 @@ from hushcast_protocol.spatial.messages import read_message
 from hushcast_protocol.spatial.offer import Offer, read_offer, write_offer
 from hushcast_protocol.spatial.parts import MAX_BEGUN, PART, Assembly, Part, cut
 from hushcast_protocol.spatial.places import on_earth
+from hushcast_protocol.spatial.register import Gone, Kept, Register, Verdict, decode_record
 from hushcast_protocol.spatial.requests import (
+    MAX_DAYS,
     SIZES,
     AskTable,
     Opening,
@@ -140,6 +142,38 @@ def _sealed(data: bytes) -> object:
     return Opening(_KEY, 1).open(data, 1)
 
 
+def _provider(data: bytes) -> object:
+    """Any run of requests: caps hold, of two requests the higher number, and what is kept is read back."""
+    script, register = Script(data), Register(2)
+    today, highest = 100, dict[bytes, int]()
+    while script:
+        name, number, until = (
+            bytes([script.number() % 4]) * 32,
+            script.number() % 8,
+            today + script.number() % 40,
+        )
+        if script.number() % 2:
+            request: Subscribe | Withdraw = Subscribe(name, number, until, "link", _WORLD.subscriptions[0])
+        else:
+            request = Withdraw(name, number, until)
+        if register.take(request, today, script.number()) is Verdict.TAKEN:
+            assert number > highest.get(name, -1)
+            highest[name] = number
+        register.spare()
+        for key, record in register.records():
+            assert decode_record(encode(record)) == record
+            assert today <= record.until <= today + MAX_DAYS
+            assert record.number == highest[key]
+        assert len(register) <= 2
+        assert len(list(register.records())) <= 4
+        if script.number() % 4 == 0:
+            today += script.number() % 20
+            for key in register.expire(today):
+                del highest[key]
+        highest = {key: highest[key] for key, _ in register.records()}
+    return register
+
+
 def _requests() -> list[bytes]:
     one = _WORLD.subscriptions[0]
     asked = [Subscribe(bytes(32), 1, 2, "link", one), Withdraw(bytes(32), 2, 3), AskTable("link")]
@@ -198,6 +232,22 @@ TARGETS = [
         lambda: [write_offer(Offer(_KEY.public(), "link", OWNER.public(), 3)).encode()],
         (UsageError,),
         mutate_text,
+        5,
+    ),
+    Target(
+        "located-register",
+        _provider,
+        lambda: [bytes(range(60)), bytes(reversed(range(60)))],
+        (),
+        mutate_bytes,
+        5,
+    ),
+    Target(
+        "located-kept",
+        decode_record,
+        lambda: [encode(Kept(1, 2, "link", _WORLD.subscriptions[0], 3)), encode(Gone(4, 5))],
+        (PeerError,),
+        mutate_packed,
         5,
     ),
     Target("located-request", _request, _requests, (PeerError,), mutate_bytes, 5),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
@@ -20,7 +20,7 @@ from hushcast_located.service.answering import Answerer
 from hushcast_located.service.doctor import own_findings
 from hushcast_located.service.requests import MAX_TABLES_AN_HOUR
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.spatial.answer import Answer, Feed
+from hushcast_protocol.spatial.answer import Answer
 from hushcast_protocol.spatial.arrivals import MAX_HELD
 from hushcast_protocol.spatial.problems import DoesNotHold, Problem
 from hushcast_protocol.spatial.requests import AskTable, Taken
@@ -57,8 +57,10 @@ class Network:
     async def ready(self) -> None:
         """Wait until the provider's daemon holds both subscriptions."""
         with trio.fail_after(20):
-            while len(self.daemon.service.subscriber.subscriptions) < 2:  # noqa: ASYNC110
+            while len(found := self.daemon.service.subscriber.subscriptions) < 2:  # noqa: ASYNC110
                 await trio.sleep(0.005)
+            for one in found:
+                await one.route.ready.wait()
 
 
 Make = Callable[..., Awaitable[Network]]
@@ -293,10 +295,9 @@ async def test_a_kill_in_the_middle_loses_nothing_and_answers_nothing_differentl
         killed = trio.CancelScope()
 
         class Killed(Answerer):
-            def answers(self, feed: Feed, subscriptions: Sequence[Subscription]) -> list[Answer]:
-                found = super().answers(feed, subscriptions)
-                trio.from_thread.run_sync(killed.cancel)  # noqa: B023
-                return found
+            async def publish(self, daemon: hushcast.Daemon, link: str, number: int, answer: bytes) -> None:
+                await super().publish(daemon, link, number, answer)
+                killed.cancel()  # noqa: B023
 
         with trio.fail_after(20), killed:
             async with running(network, Killed):

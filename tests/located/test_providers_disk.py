@@ -54,8 +54,10 @@ async def test_two_subscriptions_of_one_daemon_are_as_two_of_two(tmp_path: Path)
         nursery.start_soon(house.store.run)
         async with house.running():
             with trio.fail_after(20):
-                while len(daemon.service.subscriber.subscriptions) < 2:  # noqa: ASYNC110
+                while len(found := daemon.service.subscriber.subscriptions) < 2:  # noqa: ASYNC110
                     await trio.sleep(0.005)
+                for held in found:
+                    await held.route.ready.wait()
             subscribers = [
                 Subscriber(one, house.offer, WANTED) for one in (others[1], others[1], others[2]) * 3
             ]
@@ -94,6 +96,11 @@ async def test_what_was_withdrawn_or_has_ended_is_not_on_disk(tmp_path: Path) ->
         words = tuple(f"distinctive{number}" for number in range(3))
         wanted = Subscription(WANTED.place, words, 500, 700)
         async with house.running() as provider:
+            with trio.fail_after(20):
+                while len(held := daemon.service.subscriber.subscriptions) < 2:  # noqa: ASYNC110
+                    await trio.sleep(0.005)
+                for each in held:
+                    await each.route.ready.wait()
             one, other = (Subscriber(daemon, house.offer, wanted) for _ in range(2))
             await one.ask(one.subscribe())
             await other.ask(other.subscribe(until=other.today))

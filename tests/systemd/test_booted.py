@@ -22,6 +22,7 @@ GATEWAY, GATEWAY_FILE = "hushcast-gateway", "/etc/hushcast-gateway/gateway.toml"
 SERVER, PROXY = "hushcast-central-server", "hushcast-central-proxy"
 BROKER, BROKER_FILE = "hushcast-broker", "/etc/hushcast-broker/broker.toml"
 TOMOGRAPHY = "hushcast-tomography"
+PROVIDER, PROVIDER_FILE = "hushcast-located", "/etc/hushcast-located/provider.toml"
 TOPIC, PAYLOAD = "a-topic-to-look-for", "a payload to look for"
 
 
@@ -279,6 +280,32 @@ def test_a_gateway_reaches_its_daemon(machine: Machine, gateway: None) -> None:
     assert exposure(machine, GATEWAY) == exposure(machine, NODE)
 
 
+@pytest.fixture(scope="module")
+def provider(machine: Machine, network: str) -> None:
+    """Start a provider of a located feed as an operator does."""
+    owner = machine.run("hushcast", "located", "key", "new", "/root/owner.key").stdout.strip()
+    link = "/etc/hushcast-located/feed.link"
+    machine.run("hushcast", "topic", "new", "--private", "--output", link, TOPIC)
+    machine.run("chown", PROVIDER, link)
+    machine.run("hushcast", "init", "located-provider")
+    louder(machine, PROVIDER_FILE)
+    text = machine.run("cat", PROVIDER_FILE).stdout.replace('# owner = "…"', f'owner = "{owner}"')
+    machine.write(PROVIDER_FILE, text.replace("# feed = ", "feed = "))
+    machine.systemctl("enable", "--now", PROVIDER)
+
+
+def test_a_provider_reaches_its_daemon_without_a_network(machine: Machine, provider: None) -> None:
+    working = "working, 0 subscriptions"
+    machine.until(lambda: machine.shown(PROVIDER, "ActiveState", "StatusText") == ("active", working))
+    told = machine.run("hushcast", "located", "doctor", "--json", check=False).stdout
+    found = {line["check"]: line["verdict"] for line in map(json.loads, told.splitlines())}
+    assert found.pop("batches") == "warning"  # nobody has published one
+    assert set(found.values()) == {"good"}, told
+    assert machine.run("hushcast", "located", "offer").stdout.startswith("hushcast-provider:")
+    assert machine.run("ls", "/var/lib/hushcast", user=PROVIDER, check=False).returncode != 0
+    assert float(exposure(machine, PROVIDER)) <= float(exposure(machine, NODE))
+
+
 def test_a_gateways_socket_is_for_its_group_and_its_files_for_itself(machine: Machine, gateway: None) -> None:
     assert machine.heard_by_mqtt("bob", "connected", user="bob") == [["connected", 0x87, False]]
     refused = machine.mqtt("mallory", "connected", user="mallory").communicate(timeout=WITHIN)
@@ -391,9 +418,12 @@ def test_no_core_is_left(machine: Machine, network: str) -> None:
         assert machine.run("stat", "-c", "%U", f"/proc/{machine.pid(unit)}/maps").stdout == "root\n"
 
 
-def test_the_journal_gives_nothing_away(machine: Machine, gateway: None, central: None, root: None) -> None:
+def test_the_journal_gives_nothing_away(
+    machine: Machine, gateway: None, central: None, root: None, provider: None
+) -> None:
     """Everything ran at the most verbose level; onion addresses have 56 characters, keys 64 or 44."""
-    journal = machine.journal(*UNITS, GATEWAY, SERVER, PROXY, BROKER, TOMOGRAPHY, "hushcast-node@lost")
+    units = (*UNITS, GATEWAY, SERVER, PROXY, BROKER, TOMOGRAPHY, PROVIDER, "hushcast-node@lost")
+    journal = machine.journal(*units)
     assert "debug" in journal
     for secret in (TOPIC, PAYLOAD, "after the kill", "a password to look for", "sensor", "lamp"):
         assert secret not in journal

@@ -21,7 +21,6 @@ from hushcast_located.service.identity import Identity
 from hushcast_located.service.provider import Provider
 from hushcast_located.service.run import ProviderProcess
 from hushcast_located.service.settings import ProviderSettings
-from hushcast_protocol.spatial.answer import Answer
 from hushcast_runtime.config import load_settings
 from hushcast_runtime.process import run_until_signal
 from hushcast_runtime.store import Store
@@ -29,9 +28,9 @@ from hushcast_runtime.store import Store
 
 def provide(config: str, left_out: int) -> None:
     class LeavesOut(Answerer):
-        async def publish(self, daemon: hushcast.Daemon, link: str, answer: Answer) -> None:
-            if answer.number != left_out:
-                await super().publish(daemon, link, answer)
+        async def publish(self, daemon: hushcast.Daemon, link: str, number: int, answer: bytes) -> None:
+            if number != left_out:
+                await super().publish(daemon, link, number, answer)
 
     class Dishonest(ProviderProcess):
         def _make(self, identity: Identity, store: Store) -> Provider:

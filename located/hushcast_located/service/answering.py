@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import structlog
 import trio
 
 import hushcast
+from hushcast_located.engines import Answering
+from hushcast_located.engines import answering as answering_from
 from hushcast_located.outgoing import send
 from hushcast_located.service.news import News
 from hushcast_located.service.shelf import Shelf
-from hushcast_protocol.spatial.answer import Answer, Feed
+from hushcast_protocol.spatial.answer import Feed
 from hushcast_protocol.spatial.batch import Batch, read_batch
 from hushcast_protocol.spatial.register import Kept
-from hushcast_protocol.spatial.subscription import Subscription
 from hushcast_protocol.spatial.table import read_table
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
@@ -41,12 +41,8 @@ class Answerer:
         while True:
             await self._answer(daemon, await self._next())
 
-    def answers(self, feed: Feed, subscriptions: Sequence[Subscription]) -> list[Answer]:
-        """Return the answers of one batch to some subscriptions, in their order."""
-        return feed.answers(subscriptions)
-
-    async def publish(self, daemon: hushcast.Daemon, link: str, answer: Answer) -> None:
-        """Publish an answer; return once it is on the daemon's disk."""
+    async def publish(self, daemon: hushcast.Daemon, link: str, number: int, answer: bytes) -> None:
+        """Publish an answer for the batch of this number; return once it is on the daemon's disk."""
         await send(daemon, link, answer, self.counters)
 
     async def _next(self) -> Batch:
@@ -66,20 +62,20 @@ class Answerer:
         return shelf.current
 
     async def _answer(self, daemon: hushcast.Daemon, batch: Batch) -> None:
-        shelf, number = self.shelf, batch.body.number
-        feed = await self.env.compute(
-            _feed, await shelf.batch_data(batch), await shelf.table_data(batch.body.table), self.owner
-        )
+        shelf, number, compute = self.shelf, batch.body.number, self.env.compute
+        data, table = await shelf.batch_data(batch), await shelf.table_data(batch.body.table)
+        answering = await compute(_answering, data, table, self.owner)
         names = shelf.register.unanswered(number)
         for start in range(0, len(names), _AT_ONCE):
             some = [(name, one) for name in names[start : start + _AT_ONCE] if (one := self._kept(name))]
-            answers = await self.env.compute(self.answers, feed, [one.subscription for _, one in some])
-            for (name, one), answer in zip(some, answers, strict=True):
+            made = answering([one.subscription for _, one in some])
+            for name, one in some:
+                answer, _ = await compute(next, made)
                 if (now := self._kept(name)) is None:
                     continue  # withdrawn meanwhile
                 if now.subscription != one.subscription:
-                    (answer,) = await self.env.compute(self.answers, feed, [now.subscription])
-                await self.publish(daemon, now.answers, answer)
+                    answer, _ = await compute(next, answering([now.subscription]))
+                await self.publish(daemon, now.answers, number, answer)
                 shelf.register.answered(name, number)
                 self.counters.add("answers_sent")
             await shelf.keep_answered([name for name, _ in some])
@@ -92,6 +88,6 @@ class Answerer:
         return found if isinstance(found, Kept) else None
 
 
-def _feed(batch: bytes, table: bytes, owner: bytes) -> Feed:
+def _answering(batch: bytes, table: bytes, owner: bytes) -> Answering:
     _, signed, root = read_batch(batch)
-    return Feed(signed, root, read_table(table, owner))
+    return answering_from(Feed(signed, root, read_table(table, owner)))

@@ -82,7 +82,8 @@ def _batches(shelf: Shelf) -> Iterator[Finding]:
     again = "ask the feed's owner for `hushcast located publish --number N`"
     held = [batch for batch in shelf.arrivals.held if batch != shelf.current]
     if shelf.newest == 0 and not held:
-        yield warning("batches", "none came so far", f"compare the link of the feed, or {again}")
+        advice = "compare the link of the feed, or ask its owner for `hushcast located publish`"
+        yield warning("batches", "none came so far", advice)
         return
     if any(batch.body.table not in shelf.tables for batch in held):
         yield bad("weights", "those of a batch that came did not", again)
