@@ -63,6 +63,8 @@ class Purposes:
         self._last_terms: tuple[Properties, Clause | None] | None = None
         self._by_message = section.mode != "subscribe"
         self.remembers = section.mode == "subscribe" or section.store == "cached"
+        self.changes: list[Callable[[], None]] = []
+        """Called after each change of what may be used for what."""
         self.counts: Counter[str] = Counter()
         """Events, by names of `counted`."""
 
@@ -275,6 +277,8 @@ class Purposes:
         assert self._broker is not None
         self._broker.rules_changed(wanted)
         self._resting.changed(wanted)
+        for told_of in self.changes:
+            told_of()
 
     def _presubscribed(self, made: Presubscription) -> None:
         self._readers.forget_purposes((made.user, made.client_id))
