@@ -89,6 +89,8 @@ class Network:
         self._seen = Lately(MAX_SEEN)
         self._link = DaemonLink(Path(settings.daemon.socket))
         self._out = Outward(self._link, settings.puback == "relay", counters)
+        if purposes is not None:
+            purposes.changes.append(self._out.look_again)
         self._in = Inward(self._link, self._source_of, self._take, env, counters)
         self._refreshing = Refreshing(settings.refresh_retained, self._send_again, env)
         self._state: BrokerState | None = None

@@ -31,7 +31,7 @@ class Leaving:
     """Seconds that it waits first."""
     attributes: Mapping[str, str] = field(default_factory=dict)
     may_go: Callable[[], bool] = lambda: True
-    """Asked when it is handed over: what it may be used for can have changed while it waited."""
+    """Asked when it is handed over, and by `Outward.look_again` as long as the daemon has not taken it."""
 
     def __repr__(self) -> str:
         """Show nothing of it."""
@@ -50,6 +50,7 @@ class Outward:
         self._size = 0
         self._count = 0
         self._ours = Lately(MAX_OURS)
+        self._handing: dict[trio.CancelScope, Callable[[], bool]] = {}
 
     def put(self, leaving: Leaving) -> None:
         """Take a message; it is told when it is done, at once where there is no room for it."""
@@ -85,12 +86,10 @@ class Outward:
     async def _hand_over(self, leaving: Leaving) -> Reason:
         while True:
             daemon = await self._link.get()
-            if not leaving.may_go():
-                return Reason.NOT_AUTHORIZED
             try:
-                publication = await daemon.enqueue(
-                    leaving.topic, leaving.payload, attributes=leaving.attributes
-                )
+                publication = await self._enqueue(daemon, leaving)
+                if publication is None:
+                    return Reason.NOT_AUTHORIZED
                 self._ours.add(publication.id)
                 if self._until_relay:
                     await _taken(daemon, publication)
@@ -102,6 +101,24 @@ class Outward:
                 self._link.give_up(daemon)
                 continue
             return Reason.SUCCESS
+
+    def look_again(self) -> None:
+        """Keep those back that may not go any more; the daemon may be away for long."""
+        for scope, may_go in self._handing.items():
+            if not may_go():
+                scope.cancel()
+
+    async def _enqueue(self, daemon: hushcast.Daemon, leaving: Leaving) -> hushcast.Publication | None:
+        """Return what the daemon has taken, `None` if it may not have it; errors as its own."""
+        if not leaving.may_go():
+            return None
+        with trio.CancelScope() as scope:
+            self._handing[scope] = leaving.may_go
+            try:
+                return await daemon.enqueue(leaving.topic, leaving.payload, attributes=leaving.attributes)
+            finally:
+                del self._handing[scope]
+        return None
 
 
 async def _taken(daemon: hushcast.Daemon, publication: hushcast.Publication) -> None:
