@@ -27,6 +27,7 @@ from hushcast_cli.options import json_option, socket_option
 from hushcast_cli.outbox import outbox
 from hushcast_cli.publish import publish
 from hushcast_cli.purpose import purpose
+from hushcast_cli.purposes import purposes
 from hushcast_cli.status import status
 from hushcast_cli.subscribe import subscribe
 from hushcast_cli.subscriptions import ack, subscriptions, unsubscribe
@@ -82,6 +83,7 @@ for command in (
     gateway,
     located,
     purpose,
+    purposes,
     check_config,
     backup,
     restore,
