@@ -30,7 +30,7 @@ from hushcast_protocol.content import messages, reports
 from hushcast_protocol.overlay import frames, leases, parcels
 from hushcast_protocol.purposes import grants, issued
 from hushcast_protocol.spatial import answer as located
-from hushcast_protocol.spatial import batch, pages, proof, subscription, table
+from hushcast_protocol.spatial import batch, offer, pages, parts, proof, requests, subscription, table
 from hushcast_protocol.spatial import messages as located_messages
 
 PAGE = Path(__file__).parents[1] / "docs" / "protocol.md"
@@ -136,6 +136,7 @@ SECTIONS: dict[str, tuple[type, ...]] = {
         subscription.Subscription,
         located.Answer,
         proof.Opened,
+        proof.Hidden,
         proof.Closed,
         proof.Apart,
         proof.Wanted,
@@ -143,6 +144,15 @@ SECTIONS: dict[str, tuple[type, ...]] = {
         pages.Page,
     ),
     "purposes-by-keys": (issued.VocabularyBody, grants.GrantBody, grants.GrantedKeys),
+    "located-network": (
+        parts.Part,
+        offer.Offer,
+        requests.Sealed,
+        requests.Subscribe,
+        requests.Withdraw,
+        requests.AskTable,
+        requests.Taken,
+    ),
     "roster": (roster.RosterBody, roster.Network, roster.Entry, roster.Descriptor),
 }
 

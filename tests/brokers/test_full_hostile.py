@@ -38,8 +38,8 @@ FILTER = ShownFilter(bytes(16), (), ())
 NO_POINT = b"\xff" * 32
 
 
-def full():  # type: ignore[no-untyped-def]
-    return small_tree(ROWS, profile=f"full/{M}")
+def full(end: str = ""):  # type: ignore[no-untyped-def]
+    return small_tree(ROWS, profile=f"full/{M}{end}")
 
 
 def keys_of(network: SmallTree, member: Member) -> Keyring:
@@ -199,6 +199,17 @@ async def test_questions_for_factors_that_nobody_honest_asks(monkeypatch: pytest
         assert unblinded(own, ancestors, M, network.today, path, answers[0])
         monkeypatch.setattr(factors, "MAX_ANSWERS", 2)
         assert await talk.ask(replace(good, serial=30)) == Done(30, "quota")
+
+
+async def test_without_aggregation_nobody_is_given_a_factor_for_a_child_that_it_makes_up() -> None:
+    async with full("/apart") as network:
+        member = network["edge 1"]
+        talk = await as_child(network, member)
+        made_up = AgreementKey(bytes(range(32))).public()
+        path = in_order(Layer(made_up, target) for target in above(network, member)[: M - 1])
+        own = keys_of(network, member)
+        assert await talk.ask(asking(GROUP, own.public, 1, network.today, path)) == Done(1, "form")
+        assert network["inner"].count("refused_form") == 1
 
 
 async def test_a_child_that_says_much_is_slowed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,17 @@ from hushcast_protocol.central import introduction, network, rerouting
 from hushcast_protocol.content import messages, reports
 from hushcast_protocol.overlay import frames, leases, parcels
 from hushcast_protocol.purposes import grants, issued
-from hushcast_protocol.spatial import answer, batch, pages, proof, subscription, table
+from hushcast_protocol.spatial import (
+    answer,
+    batch,
+    offer,
+    pages,
+    parts,
+    proof,
+    requests,
+    subscription,
+    table,
+)
 from hushcast_protocol.spatial import messages as located_messages
 
 MODULES = (
@@ -55,6 +65,9 @@ MODULES = (
     statements,
     answer,
     batch,
+    offer,
+    parts,
+    requests,
     located_messages,
     pages,
     proof,

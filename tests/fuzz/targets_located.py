@@ -5,18 +5,34 @@ from __future__ import annotations
 from random import Random
 
 from fuzzing import Target
-from mutating import mutate_packed, mutate_text
+from mutating import mutate_bytes, mutate_packed, mutate_text
 from spatial_world import OWNER, World, entries, wants
 from targets_decoders import unpacked
 
 from hushcast_protocol.base.errors import PeerError, UsageError
+from hushcast_protocol.base.hashes import Domain, digest
+from hushcast_protocol.base.sealed_box import seal_box
+from hushcast_protocol.base.secrets import AgreementKey
 from hushcast_protocol.base.signatures import Purpose, signature
+from hushcast_protocol.base.stamps import mint
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.spatial.answer import Feed, decode_answer
 from hushcast_protocol.spatial.batch import WholeBatch, read_batch
 from hushcast_protocol.spatial.messages import EXAMPLE as MESSAGE
 from hushcast_protocol.spatial.messages import read_message
+from hushcast_protocol.spatial.offer import Offer, read_offer, write_offer
+from hushcast_protocol.spatial.parts import MAX_BEGUN, PART, Assembly, Part, cut
 from hushcast_protocol.spatial.places import on_earth
+from hushcast_protocol.spatial.requests import (
+    SIZES,
+    AskTable,
+    Opening,
+    Sealed,
+    Subscribe,
+    Taken,
+    Withdraw,
+    decode_reply,
+)
 from hushcast_protocol.spatial.subscription import EXAMPLE as SUBSCRIPTION
 from hushcast_protocol.spatial.subscription import Subscription, read_subscription
 from hushcast_protocol.spatial.table import read_table
@@ -24,6 +40,7 @@ from hushcast_protocol.spatial.verify import verify
 
 _WORLD = World.draw(Random("located"), most=12)
 _FEED = _WORLD.feeds[-1]
+_KEY = AgreementKey(bytes([3]) * 32)
 _ASKED = {one.digest: one for one in _WORLD.subscriptions}
 
 
@@ -86,6 +103,58 @@ def _message(data: bytes) -> object:
     return message
 
 
+def _parts(data: bytes) -> object:
+    """Parts between those of an honest whole: they keep nobody from it, and are held within the bound."""
+    honest = b"honest" * (PART // 4)
+    first, second = cut(honest)
+    assembly = Assembly()
+    assembly.take(first, 1)
+    try:
+        assembly.take(data, 2)
+    finally:
+        assert assembly.oldest == 1
+        assert assembly.take(second, 3) == honest
+        assert len(assembly._begun) <= MAX_BEGUN
+    return assembly
+
+
+def _offer(data: bytes) -> object:
+    offer = read_offer(data.decode(errors="replace"))
+    assert offer.difficulty >= 1
+    return offer
+
+
+def _request(data: bytes) -> object:
+    """A request whose plain bytes are anything, sealed and paid for."""
+    data = data[: max(SIZES)]
+    box = seal_box(_KEY.public(), data, Random(1).randbytes)
+    stamp = mint(_KEY.public(), 1, digest(Domain.LOCATED_REQUEST, box), 1, Random(2).randbytes)
+    request = Opening(_KEY, 1).open(encode(Sealed(stamp, box)), 1)
+    assert len(data) in SIZES
+    if isinstance(request, Subscribe):
+        _hold(_FEED, request.subscription)
+    return request
+
+
+def _sealed(data: bytes) -> object:
+    return Opening(_KEY, 1).open(data, 1)
+
+
+def _requests() -> list[bytes]:
+    one = _WORLD.subscriptions[0]
+    asked = [Subscribe(bytes(32), 1, 2, "link", one), Withdraw(bytes(32), 2, 3), AskTable("link")]
+    return [(encode(request) + b"\1").ljust(SIZES[0], b"\0") for request in asked]
+
+
+def _boxes() -> list[bytes]:
+    found = []
+    for number, plain in enumerate(_requests()):
+        box = seal_box(_KEY.public(), plain, Random(number).randbytes)
+        content = digest(Domain.LOCATED_REQUEST, box)
+        found.append(encode(Sealed(mint(_KEY.public(), 1, content, 1, Random(number).randbytes), box)))
+    return found
+
+
 def _answers() -> list[bytes]:
     return [encode(answer) for answers in _WORLD.answers for answer in answers]
 
@@ -115,5 +184,31 @@ TARGETS = [
     Target("located-table", _table, _tables, (PeerError,), mutate_packed, 5),
     Target("located-answer", _answer, _answers, (PeerError,), mutate_packed, 10),
     Target("located-subscription", _line, _lines, (UsageError,), mutate_text, 5),
+    Target(
+        "located-parts",
+        _parts,
+        lambda: [*cut(b"short"), encode(Part(bytes(32), 1, 3, b"middle"))],
+        (PeerError,),
+        mutate_packed,
+        2,
+    ),
+    Target(
+        "located-offer",
+        _offer,
+        lambda: [write_offer(Offer(_KEY.public(), "link", OWNER.public(), 3)).encode()],
+        (UsageError,),
+        mutate_text,
+        5,
+    ),
+    Target("located-request", _request, _requests, (PeerError,), mutate_bytes, 5),
+    Target("located-sealed", _sealed, _boxes, (PeerError,), mutate_packed, 5),
+    Target(
+        "located-reply",
+        decode_reply,
+        lambda: [encode(Taken(1, _FEED.batch.signed)), *_answers()],
+        (PeerError,),
+        mutate_packed,
+        5,
+    ),
     Target("located-message", _message, lambda: [MESSAGE.encode()], (UsageError,), mutate_text, 5),
 ]

@@ -13,10 +13,14 @@ from hushcast_protocol.base.signatures import Purpose, Signed, sign
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.spatial.answer import Answer
 from hushcast_protocol.spatial.batch import Batch
-from hushcast_protocol.spatial.pages import ShownPages
+from hushcast_protocol.spatial.pages import Page
+from hushcast_protocol.spatial.postings import common_weights, pack, unpack
 from hushcast_protocol.spatial.problems import Problem
-from hushcast_protocol.spatial.proof import Apart, Closed, Opened, Shown, Wanted
+from hushcast_protocol.spatial.proof import Apart, Closed, Hidden, Opened, Shown, Wanted, shown_whole
 from hushcast_protocol.spatial.proof import _shown as show
+from hushcast_protocol.spatial.proof import closed as show_closed
+from hushcast_protocol.spatial.proof import hidden as show_hidden
+from hushcast_protocol.spatial.proof import opened as show_opened
 from hushcast_protocol.spatial.subscription import Subscription
 from hushcast_protocol.spatial.table import sign_table
 from hushcast_protocol.spatial.tree import Entry, Node, Part
@@ -106,6 +110,21 @@ def changed(shown: Shown | None, way: Way, fresh: Shown | None) -> Shown:
     return replace(shown, children=tuple(children))
 
 
+def swapped(scene: Scene, way: Way, fresh: Shown) -> Shown:
+    """The proof with another part at a way, in a node that shows its box where it must."""
+    proof = changed(scene.answer.proof, way, fresh)
+    if not way:
+        return proof
+    node: Shown = proof
+    for at in way[:-1]:
+        assert isinstance(node, Opened)
+        node = node.children[at]
+    assert isinstance(node, Opened)
+    of_tree = scene.part(way[:-1])
+    assert isinstance(of_tree, Node)
+    return changed(proof, way[:-1], show_opened(of_tree, node.children))
+
+
 def beside(scene: Scene, extra: Shown) -> Shown | None:
     """The proof with one more part at one of its nodes."""
     if (found := scene.pick(Opened)) is None:
@@ -123,7 +142,7 @@ def alone(scene: Scene, way: Way) -> bool:
 
 
 def left_out(scene: Scene) -> Cheat | None:
-    found = scene.pick(Wanted, Closed, Apart)
+    found = scene.pick(Wanted, Closed, Apart, Hidden)
     if found is None or alone(scene, found[0]):
         return None
     return scene.with_proof(changed(scene.answer.proof, found[0], None), Problem.LEFT_OUT)
@@ -137,34 +156,32 @@ def said_to_be_unwanted(scene: Scene) -> Cheat | None:
     if (found := scene.pick(Wanted)) is None:
         return None
     entry = scene.part(found[0])
-    words = scene.random.choice((entry.paged.root, some_pages(scene.random, entry)))
-    hidden = Apart(entry.box[0], words, entry.below)
-    return scene.with_proof(changed(scene.answer.proof, found[0], hidden), Problem.LEFT_OUT)
+    fresh = scene.random.choice((show_hidden, show_closed))(entry)
+    return scene.with_proof(swapped(scene, found[0], fresh), Problem.LEFT_OUT)
 
 
 def closed_over(scene: Scene) -> Cheat | None:
     """A node that is closed though its bound reaches, most often over something that is wanted."""
     if (found := scene.pick(Opened)) is None:
         return None
-    node = scene.part(found[0])
-    words = scene.random.choice((node.paged.root, some_pages(scene.random, node)))
-    closed = Closed(node.count, *node.box, words, node.below)
-    return scene.with_proof(changed(scene.answer.proof, found[0], closed), Problem.LEFT_OUT)
+    fresh = scene.random.choice((show_hidden, show_closed))(scene.part(found[0]))
+    return scene.with_proof(swapped(scene, found[0], fresh), Problem.LEFT_OUT)
 
 
-def some_pages(random: Random, part: Part) -> ShownPages:
-    count = len(part.paged.pages)
-    return part.paged.shown(random.sample(range(count), random.randint(1, min(count, 3))))
+def hidden_though_it_is_only_far(scene: Scene) -> Cheat | None:
+    if (found := scene.pick(Closed, Apart)) is None:
+        return None
+    fresh = show_hidden(scene.part(found[0]))
+    return scene.with_proof(swapped(scene, found[0], fresh), Problem.LEFT_OUT)
 
 
 def changed_in_what_is_shown(scene: Scene) -> Cheat | None:
-    if (found := scene.pick(Opened, Closed, Apart, Wanted)) is None:
+    if (found := scene.pick(Opened, Hidden, Closed, Apart, Wanted)) is None:
         return None
     way, one = found
     random = scene.random
-    if isinstance(one.words, ShownPages) and random.random() < 0.5:
-        fresh: Shown = replace(one, words=pages_changed(random, one.words))
-    elif isinstance(one, Wanted):
+    fresh: Shown
+    if isinstance(one, Wanted):
         fresh = random.choice(
             (
                 replace(one, payload=one.payload + b"!"),
@@ -174,37 +191,82 @@ def changed_in_what_is_shown(scene: Scene) -> Cheat | None:
             )
         )
     elif isinstance(one, Apart):
-        other = random.choice((replace(one, content=random.randbytes(32)), replace(one, place=place(random))))
-        fresh = other
+        fresh = random.choice((replace(one, content=random.randbytes(32)), replace(one, place=place(random))))
+    elif isinstance(one, Hidden):
+        fresh = replace(one, hash=random.randbytes(32))
     elif isinstance(one, Closed):
         at = place(random)
-        low = tuple(map(min, one.low, at))
+        low, high = one.box
         fresh = random.choice(
             (
                 replace(one, below=random.randbytes(32)),
-                replace(one, low=low),
-                replace(one, low=one.high) if one.low != one.high else replace(one, high=at),
-                replace(one, words=random.randbytes(32)),
+                replace(one, box=(tuple(map(min, low, at)), high)),
+                replace(one, box=(high, high) if low != high else (low, at)),
             )
         )
+    elif one.box is not None:
+        fresh = replace(one, box=(place(random), one.box[1]))
     else:
-        fresh = replace(one, words=random.randbytes(32))
+        return None
     if fresh == one:
         return None
     return scene.with_proof(changed(scene.answer.proof, way, fresh), Problem.CHANGED)
 
 
-def pages_changed(random: Random, shown: ShownPages) -> ShownPages:
-    """Pages that lack a word, or hashes that lead elsewhere."""
-    at = random.randrange(len(shown.pages))
-    page = shown.pages[at]
-    if page.words and random.random() < 0.7:
-        less = list(page.words)
-        del less[random.randrange(len(less))]
-        fresh = replace(page, words=tuple(less))
-    else:
-        fresh = replace(page, after=page.after + "a")
-    return replace(shown, pages=(*shown.pages[:at], fresh, *shown.pages[at + 1 :]))
+def numbers_moved(scene: Scene) -> Cheat | None:
+    """Two parts side by side that have as many messages as before, together: words would be another's."""
+    if (found := scene.pick(Opened)) is None:
+        return None
+    way, node = found
+    assert isinstance(node, Opened)
+    some = [at for at, one in enumerate(node.children) if isinstance(one, Hidden | Closed)]
+    if len(some) < 2:
+        return None
+    one, other = scene.random.sample(some, 2)
+    children = list(node.children)
+    if children[one].count == 1:  # type: ignore[union-attr]
+        return None
+    children[one] = replace(children[one], count=children[one].count - 1)  # type: ignore[union-attr]
+    children[other] = replace(children[other], count=children[other].count + 1)  # type: ignore[union-attr]
+    fresh = replace(node, children=tuple(children))
+    return scene.with_proof(changed(scene.answer.proof, way, fresh), Problem.CHANGED)
+
+
+def words_changed(scene: Scene) -> Cheat | None:
+    """Pages of the batch's words that lack a word, or say of other messages that they have it."""
+    shown = scene.answer.words
+    at = scene.random.randrange(len(shown.pages))
+    page = page_changed(scene.random, shown.pages[at], scene.batch(scene.interval).body.count)
+    if page == shown.pages[at]:
+        return None
+    fresh = replace(shown, pages=(*shown.pages[:at], page, *shown.pages[at + 1 :]))
+    return scene.cheat(replace(scene.answer, words=fresh), Problem.CHANGED)
+
+
+def page_changed(random: Random, page: Page, count: int) -> Page:
+    if not page.words or random.random() < 0.2:
+        return replace(page, after=page.after + "a")
+    at = random.randrange(len(page.words))
+    if random.random() < 0.3:
+        words, postings = list(page.words), list(page.postings)
+        del words[at], postings[at]
+        return replace(page, words=tuple(words), postings=tuple(postings))
+    numbers = set(unpack(page.postings[at])) ^ {random.randrange(count)}
+    if not numbers:
+        return page
+    said = pack(sorted(numbers))
+    return replace(page, postings=(*page.postings[:at], said, *page.postings[at + 1 :]))
+
+
+def words_hidden(scene: Scene) -> Cheat | None:
+    """Pages of the batch's words without that of a word of the subscription."""
+    paged = scene.world.feeds[scene.interval].said.paged
+    needed = {paged.page_of(word) for word in scene.subscription.words}
+    others = sorted(set(range(len(paged.pages))) - needed)
+    if not others:
+        return None
+    fresh = paged.shown([*sorted(needed)[1:], scene.random.choice(others)])
+    return scene.cheat(replace(scene.answer, words=fresh), Problem.LEFT_OUT)
 
 
 def invented(scene: Scene) -> Cheat | None:
@@ -215,7 +277,7 @@ def invented(scene: Scene) -> Cheat | None:
 
 def made_up(scene: Scene) -> Wanted:
     number = scene.answer.number
-    return Wanted(number, "new", scene.subscription.place, scene.random.randbytes(32), b"buy this")
+    return Wanted(number, "new", scene.subscription.place, b"buy this")
 
 
 def invented_in_the_place_of_another(scene: Scene) -> Cheat | None:
@@ -227,7 +289,7 @@ def invented_in_the_place_of_another(scene: Scene) -> Cheat | None:
 def invented_where_nothing_is(scene: Scene) -> Cheat | None:
     if scene.answer.proof is not None:
         return None
-    proof = Opened(scene.random.randbytes(32), (made_up(scene),))
+    proof = Opened(None, (made_up(scene),))
     return scene.with_proof(proof, Problem.INVENTED)
 
 
@@ -252,7 +314,8 @@ def whole_proof_moved(scene: Scene) -> Cheat | None:
         return None
     if scene.world.feeds[other].table is not scene.world.feeds[scene.interval].table:
         return None
-    return scene.with_proof(proof, Problem.OTHER_INTERVAL)
+    words = scene.random.choice((scene.answer.words, scene.world.answers[other][scene.number].words))
+    return scene.cheat(replace(scene.answer, proof=proof, words=words), Problem.OTHER_INTERVAL)
 
 
 def said_to_be_of_another_interval(scene: Scene) -> Cheat | None:
@@ -330,51 +393,64 @@ def longer(scene: Scene) -> Cheat | None:
 
 
 def wanted_though_it_is_not(scene: Scene) -> Cheat | None:
-    if (found := scene.pick(Apart)) is None:
+    if (found := scene.pick(Apart, Hidden)) is None:
         return None
     entry = scene.part(found[0])
-    assert isinstance(entry, Entry)
-    one = entry.message
-    words = scene.random.choice((entry.paged.root, some_pages(scene.random, entry)))
-    shown = Wanted(one.number, one.id, one.place, words, one.payload)
-    return scene.with_proof(changed(scene.answer.proof, found[0], shown), Problem.PADDED)
+    if not isinstance(entry, Entry):
+        return None
+    return scene.with_proof(swapped(scene, found[0], shown_whole(entry)), Problem.PADDED)
+
+
+def shown_though_its_words_would_do(scene: Scene) -> Cheat | None:
+    if (found := scene.pick(Hidden)) is None:
+        return None
+    return scene.with_proof(swapped(scene, found[0], show_closed(scene.part(found[0]))), Problem.PADDED)
+
+
+def box_for_nothing(scene: Scene) -> Cheat | None:
+    """A box that follows from those of the children."""
+    if (found := scene.pick(Opened)) is None:
+        return None
+    way, node = found
+    assert isinstance(node, Opened)
+    if node.box is not None:
+        return None
+    fresh = replace(node, box=scene.part(way).box)
+    return scene.with_proof(changed(scene.answer.proof, way, fresh), Problem.PADDED)
 
 
 def opened_for_nothing(scene: Scene) -> Cheat | None:
     """A node that need not be opened, and below it perhaps another one."""
-    if (found := scene.pick(Closed)) is None:
+    if (found := scene.pick(Closed, Hidden)) is None:
         return None
     node = scene.part(found[0])
-    assert isinstance(node, Node)
-    return scene.with_proof(changed(scene.answer.proof, found[0], opened(scene, node)), Problem.PADDED)
+    if not isinstance(node, Node):
+        return None
+    return scene.with_proof(swapped(scene, found[0], opened(scene, node)), Problem.PADDED)
 
 
 def opened(scene: Scene, node: Node) -> Opened:
-    asked = scene.world.feeds[scene.interval].table.asked(scene.subscription)
+    feed = scene.world.feeds[scene.interval]
+    asked = feed.table.asked(scene.subscription)
+    common = common_weights(asked.weights, feed.said.numbers, feed.batch.body.count)
     children: list[Shown] = []
     for child in node.children:
         if isinstance(child, Node) and scene.random.random() < 0.3:
             children.append(opened(scene, child))
         else:
-            children += show(child, [asked])
-    words = scene.random.choice((node.paged.root, some_pages(scene.random, node)))
-    return Opened(words, tuple(children))
+            children.append(show(child, asked, common))
+    return show_opened(node, children)
 
 
 def more_pages(scene: Scene) -> Cheat | None:
     """Words that nobody asked about, beside those that somebody did."""
-    found = scene.pick(Closed, Apart)
-    if found is None or isinstance(found[1], Opened):
-        return None
-    part = scene.part(found[0])
-    asked = {part.paged.page_of(word) for word in scene.subscription.words}
-    others = sorted(set(range(len(part.paged.pages))) - asked)
+    paged = scene.world.feeds[scene.interval].said.paged
+    needed = {paged.page_of(word) for word in scene.subscription.words}
+    others = sorted(set(range(len(paged.pages))) - needed)
     if not others:
         return None
-    shown = found[1].words.at if isinstance(found[1].words, ShownPages) else ()
-    pages = part.paged.shown([*shown, scene.random.choice(others)])
-    fresh = replace(found[1], words=pages)
-    return scene.with_proof(changed(scene.answer.proof, found[0], fresh), Problem.PADDED)
+    fresh = paged.shown([*needed, scene.random.choice(others)])
+    return scene.cheat(replace(scene.answer, words=fresh), Problem.PADDED)
 
 
 def of_another_subscription(scene: Scene) -> Cheat | None:
@@ -393,7 +469,7 @@ def of_another_subscription_under_this_name(scene: Scene) -> Cheat | None:
 
 
 def outline(proof: Shown | None) -> list[tuple[Way, str]]:
-    """Which parts are opened, closed, apart and wanted."""
+    """Which parts are opened, hidden, closed, apart and wanted."""
     return [(way, type(one).__name__) for way, one in parts(proof)]
 
 
@@ -415,7 +491,11 @@ MEANS: list[Means] = [
     all_left_out,
     said_to_be_unwanted,
     closed_over,
+    hidden_though_it_is_only_far,
     changed_in_what_is_shown,
+    numbers_moved,
+    words_changed,
+    words_hidden,
     invented,
     invented_in_the_place_of_another,
     invented_where_nothing_is,
@@ -431,6 +511,8 @@ MEANS: list[Means] = [
     cut_off,
     longer,
     wanted_though_it_is_not,
+    shown_though_its_words_would_do,
+    box_for_nothing,
     opened_for_nothing,
     more_pages,
     of_another_subscription,

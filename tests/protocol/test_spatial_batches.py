@@ -25,13 +25,15 @@ from hushcast_protocol.spatial.batch import (
     make_batch,
     read_batch,
 )
-from hushcast_protocol.spatial.messages import LocatedMessage
+from hushcast_protocol.spatial.messages import MAX_MESSAGES, LocatedMessage
+from hushcast_protocol.spatial.pages import PAGE
 from hushcast_protocol.spatial.places import chord
 from hushcast_protocol.spatial.problems import DoesNotHold, Problem
-from hushcast_protocol.spatial.subscription import Subscription
+from hushcast_protocol.spatial.subscription import MAX_KEYWORDS, Subscription
 from hushcast_protocol.spatial.table import sign_table
-from hushcast_protocol.spatial.tree import MAX_MESSAGES, grow
+from hushcast_protocol.spatial.tree import grow
 from hushcast_protocol.spatial.verify import verify
+from hushcast_protocol.spatial.words import MAX_WORD
 
 TABLE = sign_table(OWNER, 1, {"a": 1}, 2, chord(1))
 SAID = [message(Random(at), 1, str(at)) for at in range(9)]
@@ -96,6 +98,12 @@ def test_messages_of_too_many_bytes_are_not_made_into_one_batch(monkeypatch: pyt
         made()
 
 
+def test_messages_of_too_many_words_are_not_made_into_one_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batches, "MAX_PAGES", 1)
+    with pytest.raises(UsageError, match="different words: 8 at most"):
+        made()
+
+
 def test_an_answer_has_room_for_all_of_the_largest_batch() -> None:
     # Tiny messages have the most proof for their bytes, in a tree of fan-out 2.
     said = [LocatedMessage(1, str(at), place(Random(at)), ("a", "b"), b"") for at in range(256)]
@@ -106,7 +114,8 @@ def test_an_answer_has_room_for_all_of_the_largest_batch() -> None:
     data = encode(answer)
     assert len(verify(OWNER.public(), far, data).messages) == 256
     assert len(data) - len(encode(whole)) < 200 * 256
-    assert MAX_BATCH + 200 * MAX_MESSAGES + 1024 < MAX_ANSWER
+    words = MAX_KEYWORDS * PAGE * (MAX_MESSAGES // 8 + 4 * MAX_WORD)
+    assert MAX_BATCH + 200 * MAX_MESSAGES + words + 1024 < MAX_ANSWER
 
 
 def test_a_table_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:

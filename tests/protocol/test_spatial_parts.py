@@ -14,7 +14,7 @@ from spatial_world import OWNER, STRANGER, VOCABULARY, World, message, subscript
 from hushcast_protocol.base.errors import DecodeError, UsageError
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.spatial import places as places_module
-from hushcast_protocol.spatial.messages import MAX_ID, MAX_PAYLOAD, read_message
+from hushcast_protocol.spatial.messages import MAX_ID, MAX_MESSAGES, MAX_PAYLOAD, LocatedMessage, read_message
 from hushcast_protocol.spatial.pages import PAGE, PagedWords, ShownPages, page_with, root_of
 from hushcast_protocol.spatial.places import (
     EARTH,
@@ -28,12 +28,13 @@ from hushcast_protocol.spatial.places import (
     square,
     square_to_box,
 )
+from hushcast_protocol.spatial.postings import common_weights, pack, unpack
 from hushcast_protocol.spatial.prefixes import DUMMY, prefix
 from hushcast_protocol.spatial.problems import DoesNotHold, Problem
 from hushcast_protocol.spatial.similarity import ANYWHERE, Asked, in_order
 from hushcast_protocol.spatial.subscription import MAX_KEYWORDS, read_subscription
 from hushcast_protocol.spatial.table import Table, asked_by_excerpt, idf, read_table, sign_table
-from hushcast_protocol.spatial.tree import EMPTY, Node, grow, root_hash
+from hushcast_protocol.spatial.tree import EMPTY, Node, Said, entries_of, grow, root_hash
 from hushcast_protocol.spatial.words import MAX_WORD, MAX_WORDS, words_of
 
 latitudes, longitudes = st.floats(-90, 90), st.floats(-180, 180)
@@ -188,6 +189,12 @@ def test_more_words_and_less_distance_never_make_a_yes_a_no(
     assert farthest <= ANYWHERE
 
 
+def signed_of(said: list[LocatedMessage], fan_out: int) -> tuple[bytes, bytes]:
+    """What an owner signs of messages: the roots of their tree and of their words."""
+    root = grow(said, fan_out)
+    return root_hash(root), Said(root).paged.root
+
+
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 2**64))
 def test_the_tree_is_the_same_for_the_same_messages(seed: int) -> None:
@@ -196,6 +203,7 @@ def test_the_tree_is_the_same_for_the_same_messages(seed: int) -> None:
     fan_out = random.randint(2, 9)
     root = grow(said, fan_out)
     random.shuffle(said)
+    assert signed_of(said, fan_out) == signed_of(said[::-1], fan_out)
     assert root_hash(grow(said, fan_out)) == root_hash(root)
     if root is None:
         assert root_hash(root) == EMPTY
@@ -206,6 +214,9 @@ def test_the_tree_is_the_same_for_the_same_messages(seed: int) -> None:
         node = below.pop()
         assert 1 <= len(node.children) <= fan_out
         assert node.words == frozenset().union(*(child.words for child in node.children))
+        assert [child.first for child in node.children] == [
+            node.first + sum(child.count for child in node.children[:at]) for at in range(len(node.children))
+        ]
         assert node.box == around(child.box for child in node.children)
         below += [child for child in node.children if isinstance(child, Node)]
     one = random.choice(said)
@@ -217,8 +228,28 @@ def test_the_tree_is_the_same_for_the_same_messages(seed: int) -> None:
     )
     others = [other for other in said if other is not one]
     for change in changes:
-        assert root_hash(grow([*others, replace(one, **change)], fan_out)) != root.hash
+        assert signed_of([*others, replace(one, **change)], fan_out) != signed_of(said, fan_out)
     assert root_hash(grow(others, fan_out)) != root.hash
+
+
+@given(st.sets(st.integers(0, 60) | st.integers(0, MAX_MESSAGES - 1), min_size=1))
+def test_postings_are_numbers_in_few_bytes(numbers: set[int]) -> None:
+    postings = pack(sorted(numbers))
+    assert unpack(postings) == sorted(numbers)
+    assert len(postings) <= min(len(numbers), max(numbers) // 8 + 1)
+
+
+def test_postings_say_which_messages_have_a_word() -> None:
+    random = Random("postings")
+    root = grow([message(random, 1, str(at)) for at in range(40)], 3)
+    said = Said(root)
+    for number, entry in enumerate(entries_of(root)):
+        assert entry.first == number
+        assert entry.words == {word for word, numbers in said.numbers.items() if number in numbers}
+    weights = {"a": 5, "b": 7, "c": 9}
+    assert common_weights(weights, {"a": [0, 2], "b": [2]}, 3) == [5, 0, 12]
+    with pytest.raises(DecodeError):
+        common_weights(weights, {"a": [3]}, 3)
 
 
 def test_a_tree_is_as_deep_as_its_messages_need() -> None:

@@ -200,6 +200,8 @@ class FullMatching:
 
     async def factors(self, child: PublicKey, ask: AskFactors) -> Factors:
         """Answer for a broker below, or have those above answer; raise `Refusal` or `TransportError`."""
+        if not self._privacy.aggregates:
+            raise Refusal("form")  # nobody honest asks, and whoever makes up a child would read all others
         if ask.day not in self._calendar.installable_days(self._env.now()):
             raise Refusal("day")
         return await self._factoring.answer(self._places(), self._seat, child, ask)

@@ -9,7 +9,7 @@ from time import process_time
 import numpy as np
 
 from hushcast_located.crowd import Crowd, Numbers
-from hushcast_located.figures.proofs import Proofs, entries_of, measure_proofs
+from hushcast_located.figures.proofs import Proofs, measure_proofs
 from hushcast_located.local import Local, Work
 from hushcast_located.workload import Workload, greatest_distance, same_shares
 from hushcast_protocol.base.secrets import Seed
@@ -17,7 +17,7 @@ from hushcast_protocol.base.wire import encode
 from hushcast_protocol.spatial.answer import Feed
 from hushcast_protocol.spatial.batch import Interval, make_batch, read_batch
 from hushcast_protocol.spatial.table import idf, sign_table
-from hushcast_protocol.spatial.tree import Entry
+from hushcast_protocol.spatial.tree import Entry, entries_of
 
 GRID = [(alpha, 700) for alpha in (100, 300, 500, 700, 900)] + [
     (500, theta) for theta in (500, 600, 800, 900)

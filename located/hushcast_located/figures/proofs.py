@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from time import process_time
@@ -15,7 +15,7 @@ from hushcast_protocol.spatial.messages import LocatedMessage
 from hushcast_protocol.spatial.places import square
 from hushcast_protocol.spatial.similarity import Asked
 from hushcast_protocol.spatial.subscription import Subscription
-from hushcast_protocol.spatial.tree import Entry, Node, Part
+from hushcast_protocol.spatial.tree import entries_of
 from hushcast_protocol.spatial.verify import verify
 
 MANY = 10
@@ -80,15 +80,6 @@ def measure_proofs(owner: Seed, feed: Feed, asked: Sequence[Asked]) -> Proofs:
     whole = sum(map(len, signed.values())), process_time() - began
     many = [one for one in found if one.messages >= MANY]
     return Proofs(making, _compared(found, whole), _compared(many, whole) if many else None)
-
-
-def entries_of(part: Part | None) -> Iterator[Entry]:
-    """Yield the messages of a tree, from one end to the other."""
-    if isinstance(part, Entry):
-        yield part
-    elif isinstance(part, Node):
-        for child in part.children:
-            yield from entries_of(child)
 
 
 def _one(

@@ -71,6 +71,9 @@ class Domain(bytes, Enum):
     PURPOSE_KEY = b"hc.purpose-key"
     PURPOSE_AGREED = b"hc.purpose-agree"
     PURPOSE_WRAP = b"hc.purpose-wrap"
+    LOCATED_PART = b"hc.loc-part"
+    LOCATED_OFFER = b"hc.loc-offer"
+    LOCATED_REQUEST = b"hc.loc-request"
     # `tree` shuffles with `hc.tree` by itself: it depends on the standard library alone.
 
 

@@ -61,6 +61,7 @@ class SubscriptionRecord(_Record, frozen=True):
     asked: Subscription
     qos: int
     identifier: int
+    purpose: str = ""
 
 
 class MessageRecord(_Record, frozen=True):
@@ -156,7 +157,9 @@ class Archive:
     def subscribed(self, session: Session, wanted: str, asked: Subscription, granted: Granted) -> None:
         """Write a subscription, by its filter as the client wrote it."""
         if session.is_durable:
-            record = SubscriptionRecord(granted.share, asked, granted.qos, granted.identifier)
+            record = SubscriptionRecord(
+                granted.share, asked, granted.qos, granted.identifier, granted.purpose
+            )
             self._ledger.put(SUBSCRIPTION, _key(session.number) + wanted.encode(), _encode(record))
 
     def unsubscribed(self, session: Session, wanted: str) -> None:

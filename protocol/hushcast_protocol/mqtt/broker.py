@@ -43,7 +43,7 @@ from hushcast_protocol.mqtt.packets import (
 from hushcast_protocol.mqtt.reasons import PacketError, Reason
 from hushcast_protocol.mqtt.restoring import Restored
 from hushcast_protocol.mqtt.retained import Retained
-from hushcast_protocol.mqtt.seams import Beyond, Nothing, Outlet, Permissions
+from hushcast_protocol.mqtt.seams import Beyond, Nothing, Outlet, Permissions, Rules
 from hushcast_protocol.mqtt.sessions import Sessions
 from hushcast_protocol.mqtt.subscribers import Subscribers
 from hushcast_protocol.mqtt.subscribing import Subscribing
@@ -69,22 +69,25 @@ class Broker:
         now: float,
         beyond: Beyond | None = None,
         settings: Settings | None = None,
+        rules: Rules | None = None,
     ) -> None:
-        """`beyond` is the network to which some topics belong; without it all are this broker's."""
+        """`beyond` is the network to which some topics belong; without it all are this broker's.
+
+        `rules` say what messages may be used for; without them, for anything.
+        """
         self._randomness = randomness
         self._settings = settings or Settings()
         beyond = beyond or Nothing()
         self.ledger = Ledger()
         self._archive = Archive(self.ledger)
-        takes = beyond.takes
-        self._subscribers = Subscribers(lambda topic: may_be_published(topic) and not takes(topic))
+        self._subscribers = Subscribers(_is_ours(beyond, rules), rules)
         self._retained = Retained()
-        self._delivery = Delivery(self._subscribers, self._archive, self.ledger)
-        self._incoming = Incoming(self._delivery, self._retained, self._archive, self.ledger, beyond)
+        self._delivery = Delivery(self._subscribers, self._archive, self.ledger, rules)
+        self._incoming = Incoming(self._delivery, self._retained, self._archive, self.ledger, beyond, rules)
         self._own = OwnTopics(self._settings.version)
         retained = self._retained, self._own.retained
         self._subscribing = Subscribing(
-            self._subscribers, self._delivery, retained, self._archive, self.ledger, beyond
+            self._subscribers, self._delivery, retained, self._archive, self.ledger, beyond, rules
         )
         self._sessions = Sessions(self._subscribing, self._incoming, self._delivery, self._archive)
         self._links: set[Link] = set()
@@ -244,6 +247,10 @@ class Broker:
                 self._retained.remove(message.topic)
                 self._archive.unretained(message)
 
+    def rules_changed(self, wanted: str | None) -> None:
+        """Ask the rules anew about topics that a filter matches; about all for `None`."""
+        self._subscribers.forget(wanted)
+
     def shut_down(self) -> None:
         """Tell all clients that the server ends."""
         for link in list(self._links):
@@ -294,6 +301,16 @@ class Broker:
         if packet.reason == Reason.SUCCESS:
             session.will = None
         link.close(None)
+
+
+def _is_ours(beyond: Beyond, rules: Rules | None) -> Callable[[str], bool]:
+    """Return what tells whether clients may publish to a topic, and its messages are for clients here."""
+
+    def is_ours(topic: str) -> bool:
+        is_command = rules is not None and rules.is_command(topic)
+        return not is_command and may_be_published(topic) and not beyond.takes(topic)
+
+    return is_ours
 
 
 def _unexpected(link: Link, packet: Packet, now: float) -> None:

@@ -12,6 +12,7 @@ from hushcast_protocol.mqtt.limits import MAX_HELD_BYTES, MAX_OFFERED, MAX_QUEUE
 from hushcast_protocol.mqtt.links import Link
 from hushcast_protocol.mqtt.messages import Message
 from hushcast_protocol.mqtt.packets import NONE, V5, Publish, PubRel
+from hushcast_protocol.mqtt.seams import Rules
 from hushcast_protocol.mqtt.session import Entry, Granted, Session, State
 from hushcast_protocol.mqtt.subscribers import Subscribers
 
@@ -24,16 +25,23 @@ COUNTS = {
     "dropped_expired": "messages dropped because their time was over",
     "dropped_too_large": "messages larger than the client takes",
     "dropped_forbidden": "messages that a client may not have, or may not publish",
+    "withheld": "deliveries kept back because of what messages may be used for",
     "not_retained": "messages not retained because there are too many",
 }
 """What a broker counts, with its meaning."""
+
+_MINE_ALONE = ("dropped_forbidden", "withheld")
+"""Counts of what one member of a group may not have, and another may."""
 
 
 class Delivery:
     """Hands messages out to sessions."""
 
-    def __init__(self, subscribers: Subscribers, archive: Archive, ledger: Ledger) -> None:
+    def __init__(
+        self, subscribers: Subscribers, archive: Archive, ledger: Ledger, rules: Rules | None = None
+    ) -> None:
         self._subscribers = subscribers
+        self._rules = rules
         self._archive = archive
         self._ledger = ledger
         self._waiting: set[Session] = set()  # those with a queue
@@ -43,7 +51,9 @@ class Delivery:
 
     def to_all(self, message: Message, sender: Session | None, now: float) -> bool:
         """Give a message to everybody who is subscribed to its topic; return whether anybody is."""
-        plan = self._subscribers.plan(message.topic)
+        plan = self._subscribers.plan_of(message)
+        if plan.withheld:
+            self.counts["withheld"] += plan.withheld
         ready: dict[tuple[int, bool, tuple[int, ...]], tuple[Publish, bytes]] = {}
         for recipient in plan.recipients:
             session = recipient.session
@@ -89,12 +99,14 @@ class Delivery:
             else:
                 self._send_unconfirmed(link, packet, data, in_order=False)
         self.counts["messages_sent"] += sent
+        if plan.withheld:
+            self.counts["withheld"] += plan.withheld
         return True
 
     def to_group(self, name: str, message: Message, now: float) -> None:
         """Give a message to one member of the group that shares a subscription, if anybody can get it."""
         group = self._subscribers.group(name)
-        chosen = None if group is None else group.choose(message)
+        chosen = None if group is None else group.choose(message, self._rules)
         if chosen is not None:
             session, granted = chosen
             self._to_one(session, message, granted, message.retain and granted.retain_as_published, name, now)
@@ -116,9 +128,9 @@ class Delivery:
             session.queue_bytes -= entry.message.size
             if not session.queue:
                 self._waiting.discard(session)
-            if reason := self._unfit(entry.message, link, now):
+            if reason := self._unfit(entry.message, link, now) or self._withheld(session, entry):
                 self._forget(session, entry, reason)
-                if entry.share and reason == "dropped_forbidden":
+                if entry.share and reason in _MINE_ALONE:
                     self.to_group(entry.share, entry.message, now)
             else:
                 self._launch(session, link, entry, False, now)
@@ -129,6 +141,8 @@ class Delivery:
                 session.offered.popleft()
             elif reason := self._unfit(message, link, now):
                 self.counts[reason] += 1
+            elif self._rules is not None and not self._rules.may_have(session, granted, message):
+                self.counts["withheld"] += 1
             else:
                 self._to_one(session, message, granted, True, "", now)
 
@@ -278,9 +292,10 @@ class Delivery:
             link.send_in_order(PubRel(entry.packet_id), self._mark(session))
             return
         assert entry.message is not None
-        if not link.permissions.may_receive(entry.message.topic):
+        is_allowed = link.permissions.may_receive(entry.message.topic)
+        if reason := self._withheld(session, entry) if is_allowed else "dropped_forbidden":
             session.drop(entry)
-            self._forget(session, entry, "dropped_forbidden")
+            self._forget(session, entry, reason)
             return
         session.launch(entry)
         self._send(session, link, entry, entry.message, True, now)
@@ -303,6 +318,25 @@ class Delivery:
         if message.expires is not None and message.expires <= now:
             return "dropped_expired"
         return "" if link.permissions.may_receive(message.topic) else "dropped_forbidden"
+
+    def _withheld(self, session: Session, entry: Entry) -> str:
+        """Return "withheld" if the rules do not let a client have now what waited for it; else nothing.
+
+        Identifiers are left of those subscriptions alone by which it may have it.
+        """
+        message, rules = entry.message, self._rules
+        if rules is None or message is None:
+            return ""
+        if entry.share:
+            group = self._subscribers.group(entry.share)
+            granted = None if group is None else group.members.get(session)
+            return "" if rules.may_have(session, granted, message) else "withheld"
+        recipient = self._subscribers.plan_of(message).by_session.get(session)
+        if recipient is not None:
+            if entry.ids:
+                entry.ids = tuple(one for one in entry.ids if one in recipient.ids)
+            return ""
+        return "" if rules.may_have(session, None, message) else "withheld"
 
     def _forget(self, session: Session, entry: Entry, count: str) -> None:
         self.counts[count] += 1

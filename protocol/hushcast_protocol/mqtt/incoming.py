@@ -21,7 +21,7 @@ from hushcast_protocol.mqtt.packets import (
 )
 from hushcast_protocol.mqtt.reasons import PacketError, Reason
 from hushcast_protocol.mqtt.retained import Retained
-from hushcast_protocol.mqtt.seams import Beyond
+from hushcast_protocol.mqtt.seams import Beyond, Rules
 from hushcast_protocol.mqtt.session import Session
 
 _FAILURE = 0x80
@@ -31,13 +31,20 @@ class Incoming:
     """Messages on their way from a client to all others."""
 
     def __init__(
-        self, delivery: Delivery, retained: Retained, archive: Archive, ledger: Ledger, beyond: Beyond
+        self,
+        delivery: Delivery,
+        retained: Retained,
+        archive: Archive,
+        ledger: Ledger,
+        beyond: Beyond,
+        rules: Rules | None = None,
     ) -> None:
         self._delivery = delivery
         self._retained = retained
         self._archive = archive
         self._ledger = ledger
         self._beyond = beyond
+        self._rules = rules
 
     def publish(self, link: Link, packet: Publish, now: float) -> None:
         """Take a PUBLISH; raises `PacketError`."""
@@ -48,13 +55,18 @@ class Incoming:
         topic = packet.topic if packet.topic and not packet.properties else link.topic_of(packet)
         if packet.qos and not self._begin(link, packet):
             return
+        before = self._ledger.made
+        told = self._for_rules(link, packet, topic)
+        if told is not None:
+            if packet.qos:
+                self._acknowledge(link, packet, told, before)
+            return
         reason = self._refusal(link, packet, topic)
         if reason:
             self._delivery.counts["dropped_forbidden"] += 1
         elif self._beyond.takes(topic):
             self._hand_over(link, packet, topic, now)
             return
-        before = self._ledger.made
         if not reason and not self.spread(brought_by(packet, topic, now), link.session, now):
             reason = Reason.NO_MATCHING_SUBSCRIBERS
         if packet.qos:
@@ -62,13 +74,19 @@ class Incoming:
 
     def spread(self, message: Message, sender: Session | None, now: float) -> bool:
         """Retain a message if it is to be, and give it to all subscribed; return whether anybody is."""
+        if self._is_command(message.topic):
+            self._delivery.counts["dropped_forbidden"] += 1
+            return False
         if message.retain:
             self._retain(message)
         return self._delivery.to_all(message, sender, now)
 
     def originate(self, message: Message, sender: Session | None, now: float) -> None:
-        """Publish a message for which nobody waits, as a will, here or in the network beyond."""
-        if self._beyond.takes(message.topic):
+        """Publish a message for which nobody waits, as a will, here or in the network beyond.
+
+        It is no command: nobody is there who could be told that it is refused.
+        """
+        if not self._is_command(message.topic) and self._beyond.takes(message.topic):
             properties = message.properties_for((), now)
             self._beyond.will(message.topic, message.payload, message.retain, properties)
             self._spread_names(message, sender, now)
@@ -86,6 +104,15 @@ class Incoming:
         link.open_ids.discard(packet.packet_id)
         # An unknown identifier is no error after a lost PUBCOMP, which nobody can tell from other cases.
         link.send_in_order(PubComp(packet.packet_id), mark)
+
+    def _is_command(self, topic: str) -> bool:
+        return self._rules is not None and self._rules.is_command(topic)
+
+    def _for_rules(self, link: Link, packet: Publish, topic: str) -> int | None:
+        """Return the reason of a PUBLISH that was a command; `None` if it is a message."""
+        if self._rules is None or not (packet.properties or self._rules.is_command(topic)):
+            return None
+        return self._rules.published(link.permissions, link.session.client_id, topic, packet)
 
     def _begin(self, link: Link, packet: Publish) -> bool:
         """Return whether a message of QoS 1 or 2 is new; `PacketError` if the client has too many open."""

@@ -62,7 +62,7 @@ class Restored:
             wanted = key[8:].decode(errors="replace")
             inside = wanted.split("/", 2)[2] if record.share else wanted
             session.filters[wanted] = Granted(
-                inside, record.share, record.asked, record.qos, record.identifier
+                inside, record.share, record.asked, record.qos, record.identifier, record.purpose
             )
 
     def _message(self, key: bytes, value: bytes) -> None:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from hushcast_protocol.mqtt.packets import Properties
+from hushcast_protocol.mqtt.packets import Properties, Publish
+
+if TYPE_CHECKING:
+    from hushcast_protocol.mqtt.messages import Message
+    from hushcast_protocol.mqtt.session import Granted, Session
 
 Done = Callable[[int], None]
 """Told once, with a reason code, when a message has been taken over durably or was refused."""
@@ -58,6 +62,57 @@ class Everything:
     def may_receive(self, topic: str) -> bool:
         """Yes."""
         return True
+
+
+class Meant(NamedTuple):
+    """What a client means by a filter of its SUBSCRIBE."""
+
+    wanted: str
+    """The filter, `$share/GROUP/` included."""
+    purpose: str = ""
+    """What it wants the messages for, kept with the subscription; empty where it says nothing."""
+
+
+class Rules(Protocol):
+    """What messages may be used for: asked for each subscription that a message would reach.
+
+    A broker without rules gives a message to all who may receive it. Answers change: one is asked for when a
+    message is handed out, not when it is queued. Where an answer cannot be found it is no: `may_have` never
+    raises. Rules leave topics of the broker's own, under `$`, alone.
+    """
+
+    remembers: bool
+    """Whether answers about a topic, with no properties, hold until `Broker.rules_changed`."""
+
+    def is_command(self, topic: str) -> bool:
+        """Tell whether what is published to a topic is for the rules: it is never delivered or retained.
+
+        The answer never changes.
+        """
+
+    def meant(self, permissions: Permissions, client_id: str, wanted: str, given: Properties) -> Meant | int:
+        """Return what a filter of a SUBSCRIBE with these properties means, or the reason that refuses it."""
+
+    def filter_of(self, wanted: str) -> str:
+        """Return the filter that `meant` finds, for UNSUBSCRIBE."""
+
+    def published(self, permissions: Permissions, client_id: str, topic: str, packet: Publish) -> int | None:
+        """Hear a PUBLISH with properties, or to a topic that is a command.
+
+        Return its reason if it was a command; `None` if it is a message, which may go on.
+        """
+
+    def has_terms(self, properties: Properties) -> bool:
+        """Tell whether a message with these properties is decided apart from its topic's others."""
+
+    def may_have(self, session: Session, granted: Granted | None, message: Message) -> bool:
+        """Tell whether a message may be handed out now by a subscription; `None`: by one that is no more."""
+
+    def subscribed(self, session: Session, granted: Granted) -> None:
+        """Hear that a subscription counts, a new one or one from disk."""
+
+    def unsubscribed(self, session: Session, granted: Granted) -> None:
+        """Hear that it counts no longer."""
 
 
 class Beyond(Protocol):

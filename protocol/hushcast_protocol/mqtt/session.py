@@ -36,12 +36,15 @@ class State(IntEnum):
 class Granted:
     """A subscription as it stands; `share` is the group's name, empty for none."""
 
-    __slots__ = ("identifier", "no_local", "qos", "retain_as_published", "share", "wanted")
+    __slots__ = ("identifier", "no_local", "purpose", "qos", "retain_as_published", "share", "wanted")
 
-    def __init__(self, wanted: str, share: str, asked: Subscription, qos: int, identifier: int) -> None:
-        """`identifier` is 0 for none."""
+    def __init__(
+        self, wanted: str, share: str, asked: Subscription, qos: int, identifier: int, purpose: str = ""
+    ) -> None:
+        """`identifier` is 0 for none; `purpose` is as `seams.Meant` has it."""
         self.wanted = wanted
         self.share = share
+        self.purpose = purpose
         self.qos = qos
         self.no_local = asked.no_local
         self.retain_as_published = asked.retain_as_published

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hushcast_protocol.mqtt.messages import Message
+from hushcast_protocol.mqtt.seams import Rules
 
 if TYPE_CHECKING:
     from hushcast_protocol.mqtt.session import Granted, Session
@@ -19,7 +20,7 @@ class Group:
         self.members: dict[Session, Granted] = {}
         self._next = 0
 
-    def choose(self, message: Message) -> tuple[Session, Granted] | None:
+    def choose(self, message: Message, rules: Rules | None = None) -> tuple[Session, Granted] | None:
         """Return who gets a message and by which subscription; `None` if nobody can.
 
         Members that are away get it only if it can wait for them: of QoS 1 or 2, in a session that stays.
@@ -30,6 +31,8 @@ class Group:
             session, granted = members[(self._next + step) % len(members)]
             link = session.link
             if link is not None and not link.permissions.may_receive(message.topic):
+                continue
+            if rules is not None and not rules.may_have(session, granted, message):
                 continue
             if link is not None and link.has_room():
                 self._next = (self._next + step + 1) % len(members)

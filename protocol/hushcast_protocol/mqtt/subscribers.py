@@ -1,16 +1,19 @@
 """Who is subscribed to what: for each topic, the clients that get its messages and how, remembered.
 
 A client whose subscriptions overlap gets one message, at the highest QoS of them and with all their
-identifiers (section 3.3.4).
+identifiers (section 3.3.4); where there are rules, of those subscriptions that they let it have it by.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from hushcast_protocol.mqtt.limits import MAX_PLANS
+from hushcast_protocol.mqtt.messages import Message
+from hushcast_protocol.mqtt.seams import Rules
 from hushcast_protocol.mqtt.session import Granted, Session
 from hushcast_protocol.mqtt.shared import Group
+from hushcast_protocol.mqtt.topics import matches
 from hushcast_protocol.mqtt.tree import FilterTree
 
 
@@ -34,13 +37,22 @@ class Recipient:
 class Plan:
     """Who gets the messages of one topic."""
 
-    __slots__ = ("groups", "is_plain", "recipients")
+    __slots__ = ("by_session", "groups", "is_plain", "recipients", "withheld")
 
-    def __init__(self, recipients: list[Recipient], groups: list[Group], is_ours: bool) -> None:
-        """`is_ours`: clients may publish to the topic, and it does not belong to the network beyond."""
-        self.recipients = recipients
+    def __init__(
+        self, by_session: Mapping[Session, Recipient], groups: list[Group], is_ours: bool, withheld: int
+    ) -> None:
+        """`is_ours`: clients may publish to the topic, and it does not belong to the network beyond.
+
+        `withheld` are those who are subscribed and get nothing by the rules.
+        """
+        self.by_session = by_session
+        self.recipients = list(by_session.values())
         self.groups = groups
-        self.is_plain = is_ours and not groups and not any(one.ids or one.spares_own for one in recipients)
+        self.withheld = withheld
+        self.is_plain = (
+            is_ours and not groups and not any(one.ids or one.spares_own for one in self.recipients)
+        )
         """Whether a PUBLISH of QoS 0 without properties goes to all of them as it came."""
 
 
@@ -57,9 +69,11 @@ class _Leaf:
 class Subscribers:
     """All subscriptions of all clients."""
 
-    def __init__(self, is_ours: Callable[[str], bool]) -> None:
+    def __init__(self, is_ours: Callable[[str], bool], rules: Rules | None = None) -> None:
         """`is_ours` tells whether clients may publish to a topic, and it is delivered here."""
         self._is_ours = is_ours
+        self._rules = rules
+        self._remembers = rules is None or rules.remembers
         self._tree: FilterTree[_Leaf] = FilterTree()
         self._plans: dict[str, Plan] = {}
         self.count = 0
@@ -110,20 +124,49 @@ class Subscribers:
         return None if leaf is None else leaf.groups.get(share)
 
     def plan(self, topic: str) -> Plan:
-        """Return who gets the messages of a topic."""
+        """Return who gets the messages of a topic that have no properties."""
         plan = self._plans.get(topic)
         if plan is None:
             if len(self._plans) >= MAX_PLANS:
                 self._plans.clear()
-            plan = self._plans[topic] = self._draw(topic)
+            plan = self._draw(Message(topic, b""))
+            if self._remembers:
+                self._plans[topic] = plan
         return plan
 
-    def _draw(self, topic: str) -> Plan:
+    def plan_of(self, message: Message) -> Plan:
+        """Return who gets a message."""
+        if message.properties and self._rules is not None and self._rules.has_terms(message.properties):
+            return self._draw(message)
+        return self.plan(message.topic)
+
+    def forget(self, wanted: str | None) -> None:
+        """Draw the plans of all topics that a filter matches anew, of all topics for `None`."""
+        if wanted is None:
+            self._plans.clear()
+            return
+        for topic in [one for one in self._plans if matches(wanted, one)]:
+            del self._plans[topic]
+
+    def _draw(self, message: Message) -> Plan:
         by_session: dict[Session, list[Granted]] = {}
         groups: list[Group] = []
-        for leaf in self._tree.match(topic):
+        for leaf in self._tree.match(message.topic):
             for session, granted in leaf.plain.items():
                 by_session.setdefault(session, []).append(granted)
             groups += leaf.groups.values()
-        recipients = [Recipient(session, found) for session, found in by_session.items()]
-        return Plan(recipients, groups, self._is_ours(topic))
+        count = len(by_session)
+        if self._rules is not None:
+            by_session = self._let_have(by_session, message, self._rules)
+        recipients = {session: Recipient(session, found) for session, found in by_session.items()}
+        return Plan(recipients, groups, self._is_ours(message.topic), count - len(recipients))
+
+    def _let_have(
+        self, by_session: dict[Session, list[Granted]], message: Message, rules: Rules
+    ) -> dict[Session, list[Granted]]:
+        found = {}
+        for session, all_of in by_session.items():
+            allowed = [one for one in all_of if rules.may_have(session, one, message)]
+            if allowed:
+                found[session] = allowed
+        return found

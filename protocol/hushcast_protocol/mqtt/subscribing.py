@@ -9,10 +9,17 @@ from hushcast_protocol.mqtt.delivery import Delivery
 from hushcast_protocol.mqtt.ledger import Ledger
 from hushcast_protocol.mqtt.limits import MAX_FILTERS, MAX_FILTERS_A_USER, MAX_TOPIC
 from hushcast_protocol.mqtt.links import Link
-from hushcast_protocol.mqtt.packets import SubAck, Subscribe, Subscription, UnsubAck, Unsubscribe
+from hushcast_protocol.mqtt.packets import (
+    Properties,
+    SubAck,
+    Subscribe,
+    Subscription,
+    UnsubAck,
+    Unsubscribe,
+)
 from hushcast_protocol.mqtt.reasons import Reason
 from hushcast_protocol.mqtt.retained import Retained
-from hushcast_protocol.mqtt.seams import Beyond
+from hushcast_protocol.mqtt.seams import Beyond, Meant, Rules
 from hushcast_protocol.mqtt.session import Granted, Session
 from hushcast_protocol.mqtt.subscribers import Subscribers
 from hushcast_protocol.mqtt.topics import MAX_LEVELS, split_share
@@ -32,6 +39,7 @@ class Subscribing:
         archive: Archive,
         ledger: Ledger,
         beyond: Beyond,
+        rules: Rules | None = None,
     ) -> None:
         """`retained` are the messages that clients had retained, and the broker's own under `$`."""
         self._subscribers = subscribers
@@ -39,6 +47,7 @@ class Subscribing:
         self._archive = archive
         self._ledger = ledger
         self._beyond = beyond
+        self._rules = rules
         self._retained, self._own = retained
         self._by_user: Counter[str] = Counter()
 
@@ -46,8 +55,7 @@ class Subscribing:
         """Take a SUBSCRIBE."""
         session = link.session
         before = self._ledger.made
-        identifier = packet.properties.get("subscription_identifier", [0])[0]
-        reasons = [self._subscribe(link, asked, identifier, now) for asked in packet.subscriptions]
+        reasons = [self._subscribe(link, asked, packet.properties, now) for asked in packet.subscriptions]
         mark = self._ledger.made if self._ledger.made != before else 0
         link.send_in_order(SubAck(packet.packet_id, reasons), mark)
         self._delivery.pump(session, now)
@@ -65,6 +73,8 @@ class Subscribing:
         session.filters[wanted] = granted
         if self._subscribers.add(session, granted):
             self._beyond.wanted(granted.wanted)
+        if self._rules is not None:
+            self._rules.subscribed(session, granted)
 
     def remove_all(self, session: Session) -> None:
         """Take all subscriptions of a session away, which the disk knows of already."""
@@ -72,28 +82,42 @@ class Subscribing:
             self._remove(session, granted)
         session.filters.clear()
 
-    def _subscribe(self, link: Link, asked: Subscription, identifier: int, now: float) -> int:
+    def _subscribe(self, link: Link, asked: Subscription, given: Properties, now: float) -> int:
         session = link.session
-        share, wanted = split_share(asked.filter) or ("", asked.filter)
-        known = asked.filter in session.filters
+        meant = self._meant(link, asked.filter, given)
+        if isinstance(meant, int):
+            return meant
+        written, purpose = meant
+        share, wanted = split_share(written) or ("", written)
+        known = session.filters.get(written)
         if wanted.count("/") >= MAX_LEVELS or len(asked.filter) > MAX_TOPIC:
             return Reason.TOPIC_FILTER_INVALID
-        if not known and self._has_enough(session):
+        if known is None and self._has_enough(session):
             return Reason.QUOTA_EXCEEDED
         if not link.permissions.may_subscribe(wanted):
             return FORBIDDEN
         reason = self._beyond.grants(wanted, asked.qos)
         if reason >= Reason.UNSPECIFIED_ERROR:
             return reason
-        granted = Granted(wanted, share, asked, reason, identifier)
-        self.add(session, asked.filter, granted, is_new=not known)
-        self._archive.subscribed(session, asked.filter, asked, granted)
-        if not share and (asked.retain_handling == 0 or (asked.retain_handling == 1 and not known)):
+        identifier = given.get("subscription_identifier", [0])[0]
+        granted = Granted(wanted, share, asked, reason, identifier, purpose)
+        if known is not None and self._rules is not None:
+            self._rules.unsubscribed(session, known)
+        self.add(session, written, granted, is_new=known is None)
+        self._archive.subscribed(session, written, asked, granted)
+        if not share and (asked.retain_handling == 0 or (asked.retain_handling == 1 and known is None)):
             store = self._own if wanted.startswith("$") else self._retained
             self._delivery.offer_retained(session, store.match(wanted), granted)
         return reason
 
+    def _meant(self, link: Link, wanted: str, given: Properties) -> Meant | int:
+        if self._rules is None:
+            return Meant(wanted)
+        return self._rules.meant(link.permissions, link.session.client_id, wanted, given)
+
     def _unsubscribe(self, session: Session, wanted: str) -> int:
+        if self._rules is not None:
+            wanted = self._rules.filter_of(wanted)
         granted = session.filters.pop(wanted, None)
         if granted is None:
             return Reason.NO_SUBSCRIPTION_EXISTED
@@ -110,3 +134,5 @@ class Subscribing:
             del self._by_user[session.user]
         if self._subscribers.remove(session, granted):
             self._beyond.unwanted(granted.wanted)
+        if self._rules is not None:
+            self._rules.unsubscribed(session, granted)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import Bytes32, Counter, Wire, decoder
@@ -12,19 +13,23 @@ from hushcast_protocol.spatial.pages import ShownPages
 from hushcast_protocol.spatial.proof import Shown, prove
 from hushcast_protocol.spatial.subscription import Subscription
 from hushcast_protocol.spatial.table import Table
-from hushcast_protocol.spatial.tree import Node
+from hushcast_protocol.spatial.tree import Node, Said
 
 MAX_ANSWER = 16 * 1024 * 1024  # bytes; all of the largest batch, and 200 bytes of proof a message
 
 
 class Answer(Wire, frozen=True, tag="located-answer/1"):
-    """To which subscription, for which batch, by which weights; and the proof, which has the messages."""
+    """To which subscription, for which batch, by which weights; which messages have its words; and the proof.
+
+    The messages that are wanted stand in the proof.
+    """
 
     number: Counter
     subscription: Bytes32
     batch: Signed
     table: Signed
     weights: ShownPages
+    words: ShownPages
     proof: Shown | None
 
 
@@ -36,9 +41,13 @@ class Feed:
     root: Node | None
     table: Table
 
+    @cached_property
+    def said(self) -> Said:
+        """The words of its messages."""
+        return Said(self.root)
+
     def answers(self, subscriptions: Sequence[Subscription]) -> list[Answer]:
-        """Answer subscriptions, all of them along one way through the tree."""
-        proofs = prove(self.root, [self.table.asked(one) for one in subscriptions])
+        """Answer subscriptions, each by itself."""
         return [
             Answer(
                 self.batch.body.number,
@@ -46,9 +55,10 @@ class Feed:
                 self.batch.signed,
                 self.table.whole.signed,
                 self.table.excerpt(one),
-                proof,
+                self.said.paged.showing(one.words),
+                prove(self.root, self.said, self.table.asked(one)),
             )
-            for one, proof in zip(subscriptions, proofs, strict=True)
+            for one in subscriptions
         ]
 
 

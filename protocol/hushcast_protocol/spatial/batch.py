@@ -17,11 +17,12 @@ from hushcast_protocol.base.hashes import DIGEST, Domain, digest
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import Purpose, Signed, check, sign
 from hushcast_protocol.base.wire import Bytes32, Counter, PublicKey, Wire, decoder, encode
-from hushcast_protocol.spatial.messages import LocatedMessage
+from hushcast_protocol.spatial.messages import MAX_MESSAGES, LocatedMessage
+from hushcast_protocol.spatial.pages import MAX_PAGES, PAGE
 from hushcast_protocol.spatial.places import on_earth
 from hushcast_protocol.spatial.problems import DoesNotHold, Problem
 from hushcast_protocol.spatial.table import Table
-from hushcast_protocol.spatial.tree import MAX_FAN_OUT, MAX_MESSAGES, Node, grow, root_hash
+from hushcast_protocol.spatial.tree import MAX_FAN_OUT, Node, Said, grow, root_hash
 from hushcast_protocol.spatial.words import are_words
 
 MAX_BATCH = 8 * 1024 * 1024  # bytes of a batch with its messages; 2,000 of the paper's size take 1.6 MB
@@ -31,7 +32,7 @@ FIRST = bytes(DIGEST)
 
 
 class BatchBody(Wire, frozen=True, tag="located-batch/1"):
-    """What the owner signs: which interval, after which batch, how many messages under which root."""
+    """What the owner signs: which interval, after which batch, how many messages under which roots."""
 
     number: Annotated[int, msgspec.Meta(ge=1, lt=2**48)]
     previous: Bytes32
@@ -42,6 +43,7 @@ class BatchBody(Wire, frozen=True, tag="located-batch/1"):
     version: Counter
     table: Bytes32
     root: Bytes32
+    words: Bytes32
 
 
 class WholeBatch(Wire, frozen=True, tag="located-messages/1"):
@@ -99,6 +101,11 @@ def make_batch(
         raise UsageError(
             f"a batch from {interval.start} on goes back in time: the one before ends at {previous.end}"
         )
+    root = grow(messages, fan_out)
+    said = Said(root)
+    if len(said.paged.pages) > MAX_PAGES:
+        most = PAGE * MAX_PAGES
+        raise UsageError(f"the messages have {len(said.numbers):,} different words: {most:,} at most")
     body = BatchBody(
         interval.number,
         FIRST if previous is None else previous.digest,
@@ -108,7 +115,8 @@ def make_batch(
         fan_out,
         table.body.version,
         table.digest,
-        root_hash(grow(messages, fan_out)),
+        root_hash(root),
+        said.paged.root,
     )
     in_order = tuple(sorted(messages, key=lambda one: one.id))
     whole = WholeBatch(seed.public(), sign(seed, Purpose.LOCATED_BATCH, body), in_order)
@@ -128,7 +136,8 @@ def read_batch(data: bytes) -> tuple[PublicKey, Batch, Node | None]:
         if one.number != batch.body.number or not on_earth(one.place) or not are_words(one.words):
             raise DecodeError("a message of a batch has another number, no place on earth, or unsorted words")
     root = grow(whole.messages, batch.body.fan_out)
-    if len(names) != batch.body.count or root_hash(root) != batch.body.root:
+    found = len(names), root_hash(root), Said(root).paged.root
+    if found != (batch.body.count, batch.body.root, batch.body.words):
         raise DoesNotHold(Problem.CHANGED)
     return whole.owner, batch, root
 

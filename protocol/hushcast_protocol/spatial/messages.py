@@ -13,6 +13,7 @@ from hushcast_protocol.spatial.lines import read_object
 from hushcast_protocol.spatial.places import Place, place_of
 from hushcast_protocol.spatial.words import MAX_WORDS, Word, words_of
 
+MAX_MESSAGES = 16_384  # of one batch, eight times the paper's
 MAX_ID = 64  # characters of a message's id
 MAX_PAYLOAD = 65_536  # bytes of a message's text
 

@@ -1,9 +1,9 @@
 """Sorted words that are hashed page by page, so that a few can be shown to be there, or to be absent.
 
-The words of a node or a message, and the owner's table of weights, are such lists. A page has up to eight
-words and says which word comes after it; pages are the leaves of a Merkle tree. To show that a word is there,
-or that it is not, takes the one page where it would stand and the hashes beside its way up: some hundreds of
-bytes among ten thousand words.
+The words of a batch, with their postings, and the owner's table of weights are such lists. A page has up to
+eight words and says which word comes after it; pages are the leaves of a Merkle tree. To show that a word is
+there, or that it is not, takes the one page where it would stand and the hashes beside its way up: some
+hundreds of bytes among ten thousand words.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import msgspec
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.wire import Bytes32, Wire, encode
+from hushcast_protocol.spatial.postings import Postings
 from hushcast_protocol.spatial.words import MAX_WORD, Word
 
 PAGE = 8  # words; fewer make more hashes, more make pages longer than the hashes that they save
@@ -28,11 +29,12 @@ Weight = Annotated[int, msgspec.Meta(ge=1, le=MAX_WEIGHT)]
 
 
 class Page(Wire, frozen=True, tag="page"):
-    """Words that follow each other in a sorted list, the word after them, and their weights in a table."""
+    """Words that follow each other, and the one after them; with weights in a table, postings in a batch."""
 
     words: Annotated[tuple[Word, ...], msgspec.Meta(max_length=PAGE)]
     after: Annotated[str, msgspec.Meta(max_length=MAX_WORD)]
     weights: Annotated[tuple[Weight, ...], msgspec.Meta(max_length=PAGE)] = ()
+    postings: Annotated[tuple[Postings, ...], msgspec.Meta(max_length=PAGE)] = ()
 
 
 _Index = Annotated[int, msgspec.Meta(ge=0, lt=MAX_PAGES)]
@@ -48,16 +50,23 @@ class ShownPages(Wire, frozen=True, tag="pages"):
 
 
 class PagedWords:
-    """A sorted list of distinct words, perhaps with weights, that pages can be shown of."""
+    """A sorted list of distinct words, with weights or postings, that pages can be shown of."""
 
     __slots__ = ("_firsts", "_hashes", "pages", "root")
 
-    def __init__(self, words: Sequence[str], weights: Sequence[int] = ()) -> None:
+    def __init__(
+        self, words: Sequence[str], weights: Sequence[int] = (), postings: Sequence[Postings] = ()
+    ) -> None:
         starts = range(0, len(words), PAGE)
         self._firsts = [words[at] for at in starts]
         afters = [*self._firsts[1:], ""]
         self.pages = [
-            Page(tuple(words[at : at + PAGE]), after, tuple(weights[at : at + PAGE]))
+            Page(
+                tuple(words[at : at + PAGE]),
+                after,
+                tuple(weights[at : at + PAGE]),
+                tuple(postings[at : at + PAGE]),
+            )
             for at, after in zip(starts or range(1), afters, strict=True)
         ]
         self._hashes: dict[tuple[int, int], bytes] = {}
@@ -76,6 +85,10 @@ class PagedWords:
     def page_of(self, word: str) -> int:
         """Return the index of the page where a word stands, or would."""
         return max(bisect_right(self._firsts, word) - 1, 0)
+
+    def showing(self, words: Iterable[str]) -> ShownPages:
+        """Show the pages where these words stand, or would."""
+        return self.shown(self.page_of(word) for word in words)
 
     def shown(self, at: Iterable[int]) -> ShownPages:
         """Show the pages of these indices, one at least."""
@@ -127,6 +140,12 @@ def page_with(shown: ShownPages, word: str) -> Page | None:
         if begins and (not page.after or word < page.after):
             return page
     return None
+
+
+def pages_of(shown: ShownPages, words: Iterable[str]) -> tuple[dict[str, Page], bool]:
+    """Return the shown page of each word that is not hidden, and whether pages are shown besides."""
+    found = {word: page for word in words if (page := page_with(shown, word)) is not None}
+    return found, len({page.words for page in found.values()}) < len(shown.pages)
 
 
 def _page_hash(page: Page) -> bytes:

@@ -25,7 +25,7 @@ from hushcast_protocol.spatial.pages import (
     PagedWords,
     ShownPages,
     Weight,
-    page_with,
+    pages_of,
     root_of,
 )
 from hushcast_protocol.spatial.places import MAX_DISTANCE
@@ -85,7 +85,7 @@ class Table:
 
     def excerpt(self, subscription: Subscription) -> ShownPages:
         """Show what its words weigh."""
-        return self.paged.shown(self.paged.page_of(word) for word in subscription.words)
+        return self.paged.showing(subscription.words)
 
 
 _decode_body: Callable[[bytes], TableBody] = decoder(TableBody, "table of weights", 256)
@@ -153,15 +153,15 @@ def asked_by_excerpt(subscription: Subscription, body: TableBody, shown: ShownPa
     """
     if root_of(shown) != body.words:
         raise DoesNotHold(Problem.WEIGHTS)
-    weights, used = {}, set()
-    for word in subscription.words:
-        page = page_with(shown, word)
-        if page is None:
-            raise DoesNotHold(Problem.WEIGHTS)
-        used.add(page.words)
-        weights[word] = dict(zip(page.words, page.weights, strict=True)).get(word, body.other)
-    if len(used) < len(shown.pages):
+    pages, padded = pages_of(shown, subscription.words)
+    if len(pages) < len(subscription.words):
+        raise DoesNotHold(Problem.WEIGHTS)
+    if padded:
         raise DoesNotHold(Problem.PADDED)
+    weights = {
+        word: dict(zip(page.words, page.weights, strict=True)).get(word, body.other)
+        for word, page in pages.items()
+    }
     return _asked(subscription, weights, body)
 
 

@@ -1,15 +1,16 @@
-"""The TMR-tree of a batch: an R-tree whose nodes know the words below them, hashed up to one root.
+"""The TMR-tree of a batch: an R-tree whose nodes know the words below them, under one hash, and its words.
 
 Yan and others 2017, section 3.1, with BLAKE2b for SHA-1 and any fan-out. It is canonical: the same messages,
 in whatever order, give the same root. It is packed by sort-tile-recursive on the integers of places: slabs
 along x, strips along y in each, runs along z in each, then the same with the nodes. A message is a node, too,
-with a point for its box. Each node is hashed with its box, its number of messages, the root of its words as
-`pages` has them, and what lies below.
+with a point for its box. A node is hashed with its box and what lies below: how many messages each child has,
+and its hash. The words are hashed beside the tree, all of them in one list, with the numbers of messages that
+have them (`postings`): in every node, as published, they made most of each proof.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import isqrt
 from typing import TypeVar
 
@@ -18,21 +19,24 @@ from hushcast_protocol.base.wire import encode
 from hushcast_protocol.spatial.messages import LocatedMessage, content_digest
 from hushcast_protocol.spatial.pages import PagedWords
 from hushcast_protocol.spatial.places import Box, Place, around
+from hushcast_protocol.spatial.postings import pack
 
 MAX_FAN_OUT = 64  # children of a node; a proof shows them all where one of them is opened
-MAX_MESSAGES = 16_384  # of one batch, eight times the paper's
 MAX_DEPTH = 14  # nodes above a message: 16,384 messages at a fan-out of 2
 EMPTY = digest(Domain.LOCATED_NODE)  # the root of a batch without messages
 
 
 class Part:
-    """What nodes and messages have in common: a box, the words in it, and a hash."""
+    """What nodes and messages have in common: a box, the words in it, and a hash.
 
-    __slots__ = ("below", "box", "count", "hash", "paged", "words")
+    The messages in it have the numbers from `first` on, `count` of them.
+    """
+
+    __slots__ = ("below", "box", "count", "first", "hash", "words")
 
     def __init__(self, box: Box, words: frozenset[str], count: int, below: bytes) -> None:
         self.box, self.words, self.count, self.below = box, words, count, below
-        self.paged = PagedWords(sorted(words))
+        self.first = 0
         self.hash = b""
 
 
@@ -45,7 +49,7 @@ class Entry(Part):
         content = content_digest(message.number, message.id, message.payload)
         super().__init__((message.place, message.place), frozenset(message.words), 1, content)
         self.message = message
-        self.hash = entry_hash(message.place, self.paged.root, content)
+        self.hash = entry_hash(message.place, content)
 
 
 class Node(Part):
@@ -55,30 +59,26 @@ class Node(Part):
 
     def __init__(self, children: Sequence[Part]) -> None:
         words = frozenset().union(*(child.words for child in children))
-        count = sum(child.count for child in children)
-        super().__init__(
-            around(child.box for child in children),
-            words,
-            count,
-            below_hash(child.hash for child in children),
-        )
+        counts = tuple(child.count for child in children)
+        below = below_hash(counts, b"".join(child.hash for child in children))
+        super().__init__(around(child.box for child in children), words, sum(counts), below)
         self.children = tuple(children)
-        self.hash = node_hash(count, self.box, self.paged.root, self.below)
+        self.hash = node_hash(self.box, self.below)
 
 
-def entry_hash(place: Place, words: bytes, content: bytes) -> bytes:
-    """Hash a message, by its place, the root of its words and the hash of its content."""
-    return digest(Domain.LOCATED_ENTRY, encode(place), words, content)
+def entry_hash(place: Place, content: bytes) -> bytes:
+    """Hash a message, by its place and the hash of its content."""
+    return digest(Domain.LOCATED_ENTRY, encode(place), content)
 
 
-def node_hash(count: int, box: Box, words: bytes, below: bytes) -> bytes:
-    """Hash a node, by its number of messages, box, root of words and what lies below."""
-    return digest(Domain.LOCATED_NODE, encode((count, box)), words, below)
+def node_hash(box: Box, below: bytes) -> bytes:
+    """Hash a node, by its box and what lies below."""
+    return digest(Domain.LOCATED_NODE, encode(box), below)
 
 
-def below_hash(children: Iterable[bytes]) -> bytes:
-    """Hash the hashes of a node's children."""
-    return digest(Domain.LOCATED_BELOW, b"".join(children))
+def below_hash(counts: tuple[int, ...], hashes: bytes) -> bytes:
+    """Hash a node's children: how many messages each has, and their hashes one after the other."""
+    return digest(Domain.LOCATED_BELOW, encode(counts), hashes)
 
 
 def grow(messages: Iterable[LocatedMessage], fan_out: int) -> Node | None:
@@ -89,13 +89,46 @@ def grow(messages: Iterable[LocatedMessage], fan_out: int) -> Node | None:
     while True:
         nodes = [Node(tile) for tile in _tiles(parts, fan_out)]
         if len(nodes) == 1:
-            return nodes[0]
+            break
         parts = list(nodes)
+    _number(nodes[0], 0)
+    return nodes[0]
+
+
+def _number(part: Part, first: int) -> None:
+    part.first = first
+    if isinstance(part, Node):
+        for child in part.children:
+            _number(child, first)
+            first += child.count
 
 
 def root_hash(root: Node | None) -> bytes:
     """Return what the owner signs of a tree."""
     return EMPTY if root is None else root.hash
+
+
+def entries_of(part: Part | None) -> Iterator[Entry]:
+    """Yield the messages of a tree, from one end to the other."""
+    if isinstance(part, Entry):
+        yield part
+    elif isinstance(part, Node):
+        for child in part.children:
+            yield from entries_of(child)
+
+
+class Said:
+    """All words of a batch: the numbers of the messages that have each, and pages that show them."""
+
+    __slots__ = ("numbers", "paged")
+
+    def __init__(self, root: Node | None) -> None:
+        self.numbers: dict[str, list[int]] = {}
+        for entry in entries_of(root):
+            for word in entry.words:
+                self.numbers.setdefault(word, []).append(entry.first)
+        words = sorted(self.numbers)
+        self.paged = PagedWords(words, postings=[pack(self.numbers[word]) for word in words])
 
 
 PartT = TypeVar("PartT", bound=Part)

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.spatial.answer import Answer, decode_answer
-from hushcast_protocol.spatial.batch import Batch, check_batch, check_next
+from hushcast_protocol.spatial.batch import Batch, BatchBody, check_batch, check_next
 from hushcast_protocol.spatial.messages import content_digest
-from hushcast_protocol.spatial.pages import page_with, root_of
+from hushcast_protocol.spatial.pages import ShownPages, pages_of, root_of
 from hushcast_protocol.spatial.places import Box, around, square_to_box
+from hushcast_protocol.spatial.postings import common_weights, unpack
 from hushcast_protocol.spatial.problems import DoesNotHold, Problem
-from hushcast_protocol.spatial.proof import Apart, Closed, Opened, Shown, ShownWords, Wanted, is_dead_end
+from hushcast_protocol.spatial.proof import Apart, Hidden, Opened, Shown, Wanted
 from hushcast_protocol.spatial.similarity import Asked
 from hushcast_protocol.spatial.subscription import Subscription
 from hushcast_protocol.spatial.table import asked_by_excerpt, check_table, table_digest
@@ -66,103 +67,130 @@ def _verified(owner: PublicKey, subscription: Subscription, answer: Answer, befo
     if table_digest(answer.table) != batch.body.table:
         raise DoesNotHold(Problem.WEIGHTS)
     asked = asked_by_excerpt(subscription, check_table(answer.table, owner), answer.weights)
-    walk = _Walk(asked, batch.body.number)
-    if answer.proof is None:
-        seen_hash, count = EMPTY, 0
-    else:
-        seen = walk.see(answer.proof, 0)
-        seen_hash, count = seen.hash, seen.count
-    if seen_hash != batch.body.root:
-        raise DoesNotHold(_why_another_root(walk, count, batch))
+    walk = _Walk(asked, batch.body, answer.words)
+    if not walk.all_of(answer.proof):
+        raise DoesNotHold(_why_another_root(walk, batch))
     for problem in (Problem.LEFT_OUT, Problem.PADDED):
         if problem in walk.problems:
             raise DoesNotHold(problem)
     return Verified(batch, tuple(walk.messages))
 
 
-def _why_another_root(walk: _Walk, count: int, batch: Batch) -> Problem:
-    """Name what was done to a proof that leads to another root than the owner signed."""
+def _why_another_root(walk: _Walk, batch: Batch) -> Problem:
+    """Name what was done to an answer that leads to other hashes than the owner signed."""
     if any(one.number != batch.body.number for one in walk.messages):
         return Problem.OTHER_INTERVAL
-    if count != batch.body.count:
-        return Problem.LEFT_OUT if count < batch.body.count else Problem.INVENTED
+    if walk.count != batch.body.count:
+        return Problem.LEFT_OUT if walk.count < batch.body.count else Problem.INVENTED
     return Problem.CHANGED
 
 
-@dataclass(frozen=True)
-class _Seen:
-    """What is known of a part that is shown, once it has been looked at."""
-
-    hash: bytes
-    box: Box
-    count: int
+_Seen = tuple[bytes, Box | None]
+"""What is known of a part once it has been looked at: its hash, and its box if that is not hidden."""
 
 
 class _Walk:
-    """Looks at all that is shown, from the root down, and hashes it on the way up."""
+    """Looks at all that is shown, from one end to the other, and hashes it on the way up."""
 
-    def __init__(self, asked: Asked, number: int) -> None:
+    def __init__(self, asked: Asked, body: BatchBody, words: ShownPages) -> None:
         self._asked = asked
-        self._number = number
+        self._body = body
+        self.count = 0
+        """Messages that were passed."""
         self.messages: list[Wanted] = []
         self.problems: set[Problem] = set()
+        self._right = root_of(words) == body.words
+        self._common = self._read(words) if self._right else [0] * body.count
 
-    def see(self, shown: Shown, depth: int) -> _Seen:
+    def all_of(self, proof: Shown | None) -> bool:
+        """Look at a proof; tell whether it, and the words, are of the batch that was signed."""
+        seen = EMPTY if proof is None else self._see(proof, 0)[0]
+        return self._right and (seen, self.count) == (self._body.root, self._body.count)
+
+    def _read(self, shown: ShownPages) -> list[int]:
+        """Return what each message has in common with the subscription."""
+        pages, padded = pages_of(shown, self._asked.weights)
+        if len(pages) < len(self._asked.weights):
+            self.problems.add(Problem.LEFT_OUT)
+        if padded:
+            self.problems.add(Problem.PADDED)
+        said = {}
+        for word, page in pages.items():
+            if word in page.words and len(page.postings) == len(page.words):
+                said[word] = unpack(page.postings[page.words.index(word)])
+        return common_weights(self._asked.weights, said, self._body.count)
+
+    def _see(self, shown: Shown, depth: int) -> _Seen:
         """Look at one part and all below it; raise `DecodeError` for one that no tree has."""
         if depth > MAX_DEPTH:
             raise DecodeError("a proof is deeper than any tree")
+        if isinstance(shown, Hidden):
+            if self._asked.reaches(self._passed(shown.count), 0):
+                self.problems.add(Problem.LEFT_OUT)
+            return shown.hash, None
         if isinstance(shown, Opened):
             return self._opened(shown, depth)
         if isinstance(shown, Wanted):
             return self._wanted(shown)
-        box = (shown.low, shown.high) if isinstance(shown, Closed) else (shown.place, shown.place)
-        words, absent = self._absent(shown.words)
-        if self._reaches(box, self._asked.whole - absent):
-            self.problems.add(Problem.LEFT_OUT)
         if isinstance(shown, Apart):
-            return _Seen(entry_hash(shown.place, words, shown.content), box, 1)
-        return _Seen(node_hash(shown.count, box, words, shown.below), box, shown.count)
+            box = shown.place, shown.place
+            self._apart(1, box)
+            return entry_hash(shown.place, shown.content), box
+        self._apart(shown.count, shown.box)
+        return node_hash(shown.box, shown.below), shown.box
+
+    def _apart(self, count: int, box: Box) -> None:
+        """Look at what is said to be too far, for its words."""
+        most = self._passed(count)
+        if self._reaches(most, box):
+            self.problems.add(Problem.LEFT_OUT)
+        elif not self._asked.reaches(most, 0):
+            self.problems.add(Problem.PADDED)  # its words alone would do
 
     def _opened(self, node: Opened, depth: int) -> _Seen:
-        children = [self.see(child, depth + 1) for child in node.children]
-        box = around(child.box for child in children)
-        words, there = self._there(node.words)
-        if is_dead_end(node.children) and not self._reaches(box, there):
+        first = self.count
+        counts: list[int] = []
+        hashes: list[bytes] = []
+        boxes: list[Box] = []
+        for child in node.children:
+            before = self.count
+            found, box = self._see(child, depth + 1)
+            counts.append(self.count - before)
+            hashes.append(found)
+            if box is not None:
+                boxes.append(box)
+        around_all = self._box(node, boxes)
+        # Whoever reaches below reaches here.
+        for_nothing = not any(isinstance(child, Opened | Wanted) for child in node.children)
+        if for_nothing and not self._reaches(self._most(first), around_all):
             self.problems.add(Problem.PADDED)
-        count = sum(child.count for child in children)
-        below = below_hash(child.hash for child in children)
-        return _Seen(node_hash(count, box, words, below), box, count)
+        return node_hash(around_all, below_hash(tuple(counts), b"".join(hashes))), around_all
+
+    def _box(self, node: Opened, boxes: list[Box]) -> Box:
+        """Return the box of a node with children of these boxes, some of which may be hidden."""
+        if node.box is None:
+            if len(boxes) < len(node.children):
+                raise DecodeError("a node has no box, nor have all of its children")
+            return around(boxes)
+        if len(boxes) == len(node.children):
+            self.problems.add(Problem.PADDED)
+        return node.box
 
     def _wanted(self, message: Wanted) -> _Seen:
         self.messages.append(message)
-        box = (message.place, message.place)
-        words, there = self._there(message.words)
-        if not self._reaches(box, there):
+        box = message.place, message.place
+        if not self._reaches(self._passed(1), box):
             self.problems.add(Problem.PADDED)
         content = content_digest(message.number, message.id, message.payload)
-        return _Seen(entry_hash(message.place, words, content), box, 1)
+        return entry_hash(message.place, content), box
 
-    def _there(self, words: ShownWords) -> tuple[bytes, int]:
-        """Return the root of a list, and what the subscription's words weigh that are shown to be in it."""
-        return self._shown(words, there=True)
+    def _passed(self, count: int) -> int:
+        """Pass so many messages, and return the most that one of them has in common."""
+        first, self.count = self.count, self.count + count
+        return self._most(first)
 
-    def _absent(self, words: ShownWords) -> tuple[bytes, int]:
-        """Return the root of a list, and what the subscription's words weigh that are shown to be absent."""
-        return self._shown(words, there=False)
+    def _most(self, first: int) -> int:
+        return max(self._common[first : self.count], default=0)
 
-    def _shown(self, words: ShownWords, there: bool) -> tuple[bytes, int]:
-        if isinstance(words, bytes):
-            return words, 0
-        root = root_of(words)  # first: it refuses pages that are no list's
-        total, used = 0, set()
-        for word, weight in self._asked.weights.items():
-            page = page_with(words, word)
-            if page is not None and (word in page.words) is there:
-                total += weight
-                used.add(page.words)
-        if len(used) < len(words.pages):
-            self.problems.add(Problem.PADDED)
-        return root, total
-
-    def _reaches(self, box: Box, common: int) -> bool:
+    def _reaches(self, common: int, box: Box) -> bool:
         return self._asked.reaches(common, square_to_box(self._asked.place, box))

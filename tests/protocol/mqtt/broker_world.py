@@ -26,7 +26,7 @@ from hushcast_protocol.mqtt.packets import (
     Subscription,
 )
 from hushcast_protocol.mqtt.restoring import Restored
-from hushcast_protocol.mqtt.seams import Beyond, Everything, Permissions
+from hushcast_protocol.mqtt.seams import Beyond, Everything, Permissions, Rules
 
 P = TypeVar("P", bound=Packet)
 
@@ -164,17 +164,20 @@ class Client:
 class World:
     """One broker after the other, on one disk."""
 
-    def __init__(self, beyond: Beyond | None = None, settings: Settings | None = None) -> None:
+    def __init__(
+        self, beyond: Beyond | None = None, settings: Settings | None = None, rules: Rules | None = None
+    ) -> None:
         self.now = 1_000_000.0
         self.disk: dict[tuple[str, bytes], bytes] = {}
         self.commits = True
         self._beyond = beyond
         self._settings = settings
+        self._rules = rules
         self._chance = random.Random(1)
         self.broker = self._start()
 
     def _start(self) -> Broker:
-        broker = Broker(self._chance.randbytes, self.now, self._beyond, self._settings)
+        broker = Broker(self._chance.randbytes, self.now, self._beyond, self._settings, self._rules)
         records = Restored()
         for kind in KINDS:
             for (its, key), value in sorted(self.disk.items()):
