@@ -29,7 +29,7 @@ class Reach(msgspec.Struct, frozen=True):
     everywhere: bool
     somewhere: bool
     decision: Decision
-    """One that refuses, unless it is allowed everywhere. The same whatever the order of clauses."""
+    """One that refuses if any does. The same whatever the order of clauses."""
     is_whole: bool = True
     """Whether all was looked at. Where that takes too long, the answer is: somewhere, and not everywhere."""
 
@@ -48,7 +48,7 @@ def reach(wanted: str, clauses: Sequence[Clause], purpose: Purpose | None, stric
         return Reach(False, True, decide(clauses, purpose, strict), is_whole=False)
     decisions = [decide(case, purpose, strict) for case in found]
     refusals = [one for one in decisions if not one.allowed]
-    telling = min(refusals or decisions, key=_place)
+    telling = min(refusals, key=_place) if refusals else max(decisions, key=_place)
     return Reach(not refusals, len(refusals) < len(decisions), telling)
 
 
