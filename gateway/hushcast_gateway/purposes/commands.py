@@ -22,7 +22,9 @@ DAP_RESERVE = f"{DAP}/purpose_management"
 PURPOSE, ALLOWED, PROHIBITED, WHAT = "ap", "aip", "pip", "reserve"
 DAP_PURPOSE, DAP_ALLOWED = "DAP-SP", "DAP-MP"
 _PURPOSES = frozenset({PURPOSE, DAP_PURPOSE})
-_TERMS = frozenset({ALLOWED, PROHIBITED, DAP_ALLOWED})
+OPENED = "hushcast-opened-for"
+"""What the gateway writes beside a message that came sealed: the purposes whose keys opened it."""
+_TERMS = frozenset({ALLOWED, PROHIBITED, DAP_ALLOWED, OPENED})
 _REMOVE = "remove"
 MAX_NAMED = 64  # purposes of one command: as many as a packet may have user properties
 
@@ -118,6 +120,23 @@ def connect_purpose(properties: Properties) -> str:
 def has_terms(properties: Properties) -> bool:
     """Tell whether a message has terms of its own."""
     return any(name in _TERMS for name, _ in properties.get("user_property", ()))
+
+
+def opened_for(properties: Properties, purposes: Iterable[str]) -> Properties:
+    """Return the properties of a message that came sealed, with the purposes for which it opened."""
+    given = properties.get("user_property", [])
+    return {**properties, "user_property": [*given, (OPENED, ",".join(sorted(purposes)))]}
+
+
+def opened(properties: Properties) -> frozenset[str] | None:
+    """Return for which purposes a message opened, `None` where it did not come sealed.
+
+    A client that writes the property itself narrows: what it says and what the gateway says both count.
+    """
+    found = [value for name, value in properties.get("user_property", ()) if name == OPENED]
+    if not found:
+        return None
+    return frozenset.intersection(*(frozenset(value.split(",")) for value in found))
 
 
 def read_terms(properties: Properties) -> Terms | None:
