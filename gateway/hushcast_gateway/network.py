@@ -279,7 +279,7 @@ class Network:
         except NotUsable:
             return None
         enclosed = disclose(opened.content)
-        return replace(enclosed, properties=opened_for(enclosed.properties, opened.purposes))
+        return replace(enclosed, properties=opened_for(enclosed.properties, opened))
 
     def _has_come(self, way: Way, message_id: str) -> bool:
         """Tell whether a message came by another way of the same alias, and remember it."""

@@ -138,6 +138,12 @@ def try_case(world: World, sizes: Sizes) -> None:
             sizes.closed += 1
         else:
             assert right == opened.purposes, "a false accept"
+            below = {
+                one
+                for one in right
+                if all(allowed(each, aip, pip) for each in world.paths if one in above(each))
+            }
+            assert below == opened.throughout
             assert opened.content == content
             sizes.opened += 1
     for held in world.stolen:

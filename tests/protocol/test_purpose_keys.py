@@ -407,7 +407,9 @@ def test_a_reader_is_told_for_which_of_its_purposes_a_message_is():
     opened = reader.open(sealed(["operations", "marketing"], ["marketing/individualized"]))
     assert opened.content == b"60.17 24.94"
     assert opened.purposes == {"operations/billing", "marketing"}
-    assert reader.open(sealed(["marketing"])).purposes == {"marketing", "marketing/individualized"}
+    assert opened.throughout == {"operations/billing"}
+    opened = reader.open(sealed(["marketing"]))
+    assert opened.purposes == opened.throughout == {"marketing", "marketing/individualized"}
     assert problem_of(lambda: reader.open(sealed(["research"]))) is Problem.NOT_GRANTED
 
 

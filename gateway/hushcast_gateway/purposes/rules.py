@@ -210,9 +210,10 @@ class Purposes:
     ) -> bool:
         if granted is not None and granted in self._readers.resting:
             return False
-        opened = commands.opened(properties)
-        if opened is not None and self._purpose(session, granted) not in opened:
-            return False  # by a purpose that was not granted it would not have opened
+        if "user_property" in properties and not commands.is_opened_for(
+            properties, self._purpose(session, granted)
+        ):
+            return False
         try:
             terms = self._terms(topic, properties)
         except (Unreadable, UsageError):
