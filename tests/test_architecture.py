@@ -33,7 +33,7 @@ ARROWS: dict[str, set[str]] = {
 }
 ARROWS["node"] |= {"overlay family", "central family", "brokers family"}
 ARROWS["gateway"] = {"base", "content", "mqtt family", "purposes family", "runtime", "client"}
-ARROWS["located"] = {"base", "spatial family", "client"}
+ARROWS["located"] = {"base", "content", "spatial family", "runtime", "client"}
 ARROWS["testnet"] = {*ARROWS["node"], "node", "mqtt family"}
 ARROWS["cli"] = {*ARROWS["testnet"], *ARROWS["gateway"], *ARROWS["located"], "testnet", "gateway", "located"}
 ARROWS["cli"].add("analytics")  # lazily: a test of the CLI holds that
@@ -258,6 +258,7 @@ INJECTED = {
     "runtime/hushcast_runtime/tor/authentication.py": {"os.urandom"},
     # Defaults for programs, which replay nothing.
     "client/hushcast/keys.py": {"os.urandom"},
+    "located/hushcast_located/following/world.py": {"os.urandom", "time.time"},
 }
 SOURCES = {
     *("time.time", "time.time_ns", "time.monotonic", "time.perf_counter", "time.sleep"),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hushcast_brokers.network_file import brokers_section
 from hushcast_central.network_file import central_section
-from hushcast_cli.first_config import Network, first_config, first_gateway_config
+from hushcast_cli.first_config import Network, first_config, first_gateway_config, first_provider_config
 from hushcast_cli.places import service_places
 from hushcast_protocol.base.addresses import onion_address
 from hushcast_protocol.base.secrets import Seed
@@ -42,11 +42,18 @@ def examples() -> dict[str, str]:
         ),
         "broker.toml": broker + "\n" + tree,
         "tomography.toml": tomography + "\n" + tree,
+        "located-provider.toml": _with_owner(first_provider_config(service_places("located-provider"), None)),
         "gateway.toml": first_gateway_config(service_places("gateway"), 0),
         "network.toml": network,
         "relay.toml": first_config("relay", node, None, None) + "\n" + network,
         "client.toml": first_config("client", node, None, None) + "\n" + network,
     }
+
+
+def _with_owner(text: str) -> str:
+    """Take the `#` away from what a feed's owner gives out, who is nobody."""
+    given = text.replace('# owner = "…"', f'owner = "{Seed(bytes(32)).public().hex()}"')
+    return given.replace("# feed = ", "feed = ")
 
 
 if __name__ == "__main__":

@@ -77,12 +77,19 @@ def check_config(choices: Choices, file: Path) -> None:
     """
     from hushcast_cli.state import load_daemon, program_of
 
-    if program_of(file) == "gateway":
+    program = program_of(file)
+    if program == "gateway":
         from hushcast_gateway.settings import GatewaySettings
         from hushcast_runtime.config import load_settings
 
         load_settings(file, GatewaySettings)
         kind = "gateway"
+    elif program == "located provider":
+        from hushcast_located.service.settings import ProviderSettings
+        from hushcast_runtime.config import load_settings
+
+        load_settings(file, ProviderSettings)
+        kind = "located-provider"
     else:
         kind = load_daemon(file)[1].role
     tell_summary(choices, file, kind, {})

@@ -42,6 +42,8 @@ def doctor(choices: Choices, timeout: float | None, config: Path | None) -> None
         if (program := program_of(config)) in ("gateway", "server", "proxy", "broker", "tomography"):
             command = f"central {program}" if program in ("server", "proxy") else program
             raise UsageError(f"{config} is a {program}'s, which `hushcast {command} doctor` looks at")
+        if program == "located provider":
+            raise UsageError(f"{config} is a located provider's, which `hushcast located doctor` looks at")
         settings, kind = load_daemon(config)
         # Before the daemon is asked: one that refuses its state does not run.
         tell_findings(choices, [_look_at_state(Path(settings.state), kind)])

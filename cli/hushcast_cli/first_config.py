@@ -164,3 +164,28 @@ def first_gateway_config(places: Places, uid: int) -> str:
         'publish = ["#"]\nsubscribe = ["#", "$SYS/#"]\n'
         '\n[log]\n# debug, info, warning or error; a reload applies it.\nlevel = "info"\n'
     )
+
+
+def first_provider_config(places: Places, daemon: Path | None) -> str:
+    """Return the file of a provider of a located feed; `daemon` is the socket of the daemon beside."""
+    text = (
+        "# A provider: it answers those who subscribe to a located feed. Made by `hushcast init\n"
+        "# located-provider`. All settings: docs/configuration.md. After a change:\n"
+        f"#   hushcast located check-config {places.config}\n\n"
+        "# Two things come from the feed's owner. Take the `#` away from both.\n"
+        "# The public key that `hushcast located key new` printed:\n"
+        '# owner = "…"\n'
+        "# A file that only the provider's user can read, with the link of the feed's topic:\n"
+        f"# feed = {toml_text(str(places.config.with_name('feed.link')))}\n\n"
+        "# The key, subscriptions, and what waits. Private; one provider alone uses it.\n"
+        f"state = {toml_text(str(places.state))}\n"
+        "# Subscriptions that it answers at most, and bits of work that each costs.\n"
+        "most = 1000\ndifficulty = 16\n"
+    )
+    socket = daemon or Path("/run/hushcast/control.sock")
+    return text + (
+        "\n[daemon]\n"
+        "# The daemon by which everything travels; the provider's user must be in its `socket_group`.\n"
+        f"socket = {toml_text(str(socket))}\n"
+        '\n[log]\n# debug, info, warning or error; a reload applies it.\nlevel = "info"\n'
+    )

@@ -22,9 +22,10 @@ ROLES = [
     *("relay", "client", "directory"),
     *("central-server", "publications-proxy", "deliveries-proxy"),
     *("broker-root", "broker", "tomography"),
-    "gateway",
+    *("gateway", "located-provider"),
 ]
 _NODES = ("relay", "client")
+_WITHOUT_TOR = ("gateway", "located-provider")
 _FOUNDERS = ("directory", "central-server", "broker-root")  # who makes a network, which the others join
 _SHARED = 0o640  # a service reads its configuration through its group
 _PRIVATE = 0o600
@@ -94,7 +95,8 @@ def init(
     """Write the configuration of a ROLE.
 
     ROLE is relay, client or directory; central-server, publications-proxy or deliveries-proxy of a central
-    network; broker-root, broker or tomography of a network of brokers; or gateway, for MQTT. For root on a
+    network; broker-root, broker or tomography of a network of brokers; gateway, for MQTT; or
+    located-provider, which answers a located feed's subscribers. For root on a
     machine with the package it is that of the service, otherwise one for yourself. Nothing is started, and
     nothing that is there is replaced. A relay, client, proxy, broker or tomography service then needs a
     network: `hushcast join`.
@@ -111,8 +113,8 @@ def init(
     _check_whose(role, network, epoch, privacy, layers, seat)
     if role not in _NODES and name is not None:
         raise UsageError(f"--name is a node's: a machine has one {role}")
-    if role == "gateway" and tor_sockets is not None and not _is_from_environment("tor_sockets"):
-        raise UsageError("--tor-sockets is for daemons: a gateway speaks with clients, and never with tor")
+    if role in _WITHOUT_TOR and tor_sockets is not None and not _is_from_environment("tor_sockets"):
+        raise UsageError(f"--tor-sockets is for daemons: a {role} goes through one, and never to tor")
     found = places(cast("Kind", "node" if role in _NODES else role), name)
     own = _own_role(role, seat)
     made = _founded(role, network, epoch, _privacy_lines(privacy, layers))
@@ -188,10 +190,12 @@ def _privacy_lines(privacy: str | None, layers: int | None) -> str:
 
 
 def _first(role: str, found: Places, network: Network | None, tor_sockets: Path | None) -> str:
-    from hushcast_cli.first_config import Role, first_config, first_gateway_config
+    from hushcast_cli.first_config import Role, first_config, first_gateway_config, first_provider_config
 
     if role == "gateway":
         return first_gateway_config(found, os.getuid())
+    if role == "located-provider":
+        return first_provider_config(found, places("node").socket)
     return first_config(cast("Role", role), found, tor_sockets and tor_sockets.absolute(), network)
 
 
@@ -204,6 +208,7 @@ def _check(role: str, text: str, where: str) -> None:
     from hushcast_central.settings import ProxySettings, ServerSettings
     from hushcast_directory.settings import DirectorySettings
     from hushcast_gateway.settings import GatewaySettings
+    from hushcast_located.service.settings import ProviderSettings
     from hushcast_node.settings import NodeSettings
     from hushcast_protocol.base.addresses import onion_address
     from hushcast_protocol.base.secrets import Seed
@@ -221,6 +226,9 @@ def _check(role: str, text: str, where: str) -> None:
         parse_settings(text.encode(), where, ServerSettings)
     elif role == "gateway":
         parse_settings(text.encode(), where, GatewaySettings)
+    elif role == "located-provider":  # complete with what the feed's owner gives out
+        from_owner = f'owner = "{somebody.hex()}"\nfeed = "/feed.link"\n'
+        parse_settings((from_owner + text).encode(), where, ProviderSettings)
     elif role == "broker-root":
         parse_broker(text.encode(), where)
     elif role in ("broker", "tomography"):
@@ -252,6 +260,12 @@ def _next(role: str, found: Places, output: Path | None, name: str | None) -> li
         run = {"central-server": "central server", "broker-root": "broker"}.get(role, role)
         start = f"systemctl enable --now {found.unit}" if found.unit and not output else ""
         return [start or f"hushcast {run} run{config}"]
+    if role == "located-provider":
+        start = f"systemctl enable --now {found.unit}" if found.unit and not output else ""
+        return [
+            f"hushcast located check-config {output or found.config}",
+            start or f"hushcast located provide{config}",
+        ]
     if role in (*PROXIES, "broker", "tomography"):  # `join` looks for a node's unless told
         return [f"hushcast join network.toml --config {output or found.config}"]
     return [f"hushcast join network.toml{config or (f' --name {name}' if name else '')}"]

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from hushcast_cli.located_figures import figures
-from hushcast_cli.options import FILE, Choices, json_option, pass_choices
+from hushcast_cli.located_provider import COMMANDS
+from hushcast_cli.located_sent import feed_option, publish_command
+from hushcast_cli.options import FILE, Choices, daemon_options, json_option, pass_choices, timeout_option
+from hushcast_cli.spark import master_option
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 
@@ -81,7 +85,9 @@ def new(choices: Choices, file: Path) -> None:
     help="From where on a place counts nothing; signed with the weights. Default: 100, then as before.",
 )
 @click.option("--new-weights", is_flag=True, help="Weigh words by these messages, as the next version.")
-@json_option
+@feed_option
+@timeout_option
+@daemon_options
 @pass_choices
 def batch(
     choices: Choices,
@@ -93,32 +99,43 @@ def batch(
     fan_out: int,
     max_distance: float | None,
     new_weights: bool,
+    feed: Path | None,
+    timeout: float | None,
 ) -> None:
     """Sign the messages of an interval as the next batch of a feed.
 
     Each line is a message: {"id": "1", "lat": 60.17, "lon": 24.94, "text": "shoes at half the price"}. Its
     keywords are the words of its text. DIR holds the batches of one owner, each chained to the one before,
-    and tables of weights; the first batch makes the first table.
+    and tables of weights; the first batch makes the first table. With --feed the batch is also published,
+    and the table where it is new; without a daemon it is signed all the same.
 
     \b
-    Example:
+    Examples:
       hushcast located batch --key shops.key --in messages.jsonl --interval 300 --out batches
+      hushcast located batch --key shops.key --in messages.jsonl --out batches --feed feed.link
     """
     import time
 
+    from hushcast_cli.located_sent import publishing, send_batch
     from hushcast_cli.output import json_line, text_line, write
     from hushcast_located.folder import Folder
     from hushcast_located.keys import read_owner
     from hushcast_located.owner import Wanted, add_batch
+    from hushcast_runtime.wording import counted
 
+    given = publishing(key_file, out, feed) if feed is not None else None
     wanted = Wanted(interval, start, fan_out, max_distance, new_weights)
     file, made = add_batch(read_owner(key_file), Folder(out), messages, wanted, int(time.time()))
     body = made.body
     if choices.json:
         told = {"file": str(file), "number": body.number, "start": body.start, "seconds": body.seconds}
         write(json_line({**told, "messages": body.count, "weights": body.version}))
-        return
-    write(text_line(f"{file}: batch {body.number}, {body.count:,} messages, weights {body.version}"))
+    else:
+        write(text_line(f"{file}: batch {body.number}, {body.count:,} messages, weights {body.version}"))
+    if given is not None:
+        _, parts = send_batch(choices, given, body.number, None, timeout)
+        if not choices.json:
+            write(text_line(f"batch {body.number} is in the outbox, {counted(parts, 'message')}"))
 
 
 @located.command("match")
@@ -131,41 +148,34 @@ def batch(
 @click.option(
     "--no-proofs", "alone", is_flag=True, help="Only list who wants what, in ANSWERS/matches.jsonl."
 )
+@click.option(
+    "--engine",
+    type=click.Choice(["local", "spark"]),
+    default="local",
+    show_default=True,
+    help="What matches: this process, or Spark.",
+)
+@master_option
 @json_option
 @pass_choices
-def match(
-    choices: Choices, folder: Path, subscriptions: Path, out: Path, number: int | None, alone: bool
-) -> None:
+def match(choices: Choices, /, **asked: Any) -> None:
     """Answer subscriptions for a batch, each in a file ANSWERS/<id>.answer, with its proof.
 
     Each line is a subscription: {"id": "a", "lat": 60.17, "lon": 24.94, "keywords": ["shoe"], "alpha": 0.5,
     "threshold": 0.7}. A subscription that wants nothing of the batch gets an answer, too: it proves that.
     With --no-proofs there are no answers, but a list of all subscriptions and the messages that they want.
+    With --engine spark they may be more than one machine holds, FILE may be Parquet (FILE.parquet), and lists
+    go into files in ANSWERS/matches.
 
     \b
-    Example:
+    Examples:
       hushcast located match --batch batches --subscriptions subscriptions.jsonl --out answers
+      hushcast located match --batch batches --subscriptions subscriptions.jsonl --out answers
+        --engine spark --master spark://HOST:7077
     """
-    from hushcast_cli.output import json_line, text_line, write
-    from hushcast_located.folder import Folder
-    from hushcast_located.lines import read_subscriptions
-    from hushcast_located.provider import answer_all, list_all
-    from hushcast_protocol.base.errors import UsageError
+    from hushcast_cli.located_match import Asked, tell
 
-    asked = read_subscriptions(subscriptions)
-    batches = Folder(folder)
-    chosen = batches.newest() if number is None else number
-    if chosen is None:
-        raise UsageError(f"there is no batch in {folder}: `hushcast located batch --out {folder}` makes one")
-    _, feed = batches.read(chosen)
-    told = (list_all if alone else answer_all)(feed, asked, out)
-    if choices.json:
-        counts = {"answers": told.answers, "messages": told.messages, "bytes": told.size}
-        write(json_line({"out": str(out), "number": chosen, **counts}))
-        return
-    kind = "subscriptions" if alone else "answers"
-    what = f"{told.answers:,} {kind} for batch {chosen}, with {told.messages:,} messages in all"
-    write(text_line(f"{out}: {what}"))
+    tell(choices, Asked(**asked))
 
 
 @located.command("verify")
@@ -193,4 +203,5 @@ def verify_command(choices: Choices, answer: Path, owner: str, subscription: str
     tell(choices, answer, owner, subscription, after)
 
 
-located.add_command(figures)
+for one in (publish_command, *COMMANDS, figures):
+    located.add_command(one)

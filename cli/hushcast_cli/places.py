@@ -23,6 +23,7 @@ Kind = Literal[
     "broker-root",
     "broker",
     "tomography",
+    "located-provider",
 ]
 
 PROXIES: tuple[Kind, Kind] = ("publications-proxy", "deliveries-proxy")
@@ -52,6 +53,9 @@ def service_places(kind: Kind, name: str | None = None, etc: Path = _ETC) -> Pla
         what = "central-proxy" if kind in PROXIES else "broker" if kind in BROKERS else kind
         home = f"hushcast-{what}"
         return Places(etc / home / f"{what}.toml", Path("/var/lib", home), None, home)
+    if kind == "located-provider":
+        home = "hushcast-located"
+        return Places(etc / home / "provider.toml", Path("/var/lib", home), None, home)
     if kind == "gateway":
         home = "hushcast-gateway"
         return Places(
@@ -71,6 +75,8 @@ def user_places(kind: Kind, name: str | None, environment: Mapping[str, str]) ->
     runtime = environment.get("XDG_RUNTIME_DIR")
     if kind in ("directory", "central-server", *PROXIES, *BROKERS, "tomography"):
         return Places(configs / f"{kind}.toml", states / f"hushcast-{kind}", None, None)
+    if kind == "located-provider":
+        return Places(configs / "located-provider.toml", states / "hushcast-located", None, None)
     if kind == "gateway":
         socket = Path(runtime, "hushcast-gateway", "mqtt.sock") if runtime else None
         return Places(configs / "gateway.toml", states / "hushcast-gateway", socket, None)

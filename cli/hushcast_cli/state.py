@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 daemon_config_option = config_option("The daemon's configuration, TOML.", required=True)
 
-Program = Literal["node", "directory", "gateway", "server", "proxy", "broker", "tomography"]
+Program = Literal[
+    "node", "directory", "gateway", "server", "proxy", "broker", "tomography", "located provider"
+]
 
 
 def load_daemon(file: Path) -> tuple[DaemonSettings, StateKind]:
@@ -23,8 +25,8 @@ def load_daemon(file: Path) -> tuple[DaemonSettings, StateKind]:
     from hushcast_protocol.base.errors import UsageError
 
     program = program_of(file)
-    if program == "gateway":
-        raise UsageError(f"{file} is a gateway's: this command is for nodes and directories")
+    if program in ("gateway", "located provider"):
+        raise UsageError(f"{file} is a {program}'s: this command is for nodes and directories")
     if program in ("server", "proxy"):
         return _load_central(file, program)
     if program == "broker":
@@ -123,6 +125,8 @@ def program_of(file: Path) -> Program:
         return "node"
     if "proxies" in keys or network.get("carrier") == "central":
         return "server"
+    if "network" not in keys and not keys.keys().isdisjoint(_OF_PROVIDER):
+        return "located provider"
     is_gateway = "network" not in keys and not keys.keys().isdisjoint(_OF_GATEWAY)
     return "gateway" if is_gateway else "directory"
 
@@ -134,6 +138,7 @@ _PROGRAMS: dict[str, Program] = {
 }
 """By the roles of whoever is no node."""
 _OF_GATEWAY = {"listen", "users", "anonymous"}
+_OF_PROVIDER = {"owner", "feed", "difficulty"}
 _OF_JOINED = {"directory", "directory_key", "server", "server_key"}
 
 

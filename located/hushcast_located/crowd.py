@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -64,6 +65,27 @@ class Crowd:
         x, y, z = (int(one) for one in self.places[:, number])
         alpha, threshold = (int(one) for one in self.shares[:, number])
         return Asked((x, y, z), weights, alpha, threshold, self.most)
+
+
+def arranged(
+    names: Sequence[str],
+    rows: tuple[Numbers, Numbers],
+    said: tuple[npt.NDArray[np.integer[Any]], npt.NDArray[np.integer[Any]]],
+    weights: Ints,
+    most: int,
+) -> Crowd:
+    """Return subscriptions as arrays, whose words may be in any order, and be named twice.
+
+    `rows` are `places` and `shares`, `said` whose each word is, and its number; `weights` are of `names`.
+    """
+    owners, words = said
+    order = np.lexsort((words, -weights[words], owners))
+    owners, words = owners[order], words[order]
+    once = np.ones(len(words), bool)
+    once[1:] = (owners[1:] != owners[:-1]) | (words[1:] != words[:-1])
+    starts = np.searchsorted(owners[once], np.arange(rows[0].shape[1] + 1)).astype(np.int64)
+    distinct: Numbers = words[once].astype(np.int32)
+    return Crowd(names, *rows, starts, distinct, weights[distinct], most)
 
 
 def crowd_of(asked: Sequence[Asked]) -> Crowd:

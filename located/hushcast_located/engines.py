@@ -1,13 +1,32 @@
-"""Which engine finds out who wants what: `local` where there is numpy, the pure code elsewhere."""
+"""Which engine answers, and finds out who wants what: `local` where there is numpy, else the pure code."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from hushcast_protocol.base.wire import encode
 from hushcast_protocol.spatial.answer import Feed
 from hushcast_protocol.spatial.matching import Counted, pruned
+from hushcast_protocol.spatial.proof import wanted
 from hushcast_protocol.spatial.similarity import Asked
 from hushcast_protocol.spatial.subscription import Subscription
+
+
+def answers(feed: Feed, subscriptions: Sequence[Subscription]) -> Iterator[tuple[bytes, int]]:
+    """Yield each subscription's answer, encoded, and the number of messages in it.
+
+    Only some of them are held at once, so that they can be written or sent one after the other.
+    """
+    try:
+        import numpy as np  # noqa: F401
+    except ImportError:
+        for one in subscriptions:
+            (answer,) = feed.answers([one])
+            yield encode(answer), len(wanted(answer.proof))
+    else:
+        from hushcast_located.prover import Prover
+
+        yield from Prover(feed).answers(subscriptions)
 
 
 def matches(feed: Feed, subscriptions: Sequence[Subscription]) -> list[list[str]]:

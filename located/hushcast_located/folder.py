@@ -29,13 +29,16 @@ class Folder:
 
     def read(self, number: int) -> tuple[bytes, Feed]:
         """Return the owner, and a batch with its tree and table; raise `UsageError`."""
-        file = self.path / f"{number}.batch"
-        data = read_most(file, MAX_BATCH)
+        file, data = self.path / f"{number}.batch", self.data(number)
         try:
             owner, batch, root = read_batch(data)
         except PeerError as error:
             raise UsageError(f"{file} is no batch as its owner made it: {error}") from None
         return owner, Feed(batch, root, self._table(batch, owner))
+
+    def data(self, number: int) -> bytes:
+        """Return a batch as it was written; raise `UsageError`."""
+        return read_most(self.path / f"{number}.batch", MAX_BATCH)
 
     def _table(self, batch: Batch, owner: bytes) -> Table:
         file = self.path / f"{batch.body.version}.table"
@@ -77,14 +80,19 @@ def make_folder(path: Path) -> None:
         raise UsageError(f"{path} cannot be made: {error.strerror}") from None
 
 
-def write_whole(file: Path, data: bytes, replace: bool = False) -> Path:
-    """Write a file so that it is there whole or not at all; raise `UsageError` where there is one already."""
+def write_whole(file: Path, data: bytes, replace: bool = False, durable: bool = True) -> Path:
+    """Write a file so that it is there whole or not at all; raise `UsageError` where there is one already.
+
+    What is not `durable` may be cut off where the machine loses power: it can be made again, and the disk is
+    not waited for.
+    """
     fresh = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         with fresh.open("wb") as stream:
             stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
+            if durable:
+                stream.flush()
+                os.fsync(stream.fileno())
         if replace:
             fresh.replace(file)
         else:

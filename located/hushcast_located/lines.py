@@ -29,10 +29,11 @@ def read_messages(file: Path, number: int) -> list[LocatedMessage]:
 
 def read_subscriptions(file: Path) -> dict[str, Subscription]:
     """Return the subscriptions of a file by their ids, of which files are to be named; raise `UsageError`."""
-    return _read(file, _named)
+    return _read(file, read_named)
 
 
-def _named(line: bytes) -> tuple[str, Subscription]:
+def read_named(line: bytes) -> tuple[str, Subscription]:
+    """Return the id, of which a file can be named, and the subscription on a line; raise `UsageError`."""
     name, one = read_subscription(line)
     if not _FILE_NAME.match(name):
         raise UsageError(

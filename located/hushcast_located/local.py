@@ -1,7 +1,7 @@
 """The engine `local`: which subscriptions want which messages, in one process, on arrays.
 
 `plain` and `pruned` are those of `protocol/.../spatial/matching`, and give the same messages bit for bit.
-Where floats stand within a trillionth of a border, the integers of `Asked.reaches` decide.
+`reach` decides of each pair.
 """
 
 from __future__ import annotations
@@ -14,15 +14,13 @@ import numpy.typing as npt
 
 from hushcast_located.crowd import Crowd, Ints, Numbers
 from hushcast_located.index import Lists, index_of
+from hushcast_located.reach import reached
 from hushcast_protocol.spatial.matching import Counted
 from hushcast_protocol.spatial.places import Place
-from hushcast_protocol.spatial.similarity import WHOLE, Asked
 from hushcast_protocol.spatial.tree import Entry, Node, Part
 
 PRUNED_FROM = 128
 """Messages below a node that prunes: with fewer, its own lists take longer than they save below it."""
-
-_DOUBT = 1e-12  # floats of 64 bits are off by a thousandth of it
 
 
 @dataclass
@@ -126,18 +124,9 @@ class Local:
     def _reached(self, place: Place, words: Ints, some: Numbers) -> npt.NDArray[np.bool_]:
         """Tell which of some subscriptions want a message with these words, at this place."""
         rows = self._rows[some]
-        alpha, threshold, whole = rows[:, 3], rows[:, 4], rows[:, 5]
         common = self._common(words, rows[:, 6], rows[:, 7])
-        by_words, needed, by_place = alpha * common, threshold * whole, (WHOLE - alpha) * whole
-        room = by_words + by_place - needed
         square: Ints = ((rows[:, :3] - np.array(place, np.int64)) ** 2).sum(axis=1)
-        far, most = by_place * np.sqrt(square), float(self._crowd.most) * room
-        reached: npt.NDArray[np.bool_] = (by_words >= needed) | ((room >= 0) & (far <= most))
-        doubtful = (by_words < needed) & (room >= 0) & (np.abs(far - most) <= _DOUBT * (far + most))
-        for at in np.flatnonzero(doubtful).tolist():
-            one = Asked((0, 0, 0), {"": int(whole[at])}, int(alpha[at]), int(threshold[at]), self._crowd.most)
-            reached[at] = one.reaches(int(common[at]), int(square[at]))
-        return reached
+        return reached((rows[:, 3], rows[:, 4], rows[:, 5]), self._crowd.most, common, square)
 
     def _common(self, words: Ints, starts: Ints, lengths: Ints) -> Ints:
         """Return the weight that the words of some subscriptions have in common with these."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from hushcast_located.crowd import Crowd, Ints, Numbers
+from hushcast_located.crowd import Crowd, Ints, Numbers, arranged
 from hushcast_protocol.spatial.messages import LocatedMessage
 from hushcast_protocol.spatial.places import SCALE, chord, place_of
 from hushcast_protocol.spatial.table import Table
@@ -57,20 +57,8 @@ class Workload:
         owners = np.repeat(np.arange(count), lengths)
         words = self._draw(len(owners))
         weights = np.array([table.weights.get(name, table.body.other) for name in self._names], np.int64)
-        order = np.lexsort((words, -weights[words], owners))
-        owners, words = owners[order], words[order]
-        once = np.ones(len(words), bool)  # a word that was drawn twice counts once
-        once[1:] = (owners[1:] != owners[:-1]) | (words[1:] != words[:-1])
-        owners, words = owners[once], words[once]
-        return Crowd(
-            self._names,
-            _on_the_sphere(self._places(count)),
-            same_shares(500, 700, count),
-            np.searchsorted(owners, np.arange(count + 1)).astype(np.int64),
-            words.astype(np.int32),
-            weights[words],
-            table.body.most,
-        )
+        rows = _on_the_sphere(self._places(count)), same_shares(500, 700, count)
+        return arranged(self._names, rows, (owners, words), weights, table.body.most)
 
     def _places(self, count: int) -> Floats:
         """Draw places, in rows of degrees."""

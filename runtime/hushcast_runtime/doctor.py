@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.findings import Finding, bad, good
@@ -46,6 +47,16 @@ class Kind:
     """Key files that it does not start without, once it has a state."""
 
 
+class Examined(Protocol):
+    """Settings of whatever has a doctor's socket."""
+
+    def state_path(self) -> Path:
+        """Return the state directory."""
+
+    def doctors_socket(self) -> Path:
+        """Return where it is asked while it runs."""
+
+
 class Doctor:
     """Examines the daemon that it lives in, before and after that has come up."""
 
@@ -70,7 +81,7 @@ class Doctor:
         return [*found, *own]
 
 
-async def examine_from_outside(settings: ExaminedSettings, kind: Kind) -> list[Finding]:
+async def examine_from_outside(settings: Examined, kind: Kind) -> list[Finding]:
     """Look at a daemon's state, and ask it what its own doctor finds, if it runs; two minutes at most."""
     state = settings.state_path()
     try:

@@ -1,10 +1,11 @@
-"""What a cluster and one machine have to agree on: the rows of a generated network, and its figures.
+"""What a cluster and one machine have to agree on: a network, its figures, answers of a located feed.
 
 As a program, `python same.py MASTER OUT SETTINGS`: prints them, and how many executors took part, as JSON.
 """
 
 import json
 import sys
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -13,6 +14,9 @@ from hushcast_analytics.generator.asked import Asked
 from hushcast_analytics.generator.generate import generate
 from hushcast_analytics.network import summary
 from hushcast_analytics.session import open_session
+
+sys.path.append(str(Path(__file__).parents[1] / "located"))
+from spark_same import by_spark
 
 ASKED = Asked(20, 2, publications=10, epochs=2, clients=0, up=5, down=2)
 
@@ -29,5 +33,6 @@ def made(spark: SparkSession, out: str) -> list[str]:
 if __name__ == "__main__":
     spark = open_session(sys.argv[1], "same", **json.loads(sys.argv[3]))
     result = made(spark, sys.argv[2])
-    print(json.dumps([*result, len(spark._jsc.sc().statusTracker().getExecutorInfos())]))
+    located = by_spark(spark, Path(sys.argv[2]))
+    print(json.dumps([*result, located, len(spark._jsc.sc().statusTracker().getExecutorInfos())]))
     spark.stop()

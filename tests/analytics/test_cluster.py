@@ -12,6 +12,7 @@ from pathlib import Path
 import pyspark
 import pytest
 from same import made
+from spark_same import by_local  # `same` put its folder on the path
 
 pytestmark = [pytest.mark.spark, pytest.mark.processes]
 
@@ -81,6 +82,7 @@ def test_a_cluster_gives_what_one_machine_gives(spark, quick_spark, tmp_path):
             [*program, *arguments], env=env, capture_output=True, text=True, timeout=DONE_WITHIN, check=False
         )
     assert done.returncode == 0, done.stderr[-3000:]
-    *shared, executors = json.loads(done.stdout.splitlines()[-1])
+    *shared, located, executors = json.loads(done.stdout.splitlines()[-1])
     assert executors == 3  # the driver counts as one
     assert shared == made(spark, str(tmp_path / "alone"))
+    assert located == by_local(tmp_path)

@@ -17,6 +17,7 @@ from hushcast_cli.join import with_network
 from hushcast_cli.places import Kind, places, service_places, user_places
 from hushcast_directory.settings import DirectorySettings
 from hushcast_gateway.settings import GatewaySettings
+from hushcast_located.service.settings import ProviderSettings
 from hushcast_node.settings import NodeSettings
 from hushcast_protocol.base.addresses import onion_address
 from hushcast_protocol.base.errors import UsageError
@@ -201,6 +202,7 @@ def test_services_have_the_places_of_their_units() -> None:
         "hushcast-central-proxy.service": service_places("deliveries-proxy"),
         "hushcast-broker.service": service_places("broker"),
         "hushcast-tomography.service": service_places("tomography"),
+        "hushcast-located.service": service_places("located-provider"),
     }.items():
         text = (ROOT / "systemd" / unit).read_text()
         assert f"--config {found.config}\n" in text
@@ -228,9 +230,9 @@ def test_two_daemons_share_no_place() -> None:
     found = [user_places("node", None, {}), user_places("node", "b", {}), user_places("directory", None, {})]
     found += [service_places("node"), service_places("node", "b"), service_places("directory")]
     found += [service_places("central-server"), service_places("deliveries-proxy"), service_places("broker")]
-    found.append(service_places("tomography"))
+    found += [service_places("tomography"), service_places("located-provider")]
     kinds: list[Kind] = ["central-server", "publications-proxy", "deliveries-proxy", "broker-root", "broker"]
-    found += [user_places(kind, None, {}) for kind in (*kinds, "tomography")]
+    found += [user_places(kind, None, {}) for kind in (*kinds, "tomography", "located-provider")]
     assert len({each.state for each in found}) == len({each.config for each in found}) == len(found)
 
 
@@ -282,6 +284,7 @@ def test_the_examples_are_what_init_makes() -> None:
         "broker-root.toml": RootSettings,
         "broker.toml": BrokerSettings,
         "tomography.toml": TomographySettings,
+        "located-provider.toml": ProviderSettings,
     }
     for name, text in examples().items():
         if name != "network.toml":

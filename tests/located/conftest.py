@@ -1,8 +1,31 @@
-"""Tests of located feeds draw the same small worlds as those of the pure part."""
+"""Tests of located feeds draw the same small worlds as those of the pure part, and talk to a fake daemon."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "protocol"))
+import pytest
+import trio
+
+TESTS = Path(__file__).parents[1]
+sys.path[:0] = [str(TESTS / folder) for folder in ("located", "protocol", "client", "carriers", "cli")]
+
+from providing import Town  # noqa: E402
+
+
+@pytest.fixture(params=["trio", "asyncio"])
+def backend(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+async def town(backend: str, tmp_path: Path) -> AsyncIterator[Town]:
+    """A daemon with a provider beside it, and a program under one of the two."""
+    async with trio.open_nursery() as nursery:
+        town = Town(tmp_path, nursery, backend)
+        await town.start()
+        yield town
+        await town.end()
+        nursery.cancel_scope.cancel()

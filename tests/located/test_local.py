@@ -9,16 +9,19 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from proving import try_batch
 from spatial_world import World, entries
 
 import hushcast_located.figures.measure as measure_module
-import hushcast_located.local as local_module
+import hushcast_located.prover as prover_module
+import hushcast_located.reach as reach_module
 from hushcast_located import engines
 from hushcast_located.crowd import crowd_of
 from hushcast_located.figures.measure import Size, measure
 from hushcast_located.local import Local, Work
 from hushcast_located.workload import KEYWORDS, Workload, greatest_distance
 from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.wire import encode
 from hushcast_protocol.spatial.matching import Counted, plain, pruned
 from hushcast_protocol.spatial.similarity import WHOLE, Asked
 from hushcast_protocol.spatial.table import sign_table
@@ -61,7 +64,7 @@ def test_the_engine_finds_what_brute_force_does(seed: int, most: int, subscripti
 
 
 def test_integers_alone_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local_module, "_DOUBT", 2.0)  # nothing is left to floats
+    monkeypatch.setattr(reach_module, "_DOUBT", 2.0)  # nothing is left to floats
     assert sum(hold(World.draw(Random(seed), intervals=1, subscriptions=12)) for seed in range(10)) > 50
 
 
@@ -106,6 +109,32 @@ def test_without_numpy_the_pure_code_finds_the_same(monkeypatch: pytest.MonkeyPa
     assert any(fast)
     monkeypatch.setitem(sys.modules, "numpy", None)
     assert engines.matches(feed, world.subscriptions) == fast
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.integers(0, 2**64))
+def test_answers_are_those_of_the_pure_code(seed: int) -> None:
+    try_batch(Random(seed))
+
+
+def test_answers_by_integers_alone_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reach_module, "_DOUBT", 2.0)
+    assert sum(try_batch(Random(seed)) for seed in range(10)) > 50
+
+
+def test_many_answers_are_made_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prover_module, "_CELLS", 1)  # 16 subscriptions at once
+    world = World.draw(Random(3), most=40, intervals=1, subscriptions=50)
+    made = [encode(answer) for answer in world.answers[0]]
+    assert [answer for answer, _ in engines.answers(world.feeds[0], world.subscriptions)] == made
+
+
+def test_answers_without_numpy_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World.draw(Random(1), most=40, intervals=1, subscriptions=20)
+    fast = list(engines.answers(world.feeds[0], world.subscriptions))
+    monkeypatch.setitem(sys.modules, "numpy", None)
+    assert list(engines.answers(world.feeds[0], world.subscriptions)) == fast
+    assert sum(messages for _, messages in fast) > 10
 
 
 def test_a_workload_follows_from_its_seed_and_is_as_the_papers() -> None:

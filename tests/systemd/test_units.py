@@ -28,10 +28,11 @@ def settings(unit: Path) -> list[tuple[str, str]]:
     return [(name, value) for name, _, value in (line.partition("=") for line in lines)]
 
 
-def test_there_are_eight() -> None:
+def test_there_are_nine() -> None:
     names = ["hushcast-broker.service"]
     names += ["hushcast-central-proxy.service", "hushcast-central-server.service"]
     names += ["hushcast-directory.service", "hushcast-gateway.service"]
+    names += ["hushcast-located.service"]
     names += ["hushcast-node.service", "hushcast-node@.service", "hushcast-tomography.service"]
     assert [unit.name for unit in UNITS] == names
 
@@ -63,12 +64,17 @@ def test_all_stand_in_the_same_sandbox() -> None:
     own = {"Description", "Documentation", "ExecStart", "ExecStartPre", "ExecReload", "User", "Group"}
     own |= {"StateDirectory", "RuntimeDirectory"}
     alike = {unit.name: [setting for setting in settings(unit) if setting[0] not in own] for unit in UNITS}
-    gateway = alike.pop("hushcast-gateway.service")
+    gateway, provider = (alike.pop(f"hushcast-{name}.service") for name in ("gateway", "located"))
     first, *rest = alike.values()
     assert all(other == first for other in rest)
     # A gateway needs no tor; of the daemons it reaches the control socket alone, and it may listen on IPv6.
     its_own = {"After", "Wants", "SupplementaryGroups", "RestrictAddressFamilies", "InaccessiblePaths"}
     assert [setting for setting in gateway if setting[0] not in its_own] == [
+        setting for setting in first if setting[0] not in its_own
+    ]
+    # Nor does a provider, and it has no network.
+    its_own |= {"IPAddressDeny", "IPAddressAllow", "PrivateNetwork"}
+    assert [setting for setting in provider if setting[0] not in its_own] == [
         setting for setting in first if setting[0] not in its_own
     ]
 
@@ -89,7 +95,19 @@ def test_a_gateway_reaches_the_daemons_socket_and_nothing_else_of_it() -> None:
 @each
 def test_only_loopback_is_reached(unit: Path) -> None:
     found = dict(settings(unit))
-    assert (found["IPAddressDeny"], found["IPAddressAllow"]) == ("any", "localhost")
+    if unit.name == "hushcast-located.service":  # not even that
+        assert (found["PrivateNetwork"], found["RestrictAddressFamilies"]) == ("yes", "AF_UNIX")
+        assert found.get("IPAddressAllow") is None
+    else:
+        assert found["IPAddressAllow"] == "localhost"
+    assert found["IPAddressDeny"] == "any"
+
+
+def test_a_provider_reaches_the_daemons_socket_and_nothing_else_of_it() -> None:
+    provider, node = (dict(settings(FOLDER / f"hushcast-{name}.service")) for name in ("located", "node"))
+    assert provider["SupplementaryGroups"] == node["Group"]
+    assert provider["User"] != node["User"]
+    assert "/etc/hushcast" in provider["InaccessiblePaths"]
 
 
 @each

@@ -23,7 +23,8 @@ GRID = [(alpha, 700) for alpha in (100, 300, 500, 700, 900)] + [
     (500, theta) for theta in (500, 600, 800, 900)
 ]
 """Alpha and theta in thousandths; 0.5 and 0.7 stand for both where the other is varied."""
-PROOFS = 200  # subscribers of each point whose proofs are made, sized and verified
+PROOFS = 2000  # subscribers of each point whose proofs are made
+VERIFIED = 200  # of these, sized and verified
 _OWNER = Seed(bytes(32))
 _START, _SECONDS, _FAN_OUT = 1_700_000_000, 300, 4
 
@@ -101,7 +102,9 @@ def _point(feed: Feed, crowd: Crowd, at: tuple[int, int]) -> Point:
     }
     some = np.flatnonzero(served)
     some = some[:: max(len(some) // PROOFS, 1)][:PROOFS]
-    proofs = measure_proofs(_OWNER, feed, [crowd.asked(int(one)) for one in some]) if len(some) else None
+    proofs = (
+        measure_proofs(_OWNER, feed, [crowd.asked(int(one)) for one in some], VERIFIED) if len(some) else None
+    )
     return Point(*at, int(served.sum(dtype=np.int64)) / pairs, ways, proofs)
 
 

@@ -160,7 +160,15 @@ def check_next(batch: Batch, before: Batch) -> None:
         raise DoesNotHold(Problem.OLD_ROOT)
     if body.number > last.number + 1:
         raise DoesNotHold(Problem.MISSING_INTERVAL)
-    if body.previous != before.digest or (body.version == last.version and body.table != last.table):
+    if body.previous != before.digest:
+        raise DoesNotHold(Problem.FORKED)
+    check_later(batch, before)
+
+
+def check_later(batch: Batch, before: Batch) -> None:
+    """Raise `DoesNotHold` unless one batch can come after another, perhaps with others between them."""
+    body, last = batch.body, before.body
+    if body.version == last.version and body.table != last.table:
         raise DoesNotHold(Problem.FORKED)
     if body.start < before.end:
         raise DoesNotHold(Problem.BACK_IN_TIME)

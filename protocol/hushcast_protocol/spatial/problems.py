@@ -36,6 +36,8 @@ class Problem(StrEnum):
     """There is a message that the owner did not sign."""
     PADDED = "padded"
     """There is more in it than was asked for."""
+    SILENT = "silent"
+    """The next interval is over, and nothing has come: of a feed that is followed, never of an answer."""
 
 
 class DoesNotHold(AuthenticationError):

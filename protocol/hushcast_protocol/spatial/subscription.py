@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import msgspec
@@ -49,10 +50,14 @@ def read_subscription(line: bytes) -> tuple[str, Subscription]:
     Alpha and theta are rounded to thousandths, keywords are cut into words. Raises `UsageError`.
     """
     given = read_object(line, _KEYS, EXAMPLE)
-    return given.get("id", ""), _subscription(given)
+    return given.get("id", ""), make_subscription(given)
 
 
-def _subscription(given: dict[str, Any]) -> Subscription:
+def make_subscription(given: Mapping[str, Any]) -> Subscription:
+    """Return the subscription of a place, keywords, alpha and threshold, as a line has them; `UsageError`.
+
+    They are `lat`, `lon`, `alpha` and `threshold`, which are numbers, and `keywords`, which are texts.
+    """
     words = words_of(" ".join(given["keywords"]))
     if not words:
         raise UsageError("'keywords' has no word: name one at least, of letters or digits")

@@ -42,8 +42,7 @@ def verify(
     will do: who was answered before must say so to notice an old batch, or a missing one.
     """
     try:
-        answer = decode_answer(data)
-        return _verified(owner, subscription, answer, before)
+        return verify_answer(owner, subscription, decode_answer(data), before)
     except DecodeError:
         raise DoesNotHold(Problem.FORM) from None
 
@@ -56,7 +55,10 @@ def batch_of(owner: PublicKey, data: bytes) -> Batch:
         raise DoesNotHold(Problem.FORM) from None
 
 
-def _verified(owner: PublicKey, subscription: Subscription, answer: Answer, before: Batch | None) -> Verified:
+def verify_answer(
+    owner: PublicKey, subscription: Subscription, answer: Answer, before: Batch | None = None
+) -> Verified:
+    """Return what an answer says, as `verify`; raises `DecodeError` where it has no answer's form."""
     if answer.subscription != subscription.digest:
         raise DoesNotHold(Problem.OTHER_SUBSCRIPTION)
     batch = check_batch(answer.batch, owner)

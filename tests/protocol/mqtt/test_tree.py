@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushcast_protocol.mqtt.topics import matches
+from hushcast_protocol.mqtt.topics import intersects, matches
 from hushcast_protocol.mqtt.tree import FilterTree
 
 LEVEL = st.sampled_from(["", "a", "b", "$SYS", "x y"])
@@ -60,6 +60,8 @@ def test_the_tree_agrees_with_matching_one_by_one(filters: list[str], removed: l
     left = [wanted for wanted in filters if wanted not in removed]
     assert sorted(tree.match(topic)) == sorted(wanted for wanted in left if matches(wanted, topic))
     assert all(tree.get(wanted) == wanted for wanted in left)
+    for other in (topic, *filters):
+        assert sorted(tree.intersecting(other)) == sorted(one for one in left if intersects(one, other))
     for wanted in left:
         tree.remove(wanted)
     assert not tree

@@ -1,0 +1,67 @@
+"""Answers subscriptions of a located feed by the engine that was asked for, and tells how many."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from hushcast_cli.options import Choices
+from hushcast_cli.output import json_line, text_line, write
+from hushcast_cli.progress import reporting
+from hushcast_cli.spark import spark_session
+from hushcast_located.folder import Folder
+from hushcast_located.lines import read_subscriptions
+from hushcast_located.provider import Answered, answer_all, list_all
+from hushcast_protocol.base.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The options of `hushcast located match`."""
+
+    folder: Path
+    subscriptions: Path
+    out: Path
+    number: int | None
+    alone: bool
+    engine: str
+    master: str | None
+
+
+def tell(choices: Choices, asked: Asked) -> None:
+    """Match, and print what was written; raise `UsageError`, or `Failure` where Spark fails."""
+    if asked.master is not None and asked.engine != "spark":
+        raise UsageError("--master is of --engine spark: give it, too")
+    told, chosen = (_on_spark if asked.engine == "spark" else _locally)(asked)
+    if choices.json:
+        counts = {"answers": told.answers, "messages": told.messages, "bytes": told.size}
+        write(json_line({"out": str(asked.out), "number": chosen, **counts}))
+        return
+    kind = "subscriptions" if asked.alone else "answers"
+    what = f"{told.answers:,} {kind} for batch {chosen}, with {told.messages:,} messages in all"
+    write(text_line(f"{asked.out}: {what}"))
+
+
+def _locally(asked: Asked) -> tuple[Answered, int]:
+    subscriptions = read_subscriptions(asked.subscriptions)
+    chosen = _chosen(asked)
+    _, feed = Folder(asked.folder).read(chosen)
+    return (list_all if asked.alone else answer_all)(feed, subscriptions, asked.out), chosen
+
+
+def _on_spark(asked: Asked) -> tuple[Answered, int]:
+    chosen = _chosen(asked)
+    of = Folder(asked.folder).read(chosen)
+    with reporting() as progress, spark_session(asked.master, progress) as session:
+        from hushcast_located.spark import match
+
+        return match(session, of, asked.subscriptions, asked.out, not asked.alone, progress), chosen
+
+
+def _chosen(asked: Asked) -> int:
+    """Return the number of the batch that was asked for, or of the newest."""
+    chosen = Folder(asked.folder).newest() if asked.number is None else asked.number
+    if chosen is None:
+        folder = asked.folder
+        raise UsageError(f"there is no batch in {folder}: `hushcast located batch --out {folder}` makes one")
+    return chosen

@@ -1,0 +1,9 @@
+"""`python -m hushcast_located.service CONFIG`: what `hushcast located provide` does."""
+
+import sys
+
+from hushcast_located.service.run import run_provider
+from hushcast_located.service.settings import ProviderSettings
+from hushcast_runtime.process import main
+
+main(sys.argv, ProviderSettings, run_provider)

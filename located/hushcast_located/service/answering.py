@@ -1,0 +1,93 @@
+"""Answers each batch in its turn, for every subscription; after a crash it goes on where it was."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import structlog
+import trio
+
+import hushcast
+from hushcast_located.outgoing import send
+from hushcast_located.service.news import News
+from hushcast_located.service.shelf import Shelf
+from hushcast_protocol.spatial.answer import Answer, Feed
+from hushcast_protocol.spatial.batch import Batch, read_batch
+from hushcast_protocol.spatial.register import Kept
+from hushcast_protocol.spatial.subscription import Subscription
+from hushcast_protocol.spatial.table import read_table
+from hushcast_runtime.counters import Counters
+from hushcast_runtime.environment import Environment
+
+_AT_ONCE = 64  # subscriptions along one way through the tree: so many are answered again after a crash
+
+log = structlog.get_logger("provider")
+
+
+@dataclass
+class Answerer:
+    """Makes answers, and hands them to the daemon."""
+
+    owner: bytes
+    shelf: Shelf
+    news: News
+    env: Environment
+    counters: Counters
+
+    async def run(self, daemon: hushcast.Daemon) -> None:
+        """Answer until cancelled."""
+        while True:
+            await self._answer(daemon, await self._next())
+
+    def answers(self, feed: Feed, subscriptions: Sequence[Subscription]) -> list[Answer]:
+        """Return the answers of one batch to some subscriptions, in their order."""
+        return feed.answers(subscriptions)
+
+    async def _next(self) -> Batch:
+        shelf = self.shelf
+        while shelf.current is None:
+            batch = shelf.arrivals.next(shelf.tables, self.env.elapsed())
+            if batch is not None:
+                missing = await shelf.begin(batch)
+                if missing:
+                    self.counters.add("batches_missing", missing)
+                    log.warning("going on behind batches that did not come", count=missing)
+                return batch
+            due = shelf.arrivals.deadline(shelf.tables)
+            left = math.inf if due is None else max(due - self.env.elapsed(), 0.0)
+            with trio.move_on_after(left):
+                await self.news.wait()
+        return shelf.current
+
+    async def _answer(self, daemon: hushcast.Daemon, batch: Batch) -> None:
+        shelf, number = self.shelf, batch.body.number
+        feed = await self.env.compute(
+            _feed, await shelf.batch_data(batch), await shelf.table_data(batch.body.table), self.owner
+        )
+        names = shelf.register.unanswered(number)
+        for start in range(0, len(names), _AT_ONCE):
+            some = [(name, one) for name in names[start : start + _AT_ONCE] if (one := self._kept(name))]
+            answers = await self.env.compute(self.answers, feed, [one.subscription for _, one in some])
+            for (name, one), answer in zip(some, answers, strict=True):
+                if (now := self._kept(name)) is None:
+                    continue  # withdrawn meanwhile
+                if now.subscription != one.subscription:
+                    (answer,) = await self.env.compute(self.answers, feed, [now.subscription])
+                await send(daemon, now.answers, answer, self.counters)
+                shelf.register.answered(name, number)
+                self.counters.add("answers_sent")
+            await shelf.keep_answered([name for name, _ in some])
+        await shelf.done(batch)
+        self.counters.add("batches_answered")
+        self.news.tell()
+
+    def _kept(self, name: bytes) -> Kept | None:
+        found = self.shelf.register.get(name)
+        return found if isinstance(found, Kept) else None
+
+
+def _feed(batch: bytes, table: bytes, owner: bytes) -> Feed:
+    _, signed, root = read_batch(batch)
+    return Feed(signed, root, read_table(table, owner))

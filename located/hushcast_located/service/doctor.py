@@ -1,0 +1,104 @@
+"""The doctor: looks at what a provider needs to work, whether it runs or not, and says what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import trio
+
+from hushcast.keys import read_link
+from hushcast_located.service.counted import PROVIDER_COUNTERS, PROVIDER_GAUGES
+from hushcast_located.service.identity import KEY_FILE
+from hushcast_located.service.settings import ProviderSettings
+from hushcast_located.service.shelf import Shelf
+from hushcast_located.service.upgrade import VERSION
+from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.base.findings import Finding, bad, good, warning
+from hushcast_runtime.doctor import Kind, examine_from_outside
+from hushcast_runtime.examining import examine_core_dumps, examine_disk
+from hushcast_runtime.files import acting_as_owner
+from hushcast_runtime.wording import counted
+
+REACHED_WITHIN = 5.0  # seconds; the daemon is on this machine
+NEARLY_FULL = 0.9  # share of the subscriptions that may be: then somebody should hear of it
+
+PROVIDER = Kind(
+    "hushcast located provide",
+    VERSION,
+    64,  # open files: the database, the daemon, those who look
+    PROVIDER_COUNTERS,
+    PROVIDER_GAUGES,
+    (KEY_FILE,),
+)
+_START = "start it, set its `socket_group`, and put the provider's user into that group"
+
+
+async def examine(settings: ProviderSettings) -> list[Finding]:
+    """Return a finding for each thing looked at, from outside; takes some seconds."""
+    found = await examine_from_outside(settings, PROVIDER)
+    if found[-1].verdict == "bad":  # it does not run, or says nothing
+        with acting_as_owner(settings.state_path()):  # what root may read, the provider's user may not
+            found += _links(settings)
+            found.append(await _network(settings))
+    return found
+
+
+def own_findings(settings: ProviderSettings, shelf: Shelf | None, is_there: bool) -> list[Finding]:
+    """Return what a provider that runs finds of itself; `is_there`: its daemon answers."""
+    found = [examine_disk(settings.state_path()), examine_core_dumps(PROVIDER.command)]
+    if is_there:
+        found.append(good("network", f"the daemon at {settings.daemon.socket} answers"))
+    else:
+        found.append(bad("network", f"the daemon at {settings.daemon.socket} does not answer", _START))
+    return found if shelf is None else [*found, *_batches(shelf), _subscriptions(settings, shelf)]
+
+
+def _links(settings: ProviderSettings) -> Iterator[Finding]:
+    for check, path in (("feed", settings.feed), ("requests", settings.requests)):
+        if path is None:
+            continue
+        try:
+            read_link(path)
+        except UsageError as error:
+            yield bad(check, str(error), "put the topic's link there, for the provider's user alone")
+        else:
+            yield good(check, f"the link in {path} can be read")
+
+
+async def _network(settings: ProviderSettings) -> Finding:
+    path = settings.daemon.socket
+    reason = "it does not answer"
+    try:
+        with trio.move_on_after(REACHED_WITHIN):
+            await (await trio.open_unix_socket(path)).aclose()
+            return good("network", f"the daemon at {path} answers")
+    except OSError as error:
+        reason = error.strerror or reason
+    return bad("network", f"the daemon at {Path(path)}: {reason}", _START)
+
+
+def _batches(shelf: Shelf) -> Iterator[Finding]:
+    again = "ask the feed's owner for `hushcast located publish --number N`"
+    held = [batch for batch in shelf.arrivals.held if batch != shelf.current]
+    if shelf.newest == 0 and not held:
+        yield warning("batches", "none came so far", f"compare the link of the feed, or {again}")
+        return
+    if any(batch.body.table not in shelf.tables for batch in held):
+        yield bad("weights", "those of a batch that came did not", again)
+    told = f"answered up to {shelf.newest}" if shelf.newest else "none answered yet"
+    if held:
+        told += f", {counted(len(held), 'batch waits', 'batches wait')}"
+    yield good("batches", told)
+    if missing := shelf.missing:
+        numbers = ", ".join(map(str, missing))
+        advice = "its subscribers saw the gap; look at the owner's daemon, and at this one's coverage"
+        yield warning("missing batches", f"{numbers} never came", advice)
+
+
+def _subscriptions(settings: ProviderSettings, shelf: Shelf) -> Finding:
+    count = len(shelf.register)
+    told = f"{count:,} of {settings.most:,} that may be"
+    if count >= NEARLY_FULL * settings.most:
+        return warning("subscriptions", told, "raise `most`: whoever comes when it is full hears nothing")
+    return good("subscriptions", told)

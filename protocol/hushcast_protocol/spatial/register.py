@@ -1,0 +1,148 @@
+"""The register: which subscriptions a provider answers, and which requests change that.
+
+Of two requests with one name the one with the higher number holds, in whatever order they come. Nobody is
+evicted for a newcomer. A subscription has no moment finer than the day on which it ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+
+from msgspec.structs import replace
+
+from hushcast_protocol.base.wire import Bytes32, Counter, Wire, decoder
+from hushcast_protocol.spatial.offer import Link
+from hushcast_protocol.spatial.requests import MAX_DAYS, SIZES, Subscribe, Withdraw
+from hushcast_protocol.spatial.subscription import Subscription
+
+MAX_SUBSCRIPTIONS = 1_000_000  # that any configuration allows; some 2 KB each, in memory and on disk
+
+
+class Verdict(StrEnum):
+    """What became of a request."""
+
+    TAKEN = "taken"
+    AGAIN = "again"
+    """It was taken before, and changes nothing."""
+    OLD = "old"
+    """A request with this name and a higher number came before."""
+    DAY = "day"
+    """It ends before it begins, or asks for more than `MAX_DAYS`."""
+    FULL = "full"
+
+
+class Kept(Wire, frozen=True, tag="located-kept/1"):
+    """A subscription that is answered; `had` is the number of the last batch of which it needs no answer."""
+
+    number: Counter
+    until: Counter
+    answers: Link
+    subscription: Subscription
+    had: Counter
+
+
+class Gone(Wire, frozen=True, tag="located-gone/1"):
+    """One that was withdrawn: what came before must not bring it back."""
+
+    number: Counter
+    until: Counter
+
+
+Record = Kept | Gone
+
+decode_record: Callable[[bytes], Record] = decoder(Record, "subscription", max(SIZES))
+
+
+class Register:
+    """All subscriptions of a provider by their names, and the names of withdrawn ones."""
+
+    def __init__(self, most: int) -> None:
+        """At most so many subscriptions, and of withdrawn names as many."""
+        self._most = most
+        self._kept: dict[bytes, Kept] = {}
+        self._gone: dict[bytes, Gone] = {}
+
+    def __len__(self) -> int:
+        """Return how many are answered."""
+        return len(self._kept)
+
+    def restore(self, name: bytes, record: Record) -> None:
+        """Take a record as it was kept."""
+        if isinstance(record, Kept):
+            self._kept[name] = record
+        else:
+            self._gone[name] = record
+
+    def get(self, name: Bytes32) -> Record | None:
+        """Return what is kept under a name."""
+        return self._kept.get(name) or self._gone.get(name)
+
+    def take(self, request: Subscribe | Withdraw, today: int, newest: int) -> Verdict:
+        """Let a request change the register; `newest` is the number of the batch whose answers are made.
+
+        A new subscription is answered from the next batch on, one that is renewed as before.
+        """
+        before = self.get(request.name)
+        if before is not None and request.number <= before.number:
+            return Verdict.AGAIN if self._is_as(request, before) else Verdict.OLD
+        if not today <= request.until <= today + MAX_DAYS:
+            return Verdict.DAY
+        if isinstance(request, Withdraw):
+            return self._withdraw(request, before)
+        if not isinstance(before, Kept) and len(self._kept) >= self._most:
+            return Verdict.FULL
+        had = before.had if isinstance(before, Kept) else newest
+        self._gone.pop(request.name, None)
+        self._kept[request.name] = Kept(
+            request.number, request.until, request.answers, request.subscription, had
+        )
+        return Verdict.TAKEN
+
+    def unanswered(self, number: int) -> list[bytes]:
+        """Return the names of subscriptions that are to have an answer of this batch, sorted."""
+        return sorted(name for name, one in self._kept.items() if one.had < number)
+
+    def answered(self, name: Bytes32, number: int) -> None:
+        """Note that a subscription had its answer of a batch, if it is still there."""
+        if (one := self._kept.get(name)) is not None:
+            self._kept[name] = replace(one, had=number)
+
+    def expire(self, today: int) -> list[bytes]:
+        """Forget what ended before this day; return the names."""
+        over = [name for name, one in self.records() if one.until < today]
+        for name in over:
+            self._kept.pop(name, None)
+            self._gone.pop(name, None)
+        return over
+
+    def records(self) -> Iterator[tuple[bytes, Record]]:
+        """Return all that is kept, sorted by name."""
+        for name in sorted([*self._kept, *self._gone]):
+            yield name, self._kept.get(name) or self._gone[name]
+
+    def spare(self) -> bytes | None:
+        """Forget the withdrawn name that ends first, if there are too many; return it."""
+        if len(self._gone) <= self._most:
+            return None
+        name = min(self._gone, key=lambda one: (self._gone[one].until, one))
+        del self._gone[name]
+        return name
+
+    def _withdraw(self, request: Withdraw, before: Record | None) -> Verdict:
+        if before is None and len(self._gone) >= self._most:
+            return Verdict.FULL
+        self._kept.pop(request.name, None)
+        until = max(request.until, before.until if before is not None else 0)
+        self._gone[request.name] = Gone(request.number, until)
+        return Verdict.TAKEN
+
+    @staticmethod
+    def _is_as(request: Subscribe | Withdraw, before: Record) -> bool:
+        if request.number != before.number or isinstance(request, Withdraw) != isinstance(before, Gone):
+            return False
+        return isinstance(before, Gone) or (
+            isinstance(request, Subscribe)
+            and (request.until, request.answers, request.subscription)
+            == (before.until, before.answers, before.subscription)
+        )

@@ -1,0 +1,356 @@
+"""Subscribers over a daemon: what is told, kept, acknowledged, renewed and withdrawn."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+from msgspec.structs import replace
+from providing import HERE, OWNER, Town
+
+import hushcast
+import hushcast_located
+from hushcast_located import Accepted, Event, Feed, Interval, NewWeights, Trouble, Unanswered, Uncovered
+from hushcast_located.following import feed as feed_module
+from hushcast_located.following.kept import Keeping, Kept, look, names
+from hushcast_located.following.requests import Requests
+from hushcast_located.following.world import DAYS, World
+from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.base.wire import encode
+from hushcast_protocol.spatial.problems import Problem
+from hushcast_protocol.spatial.requests import DAY
+
+AT = HERE["lat"], HERE["lon"]
+SOON = World(spread=0.02, patience=0.2)
+
+
+@asynccontextmanager
+async def following(town: Town, **how: Any) -> AsyncIterator[Feed]:
+    """A new feed, or the one that is kept by a name."""
+    if how.get("name") not in names(town.folder):
+        how = {"offer": town.offer, "at": AT, "keywords": ["shoe", "discount"], **how}
+    options = {"folder": town.folder, "world": SOON, **how}
+    async with (
+        hushcast.connect(town.socket) as daemon,
+        hushcast_located.subscribe(daemon, options.pop("offer", None), **options) as feed,
+    ):
+        yield feed
+
+
+async def take(feed: Feed, *kinds: type) -> Event:
+    """Return the next event of these kinds."""
+    with anyio.fail_after(20):
+        while True:
+            event = await anext(feed)
+            if isinstance(event, kinds):
+                return event
+
+
+async def interval(feed: Feed) -> Interval:
+    event = await take(feed, Interval)
+    assert isinstance(event, Interval)
+    return event
+
+
+async def test_intervals_come_with_what_is_wanted(town: Town) -> None:
+    async def program() -> None:
+        async with following(town) as feed:
+            await take(feed, Accepted)
+            await town.interval()
+            first = await interval(feed)
+            assert [one.text for one in first.messages] == [
+                "shoe discount today",
+                "shoe sale",
+            ] or first.messages
+            assert "shoe discount today" in [one.text for one in first.messages]
+            assert (first.number, first.seconds, first.is_late, first.is_complete) == (1, 300, False, True)
+            await town.interval(said=[])
+            assert (await interval(feed)).messages == ()
+        await town.do(town.provider.until, lambda: len(town.provider.withdrawn) == 1)
+        async with hushcast.connect(town.socket) as daemon:
+            held = await daemon.subscriptions()
+            assert [one.topic for one in held] == ["requests"], "without a name it ends with its block"
+
+    await town.run(program)
+
+
+async def test_what_is_wrong_is_named_and_what_is_told_is_true(town: Town) -> None:
+    async def program() -> None:
+        async with following(town) as feed:
+            await take(feed, Accepted)
+            await town.interval()
+            assert (await interval(feed)).number == 1
+            await town.interval(lambda one: replace(one, number=one.number + 1))
+            trouble = await take(feed, Trouble, Interval)
+            assert trouble == Trouble(Problem.OTHER_INTERVAL, 2, 2)
+            await town.interval(lambda _: None)
+            await town.interval()
+            assert await take(feed, Trouble, Interval) == Trouble(Problem.MISSING_INTERVAL, 3, 3)
+            assert (await interval(feed)).number == 4
+            await town.interval(weigh=["shoe", "discount discount"])
+            assert await take(feed, NewWeights, Interval) == NewWeights(5, 2)
+
+    await town.run(program)
+
+
+async def test_a_name_goes_on_and_nothing_is_lost_or_shown_twice(town: Town) -> None:
+    async def program() -> None:
+        async with following(town, name="shoes") as feed:
+            await take(feed, Accepted)
+            await town.interval()
+            assert (await interval(feed)).number == 1
+        await town.interval()  # while nobody listens
+        async with following(town, name="shoes") as feed:
+            assert (await interval(feed)).number == 2
+            feed.undone()
+        async with following(town, name="shoes") as feed:
+            assert (await interval(feed)).number == 2, "it was not done with"
+            await town.interval()
+            assert (await interval(feed)).number == 3
+        async with following(town, name="shoes") as feed:
+            await town.interval()
+            assert (await interval(feed)).number == 4
+        kept = look(town.folder, "shoes")
+        assert kept is not None
+        assert town.provider.numbers == [1], "nothing was asked again"
+        for file in town.folder.iterdir():
+            assert file.stat().st_mode & 0o077 == 0
+        assert town.folder.stat().st_mode & 0o077 == 0
+        async with hushcast.connect(town.socket) as daemon:
+            await hushcast_located.unsubscribe(daemon, "shoes", folder=town.folder)
+            assert list(names(town.folder)) == []
+            assert [one.topic for one in await daemon.subscriptions()] == ["requests"]
+            with pytest.raises(UsageError, match="no subscription 'shoes'"):
+                await hushcast_located.unsubscribe(daemon, "shoes", folder=town.folder)
+        await town.do(town.provider.until, lambda: town.provider.withdrawn == [kept.name])
+
+    await town.run(program)
+
+
+async def test_an_answer_in_many_parts_is_acknowledged_when_it_is_told(town: Town) -> None:
+    """More parts than the daemon sends ahead, of one answer."""
+
+    async def program() -> None:
+        async with following(town, name="big") as feed:
+            await take(feed, Accepted)
+            kept = look(town.folder, "big")
+            assert kept is not None
+            acknowledged: list[int] = []
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr("providing.cut", _cut_fine)
+                await town.interval(said=[f"shoe discount {at}" for at in range(90)])
+
+            async def progress() -> int:
+                held = await town.do(town.daemon.hold, kept.answers)
+                return int(held.inbox.progress.acknowledged)
+
+            acknowledged.append(await progress())
+            assert len((await interval(feed)).messages) == 90
+            acknowledged.append(await progress())
+            await town.interval()
+            assert (await interval(feed)).number == 2
+            acknowledged.append(await progress())
+            assert max(acknowledged[:2]) <= 1, "nothing of it before it was done with"
+            assert acknowledged[2] > 64
+
+    await town.run(program)
+
+
+def _cut_fine(whole: bytes) -> list[bytes]:
+    from hushcast_protocol.base.hashes import Domain, digest
+    from hushcast_protocol.spatial.parts import Part, cut
+
+    size = max(len(whole) // 66, 1)
+    pieces = [whole[at : at + size] for at in range(0, len(whole), size)]
+    if len(pieces) > 68:
+        return cut(whole)
+    name = digest(Domain.LOCATED_PART, whole)
+    return [encode(Part(name, at, len(pieces), piece)) for at, piece in enumerate(pieces)]
+
+
+async def test_a_provider_that_says_nothing_is_told_of_and_asked_again(town: Town) -> None:
+    async def program() -> None:
+        town.provider.is_deaf = True
+        hasty = World(spread=0.02, patience=0.2, unanswered=0.05, retry=0.2)
+        async with following(town, name="slow", world=hasty) as feed:
+            told = await take(feed, Unanswered)
+            assert isinstance(told, Unanswered)
+            assert told.seconds >= 0.05
+            town.provider.is_deaf = False
+            await take(feed, Accepted)
+            assert town.provider.numbers[-1] > 1
+
+    await town.run(program)
+
+
+async def test_two_subscriptions_have_nothing_in_common(town: Town) -> None:
+    async def program() -> None:
+        async with following(town, name="one") as one, following(town, name="two") as two:
+            for feed in (one, two):
+                await take(feed, Accepted)
+            first, second = town.provider.held.values()
+            assert first.name != second.name
+            assert first.answers != second.answers
+            with pytest.raises(UsageError, match="followed already"):
+                async with following(town, name="one"):
+                    pass
+
+    await town.run(program)
+
+
+async def test_blur_tells_less_and_shows_the_same(town: Town) -> None:
+    async def program() -> None:
+        town.provider.batch()
+        async with following(town, name="blurred", blur=5, blur_keywords=1) as feed:
+            await take(feed, Accepted)
+            (request,) = town.provider.held.values()
+            assert len(request.subscription.words) == 1
+            assert request.subscription.place != look(town.folder, "blurred").wanted.place  # type: ignore[union-attr]
+            assert request.subscription.threshold < 700
+            async with following(town) as exact:
+                await take(exact, Accepted)
+                for _ in range(2):
+                    await town.interval()
+                    shown = await interval(feed)
+                    assert {one.id for one in shown.messages} == {
+                        one.id for one in (await interval(exact)).messages
+                    }
+                    assert shown.is_complete
+        assert town.provider.tables_asked == 1
+        async with following(town, name="blurred") as feed:
+            # Of two words the light one becomes the heavy one: what was told does not cover any more.
+            await town.interval(weigh=["shoe"] * 30 + ["discount shoe"])
+            assert isinstance(await take(feed, NewWeights, Interval), NewWeights)
+            shown = await interval(feed)
+            assert town.provider.tables_asked == 2
+            if not shown.is_complete:
+                assert await take(feed, Uncovered) == Uncovered(shown.number, is_mended=True)
+                await take(feed, Accepted)
+                await town.interval()
+                assert (await interval(feed)).is_complete
+
+    await town.run(program)
+
+
+async def test_what_covers_everything_is_refused_before_anything_is_asked(town: Town) -> None:
+    async def program() -> None:
+        town.provider.batch()
+        with pytest.raises(UsageError, match="fewer kilometres"):
+            async with following(town, name="wide", blur=5000, threshold=0.3):
+                pass
+        assert town.provider.held == {}
+
+    await town.run(program)
+
+
+@pytest.mark.parametrize(
+    ("how", "wrong"),
+    [
+        ({"at": (91, 0)}, "no place"),
+        ({"at": (float("nan"), 0)}, "no place"),
+        ({"keywords": []}, "no word"),
+        ({"keywords": [f"w{at}" for at in range(65)]}, "above 64"),
+        ({"alpha": 1.5}, "'alpha' is 1.5"),
+        ({"threshold": float("nan")}, "'threshold' is nan"),
+        ({"at": None}, "no place is named"),
+        ({"offer": "?"}, "no provider's offer"),
+        ({"owner": "00" * 32}, "another owner"),
+        ({"blur": -1}, "kilometres"),
+        ({"blur_keywords": 3}, "3 of 2 keywords"),
+        ({"name": "../x"}, "cannot be a name"),
+    ],
+)
+def test_what_cannot_be_used(tmp_path: Any, how: dict[str, Any], wrong: str) -> None:
+    options = {"offer": OFFER, "at": AT, "keywords": "shoe discount", "folder": tmp_path / "state", **how}
+    with pytest.raises(UsageError, match=wrong):
+        hushcast_located.subscribe(None, options.pop("offer"), **options)  # type: ignore[arg-type]
+
+
+def _offer() -> str:
+    from hushcast_protocol.spatial.offer import Offer, write_offer
+
+    return write_offer(Offer(bytes(32), "hushcast-topic:x", OWNER.public(), 1))
+
+
+OFFER = _offer()
+
+
+def test_names_and_what_is_kept(tmp_path: Any) -> None:
+    with pytest.raises(UsageError, match="subscribe with a provider's offer"):
+        hushcast_located.subscribe(None, name="nobody", folder=tmp_path)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="no provider is named"):
+        hushcast_located.subscribe(None, at=AT, name="nobody", folder=tmp_path)  # type: ignore[arg-type]
+    keeping = Keeping(tmp_path, "x")
+    (tmp_path / "x.subscription").write_bytes(b"?")
+    with pytest.raises(UsageError, match="damaged"):
+        keeping.load()
+    assert look(tmp_path, "x") is None
+    keeping.close()
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 20_000.5 * DAY
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def kept_one(tmp_path: Any) -> Kept:
+    feed = hushcast_located.subscribe(None, OFFER, at=AT, keywords="a", folder=tmp_path, name="k")  # type: ignore[arg-type]
+    kept = feed._requests.kept
+    return replace(kept, told=kept.wanted)
+
+
+def test_renewals_come_at_random_moments_in_the_middle_of_their_time(tmp_path: Any) -> None:
+    clock = Clock()
+    world = World(now=clock)
+    moments = set()
+    kept = kept_one(tmp_path)
+    for _ in range(50):
+        requests = Requests.begin(world, kept)
+        assert requests.ask_at == clock.now
+        request = requests.next()
+        assert (request.number, request.until) == (1, world.day + DAYS)
+        assert requests.taken(1)
+        assert not requests.taken(1)
+        away = (requests.ask_at - clock.now) / DAY
+        assert (DAYS - 1) / 3 <= away <= DAYS * 2 / 3
+        moments.add(requests.ask_at)
+        again = Requests.begin(world, requests.kept)
+        assert int(again.ask_at) == int(requests.ask_at), "also in another life"
+    assert len(moments) == 50
+    overdue = Requests.begin(replace_clock(world, requests.ask_at + DAY), requests.kept)
+    assert not overdue.is_lapsed
+    late = Requests.begin(replace_clock(world, clock.now + 20 * DAY), requests.kept)
+    assert late.is_lapsed
+    request = late.next()
+    assert (request.number, late.kept.first, late.kept.followed) == (2, 2, None)
+
+
+def replace_clock(world: World, now: float) -> World:
+    return World(now=lambda: now, randomness=world.randomness)
+
+
+def test_who_hears_nothing_asks_less_and_less_often(tmp_path: Any) -> None:
+    clock = Clock()
+    requests = Requests.begin(World(now=clock), kept_one(tmp_path))
+    waits = []
+    for _ in range(12):
+        clock.now = requests.ask_at
+        requests.next()
+        waits.append(requests.ask_at - clock.now)
+    assert waits[0] <= 300
+    assert waits[-1] >= 3 * 3600
+    assert max(waits) <= 6 * 3600
+    assert requests.silence() is not None
+    assert requests.silence() is None, "said once a try"
+
+
+def test_time_is_the_machine_s_unless_told() -> None:
+    assert abs(World().now() - time.time()) < 5
+    assert feed_module.Feed.__doc__

@@ -1,0 +1,110 @@
+"""A provider's disk: nothing tells two subscriptions of one daemon apart from two of two daemons."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from random import Random
+
+import trio
+from fake_daemon import FakeDaemon
+from feeding import House, Owner, Subscriber
+from msgspec.structs import asdict
+from spatial_world import place
+
+import hushcast
+from hushcast_protocol.content.topics import parse_topic
+from hushcast_protocol.spatial.register import Kept, decode_record
+from hushcast_protocol.spatial.requests import Taken
+from hushcast_protocol.spatial.subscription import Subscription
+from hushcast_runtime.layout import DATABASE
+from hushcast_runtime.store import SqliteStore
+
+WANTED = Subscription(place(Random(1)), ("ba", "da"), 500, 700)
+
+
+def rows(house: House) -> list[tuple[bytes, Kept]]:
+    """Return the subscriptions in the order in which they lie in the database."""
+    path = house.settings.state_path() / DATABASE
+    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as database:
+        found = database.execute("SELECT key, value FROM records WHERE kind = 'subscription' ORDER BY rowid")
+        records = [(name, decode_record(value)) for name, value in found]
+    assert all(isinstance(record, Kept) for _, record in records)
+    return [(name, record) for name, record in records if isinstance(record, Kept)]
+
+
+def about(record: Kept) -> dict[str, object]:
+    """Return all that a record says, but for what is drawn for it alone and what was asked for."""
+    topic = parse_topic(record.answers)
+    assert topic.secret is not None
+    return {**asdict(record), "answers": (topic.name, topic.attributes)}
+
+
+async def test_two_subscriptions_of_one_daemon_are_as_two_of_two(tmp_path: Path) -> None:
+    async with trio.open_nursery() as nursery:
+        daemon = FakeDaemon(tmp_path / "provider.sock")
+        others = [FakeDaemon(tmp_path / f"{at}.sock", network=daemon.network) for at in range(3)]
+        for one in (daemon, *others):
+            await one.start(nursery)
+        feed = hushcast.new_link("feed", private=True)
+        house = House(tmp_path / "house", daemon, feed)
+        house.store = SqliteStore(house.settings.state_path() / DATABASE)
+        owner = Owner(others[0], feed)
+        nursery.start_soon(house.store.run)
+        async with house.running():
+            with trio.fail_after(20):
+                while len(daemon.service.subscriber.subscriptions) < 2:  # noqa: ASYNC110
+                    await trio.sleep(0.005)
+            subscribers = [
+                Subscriber(one, house.offer, WANTED) for one in (others[1], others[1], others[2]) * 3
+            ]
+            for subscriber in subscribers:
+                await nursery.start(subscriber.listen)
+                await subscriber.ask(subscriber.subscribe())
+                await subscriber.until(Taken)
+            await owner.publish_table()
+            await owner.publish(owner.make(3))
+            await house.until("batches_answered")
+        found = rows(house)
+        assert [name for name, _ in found] == sorted(one.name for one in subscribers)  # not as they came
+        first = about(found[0][1])
+        assert all(about(record) == first for _, record in found)
+        drawn = [value for name, record in found for value in (name, parse_topic(record.answers).secret)]
+        assert len(set(drawn)) == 2 * len(found)
+        # No moment finer than a day: of what a record says, one number is a time, and it counts days.
+        assert {name for name, value in first.items() if isinstance(value, int)} == {"number", "until", "had"}
+        assert first["until"] == subscribers[0].today + 7
+        kinds = {
+            kind for kind in ("subscription", "batch", "table", "progress") if await house.store.scan(kind)
+        }
+        assert kinds == {"subscription", "table", "progress"}
+        nursery.cancel_scope.cancel()
+    house.store.close()
+
+
+async def test_what_was_withdrawn_or_has_ended_is_not_on_disk(tmp_path: Path) -> None:
+    async with trio.open_nursery() as nursery:
+        daemon = FakeDaemon(tmp_path / "provider.sock")
+        await daemon.start(nursery)
+        house = House(tmp_path / "house", daemon, hushcast.new_link("feed", private=True))
+        path = house.settings.state_path() / DATABASE
+        house.store = SqliteStore(path)
+        nursery.start_soon(house.store.run)
+        words = tuple(f"distinctive{number}" for number in range(3))
+        wanted = Subscription(WANTED.place, words, 500, 700)
+        async with house.running() as provider:
+            one, other = (Subscriber(daemon, house.offer, wanted) for _ in range(2))
+            await one.ask(one.subscribe())
+            await other.ask(other.subscribe(until=other.today))
+            await one.ask(one.withdraw(2))
+            await house.until("requests_taken", 3)
+            today = other.today
+            assert provider.shelf.register.expire(today) == []
+            await provider.shelf.keep(other.name)
+            provider.shelf.register.expire(today + 1)
+            await provider.shelf.keep(other.name)
+            assert len(await house.store.scan("subscription")) == 1  # of one the name, a number and a day
+        nursery.cancel_scope.cancel()
+    house.store.close()
+    assert words[0].encode() not in path.read_bytes()
