@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import trio
 
+from hushcast_gateway.purposes.rules import Purposes
 from hushcast_protocol.mqtt.archive import KINDS
 from hushcast_protocol.mqtt.broker import Broker, Settings
 from hushcast_protocol.mqtt.restoring import Restored
@@ -61,17 +62,25 @@ class BrokerState:
 
 
 async def open_broker(
-    store: Store, env: Environment, beyond: Beyond | None = None, settings: Settings | None = None
+    store: Store,
+    env: Environment,
+    beyond: Beyond | None = None,
+    settings: Settings | None = None,
+    purposes: Purposes | None = None,
 ) -> BrokerState:
     """Return the broker with what the store holds; raises `StoreError` or `DamagedRecord`.
 
     The store's `run` must be under way for anything to be acknowledged.
     """
     now = env.now()
-    broker = Broker(env.randomness, now, beyond, settings)
+    if purposes is not None:
+        await purposes.load(store)
+    broker = Broker(env.randomness, now, beyond, settings, purposes)
     records = Restored()
     for kind in KINDS:
         async for key, value in Records(store, kind, at_once=_PAGE):
             records.feed(kind, key, value)
     broker.restore(records, now)
+    if purposes is not None:
+        purposes.attach(broker)
     return BrokerState(broker, store, env)

@@ -15,6 +15,11 @@ OWN_COUNTERS = {
     "network_refused": "messages of clients that the daemon refused, or that were too many",
     "network_arrived": "messages that came over the network",
     "network_subscriptions_refused": "subscriptions that the daemon refused; tried again each minute",
+    "purposes_allowed": "decisions that a subscription may have a topic's messages, by what they are for",
+    "purposes_refused": "decisions that it may not",
+    "purposes_errors": "decisions that could not be made: nothing was delivered; please report them",
+    "purpose_commands": "reservations, presubscriptions and other commands of clients",
+    "purpose_commands_refused": "of these, and of purposes that clients named, those that were refused",
     **COMMON_COUNTERS,
 }
 MQTT = "mqtt_"
@@ -29,6 +34,8 @@ GATEWAY_GAUGES = {
     "mqtt_retained": "retained messages",
     "network_topics": "topics of the network that clients are subscribed to, or were within two hours",
     "network_ready": "1 when the daemon has answered, else 0",
+    "purposes_reserved": "reservations, those of the configuration included",
+    "purposes_paused": "subscriptions that get nothing because of reservations within their filter",
     "mqtt_held_bytes": "bytes of the messages that wait in sessions or are under way",
 }
 """Every gauge with its meaning."""

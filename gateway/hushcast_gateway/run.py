@@ -14,6 +14,8 @@ from hushcast_gateway.listeners import Listeners
 from hushcast_gateway.network import Network, NoDaemon
 from hushcast_gateway.passwords import Passwords
 from hushcast_gateway.peer import Peer
+from hushcast_gateway.purposes.rules import Purposes
+from hushcast_gateway.purposes.settings import strangers, vocabulary_of
 from hushcast_gateway.server import Server
 from hushcast_gateway.settings import GatewaySettings
 from hushcast_gateway.upgrade import MIGRATIONS, VERSION
@@ -26,6 +28,7 @@ from hushcast_protocol.mqtt.limits import LARGEST_PACKET
 from hushcast_protocol.mqtt.packets import Connect
 from hushcast_protocol.mqtt.reasons import Reason
 from hushcast_protocol.mqtt.seams import Permissions
+from hushcast_protocol.purposes.vocabulary import Vocabulary
 from hushcast_runtime.environment import Environment, system_environment
 from hushcast_runtime.layout import DATABASE, check_version, kept_version, migrate
 from hushcast_runtime.metrics import MetricsServer
@@ -61,6 +64,21 @@ def _network(settings: GatewaySettings, env: Environment, counters: GatewayCount
     return Network(settings, links, env, counters)
 
 
+def _purposes(settings: GatewaySettings, env: Environment) -> Purposes | None:
+    """Return what decides by purposes, `None` where messages are for anything; raises `UsageError`."""
+    if settings.purposes is None:
+        return None
+    vocabulary = vocabulary_of(settings.purposes)
+    check_purposes(settings, vocabulary)
+    return Purposes(settings.purposes, settings.speakers(), vocabulary, env.now)
+
+
+def check_purposes(settings: GatewaySettings, vocabulary: Vocabulary) -> None:
+    """Raise `UsageError` where the configuration names a purpose that there is not."""
+    for where, problem in strangers(vocabulary, settings.named_purposes()):
+        raise UsageError(f"{where}: {problem}")
+
+
 class _Gateway:
     """One gateway process."""
 
@@ -71,6 +89,7 @@ class _Gateway:
         self._users = Users(settings, Passwords(self._env.compute, self._env.randomness))
         self._listeners = Listeners(settings.listeners(), settings.socket_group, self._serve, self._counters)
         self._network = _network(settings, self._env, self._counters)
+        self._purposes = _purposes(settings, self._env)
         self._state: BrokerState | None = None
         self._server: Server | None = None
         self._served = 0
@@ -99,7 +118,8 @@ class _Gateway:
         settings = self._settings
         largest = None if settings.maximum_packet == LARGEST_PACKET else settings.maximum_packet
         broker = Settings(version=version("hushcast"), maximum_packet=largest)
-        self._state = await open_broker(store, self._env, self._network or NoDaemon(), broker)
+        beyond = self._network or NoDaemon()
+        self._state = await open_broker(store, self._env, beyond, broker, self._purposes)
         self._server = Server(self._state, self._authenticate, largest)
         self._counters.beside = self._counted_beside
         nursery.start_soon(self._state.run)
@@ -135,12 +155,18 @@ class _Gateway:
         verdict = await self._users.authenticate(connect, peer)
         if isinstance(verdict, Reason):
             self._counters.add("clients_refused")
+        elif self._purposes is not None:
+            self._purposes.connected(verdict, connect)
         return verdict
 
     def apply(self, fresh: GatewaySettings) -> None:
         """Take what a running gateway can take of a configuration; raises `UsageError`, then of nothing."""
+        if self._purposes is not None:
+            check_purposes(fresh, self._purposes.vocabulary)
         self._listeners.read_certificates()
         self._users.replace(fresh)
+        if self._purposes is not None and self._state is not None:
+            self._purposes.replace(fresh.speakers())
 
     def health(self) -> Health:
         """Tell how far the gateway is."""
@@ -156,10 +182,14 @@ class _Gateway:
         assert self._state is not None
         assert self._server is not None
         counts = {MQTT + name: count for name, count in self._state.broker.counts.items()}
+        if self._purposes is not None:
+            counts |= self._purposes.counts
         return counts | {"internal_errors": self._server.internal_errors}
 
     def _readings(self) -> dict[str, float]:
         found = {"ready": float(self._ready), "network_topics": 0.0, "network_ready": 0.0}
+        if self._purposes is not None:
+            found |= {"purposes_reserved": self._purposes.reserved, "purposes_paused": self._purposes.resting}
         if self._network is not None:
             found |= {"network_topics": self._network.topics_read, "network_ready": self._network.is_there}
         if self._state is not None:

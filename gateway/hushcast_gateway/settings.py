@@ -11,6 +11,7 @@ from msgspec import Meta, field
 
 from hushcast_gateway import passwords
 from hushcast_gateway.listening import MAX_LISTENERS, ListenSection
+from hushcast_gateway.purposes.settings import CONFIGURATION, PurposesOfUser, PurposesSection
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.mqtt import access
 from hushcast_protocol.mqtt.access import CLIENT, USER, Access
@@ -34,7 +35,7 @@ NO_NAME = {
 }
 
 
-class AccessSection(Section, frozen=True, kw_only=True):
+class AccessSection(PurposesOfUser, frozen=True, kw_only=True):
     """What a client may do; nothing unless given."""
 
     publish: Filters = ()
@@ -146,6 +147,8 @@ class GatewaySettings(ProcessSettings, frozen=True, kw_only=True):
     """Hours after which retained messages are published again for gateways that came later; 0: never."""
     will_jitter: Annotated[int, Meta(ge=0, le=3_600)] = 60
     """Seconds, at random up to so many, that a will waits before it travels."""
+    purposes: PurposesSection | None = None
+    """What messages may be used for; anything unless given."""
     daemon: DaemonSection = DaemonSection()
     gateway: NetworkTopicsSection = NetworkTopicsSection()
 
@@ -158,6 +161,17 @@ class GatewaySettings(ProcessSettings, frozen=True, kw_only=True):
         """Return where clients connect: this machine alone unless something was given."""
         socket = ListenSection(kind="unix", path=str(self.state_path() / "mqtt.sock"))
         return self.listen or (ListenSection(kind="tcp", port=1883), socket)
+
+    def speakers(self) -> dict[str, AccessSection]:
+        """Return the sections of all who may connect, by user; the empty name is anybody's."""
+        return {**self.users, **({"": self.anonymous} if self.anonymous is not None else {})}
+
+    def named_purposes(self) -> Iterator[tuple[str, str]]:
+        """Yield each key that names a purpose, with that."""
+        if self.purposes is not None:
+            yield from self.purposes.named()
+        for name, section in self.speakers().items():
+            yield from section.named_purposes(f"users.{name}" if name else "anonymous")
 
     def check_own(self) -> None:
         """Raise `UsageError` where strangers could come in, nobody can, or a value cannot be meant."""
@@ -178,6 +192,18 @@ class GatewaySettings(ProcessSettings, frozen=True, kw_only=True):
             if listener.name in (other.name for other in listeners[: number - 1]):
                 yield where, "another listener is at the same place: give one of them another"
         yield from self._problems_of_topics()
+        yield from self._problems_of_purposes()
+
+    def _problems_of_purposes(self) -> Iterator[tuple[str, str]]:
+        if self.purposes is not None:
+            yield from self.purposes.problems()
+        for name, section in self.speakers().items():
+            where = f"users.{name}" if name else "anonymous"
+            if self.purposes is None and section.speaks_of_purposes():
+                yield where, "purposes are decided only where there is a section [purposes]: add it"
+            if name == CONFIGURATION:
+                yield where, "this name stands for the configuration's own reservations: take another"
+            yield from section.problems_of_purposes(where, self.users)
 
     def _problems_of_users(self) -> Iterator[tuple[str, str]]:
         if not self.users and self.anonymous is None:

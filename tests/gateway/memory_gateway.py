@@ -10,6 +10,7 @@ import trio
 from trio.testing import memory_stream_pair
 
 from hushcast_gateway.broker_state import BrokerState, open_broker
+from hushcast_gateway.purposes.rules import Purposes
 from hushcast_gateway.server import Authenticate, Server, everybody
 from hushcast_protocol.mqtt.codec import Decoder, encode
 from hushcast_protocol.mqtt.packets import (
@@ -80,7 +81,9 @@ class Gateway:
     ) -> Client:
         """Connect a client, which is accepted."""
         client = await self.dial(version)
-        properties = {"session_expiry_interval": expiry} if expiry else {}
+        properties = fields.pop("properties", {})
+        if expiry:
+            properties = properties | {"session_expiry_interval": expiry}
         await client.send(Connect(version, client_id, clean, properties=properties, **fields))  # type: ignore[arg-type]
         packet = await client.next()
         assert isinstance(packet, ConnAck), packet
@@ -93,11 +96,12 @@ async def running(
     store: Store | None = None,
     authenticate: Authenticate = everybody,
     beyond: Beyond | None = None,
+    purposes: Purposes | None = None,
     **options: Any,
 ) -> AsyncIterator[Gateway]:
     """Run a gateway for the block; the end is as sudden as a kill."""
     env = simulated_environment("gateway", 1_000_000.0)
-    state = await open_broker(store or MemoryStore(), env, beyond)
+    state = await open_broker(store or MemoryStore(), env, beyond, purposes=purposes)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(state.run)
         yield Gateway(state, Server(state, authenticate, **options), nursery)

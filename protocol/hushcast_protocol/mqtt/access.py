@@ -120,8 +120,8 @@ class Permissions:
 
     def replace(self, access: Access) -> None:
         """Answer by another list from now on."""
-        self._publish = _List(_filled(access.publish, self.user, self._client_id), access.deny_publish)
-        self._subscribe = tuple(_filled(access.subscribe, self.user, self._client_id))
+        self._publish = _List(filled(access.publish, self.user, self._client_id), access.deny_publish)
+        self._subscribe = tuple(filled(access.subscribe, self.user, self._client_id))
         self._deny_subscribe = access.deny_subscribe
         self._receive = _List(self._subscribe, access.deny_subscribe)
 
@@ -146,7 +146,8 @@ class Permissions:
         )
 
 
-def _filled(filters: Iterable[str], user: str, client_id: str) -> Iterable[str]:
+def filled(filters: Iterable[str], user: str, client_id: str) -> Iterable[str]:
+    """Yield filters with the names put in; those that a name cannot be a level of are left out."""
     names = {USER: user, CLIENT: client_id}
     for one in filters:
         levels = one.split("/")

@@ -1,0 +1,56 @@
+"""The audit log: who reserved what and when, and what was refused; never a payload.
+
+What was done and what was refused are bounded apart: who is refused again and again must not push out what
+others did. Refusals of one client that follow each other and are alike count once.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from hushcast_gateway.purposes.records import AUDIT, AuditRecord, encode, read_audit
+from hushcast_protocol.mqtt.archive import number_of
+
+MAX_DONE = 10_000  # entries of what was done; some 2 MB. Then the oldest goes
+MAX_REFUSED = 1_000  # entries of what was refused
+
+Write = Callable[[str, bytes, bytes | None], None]
+"""Puts a record, or deletes it."""
+
+
+class Audit:
+    """Entries in order."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[bool, deque[int]] = {False: deque(), True: deque()}
+        self._next = 1
+        self._last_refused: AuditRecord | None = None
+
+    def restore(self, key: bytes, value: bytes) -> None:
+        """Take an entry from disk; they come in order. Raises `DamagedRecord`."""
+        number = number_of(key)
+        self._numbers[bool(read_audit(value).refused)].append(number)
+        self._next = number + 1
+
+    def add(self, entry: AuditRecord, write: Write) -> None:
+        """Write an entry, and delete the oldest of its kind if there are too many."""
+        if entry.refused:
+            last, self._last_refused = self._last_refused, entry
+            if last is not None and _is_alike(last, entry):
+                return
+        numbers = self._numbers[bool(entry.refused)]
+        numbers.append(self._next)
+        write(AUDIT, self._next.to_bytes(8, "big"), encode(entry))
+        self._next += 1
+        if len(numbers) > (MAX_REFUSED if entry.refused else MAX_DONE):
+            write(AUDIT, numbers.popleft().to_bytes(8, "big"), None)
+
+
+def _is_alike(one: AuditRecord, other: AuditRecord) -> bool:
+    return (one.user, one.client_id, one.what, one.filter) == (
+        other.user,
+        other.client_id,
+        other.what,
+        other.filter,
+    )

@@ -1,0 +1,221 @@
+"""How clients speak of purposes: by the topics of the published program, or by user properties of version 5.
+
+The topics are those of the paper's own program (Wolf et al., 2021), so that its clients work unchanged; a
+filter's `#` and `+` are written `HASH` and `PLUS` there, each as a whole level. The properties `DAP-SP` and
+`DAP-MP`, and the topic that goes with the second, are those of MQTT-DAP and read as `ap` and `aip`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from hushcast_protocol.base.errors import HushcastError
+from hushcast_protocol.mqtt.packets import Properties
+from hushcast_protocol.mqtt.topics import is_filter, split_share
+
+RESERVE, SUBSCRIBE, MESSAGE, CONTROL = "!RESERVE", "!AP", "!AIP", "!PBAC"
+FIRST_LEVELS = frozenset({RESERVE, SUBSCRIBE, MESSAGE, CONTROL})
+DAP = "$DAP"
+DAP_RESERVE = f"{DAP}/purpose_management"
+PURPOSE, ALLOWED, PROHIBITED, WHAT = "ap", "aip", "pip", "reserve"
+DAP_PURPOSE, DAP_ALLOWED = "DAP-SP", "DAP-MP"
+_PURPOSES = frozenset({PURPOSE, DAP_PURPOSE})
+_TERMS = frozenset({ALLOWED, PROHIBITED, DAP_ALLOWED})
+_WILDCARDS = {"HASH": "#", "PLUS": "+"}
+_REMOVE = "remove"
+MAX_NAMED = 64  # purposes of one command: as many as a packet may have user properties
+
+
+class Unreadable(HushcastError):
+    """A client wrote what means nothing; `str` says what, without what it wrote."""
+
+
+class Reserve(NamedTuple):
+    """A reservation: purposes as they were written."""
+
+    filter: str
+    aip: tuple[str, ...]
+    pip: tuple[str, ...]
+
+
+class Release(NamedTuple):
+    """A reservation is taken away."""
+
+    filter: str
+
+
+class Presubscribe(NamedTuple):
+    """Subscriptions of a client to a filter get a purpose; an empty one takes that away."""
+
+    client_id: str
+    filter: str
+    purpose: str
+
+
+class Control(NamedTuple):
+    """A command of the published program to the broker: `SET`, `CLEAR`, `CRES` and others."""
+
+    name: str
+    argument: str
+    value: bytes
+
+
+Command = Reserve | Release | Presubscribe | Control
+
+
+class Terms(NamedTuple):
+    """What a message of its own says it may be used for; without `aip`, what it must not be used for."""
+
+    aip: tuple[str, ...] | None
+    pip: tuple[str, ...]
+
+
+def is_command(topic: str) -> bool:
+    """Tell whether what is published to a topic speaks of purposes; none of it is ever delivered."""
+    first = topic[:1]
+    return (first == "!" and topic.partition("/")[0] in FIRST_LEVELS) or (
+        first == "$" and topic.partition("/")[0] == DAP
+    )
+
+
+def read_command(topic: str, payload: bytes, properties: Properties) -> Command:
+    """Return the command that was published; raises `Unreadable`."""
+    given = properties.get("user_property", [])
+    if topic == DAP_RESERVE:
+        return _dap(given)
+    first, _, rest = topic.partition("/")
+    if first == RESERVE:
+        return _reservation(rest, given)
+    if first == CONTROL:
+        return _control(rest, payload)
+    raise Unreadable("nothing is published to this topic")
+
+
+def read_subscription(wanted: str, properties: Properties) -> tuple[str, str]:
+    """Return the filter and the purpose, empty for none, of a filter in a SUBSCRIBE; raises `Unreadable`."""
+    named = {value for name, value in properties.get("user_property", []) if name in _PURPOSES}
+    filter_, written = _stripped(wanted)
+    named |= {written} if written else set()
+    if len(named) > 1:
+        raise Unreadable("a subscription has one purpose")
+    return filter_, next(iter(named), "")
+
+
+def filter_of(wanted: str) -> str:
+    """Return the filter that a client means in UNSUBSCRIBE, the purpose left out."""
+    try:
+        return _stripped(wanted)[0]
+    except Unreadable:
+        return wanted
+
+
+def connect_purpose(properties: Properties) -> str:
+    """Return the purpose that a CONNECT names for subscriptions that name none; empty for none."""
+    return next((value for name, value in properties.get("user_property", []) if name in _PURPOSES), "")
+
+
+def has_terms(properties: Properties) -> bool:
+    """Tell whether a message has terms of its own."""
+    return any(name in _TERMS for name, _ in properties.get("user_property", ()))
+
+
+def read_terms(properties: Properties) -> Terms | None:
+    """Return the terms of a message that is no command, `None` for none; raises `Unreadable`."""
+    given = properties.get("user_property", [])
+    if any(name == WHAT for name, _ in given):
+        raise Unreadable(f"reservations are published to {RESERVE}/FILTER")
+    if not has_terms(properties):
+        return None
+    allows = any(name in (ALLOWED, DAP_ALLOWED) for name, _ in given)
+    return Terms(_named(given, ALLOWED, DAP_ALLOWED) if allows else None, _named(given, PROHIBITED))
+
+
+def _dap(given: Iterable[tuple[str, str]]) -> Reserve:
+    """Read MQTT-DAP's registration: one property, its purposes and its filter separated by a colon."""
+    values = [value for name, value in given if name == DAP_ALLOWED]
+    if len(values) != 1:
+        raise Unreadable(f"one property {DAP_ALLOWED} is needed")
+    purposes, _, wanted = values[0].partition(":")
+    return Reserve(_filter(wanted), _list(purposes), ())
+
+
+def _reservation(rest: str, given: list[tuple[str, str]]) -> Command:
+    """Read `FILTER{aip|pip}`, or a filter alone with the purposes in properties."""
+    what = [value for name, value in given if name == WHAT]
+    if not rest.endswith("}"):
+        if what == [_REMOVE]:
+            return Release(_filter(decoded(rest)))
+        if what or not any(name in (ALLOWED, PROHIBITED, DAP_ALLOWED) for name, _ in given):
+            raise Unreadable("a reservation names purposes, or says reserve=remove")
+        return Reserve(_filter(decoded(rest)), _named(given, ALLOWED, DAP_ALLOWED), _named(given, PROHIBITED))
+    if what or any(name in _TERMS for name, _ in given):
+        raise Unreadable("purposes stand in the topic or in properties, not in both")
+    wanted, inside = _braced(rest)
+    if inside == "!":
+        return Release(wanted)
+    aip, _, pip = inside.partition("|")
+    return Reserve(wanted, _list(aip), _list(pip))
+
+
+def _control(rest: str, payload: bytes) -> Command:
+    name, _, argument = rest.partition("/")
+    if name == "PRESUB":
+        client_id, _, behind = argument.partition("/")
+        if not client_id:
+            raise Unreadable("a presubscription names a client")
+        wanted, purpose = _braced(behind)
+        return Presubscribe(client_id, wanted, "" if purpose == "!" else _one(purpose))
+    if name in ("CRES", "ARES"):
+        return Control(name, _filter(decoded(argument)), payload)
+    return Control(name, argument, payload)
+
+
+def _stripped(wanted: str) -> tuple[str, str]:
+    """Take `!AP/` and the purpose from a filter, also from behind `$share/GROUP/`."""
+    share = split_share(wanted)
+    inside = wanted if share is None else share[1]
+    if not inside.startswith(f"{SUBSCRIBE}/"):
+        return wanted, ""
+    filter_, purpose = _braced(inside.removeprefix(f"{SUBSCRIBE}/"))
+    return filter_ if share is None else f"$share/{share[0]}/{filter_}", _one(purpose)
+
+
+def _braced(text: str) -> tuple[str, str]:
+    """Split `FILTER{…}`; purposes hold no braces, filters may."""
+    wanted, brace, inside = text.rpartition("{")
+    if not brace or not inside.endswith("}"):
+        raise Unreadable("purposes stand in braces at the end")
+    return _filter(decoded(wanted)), inside[:-1]
+
+
+def decoded(text: str) -> str:
+    """Return a filter with the levels `HASH` and `PLUS` as wildcards, whole levels alone."""
+    return "/".join(_WILDCARDS.get(level, level) for level in text.split("/"))
+
+
+def _filter(wanted: str) -> str:
+    if not is_filter(wanted) or split_share(wanted) is not None:
+        raise Unreadable("this is no topic filter")
+    return wanted
+
+
+def _one(purpose: str) -> str:
+    if not purpose or set(purpose) & set(",|"):
+        raise Unreadable("one purpose is named here")
+    return purpose
+
+
+def _named(given: Iterable[tuple[str, str]], *names: str) -> tuple[str, ...]:
+    """Return what all properties with these names list; one with an empty value lists nothing."""
+    return _bounded([one for name, value in given if name in names for one in _list(value)])
+
+
+def _list(text: str) -> tuple[str, ...]:
+    return _bounded(text.split(",")) if text else ()
+
+
+def _bounded(purposes: list[str]) -> tuple[str, ...]:
+    if len(purposes) > MAX_NAMED or not all(purposes):
+        raise Unreadable(f"purposes are separated by commas, {MAX_NAMED} at most")
+    return tuple(purposes)

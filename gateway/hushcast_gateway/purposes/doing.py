@@ -1,0 +1,188 @@
+"""Commands carried out: who may reserve, presubscribe and ask, and what each is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hushcast_gateway.purposes import told
+from hushcast_gateway.purposes.claims import Claims
+from hushcast_gateway.purposes.commands import Command, Control, Presubscribe, Release, Reserve
+from hushcast_gateway.purposes.kept import Kept
+from hushcast_gateway.purposes.records import AuditRecord, Presubscription
+from hushcast_gateway.purposes.settings import PurposesSection
+from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.mqtt.reasons import Reason
+from hushcast_protocol.mqtt.seams import Permissions
+from hushcast_protocol.mqtt.session import Session
+from hushcast_protocol.purposes.clauses import reserve
+from hushcast_protocol.purposes.stores import Reservations
+from hushcast_protocol.purposes.vocabulary import Vocabulary
+from hushcast_protocol.purposes.wide import effective
+
+NOT_YOURS = "the user may not reserve this"
+NOT_CLAIMED = "the user may not claim this purpose"
+CONFIGURED = "this stands in the configuration alone"
+NO_SUCH = "there is no such command"
+
+
+class Refused(Exception):
+    """A command is not carried out: `reason` tells the client, `why` the audit log."""
+
+    def __init__(self, reason: Reason, why: str) -> None:
+        super().__init__(why)
+        self.reason = reason
+        self.why = why
+
+
+class Doing:
+    """Carries out commands of clients."""
+
+    def __init__(
+        self,
+        section: PurposesSection,
+        vocabulary: Vocabulary,
+        kept: Kept,
+        changed: Callable[[str], None],
+        presubscribed: Callable[[Presubscription], None],
+    ) -> None:
+        """`changed` and `presubscribed` are called for what was changed."""
+        self._section = section
+        self._vocabulary = vocabulary
+        self._kept = kept
+        self._changed = changed
+        self._presubscribed = presubscribed
+
+    def do(
+        self, command: Command, permissions: Permissions, client_id: str, claims: Claims, here: Session | None
+    ) -> AuditRecord | None:
+        """Carry out a command; return what to note, less the time. Raises `Refused`.
+
+        `here` is the session that asks, if it has subscriptions.
+        """
+        user = permissions.user
+        if isinstance(command, Reserve):
+            return self._reserve(command, user, client_id, claims)
+        if isinstance(command, Release):
+            return self._release(command.filter, user, client_id, claims)
+        if isinstance(command, Presubscribe):
+            return self._presubscribe(command, user, client_id, claims)
+        return self._control(command, permissions, client_id, claims, here)
+
+    def _reserve(self, command: Reserve, user: str, client_id: str, claims: Claims) -> AuditRecord:
+        if not claims.may_reserve(user, client_id, command.filter):
+            raise Refused(Reason.NOT_AUTHORIZED, NOT_YOURS)
+        try:
+            clause = reserve(user, command.filter, command.aip, command.pip, self._vocabulary)
+        except UsageError as error:
+            raise Refused(Reason.IMPLEMENTATION_SPECIFIC_ERROR, str(error)) from None
+        try:
+            self._kept.reserve(clause)
+        except UsageError as error:
+            raise Refused(Reason.QUOTA_EXCEEDED, str(error)) from None
+        self._changed(command.filter)
+        return AuditRecord(0.0, user, client_id, "reserve", command.filter, command.aip, command.pip)
+
+    def _release(self, wanted: str, user: str, client_id: str, claims: Claims) -> AuditRecord | None:
+        if not claims.may_reserve(user, client_id, wanted):
+            raise Refused(Reason.NOT_AUTHORIZED, NOT_YOURS)
+        if not self._kept.release(user, wanted):
+            return None
+        self._changed(wanted)
+        return AuditRecord(0.0, user, client_id, "release", wanted)
+
+    def _presubscribe(
+        self, command: Presubscribe, user: str, client_id: str, claims: Claims
+    ) -> AuditRecord | None:
+        whose = claims.whose(user, command.client_id)
+        if not whose:
+            raise Refused(Reason.NOT_AUTHORIZED, "the user may not presubscribe this client")
+        if not command.purpose:
+            for name in whose:
+                made = self._kept.presubscription(name, command.client_id, command.filter)
+                if made is not None and made.by == user:
+                    self._kept.unpresubscribe(made)
+                    self._presubscribed(made)
+            return AuditRecord(0.0, user, client_id, "presubscribe", command.filter)
+        try:
+            purpose = self._vocabulary.read(command.purpose)
+        except UsageError as error:
+            raise Refused(Reason.IMPLEMENTATION_SPECIFIC_ERROR, str(error)) from None
+        if not claims.may_claim(user, purpose):
+            raise Refused(Reason.NOT_AUTHORIZED, NOT_CLAIMED)
+        for name in whose:
+            made = Presubscription(name, command.client_id, command.filter, purpose, user)
+            try:
+                self._kept.presubscribe(made)
+            except UsageError as error:
+                raise Refused(Reason.QUOTA_EXCEEDED, str(error)) from None
+            self._presubscribed(made)
+        return AuditRecord(0.0, user, client_id, "presubscribe", command.filter, (purpose,))
+
+    def _control(
+        self,
+        command: Control,
+        permissions: Permissions,
+        client_id: str,
+        claims: Claims,
+        here: Session | None,
+    ) -> AuditRecord | None:
+        name, user = command.name, permissions.user
+        if name in ("CRES", "ARES"):
+            self._tell_effective(command, permissions, client_id, claims, here)
+            return None
+        if not claims.reserves(user):
+            raise Refused(Reason.NOT_AUTHORIZED, NOT_YOURS)
+        if name in ("CLEAR", "RESET"):
+            self._clear(user)
+            return AuditRecord(0.0, user, client_id, "control", name)
+        if name in ("PERSIST", "RELOAD"):
+            return None  # all is on disk before it is acknowledged
+        if name == "SET":
+            if _set(self._section).get(command.argument) != command.value:
+                raise Refused(Reason.NOT_AUTHORIZED, CONFIGURED)
+            return None
+        raise Refused(Reason.TOPIC_NAME_INVALID, NO_SUCH)
+
+    def _clear(self, user: str) -> None:
+        """Take away all that a user has said: nobody can take away what others have."""
+        for wanted in self._kept.owned(user):
+            self._kept.release(user, wanted)
+            self._changed(wanted)
+        for made in self._kept.made_by(user):
+            self._kept.unpresubscribe(made)
+            self._presubscribed(made)
+
+    def _tell_effective(
+        self,
+        command: Control,
+        permissions: Permissions,
+        client_id: str,
+        claims: Claims,
+        here: Session | None,
+    ) -> None:
+        """Tell who asks for which purposes all of a filter's messages may be used."""
+        wanted = command.argument
+        if not permissions.may_subscribe(wanted) and not claims.may_reserve(
+            permissions.user, client_id, wanted
+        ):
+            raise Refused(Reason.NOT_AUTHORIZED, NOT_YOURS)
+        store: Reservations = self._kept.reservations
+        found = effective(wanted, store.intersecting(wanted), self._vocabulary, self._section.strict)
+        text = "unknown" if found is None else "{" + ",".join(sorted(found)) + "}"
+        if here is not None:
+            spelled = wanted.replace("#", "HASH").replace("+", "PLUS")
+            told.answer(here, f"!PBAC/{command.name}/{spelled}", text.encode())
+
+
+def _set(section: PurposesSection) -> dict[str, bytes]:
+    """Return the published program's settings as they are here: a client may say them, and change none."""
+    values = {
+        "filter_on_publish": section.mode == "publish",
+        "filter_on_subscribe": section.mode == "subscribe",
+        "filter_hybrid": section.mode == "hybrid",
+        "use_tree_store": section.store != "flat",
+        "cache_reservations": section.store == "cached",
+        "cache_subscriptions": section.store == "cached",
+        "auto_persist": True,
+    }
+    return {name: b"true" if value else b"false" for name, value in values.items()}

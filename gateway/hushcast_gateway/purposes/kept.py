@@ -1,0 +1,109 @@
+"""What was said of purposes: reservations, presubscriptions and the audit log, in memory and on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hushcast_gateway.purposes.audit import Audit
+from hushcast_gateway.purposes.records import (
+    AUDIT,
+    PRESUBSCRIPTION,
+    RESERVATION,
+    AuditRecord,
+    Presubscription,
+    encode,
+    key_of,
+    read_presubscription,
+    read_reservation,
+    reservation_of,
+)
+from hushcast_gateway.purposes.settings import CONFIGURATION
+from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.mqtt.ledger import Ledger
+from hushcast_protocol.purposes.cached import Cached
+from hushcast_protocol.purposes.clauses import Clause
+from hushcast_protocol.purposes.stores import Flat, Reservations, Tree
+from hushcast_runtime.store import Records, Store
+
+MAX_PRESUBSCRIPTIONS = 1_000  # that one user made; each client has some filters
+STORES: dict[str, type[Flat] | type[Tree] | type[Cached]] = {"flat": Flat, "tree": Tree, "cached": Cached}
+
+_PAGE = 256  # records read at once
+
+
+class Kept:
+    """The rules as they stand. Changes go into the broker's ledger, so that answers wait for the disk."""
+
+    def __init__(self, kind: str, configured: Iterable[Clause] = ()) -> None:
+        """`kind` is of `STORES`; `configured` are reservations that stand in the configuration."""
+        self.reservations: Reservations = STORES[kind]()
+        self._presubscriptions: dict[tuple[str, str, str], Presubscription] = {}
+        self._audit = Audit()
+        self._ledger: Ledger | None = None
+        for clause in configured:
+            self.reservations.put(clause)
+
+    async def load(self, store: Store) -> None:
+        """Take up what an earlier run left; raises `StoreError` or `DamagedRecord`, and then nothing runs."""
+        async for _, value in Records(store, RESERVATION, at_once=_PAGE):
+            self.reservations.put(read_reservation(value))
+        async for _, value in Records(store, PRESUBSCRIPTION, at_once=_PAGE):
+            self._note(read_presubscription(value))
+        async for key, value in Records(store, AUDIT, at_once=_PAGE):
+            self._audit.restore(key, value)
+
+    def attach(self, ledger: Ledger) -> None:
+        """Write changes into a ledger from now on."""
+        self._ledger = ledger
+
+    def reserve(self, clause: Clause) -> None:
+        """Keep a reservation; raises `UsageError` at a bound."""
+        self.reservations.put(clause)
+        self._write(RESERVATION, *reservation_of(clause))
+
+    def release(self, owner: str, wanted: str) -> bool:
+        """Take a reservation away; return whether there was one."""
+        if not self.reservations.remove(owner, wanted):
+            return False
+        self._write(RESERVATION, key_of(owner, wanted), None)
+        return True
+
+    def owned(self, owner: str) -> list[str]:
+        """Return the filters that an owner has reserved."""
+        return [one.filter for one in self.reservations if one.owner == owner != CONFIGURATION]
+
+    def presubscription(self, user: str, client_id: str, wanted: str) -> Presubscription | None:
+        """Return what subscriptions of a client to a filter are for."""
+        return self._presubscriptions.get((user, client_id, wanted))
+
+    def presubscribe(self, made: Presubscription) -> None:
+        """Keep a presubscription; raises `UsageError` at a bound."""
+        key = made.user, made.client_id, made.filter
+        if key not in self._presubscriptions and len(self.made_by(made.by)) >= MAX_PRESUBSCRIPTIONS:
+            raise UsageError(f"{MAX_PRESUBSCRIPTIONS} presubscriptions of one user are the most")
+        self._note(made)
+        self._write(PRESUBSCRIPTION, key_of(*key), encode(made))
+
+    def unpresubscribe(self, made: Presubscription) -> None:
+        """Take a presubscription away."""
+        key = made.user, made.client_id, made.filter
+        del self._presubscriptions[key]
+        self._write(PRESUBSCRIPTION, key_of(*key), None)
+
+    def made_by(self, user: str) -> list[Presubscription]:
+        """Return the presubscriptions that a user made."""
+        return [one for one in self._presubscriptions.values() if one.by == user]
+
+    def audit(self, entry: AuditRecord) -> None:
+        """Note what was done or refused."""
+        self._audit.add(entry, self._write)
+
+    def _note(self, made: Presubscription) -> None:
+        self._presubscriptions[made.user, made.client_id, made.filter] = made
+
+    def _write(self, kind: str, key: bytes, value: bytes | None) -> None:
+        assert self._ledger is not None, "nothing is published before there is a broker"
+        if value is None:
+            self._ledger.delete(kind, key)
+        else:
+            self._ledger.put(kind, key, value)

@@ -1,0 +1,88 @@
+"""What the gateway keeps on disk about purposes: reservations, presubscriptions, and the audit log."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from hushcast_protocol.mqtt.archive import decode
+from hushcast_protocol.purposes.clauses import Clause
+from hushcast_protocol.purposes.names import Purpose
+
+RESERVATION = "purpose-reservation"
+PRESUBSCRIPTION = "purpose-presubscription"
+AUDIT = "purpose-audit"
+
+What = Literal["reserve", "release", "presubscribe", "subscribe", "control", "message"]
+
+
+class _Record(msgspec.Struct, frozen=True, array_like=True):
+    pass
+
+
+class ReservationRecord(_Record, frozen=True):
+    """The key is the owner and the filter."""
+
+    owner: str
+    filter: str
+    aip: tuple[Purpose, ...]
+    pip: tuple[Purpose, ...]
+
+
+class Presubscription(_Record, frozen=True):
+    """That subscriptions of a user's client to a filter are for a purpose; the key is those three."""
+
+    user: str
+    client_id: str
+    filter: str
+    purpose: Purpose
+    by: str
+    """The user who made it: it holds while that one may claim the purpose."""
+
+
+class AuditRecord(_Record, frozen=True):
+    """What somebody did or was refused; no payload. The key is a number that counts up."""
+
+    at: float
+    """Unix time."""
+    user: str
+    client_id: str
+    what: What
+    filter: str
+    aip: tuple[str, ...] = ()
+    pip: tuple[str, ...] = ()
+    refused: str = ""
+    """Why; empty for what was done."""
+
+
+encode = msgspec.msgpack.Encoder().encode
+
+
+def reservation_of(clause: Clause) -> tuple[bytes, bytes]:
+    """Return key and value of a reservation."""
+    record = ReservationRecord(
+        clause.owner, clause.filter, tuple(sorted(clause.aip)), tuple(sorted(clause.pip))
+    )
+    return key_of(clause.owner, clause.filter), encode(record)
+
+
+def read_reservation(value: bytes) -> Clause:
+    """Read one back; raises `DamagedRecord`."""
+    record = decode(ReservationRecord, value)
+    return Clause(record.owner, record.filter, frozenset(record.aip), frozenset(record.pip))
+
+
+def read_presubscription(value: bytes) -> Presubscription:
+    """Read one back; raises `DamagedRecord`."""
+    return decode(Presubscription, value)
+
+
+def read_audit(value: bytes) -> AuditRecord:
+    """Read one back; raises `DamagedRecord`."""
+    return decode(AuditRecord, value)
+
+
+def key_of(*names: str) -> bytes:
+    """Return the key of a record; names of MQTT hold no U+0000."""
+    return "\0".join(names).encode()

@@ -1,0 +1,300 @@
+"""The gateway's answers to its broker (`seams.Rules`): which subscription may have which message.
+
+An error in here gives nobody anything: what cannot be decided is not delivered.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from weakref import WeakKeyDictionary
+
+import structlog
+
+from hushcast_gateway.purposes import commands, told
+from hushcast_gateway.purposes.claims import Claims
+from hushcast_gateway.purposes.commands import Unreadable
+from hushcast_gateway.purposes.doing import NOT_CLAIMED, Doing, Refused
+from hushcast_gateway.purposes.kept import Kept
+from hushcast_gateway.purposes.readers import Readers
+from hushcast_gateway.purposes.records import AuditRecord, Presubscription
+from hushcast_gateway.purposes.settings import CONFIGURATION, PurposesOfUser, PurposesSection
+from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.mqtt.broker import Broker
+from hushcast_protocol.mqtt.messages import Message
+from hushcast_protocol.mqtt.packets import Connect, Properties, Publish
+from hushcast_protocol.mqtt.reasons import Reason
+from hushcast_protocol.mqtt.seams import Meant, Permissions
+from hushcast_protocol.mqtt.session import Granted, Session
+from hushcast_protocol.mqtt.topics import matches, split_share
+from hushcast_protocol.purposes.clauses import Clause, of_message, reserve
+from hushcast_protocol.purposes.deciding import decide
+from hushcast_protocol.purposes.names import Purpose, is_purpose
+from hushcast_protocol.purposes.vocabulary import Vocabulary
+from hushcast_runtime.store import Store
+
+MANY = 16  # subscriptions that turn at once, from which on all topics are looked at anew
+
+log = structlog.get_logger("gateway")
+
+
+class Purposes:
+    """All that the gateway knows of purposes."""
+
+    def __init__(
+        self,
+        section: PurposesSection,
+        users: Mapping[str, PurposesOfUser],
+        vocabulary: Vocabulary,
+        now: Callable[[], float],
+    ) -> None:
+        """`now` is Unix time. Raises `UsageError` where the configuration names purposes there are not."""
+        self._section = section
+        self.vocabulary = vocabulary
+        self._now = now
+        self.kept = Kept(section.store, configured(section, vocabulary))
+        self._readers = Readers(self.kept, Claims(users), section.mode, section.strict)
+        self._doing = Doing(section, vocabulary, self.kept, self._changed, self._presubscribed)
+        self._broker: Broker | None = None
+        self._of_connect: WeakKeyDictionary[Permissions, str] = WeakKeyDictionary()
+        self._last_terms: tuple[Properties, Clause | None] | None = None
+        self._by_message = section.mode != "subscribe"
+        self.remembers = section.mode == "subscribe" or section.store == "cached"
+        self.counts: Counter[str] = Counter()
+        """Events, by names of `counted`."""
+
+    @property
+    def reserved(self) -> int:
+        """How many reservations there are."""
+        return len(self.kept.reservations)
+
+    @property
+    def resting(self) -> int:
+        """How many subscriptions get nothing as a whole."""
+        return len(self._readers.resting)
+
+    async def load(self, store: Store) -> None:
+        """Take up what an earlier run left; errors as `Kept.load`."""
+        await self.kept.load(store)
+
+    def attach(self, broker: Broker) -> None:
+        """Work with a broker that was restored."""
+        self._broker = broker
+        self.kept.attach(broker.ledger)
+
+    def replace(self, users: Mapping[str, PurposesOfUser]) -> None:
+        """Let users do what another configuration says from now on."""
+        self._readers.claims = Claims(users)
+        self._look_again(None)
+
+    def connected(self, permissions: Permissions, connect: Connect) -> None:
+        """Note the purpose that a CONNECT names for subscriptions that name none."""
+        if purpose := commands.connect_purpose(connect.properties):
+            self._of_connect[permissions] = purpose
+
+    # What the broker asks.
+
+    def is_command(self, topic: str) -> bool:
+        """Tell whether a topic speaks of purposes."""
+        return commands.is_command(topic)
+
+    def has_terms(self, properties: Properties) -> bool:
+        """Tell whether a message says itself what it may be used for."""
+        return commands.has_terms(properties)
+
+    def filter_of(self, wanted: str) -> str:
+        """Return the filter without `!AP/` and purpose."""
+        return commands.filter_of(wanted)
+
+    def meant(self, permissions: Permissions, client_id: str, wanted: str, given: Properties) -> Meant | int:
+        """Return a subscription's filter and purpose, or why it is refused."""
+        user = permissions.user
+        try:
+            wanted, named = commands.read_subscription(wanted, given)
+        except Unreadable as error:
+            self._refuse(user, client_id, "subscribe", "", str(error))
+            return Reason.IMPLEMENTATION_SPECIFIC_ERROR
+        wanted = self._as_presubscribed(user, client_id, wanted)
+        named = named or self._of_connect.get(permissions, "")
+        inside = (split_share(wanted) or ("", wanted))[1]
+        if named and not self._may_claim(user, named):
+            self._refuse(user, client_id, "subscribe", inside, NOT_CLAIMED, named)
+            return Reason.NOT_AUTHORIZED
+        purpose = self._readers.purpose_of(user, client_id, inside, named)
+        if self._readers.would_rest(inside, purpose):
+            return Reason.NOT_AUTHORIZED
+        return Meant(wanted, named)
+
+    def published(self, permissions: Permissions, client_id: str, topic: str, packet: Publish) -> int | None:
+        """Carry out a command, or see whether a message's own terms can be read."""
+        user = permissions.user
+        if not commands.is_command(topic):
+            return self._of_message(user, client_id, topic, packet.properties)
+        self.counts["purpose_commands"] += 1
+        try:
+            command = commands.read_command(topic, packet.payload, packet.properties)
+        except Unreadable as error:
+            self._refuse(user, client_id, "control", "", str(error))
+            return Reason.TOPIC_NAME_INVALID
+        here = next((one for _, one in self._readers.of_client(user, client_id)), None)
+        try:
+            done = self._doing.do(command, permissions, client_id, self._readers.claims, here)
+        except Refused as refused:
+            what, wanted = _named(command)
+            self._refuse(user, client_id, what, wanted, refused.why)
+            return refused.reason
+        if done is not None:
+            self._audit(done)
+        return Reason.SUCCESS
+
+    def may_have(self, session: Session, granted: Granted | None, message: Message) -> bool:
+        """Tell whether a message may be handed out now; an error is a no."""
+        topic = message.topic
+        if topic.startswith("$"):
+            return True
+        try:
+            is_allowed = self._may_have(session, granted, topic, message.properties)
+        except Exception as error:
+            if not self.counts["purposes_errors"]:
+                log.error("purposes cannot be decided: nothing is delivered", error=type(error).__name__)
+            self.counts["purposes_errors"] += 1
+            return False
+        self.counts["purposes_allowed" if is_allowed else "purposes_refused"] += 1
+        return is_allowed
+
+    def subscribed(self, session: Session, granted: Granted) -> None:
+        """Hear of a subscription; one for the topic that tells is told at once."""
+        if self._readers.add(session, granted) and self._broker is not None:
+            told.tell(session, self._section.paused, granted, self._purpose(session, granted), True)
+        if matches(granted.wanted, told.TOPIC) and self._section.paused == "topic":
+            resting = [
+                (one, self._purpose(session, one))
+                for one in session.filters.values()
+                if one in self._readers.resting
+            ]
+            told.tell_all(session, resting)
+
+    def unsubscribed(self, session: Session, granted: Granted) -> None:
+        """Hear that a subscription is no more."""
+        self._readers.remove(granted)
+
+    # How it is decided.
+
+    def _may_have(
+        self, session: Session, granted: Granted | None, topic: str, properties: Properties
+    ) -> bool:
+        if granted is not None and granted in self._readers.resting:
+            return False
+        try:
+            terms = self._terms(topic, properties)
+        except (Unreadable, UsageError):
+            return False
+        if terms is None and not self._by_message and granted is not None:
+            return True
+        store, strict = self.kept.reservations, self._section.strict
+        purpose = self._purpose(session, granted)
+        if terms is None:
+            return store.decide(topic, purpose, strict).allowed
+        return decide([*store.covering(topic), terms], purpose, strict).allowed
+
+    def _purpose(self, session: Session, granted: Granted | None) -> Purpose | None:
+        return self._readers.purpose(session, granted)
+
+    def _terms(self, topic: str, properties: Properties) -> Clause | None:
+        """Return the clause of a message itself, which the last was, too, more often than not."""
+        if not properties or "user_property" not in properties:
+            return None
+        last = self._last_terms
+        if last is not None and last[0] is properties:
+            return last[1]
+        found = commands.read_terms(properties)
+        clause = None
+        if found is not None:
+            clause = of_message("", topic, found.aip, found.pip, self.vocabulary)
+        self._last_terms = properties, clause
+        return clause
+
+    def _may_claim(self, user: str, named: str) -> bool:
+        return (
+            is_purpose(named)
+            and named in self.vocabulary
+            and self._readers.claims.may_claim(user, Purpose(named))
+        )
+
+    def _as_presubscribed(self, user: str, client_id: str, wanted: str) -> str:
+        """Return the filter of a presubscription, to which the published client subscribes as spelled."""
+        decoded = commands.decoded(wanted)
+        if decoded != wanted and self.kept.presubscription(user, client_id, decoded) is not None:
+            return decoded
+        return wanted
+
+    def _of_message(self, user: str, client_id: str, topic: str, properties: Properties) -> int | None:
+        try:
+            found = commands.read_terms(properties)
+            if found is not None:
+                of_message(user, topic, found.aip, found.pip, self.vocabulary)
+        except (Unreadable, UsageError) as error:
+            self._refuse(user, client_id, "message", topic, str(error))
+            return Reason.IMPLEMENTATION_SPECIFIC_ERROR
+        return None
+
+    # What changes.
+
+    def _changed(self, wanted: str) -> None:
+        self._look_again(wanted)
+
+    def _presubscribed(self, made: Presubscription) -> None:
+        self._readers.forget_purposes(made.user, made.client_id)
+        self._look_again(made.filter)
+
+    def _look_again(self, wanted: str | None) -> None:
+        """Decide anew what a change in a filter reaches, and tell clients what rests now or goes on."""
+        assert self._broker is not None
+        self._broker.rules_changed(wanted)  # first of all, whatever else comes of it
+        turned = self._readers.changed(wanted)
+        if len(turned) > MANY:
+            self._broker.rules_changed(None)
+        for granted, session in turned:
+            if len(turned) <= MANY:
+                self._broker.rules_changed(granted.wanted)
+            rests = granted in self._readers.resting
+            told.tell(session, self._section.paused, granted, self._purpose(session, granted), rests)
+
+    # What is noted.
+
+    def _refuse(self, user: str, client_id: str, what: str, wanted: str, why: str, purpose: str = "") -> None:
+        self.counts["purpose_commands_refused"] += 1
+        named = (purpose,) if purpose else ()
+        self._audit(AuditRecord(0.0, user, client_id, what, wanted, named, (), why))  # type: ignore[arg-type]
+
+    def _audit(self, entry: AuditRecord) -> None:
+        noted = AuditRecord(
+            self._now(),
+            entry.user,
+            entry.client_id,
+            entry.what,
+            entry.filter,
+            entry.aip,
+            entry.pip,
+            entry.refused,
+        )
+        self.kept.audit(noted)
+
+
+def configured(section: PurposesSection, vocabulary: Vocabulary) -> list[Clause]:
+    """Return the reservations of a configuration; raises `UsageError`."""
+    found = []
+    for number, one in enumerate(section.reservation, 1):
+        try:
+            found.append(reserve(CONFIGURATION, one.filter, one.aip, one.pip, vocabulary))
+        except UsageError as error:
+            raise UsageError(f"purposes.reservation #{number}: {error}") from None
+    return found
+
+
+def _named(command: commands.Command) -> tuple[str, str]:
+    """Return how the audit log names a command, and its filter."""
+    if isinstance(command, commands.Control):
+        return "control", command.name
+    kinds = {commands.Reserve: "reserve", commands.Release: "release"}
+    return kinds.get(type(command), "presubscribe"), command.filter
