@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from hushcast_cli.checked import tell_summary
+from hushcast_cli.gateway_purposes import gateway_purposes
 from hushcast_cli.options import FILE, Choices, config_option, json_option, pass_choices
 from hushcast_cli.places import config_of
 
@@ -20,6 +21,9 @@ _config_option = config_option(
 @json_option
 def gateway() -> None:
     """Run an MQTT gateway, which any MQTT client can use."""
+
+
+gateway.add_command(gateway_purposes)
 
 
 @gateway.command("run")

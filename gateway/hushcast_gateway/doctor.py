@@ -15,6 +15,7 @@ import trio
 
 from hushcast.words import Finding
 from hushcast_gateway.listening import ListenSection
+from hushcast_gateway.purposes.settings import strangers, vocabulary_of
 from hushcast_gateway.settings import GatewaySettings
 from hushcast_gateway.tls import days_left
 from hushcast_gateway.upgrade import VERSION
@@ -57,6 +58,7 @@ class Doctor:
                 found += [await check(number, place) for check in self._checks(place)]
             found += [self._users(), self._files()]
             found += self._links()
+            found += self._purposes()
             found.append(await self._daemon())
         return found
 
@@ -190,6 +192,27 @@ class Doctor:
                 yield bad(check, f"{path} is open to other users", f"chmod 600 {path}")
             else:
                 yield good(check, "there, and private")
+
+    def _purposes(self) -> Iterator[Finding]:
+        section = self._settings.purposes
+        if section is None:
+            return
+        try:
+            vocabulary = vocabulary_of(section)
+        except UsageError as error:
+            yield bad(
+                "vocabulary", str(error), "put the purposes there, one a line, readable for the gateway"
+            )
+            return
+        yield good("vocabulary", counted(len(vocabulary), "purpose"))
+        for where, problem in strangers(vocabulary, self._settings.named_purposes()):
+            yield bad(
+                where, problem, "add it to the vocabulary, or name another: no gateway starts like this"
+            )
+        speakers = self._settings.speakers().values()
+        if not section.reservation and not any(one.reserve for one in speakers):
+            advice = "name topics in some user's `reserve`, or add [[purposes.reservation]]"
+            yield warning("reservations", "nobody may reserve anything", advice)
 
     async def _daemon(self) -> Finding:
         path = self._settings.daemon.socket

@@ -13,6 +13,7 @@ from hushcast_gateway.daemon import DaemonLink
 from hushcast_gateway.inward import Inward, Source
 from hushcast_gateway.lately import Lately
 from hushcast_gateway.outward import Leaving, Outward
+from hushcast_gateway.purposes.rules import Purposes
 from hushcast_gateway.refreshing import Refreshing
 from hushcast_gateway.settings import GatewaySettings
 from hushcast_protocol.base.errors import UsageError
@@ -68,12 +69,19 @@ class Network:
     """Implements the broker's `Beyond` through a daemon."""
 
     def __init__(
-        self, settings: GatewaySettings, links: Mapping[str, str], env: Environment, counters: Counters
+        self,
+        settings: GatewaySettings,
+        links: Mapping[str, str],
+        env: Environment,
+        counters: Counters,
+        purposes: Purposes | None = None,
     ) -> None:
         """`links` are the aliases' by name."""
         assert settings.daemon.socket is not None
         self._settings = settings
         self._links = links
+        self._purposes = purposes
+        self._uses = {one.name: one.purpose or "" for one in settings.gateway.alias}
         self._env = env
         self._labels = {one.name: one.label for one in settings.gateway.alias if one.label is not None}
         maps = {one.from_: one.to for one in settings.gateway.map}
@@ -167,6 +175,14 @@ class Network:
             done(Reason.TOPIC_NAME_INVALID)
             return
         way, path = found
+
+        def may_go() -> bool:
+            use = "" if way.is_open else self._uses.get(way.name, "")
+            return self._purposes is None or self._purposes.may_leave(topic, enclosed.properties, use)
+
+        if not may_go():
+            done(Reason.NOT_AUTHORIZED)
+            return
         properties = travelling(enclosed.properties, self._settings.properties)
         try:
             sealed = enclose(Enclosed(enclosed.payload, path, enclosed.retain, properties))
@@ -184,7 +200,7 @@ class Network:
 
         label = self._ways.label_of(way, path)
         attributes = {self._labels[way.name]: label} if label else {}
-        self._out.put(Leaving(source.topic, sealed, told, delay, attributes))
+        self._out.put(Leaving(source.topic, sealed, told, delay, attributes, may_go))
 
     def _send_again(self, message: Message) -> None:
         properties = message.properties_for((), self._env.now())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import trio
@@ -30,6 +30,8 @@ class Leaving:
     delay: float = 0.0
     """Seconds that it waits first."""
     attributes: Mapping[str, str] = field(default_factory=dict)
+    may_go: Callable[[], bool] = lambda: True
+    """Asked when it is handed over: what it may be used for can have changed while it waited."""
 
     def __repr__(self) -> str:
         """Show nothing of it."""
@@ -83,6 +85,8 @@ class Outward:
     async def _hand_over(self, leaving: Leaving) -> Reason:
         while True:
             daemon = await self._link.get()
+            if not leaving.may_go():
+                return Reason.NOT_AUTHORIZED
             try:
                 publication = await daemon.enqueue(
                     leaving.topic, leaving.payload, attributes=leaving.attributes

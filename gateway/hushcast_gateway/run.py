@@ -15,7 +15,7 @@ from hushcast_gateway.network import Network, NoDaemon
 from hushcast_gateway.passwords import Passwords
 from hushcast_gateway.peer import Peer
 from hushcast_gateway.purposes.rules import Purposes
-from hushcast_gateway.purposes.settings import strangers, vocabulary_of
+from hushcast_gateway.purposes.settings import check_vocabulary, vocabulary_of
 from hushcast_gateway.server import Server
 from hushcast_gateway.settings import GatewaySettings
 from hushcast_gateway.upgrade import MIGRATIONS, VERSION
@@ -28,7 +28,6 @@ from hushcast_protocol.mqtt.limits import LARGEST_PACKET
 from hushcast_protocol.mqtt.packets import Connect
 from hushcast_protocol.mqtt.reasons import Reason
 from hushcast_protocol.mqtt.seams import Permissions
-from hushcast_protocol.purposes.vocabulary import Vocabulary
 from hushcast_runtime.environment import Environment, system_environment
 from hushcast_runtime.layout import DATABASE, check_version, kept_version, migrate
 from hushcast_runtime.metrics import MetricsServer
@@ -52,7 +51,9 @@ def run_gateway(load: Load[GatewaySettings]) -> None:
     run_until_signal(settings, load, gateway.live, gateway.health, gateway.apply)
 
 
-def _network(settings: GatewaySettings, env: Environment, counters: GatewayCounters) -> Network | None:
+def _network(
+    settings: GatewaySettings, env: Environment, counters: GatewayCounters, purposes: Purposes | None
+) -> Network | None:
     """Return the way to the network; `None` where all topics stay here. Raises `UsageError` for links."""
     if settings.daemon.socket is None:
         return None
@@ -61,7 +62,7 @@ def _network(settings: GatewaySettings, env: Environment, counters: GatewayCount
         labels = {one.name for one in parse_topic(links[alias.name]).attributes if isinstance(one, Label)}
         if alias.label is not None and alias.label not in labels:
             raise UsageError(f"gateway.alias {alias.name}: the topic of its link has no label {alias.label}")
-    return Network(settings, links, env, counters)
+    return Network(settings, links, env, counters, purposes)
 
 
 def _purposes(settings: GatewaySettings, env: Environment) -> Purposes | None:
@@ -69,14 +70,8 @@ def _purposes(settings: GatewaySettings, env: Environment) -> Purposes | None:
     if settings.purposes is None:
         return None
     vocabulary = vocabulary_of(settings.purposes)
-    check_purposes(settings, vocabulary)
+    check_vocabulary(vocabulary, settings.named_purposes())
     return Purposes(settings.purposes, settings.speakers(), vocabulary, env.now)
-
-
-def check_purposes(settings: GatewaySettings, vocabulary: Vocabulary) -> None:
-    """Raise `UsageError` where the configuration names a purpose that there is not."""
-    for where, problem in strangers(vocabulary, settings.named_purposes()):
-        raise UsageError(f"{where}: {problem}")
 
 
 class _Gateway:
@@ -88,8 +83,8 @@ class _Gateway:
         self._counters = GatewayCounters()
         self._users = Users(settings, Passwords(self._env.compute, self._env.randomness))
         self._listeners = Listeners(settings.listeners(), settings.socket_group, self._serve, self._counters)
-        self._network = _network(settings, self._env, self._counters)
         self._purposes = _purposes(settings, self._env)
+        self._network = _network(settings, self._env, self._counters, self._purposes)
         self._state: BrokerState | None = None
         self._server: Server | None = None
         self._served = 0
@@ -162,7 +157,7 @@ class _Gateway:
     def apply(self, fresh: GatewaySettings) -> None:
         """Take what a running gateway can take of a configuration; raises `UsageError`, then of nothing."""
         if self._purposes is not None:
-            check_purposes(fresh, self._purposes.vocabulary)
+            check_vocabulary(self._purposes.vocabulary, fresh.named_purposes())
         self._listeners.read_certificates()
         self._users.replace(fresh)
         if self._purposes is not None and self._state is not None:

@@ -11,7 +11,12 @@ from msgspec import Meta, field
 
 from hushcast_gateway import passwords
 from hushcast_gateway.listening import MAX_LISTENERS, ListenSection
-from hushcast_gateway.purposes.settings import CONFIGURATION, PurposesOfUser, PurposesSection
+from hushcast_gateway.purposes.settings import (
+    CONFIGURATION,
+    PurposesOfUser,
+    PurposesSection,
+    PurposeText,
+)
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.mqtt import access
 from hushcast_protocol.mqtt.access import CLIENT, USER, Access
@@ -98,6 +103,8 @@ class AliasSection(Section, frozen=True, kw_only=True):
     """A file of mode 0600 with the topic's link, which is a secret and stands nowhere else."""
     label: Annotated[str, Meta(min_length=1, max_length=64)] | None = None
     """The label attribute of the topic that holds the first level of what follows: relays route by it."""
+    purpose: PurposeText | None = None
+    """What all who have the link use messages for; what is reserved and not for this does not travel."""
 
 
 class MapSection(Section, frozen=True, kw_only=True, rename={"from_": "from"}):
@@ -172,6 +179,9 @@ class GatewaySettings(ProcessSettings, frozen=True, kw_only=True):
             yield from self.purposes.named()
         for name, section in self.speakers().items():
             yield from section.named_purposes(f"users.{name}" if name else "anonymous")
+        for number, alias in enumerate(self.gateway.alias, 1):
+            if alias.purpose is not None:
+                yield f"gateway.alias #{number}.purpose", alias.purpose
 
     def check_own(self) -> None:
         """Raise `UsageError` where strangers could come in, nobody can, or a value cannot be meant."""
@@ -197,10 +207,13 @@ class GatewaySettings(ProcessSettings, frozen=True, kw_only=True):
     def _problems_of_purposes(self) -> Iterator[tuple[str, str]]:
         if self.purposes is not None:
             yield from self.purposes.problems()
+        for number, alias in enumerate(self.gateway.alias, 1):
+            if self.purposes is None and alias.purpose is not None:
+                yield f"gateway.alias #{number}.purpose", NO_PURPOSES
         for name, section in self.speakers().items():
             where = f"users.{name}" if name else "anonymous"
             if self.purposes is None and section.speaks_of_purposes():
-                yield where, "purposes are decided only where there is a section [purposes]: add it"
+                yield where, NO_PURPOSES
             if name == CONFIGURATION:
                 yield where, "this name stands for the configuration's own reservations: take another"
             yield from section.problems_of_purposes(where, self.users)
@@ -264,6 +277,7 @@ NOBODY = (
     "nobody could connect: add [users.NAME] with what `hushcast gateway passwd NAME` prints, or [anonymous] "
     "for all programs of this machine"
 )
+NO_PURPOSES = "purposes are decided only where there is a section [purposes]: add it"
 NO_USERS = (
     "other machines reach this address, and there is no user who could connect from there: add [users.NAME] "
     "with what `hushcast gateway passwd NAME` prints, or listen at 127.0.0.1"

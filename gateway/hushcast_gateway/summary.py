@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from hushcast_gateway.purposes.settings import (
+    PurposesOfUser,
+    PurposesSection,
+    ReservationSection,
+    check_vocabulary,
+    vocabulary_of,
+)
 from hushcast_gateway.settings import AccessSection, GatewaySettings
 from hushcast_runtime.wording import counted
 
@@ -20,7 +27,41 @@ def summary(settings: GatewaySettings) -> dict[str, list[str]]:
     }
     if settings.daemon.socket is not None:
         found["daemon"] = [settings.daemon.socket]
+    if settings.purposes is not None:
+        found["purposes"] = _purposes(settings, settings.purposes)
     return found | ({"travels": travels} if travels else {})
+
+
+def _purposes(settings: GatewaySettings, section: PurposesSection) -> list[str]:
+    """Return what is said of purposes; raises `UsageError` where a purpose is none."""
+    vocabulary = vocabulary_of(section)
+    check_vocabulary(vocabulary, settings.named_purposes())
+    decided = {"publish": "for each message", "subscribe": "for whole subscriptions", "hybrid": "for both"}
+    whose = section.vocabulary or "the W3C's"
+    unreserved = "nobody" if section.strict else "everybody"
+    found = [
+        f"decided {decided[section.mode]}, by a {section.store} store; the unreserved is for {unreserved}",
+        f"vocabulary: {counted(len(vocabulary), 'purpose')}, {whose}",
+    ]
+    found += [
+        f"{one.filter}: for {', '.join(one.aip) or 'nothing'}" + _not(one) for one in section.reservation
+    ]
+    for name, user in settings.speakers().items():
+        if user.speaks_of_purposes():
+            found.append(f"{name or 'anybody on this machine'}: {_said(user)}")
+    return found
+
+
+def _not(one: ReservationSection) -> str:
+    return f", not for {', '.join(one.pip)}" if one.pip else ""
+
+
+def _said(user: PurposesOfUser) -> str:
+    said = [f"may claim {', '.join(user.purposes)}"] if user.purposes else []
+    said += [f"subscribes for {user.purpose}"] if user.purpose else []
+    said += [f"may reserve {', '.join(user.reserve)}"] if user.reserve else []
+    said += [f"may presubscribe {', '.join(user.may_presubscribe)}"] if user.may_presubscribe else []
+    return "; ".join(said)
 
 
 def _access(section: AccessSection) -> str:

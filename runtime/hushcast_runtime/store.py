@@ -357,6 +357,17 @@ def forget_kinds(path: Path, kinds: Sequence[str]) -> None:
         raise StoreError(f"the database {path} cannot be written: {error}") from error
 
 
+def read_records(path: Path, kind: str) -> list[tuple[bytes, bytes]]:
+    """Return all records of a kind, in order, from a database, in use or not; raises `StoreError`."""
+    try:
+        # Changes nothing; what is only in the write-ahead log is seen, too.
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+            rows = connection.execute("SELECT key, value FROM records WHERE kind = ? ORDER BY key", (kind,))
+            return [(bytes(key), bytes(value)) for key, value in rows]
+    except (*FAILURES, OSError) as error:
+        raise StoreError(f"the database {path} cannot be read: {error}") from error
+
+
 def _end_of(prefix: bytes) -> bytes | None:
     """Return the least key above all that begin with `prefix`, `None` where there is none."""
     stem = prefix.rstrip(b"\xff")

@@ -14,6 +14,7 @@ import targets_local
 import targets_located
 import targets_machines
 import targets_mqtt
+import targets_purpose_commands
 import targets_purpose_keys
 import targets_texts
 import targets_tomography
@@ -29,6 +30,7 @@ TARGETS = {
         targets_daemons,
         targets_local,
         targets_mqtt,
+        targets_purpose_commands,
         targets_broker,
         targets_filters,
         targets_central,

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from hushcast_protocol.base.errors import HushcastError
 from hushcast_protocol.mqtt.packets import Properties
 from hushcast_protocol.mqtt.topics import is_filter, split_share
+from hushcast_protocol.purposes import spelled
 
 RESERVE, SUBSCRIBE, MESSAGE, CONTROL = "!RESERVE", "!AP", "!AIP", "!PBAC"
 FIRST_LEVELS = frozenset({RESERVE, SUBSCRIBE, MESSAGE, CONTROL})
@@ -22,7 +23,6 @@ PURPOSE, ALLOWED, PROHIBITED, WHAT = "ap", "aip", "pip", "reserve"
 DAP_PURPOSE, DAP_ALLOWED = "DAP-SP", "DAP-MP"
 _PURPOSES = frozenset({PURPOSE, DAP_PURPOSE})
 _TERMS = frozenset({ALLOWED, PROHIBITED, DAP_ALLOWED})
-_WILDCARDS = {"HASH": "#", "PLUS": "+"}
 _REMOVE = "remove"
 MAX_NAMED = 64  # purposes of one command: as many as a packet may have user properties
 
@@ -145,10 +145,12 @@ def _reservation(rest: str, given: list[tuple[str, str]]) -> Command:
     what = [value for name, value in given if name == WHAT]
     if not rest.endswith("}"):
         if what == [_REMOVE]:
-            return Release(_filter(decoded(rest)))
+            return Release(_filter(spelled.filter_of(rest)))
         if what or not any(name in (ALLOWED, PROHIBITED, DAP_ALLOWED) for name, _ in given):
             raise Unreadable("a reservation names purposes, or says reserve=remove")
-        return Reserve(_filter(decoded(rest)), _named(given, ALLOWED, DAP_ALLOWED), _named(given, PROHIBITED))
+        return Reserve(
+            _filter(spelled.filter_of(rest)), _named(given, ALLOWED, DAP_ALLOWED), _named(given, PROHIBITED)
+        )
     if what or any(name in _TERMS for name, _ in given):
         raise Unreadable("purposes stand in the topic or in properties, not in both")
     wanted, inside = _braced(rest)
@@ -167,18 +169,24 @@ def _control(rest: str, payload: bytes) -> Command:
         wanted, purpose = _braced(behind)
         return Presubscribe(client_id, wanted, "" if purpose == "!" else _one(purpose))
     if name in ("CRES", "ARES"):
-        return Control(name, _filter(decoded(argument)), payload)
+        return Control(name, _filter(spelled.filter_of(argument)), payload)
     return Control(name, argument, payload)
 
 
 def _stripped(wanted: str) -> tuple[str, str]:
-    """Take `!AP/` and the purpose from a filter, also from behind `$share/GROUP/`."""
+    """Take `!AP/` and the purpose from a filter; `$share/GROUP/` may stand before it or behind."""
     share = split_share(wanted)
     inside = wanted if share is None else share[1]
     if not inside.startswith(f"{SUBSCRIBE}/"):
         return wanted, ""
-    filter_, purpose = _braced(inside.removeprefix(f"{SUBSCRIBE}/"))
-    return filter_ if share is None else f"$share/{share[0]}/{filter_}", _one(purpose)
+    inside = inside.removeprefix(f"{SUBSCRIBE}/")
+    if share is None and (share := split_share(inside)) is not None:
+        inside = share[1]
+    filter_, purpose = _braced(inside)
+    found = filter_ if share is None else f"$share/{share[0]}/{filter_}"
+    if not is_filter(found):
+        raise Unreadable("this is no topic filter")
+    return found, _one(purpose)
 
 
 def _braced(text: str) -> tuple[str, str]:
@@ -186,12 +194,7 @@ def _braced(text: str) -> tuple[str, str]:
     wanted, brace, inside = text.rpartition("{")
     if not brace or not inside.endswith("}"):
         raise Unreadable("purposes stand in braces at the end")
-    return _filter(decoded(wanted)), inside[:-1]
-
-
-def decoded(text: str) -> str:
-    """Return a filter with the levels `HASH` and `PLUS` as wildcards, whole levels alone."""
-    return "/".join(_WILDCARDS.get(level, level) for level in text.split("/"))
+    return _filter(spelled.filter_of(wanted)), inside[:-1]
 
 
 def _filter(wanted: str) -> str:

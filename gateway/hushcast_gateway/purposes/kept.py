@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from hushcast_gateway.purposes.audit import Audit
 from hushcast_gateway.purposes.records import (
@@ -23,7 +24,7 @@ from hushcast_protocol.mqtt.ledger import Ledger
 from hushcast_protocol.purposes.cached import Cached
 from hushcast_protocol.purposes.clauses import Clause
 from hushcast_protocol.purposes.stores import Flat, Reservations, Tree
-from hushcast_runtime.store import Records, Store
+from hushcast_runtime.store import Records, Store, read_records
 
 MAX_PRESUBSCRIPTIONS = 1_000  # that one user made; each client has some filters
 STORES: dict[str, type[Flat] | type[Tree] | type[Cached]] = {"flat": Flat, "tree": Tree, "cached": Cached}
@@ -42,6 +43,13 @@ class Kept:
         self._ledger: Ledger | None = None
         for clause in configured:
             self.reservations.put(clause)
+
+    def read(self, path: Path) -> None:
+        """Take up what a gateway's database holds, to look at; raises `StoreError` or `DamagedRecord`."""
+        for _, value in read_records(path, RESERVATION):
+            self.reservations.put(read_reservation(value))
+        for _, value in read_records(path, PRESUBSCRIPTION):
+            self._note(read_presubscription(value))
 
     async def load(self, store: Store) -> None:
         """Take up what an earlier run left; raises `StoreError` or `DamagedRecord`, and then nothing runs."""

@@ -27,6 +27,7 @@ from hushcast_protocol.mqtt.reasons import Reason
 from hushcast_protocol.mqtt.seams import Meant, Permissions
 from hushcast_protocol.mqtt.session import Granted, Session
 from hushcast_protocol.mqtt.topics import matches, split_share
+from hushcast_protocol.purposes import spelled
 from hushcast_protocol.purposes.clauses import Clause, of_message, reserve
 from hushcast_protocol.purposes.deciding import decide
 from hushcast_protocol.purposes.names import Purpose, is_purpose
@@ -162,6 +163,16 @@ class Purposes:
         self.counts["purposes_allowed" if is_allowed else "purposes_refused"] += 1
         return is_allowed
 
+    def may_leave(self, topic: str, properties: Properties, use: str) -> bool:
+        """Tell whether a message may go beyond, to readers who use it for this; for anything if empty."""
+        try:
+            terms = self._terms(topic, properties)
+            clauses = self.kept.reservations.covering(topic)
+            found = [*clauses, *([terms] if terms is not None else [])]
+            return decide(found, Purpose(use) if use else None, self._section.strict).allowed
+        except (Unreadable, UsageError):
+            return False
+
     def subscribed(self, session: Session, granted: Granted) -> None:
         """Hear of a subscription; one for the topic that tells is told at once."""
         if self._readers.add(session, granted) and self._broker is not None:
@@ -223,7 +234,7 @@ class Purposes:
 
     def _as_presubscribed(self, user: str, client_id: str, wanted: str) -> str:
         """Return the filter of a presubscription, to which the published client subscribes as spelled."""
-        decoded = commands.decoded(wanted)
+        decoded = spelled.filter_of(wanted)
         if decoded != wanted and self.kept.presubscription(user, client_id, decoded) is not None:
             return decoded
         return wanted

@@ -131,6 +131,12 @@ def vocabulary_of(section: PurposesSection) -> Vocabulary:
         raise UsageError(f"purposes.vocabulary: {path}: {error}") from None
 
 
+def check_vocabulary(vocabulary: Vocabulary, named: Iterator[tuple[str, str]]) -> None:
+    """Raise `UsageError` where a key names a purpose that is not in the vocabulary."""
+    for where, problem in strangers(vocabulary, named):
+        raise UsageError(f"{where}: {problem}")
+
+
 def strangers(vocabulary: Vocabulary, named: Iterator[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     """Yield each key whose purpose is not in the vocabulary, with what to write."""
     for where, text in named:

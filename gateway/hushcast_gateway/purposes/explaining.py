@@ -1,0 +1,140 @@
+"""Why a client gets a topic's messages or not, by the configuration and what the gateway has on disk.
+
+It asks no gateway: subscriptions that end with their connection are not on disk, and for a client that has no
+others a user and a purpose have to be named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from hushcast_gateway.purposes.claims import Claims
+from hushcast_gateway.purposes.kept import Kept
+from hushcast_gateway.purposes.readers import Readers
+from hushcast_gateway.purposes.records import AUDIT, AuditRecord, read_audit
+from hushcast_gateway.purposes.rules import configured
+from hushcast_gateway.purposes.settings import PurposesSection, vocabulary_of
+from hushcast_gateway.settings import GatewaySettings
+from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.mqtt.access import Permissions
+from hushcast_protocol.mqtt.archive import SESSION, SUBSCRIPTION
+from hushcast_protocol.mqtt.restoring import Restored
+from hushcast_protocol.mqtt.session import Granted, Session
+from hushcast_protocol.mqtt.topics import is_name, matches
+from hushcast_protocol.purposes.names import Purpose
+from hushcast_protocol.purposes.vocabulary import Vocabulary
+from hushcast_protocol.purposes.wide import reach
+from hushcast_runtime.layout import DATABASE
+from hushcast_runtime.store import read_records
+
+NO_SECTION = "this configuration has no section [purposes]: messages are for anything"
+
+
+class Explanation(msgspec.Struct, frozen=True):
+    """Of one subscription of a client, on disk or supposed."""
+
+    user: str
+    filter: str
+    """Empty for one that is supposed."""
+    purpose: str | None
+    allowed: bool
+    because: str
+
+
+def explain(
+    settings: GatewaySettings, client_id: str, topic: str, user: str | None, purpose: str | None
+) -> list[Explanation]:
+    """Explain for each subscription of a client that matches a topic; for a supposed one with `user`.
+
+    Raises `UsageError` where there is nothing to explain, `StoreError` or `DamagedRecord` for the disk.
+    """
+    section = settings.purposes
+    if section is None:
+        raise UsageError(NO_SECTION)
+    if not is_name(topic):
+        raise UsageError("name a topic, without wildcards")
+    why = _Why(settings, section)
+    if user is not None:
+        return [why.of(user, client_id, "", topic, why.supposed(user, client_id, topic, purpose))]
+    if purpose is not None:
+        raise UsageError("--purpose supposes a subscription: name its user with --user, too")
+    found = [
+        why.of(session.user, client_id, granted.wanted, topic, why.purpose_of(session, granted))
+        for session in _sessions(settings.state_path() / DATABASE)
+        if session.client_id == client_id
+        for granted in session.filters.values()
+        if matches(granted.wanted, topic)
+    ]
+    if not found:
+        raise UsageError(
+            "no subscription of this client on disk matches the topic; those that end with their connection "
+            "are not there: suppose one with --user and --purpose"
+        )
+    return found
+
+
+def read_log(settings: GatewaySettings) -> Iterator[AuditRecord]:
+    """Yield the entries of the audit log, the oldest first; raises `StoreError` or `DamagedRecord`."""
+    path = settings.state_path() / DATABASE
+    if path.exists():
+        for _, value in read_records(path, AUDIT):
+            yield read_audit(value)
+
+
+class _Why:
+    """The rules as a configuration and a disk have them."""
+
+    def __init__(self, settings: GatewaySettings, section: PurposesSection) -> None:
+        self._settings = settings
+        self._section = section
+        self._vocabulary: Vocabulary = vocabulary_of(section)
+        self._kept = Kept(section.store, configured(section, self._vocabulary))
+        if (path := settings.state_path() / DATABASE).exists():
+            self._kept.read(path)
+        self._claims = Claims(settings.speakers())
+        self._readers = Readers(self._kept, self._claims, section.mode, section.strict)
+
+    def purpose_of(self, session: Session, granted: Granted) -> Purpose | None:
+        return self._readers.purpose_of(session.user, session.client_id, granted.wanted, granted.purpose)
+
+    def supposed(self, user: str, client_id: str, topic: str, purpose: str | None) -> Purpose | None:
+        if purpose is None:
+            return self._readers.purpose_of(user, client_id, topic, "")
+        named = self._vocabulary.read(purpose)
+        if not self._claims.may_claim(user, named):
+            raise UsageError(f"{user or 'anybody'} may not claim {named}: see `purposes` of that user")
+        return named
+
+    def of(self, user: str, client_id: str, wanted: str, topic: str, purpose: Purpose | None) -> Explanation:
+        allowed, because = self._decide(user, client_id, wanted, topic, purpose)
+        return Explanation(user, wanted, purpose, allowed, because)
+
+    def _decide(
+        self, user: str, client_id: str, wanted: str, topic: str, purpose: Purpose | None
+    ) -> tuple[bool, str]:
+        section = self._settings.speakers().get(user)
+        if section is None:
+            return False, "the configuration has no such user"
+        if not Permissions(section.access(), user, client_id).may_receive(topic):
+            return False, "the user's access list does not show the topic"
+        store, strict = self._kept.reservations, self._section.strict
+        asked = wanted or topic
+        if self._section.mode != "publish":
+            found = reach(asked, store.intersecting(asked), purpose, strict)
+            if not (found.everywhere if self._section.mode == "subscribe" else found.somewhere):
+                return False, f"the whole subscription is paused: {found.because}"
+        decision = store.decide(topic, purpose, strict)
+        return decision.allowed, decision.because
+
+
+def _sessions(path: Path) -> list[Session]:
+    if not path.exists():
+        return []
+    records = Restored()
+    for kind in (SESSION, SUBSCRIPTION):
+        for key, value in read_records(path, kind):
+            records.feed(kind, key, value)
+    return records.sessions

@@ -1,0 +1,199 @@
+"""`hushcast gateway purposes`, and what check-config and doctor say of purposes, as a person types it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from running import hushcast
+
+from hushcast_gateway.purposes.kept import Kept
+from hushcast_gateway.purposes.records import AuditRecord, Presubscription
+from hushcast_protocol.mqtt.archive import SESSION, SUBSCRIPTION, SessionRecord, SubscriptionRecord
+from hushcast_protocol.mqtt.ledger import Ledger
+from hushcast_protocol.mqtt.packets import Subscription
+from hushcast_protocol.purposes.clauses import Clause
+from hushcast_protocol.purposes.names import Purpose
+from hushcast_runtime.layout import DATABASE
+from hushcast_runtime.store import Change, SqliteStore
+
+CONFIG = """
+state = "{tmp}/state"
+[purposes]
+vocabulary = "{tmp}/vocabulary"
+{section}
+[[listen]]
+kind = "unix"
+path = "{tmp}/mqtt.sock"
+[users.car]
+uid = [1]
+reserve = ["cars/#"]
+[users.billing]
+uid = [2]
+subscribe = ["cars/#"]
+purposes = ["operations/billing"]
+[users.device]
+uid = [3]
+subscribe = ["#"]
+purpose = "operations"
+"""
+
+
+def written(tmp_path: Path, section: str = "") -> Path:
+    (tmp_path / "vocabulary").write_text("operations/billing\nmarketing # all of it\n")
+    file = tmp_path / "gateway.toml"
+    file.write_text(CONFIG.format(tmp=tmp_path, section=section))
+    return file
+
+
+async def filled(tmp_path: Path) -> None:
+    """Write what a gateway would have on its disk."""
+    (tmp_path / "state").mkdir(mode=0o700)
+    kept, ledger = Kept("tree"), Ledger()
+    kept.attach(ledger)
+    operations, none = frozenset({Purpose("operations")}), frozenset[Purpose]()
+    kept.reserve(Clause("car", "cars/#", operations, none))
+    kept.presubscribe(Presubscription("device", "screen", "cars/7", Purpose("operations/billing"), "billing"))
+    kept.audit(AuditRecord(0.0, "car", "c7", "reserve", "cars/#", ("operations",)))
+    kept.audit(AuditRecord(1.5, "", "x", "reserve", "cars/#", (), (), "the user may not reserve this"))
+    for number, (user, client, wanted, purpose) in enumerate(
+        [
+            ("billing", "screen", "cars/+", "operations/billing"),
+            ("billing", "screen", "cars/7", "marketing"),
+            ("device", "screen", "#", ""),
+            ("gone", "screen", "#", ""),
+        ],
+        1,
+    ):
+        key = number.to_bytes(8, "big")
+        record = SessionRecord(user, client, 100, None, None, None)
+        subscription = SubscriptionRecord("", Subscription(wanted), 0, 0, purpose)
+        from hushcast_gateway.purposes.records import encode
+
+        ledger.put(SESSION, key, encode(record))
+        ledger.put(SUBSCRIPTION, key + wanted.encode(), encode(subscription))
+    store = SqliteStore(tmp_path / "state" / DATABASE)
+    store._commit([Change(*change) for change in ledger.take()])
+    store.close()
+
+
+async def test_why_a_client_gets_something_or_not(tmp_path: Path) -> None:
+    config = written(tmp_path)
+    await filled(tmp_path)
+    outcome = await hushcast(
+        "gateway", "purposes", "explain", "screen", "cars/7", "--config", config, "--json"
+    )
+    assert [(one["user"], one["filter"], one["allowed"]) for one in outcome.objects] == [
+        ("billing", "cars/+", True),
+        ("billing", "cars/7", False),  # it may not claim marketing any more
+        ("device", "#", True),
+        ("gone", "#", False),
+    ]
+    assert outcome.objects[0]["because"] == "car's reservation of cars/# allows operations"
+    assert outcome.objects[3]["because"] == "the configuration has no such user"
+    supposed = await hushcast(
+        *("gateway", "purposes", "explain", "any", "cars/7", "--config", config),
+        *("--user", "billing", "--purpose", "operations/billing"),
+    )
+    assert supposed.stdout.decode() == (
+        "billing, supposed, for operations/billing: allowed, because car's reservation of cars/# allows "
+        "operations\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["nobody", "cars/7"], "suppose one with --user"),
+        (["screen", "cars/#"], "without wildcards"),
+        (["screen", "cars/7", "--purpose", "marketing"], "--user"),
+        (["screen", "cars/7", "--user", "billing", "--purpose", "marketing"], "may not claim marketing"),
+        (["screen", "cars/7", "--user", "billing", "--purpose", "marketin"], "did you mean marketing"),
+    ],
+)
+async def test_questions_without_an_answer(tmp_path: Path, arguments: list[str], told: str) -> None:
+    config = written(tmp_path)
+    outcome = await hushcast("gateway", "purposes", "explain", *arguments, "--config", config)
+    assert outcome.code == 2
+    assert told in outcome.error
+
+
+async def test_the_audit_log(tmp_path: Path) -> None:
+    config = written(tmp_path)
+    empty = await hushcast("gateway", "purposes", "audit", "--config", config)
+    assert (empty.code, empty.stdout) == (0, b"")
+    await filled(tmp_path)
+    outcome = await hushcast("gateway", "purposes", "audit", "--config", config)
+    assert outcome.stdout.decode() == (
+        "1970-01-01T00:00:00Z car (c7) reserves cars/# for operations\n"
+        "1970-01-01T00:00:01Z anybody (x) reserves cars/# for nothing: refused, "
+        "the user may not reserve this\n"
+    )
+    last = await hushcast("gateway", "purposes", "audit", "--config", config, "--last", "1", "--json")
+    (entry,) = last.objects
+    assert entry["refused"] == "the user may not reserve this"
+
+
+async def test_check_config_shows_purposes_and_refuses_strangers(tmp_path: Path) -> None:
+    config = written(tmp_path, '[[purposes.reservation]]\nfilter = "cars/#"\naip = ["operations"]')
+    outcome = await hushcast("gateway", "check-config", config, "--json")
+    (said,) = outcome.objects
+    assert said["purposes"] == [
+        "decided for each message, by a cached store; the unreserved is for everybody",
+        f"vocabulary: 3 purposes, {tmp_path}/vocabulary",
+        "cars/#: for operations",
+        "car: may reserve cars/#",
+        "billing: may claim operations/billing",
+        "device: subscribes for operations",
+    ]
+    (tmp_path / "vocabulary").write_text("marketing\n")
+    outcome = await hushcast("gateway", "check-config", config)
+    assert outcome.code == 2
+    assert "purposes.reservation #1.aip: 'operations' is not in the vocabulary" in outcome.error
+    (tmp_path / "vocabulary").unlink()
+    for command in (["check-config", config], ["run", "--config", config]):
+        outcome = await hushcast("gateway", *command)
+        assert outcome.code == 2
+        assert "cannot be read" in outcome.error
+
+
+async def test_doctor_finds_what_is_missing(tmp_path: Path) -> None:
+    config = written(tmp_path)
+    (tmp_path / "vocabulary").write_text("marketing\noperations/routing\n")
+    outcome = await hushcast("gateway", "doctor", "--config", config, "--json")
+    found = {one["check"]: one for one in outcome.objects}
+    assert found["users.billing.purposes #1"]["verdict"] == "bad"
+    assert "not in the vocabulary" in found["users.billing.purposes #1"]["found"]
+    assert "users.device.purpose" not in found
+    (tmp_path / "vocabulary").unlink()
+    outcome = await hushcast("gateway", "doctor", "--config", config, "--json")
+    (finding,) = [one for one in outcome.objects if one["check"] == "vocabulary"]
+    assert finding["verdict"] == "bad"
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (("vocabulary =", "vocabulari ="), "vocabulary"),
+        (('mode = "publish"', 'mode = "never"'), "mode"),
+        (('"operations/billing"', '""'), "users.billing.purposes"),
+        (('reserve = ["cars/#"]', 'reserve = ["a/#/b"]'), "users.car.reserve #1"),
+        (('purpose = "operations"', 'may_presubscribe = ["screen"]'), "USER/CLIENT"),
+        (('purpose = "operations"', 'may_presubscribe = ["nobody/screen"]'), "no user nobody"),
+        (("[purposes]\nvocabulary", "[log]\nvocabulary"), "vocabulary"),
+    ],
+)
+async def test_configurations_that_cannot_be_used(tmp_path: Path, change: tuple[str, str], told: str) -> None:
+    config = written(tmp_path, 'mode = "publish"')
+    config.write_text(config.read_text().replace(*change))
+    outcome = await hushcast("gateway", "check-config", config)
+    assert outcome.code == 2
+    assert told in outcome.error
+
+
+async def test_purposes_of_users_need_the_section(tmp_path: Path) -> None:
+    config = written(tmp_path)
+    text = config.read_text()
+    config.write_text(text.replace(f'[purposes]\nvocabulary = "{tmp_path}/vocabulary"\n', ""))
+    outcome = await hushcast("gateway", "check-config", config)
+    assert "add it" in outcome.error

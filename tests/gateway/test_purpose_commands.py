@@ -1,0 +1,148 @@
+"""How clients speak of purposes: each form, and what means nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from hushcast_gateway.purposes import commands
+from hushcast_gateway.purposes.commands import (
+    MAX_NAMED,
+    Control,
+    Presubscribe,
+    Release,
+    Reserve,
+    Terms,
+    Unreadable,
+    connect_purpose,
+    filter_of,
+    is_command,
+    read_command,
+    read_subscription,
+    read_terms,
+)
+
+
+def properties(*pairs: tuple[str, str]) -> commands.Properties:
+    return {"user_property": list(pairs)}
+
+
+@pytest.mark.parametrize(
+    ("topic", "command"),
+    [
+        ("!RESERVE/a/HASH{x,y/z|y}", Reserve("a/#", ("x", "y/z"), ("y",))),
+        ("!RESERVE/a/PLUS/b{x}", Reserve("a/+/b", ("x",), ())),
+        ("!RESERVE/a{}", Reserve("a", (), ())),
+        ("!RESERVE/a{|}", Reserve("a", (), ())),
+        ("!RESERVE/a{|x}", Reserve("a", (), ("x",))),
+        ("!RESERVE/a{!}", Release("a")),
+        ("!RESERVE//{x}", Reserve("/", ("x",), ())),
+        ("!RESERVE/a{b}/c{x}", Reserve("a{b}/c", ("x",), ())),
+        ("!PBAC/PRESUB/me/a/HASH{x}", Presubscribe("me", "a/#", "x")),
+        ("!PBAC/PRESUB/me/a{!}", Presubscribe("me", "a", "")),
+        ("!PBAC/SET/strict", Control("SET", "strict", b"p")),
+        ("!PBAC/CLEAR", Control("CLEAR", "", b"p")),
+        ("!PBAC/CRES/a/HASH", Control("CRES", "a/#", b"p")),
+    ],
+)
+def test_the_published_topics(topic: str, command: object) -> None:
+    assert is_command(topic)
+    assert read_command(topic, b"p", {}) == command
+
+
+def test_wildcards_are_whole_levels() -> None:
+    """Fault 6 of the published program: `HASHRATE` became `#RATE`."""
+    assert read_command("!RESERVE/HASHRATE/SURPLUS{x}", b"", {}) == Reserve("HASHRATE/SURPLUS", ("x",), ())
+
+
+@pytest.mark.parametrize(
+    "topic",
+    [
+        "!RESERVE",
+        "!RESERVE/a",
+        "!RESERVE/{x}",
+        "!RESERVE/HASH/a{x}",
+        "!RESERVE/a{x",
+        "!RESERVE/ax}",
+        "!RESERVE/a{x,}",
+        "!RESERVE/a{,}",
+        "!RESERVE/$share/g/a{x}",
+        "!AP/a{x}",
+        "!AIP/a{x}",
+        "!PBAC/PRESUB/me{x}",
+        "!PBAC/PRESUB//a{x}",
+        "!PBAC/PRESUB/me/a{x,y}",
+        "!PBAC/PRESUB/me/a{}",
+        "!PBAC/CRES/",
+        "$DAP/purpose_management",
+        "$DAP/other",
+        "!RESERVE/a{" + ",".join(["x"] * (MAX_NAMED + 1)) + "}",
+    ],
+)
+def test_topics_that_mean_nothing(topic: str) -> None:
+    assert is_command(topic)
+    with pytest.raises(Unreadable):
+        read_command(topic, b"", {})
+
+
+@pytest.mark.parametrize("topic", ["a", "a/!RESERVE/b", "!RESERVED/a", "!other", "$SYS/a", "$DAPPER/a", ""])
+def test_all_else_is_a_message(topic: str) -> None:
+    assert not is_command(topic)
+
+
+def test_reservations_by_properties() -> None:
+    topic = "!RESERVE/a/HASH"
+    given = properties(("aip", "x,y"), ("pip", "z"), ("aip", "w"), ("else", "kept"))
+    assert read_command(topic, b"", given) == Reserve("a/#", ("x", "y", "w"), ("z",))
+    assert read_command(topic, b"", properties(("aip", ""))) == Reserve("a/#", (), ())
+    assert read_command(topic, b"", properties(("reserve", "remove"))) == Release("a/#")
+    for wrong in ([("reserve", "add")], [("reserve", "remove"), ("reserve", "remove")], [("else", "x")]):
+        with pytest.raises(Unreadable):
+            read_command(topic, b"", properties(*wrong))
+    with pytest.raises(Unreadable):
+        read_command("!RESERVE/a{x}", b"", properties(("aip", "y")))
+
+
+def test_mqtt_dap() -> None:
+    topic = "$DAP/purpose_management"
+    assert read_command(topic, b"", properties(("DAP-MP", "x,y:a/#"))) == Reserve("a/#", ("x", "y"), ())
+    for wrong in ("x", "x:", "x:a/#/b"):
+        with pytest.raises(Unreadable):
+            read_command(topic, b"", properties(("DAP-MP", wrong)))
+
+
+def test_subscriptions() -> None:
+    assert read_subscription("a/#", {}) == ("a/#", "")
+    assert read_subscription("a/#", properties(("ap", "x"))) == ("a/#", "x")
+    assert read_subscription("a/#", properties(("DAP-SP", "x"))) == ("a/#", "x")
+    assert read_subscription("!AP/a/HASH{x/y}", {}) == ("a/#", "x/y")
+    assert read_subscription("$share/g/!AP/a/PLUS{x}", {}) == ("$share/g/a/+", "x")
+    assert read_subscription("!AP/$share/g/a/PLUS{x}", {}) == ("$share/g/a/+", "x")
+    assert read_subscription("!AP/a{x}", properties(("ap", "x"))) == ("a", "x")
+    for wanted, given in (("!AP/a{x}", [("ap", "y")]), ("a", [("ap", "x"), ("DAP-SP", "y")])):
+        with pytest.raises(Unreadable):
+            read_subscription(wanted, properties(*given))
+    for wanted in ("!AP/a", "!AP/{x}", "!AP/a{}", "!AP/a{x|y}", "$share/g/!AP/a", "!AP/$share//a{x}"):
+        with pytest.raises(Unreadable):
+            read_subscription(wanted, {})
+
+
+def test_unsubscribing() -> None:
+    assert filter_of("!AP/a/HASH{x}") == filter_of("a/#") == "a/#"
+    assert filter_of("$share/g/!AP/a{x}") == "$share/g/a"
+    assert filter_of("!AP/a") == "!AP/a"
+
+
+def test_connecting() -> None:
+    assert connect_purpose(properties(("ap", "x"))) == "x"
+    assert connect_purpose({}) == ""
+
+
+def test_terms_of_a_message() -> None:
+    assert read_terms({}) is None
+    assert read_terms(properties(("else", "x"))) is None
+    assert read_terms(properties(("aip", "x"), ("pip", "y,z"))) == Terms(("x",), ("y", "z"))
+    assert read_terms(properties(("pip", "y"))) == Terms(None, ("y",))
+    assert read_terms(properties(("aip", ""))) == Terms((), ())
+    assert read_terms(properties(("DAP-MP", "x"))) == Terms(("x",), ())
+    with pytest.raises(Unreadable):
+        read_terms(properties(("reserve", "remove")))
