@@ -32,6 +32,7 @@ MODULES = (
     "central",
     "filters",
     "brokers",
+    "purposes",
 )
 FIGURES = dict(enumerate(MODULES, 1))
 FULL, SHORT = Effort(5, 1.0), Effort(5, 0.1)

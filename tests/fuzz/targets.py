@@ -16,6 +16,7 @@ import targets_machines
 import targets_mqtt
 import targets_purpose_commands
 import targets_purpose_keys
+import targets_purposes
 import targets_texts
 import targets_tomography
 import targets_tree
@@ -40,6 +41,7 @@ TARGETS = {
         targets_full,
         targets_located,
         targets_purpose_keys,
+        targets_purposes,
     )
     for target in module.TARGETS
 }

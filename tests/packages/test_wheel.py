@@ -52,6 +52,11 @@ def test_the_wheel_knows_its_version(environment: Path, tmp_path: Path) -> None:
     assert run(environment / "hushcast", "--version", cwd=tmp_path) == f"hushcast {VERSION}\n"
 
 
+def test_the_wheel_brings_the_shipped_purposes(environment: Path, tmp_path: Path) -> None:
+    shown = run(environment / "hushcast", "purposes", "vocabulary", cwd=tmp_path)
+    assert "  personalised-advertising\n" in shown
+
+
 def test_a_network_of_the_wheel(environment: Path, tmp_path: Path) -> None:
     """All daemons run from the environment, and a message arrives."""
     program, net = environment / "hushcast", tmp_path / "net"

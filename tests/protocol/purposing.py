@@ -22,7 +22,7 @@ from hushcast_protocol.purposes.deciding import decide
 from hushcast_protocol.purposes.names import Purpose
 from hushcast_protocol.purposes.stores import Flat, Tree
 from hushcast_protocol.purposes.vocabulary import Vocabulary
-from hushcast_protocol.purposes.wide import reach
+from hushcast_protocol.purposes.wide import effective, reach
 
 Path = tuple[str, ...]  # levels of a purpose, of a topic, of a filter
 Sets = tuple[frozenset[Path], frozenset[Path]]  # allowed and prohibited
@@ -257,7 +257,11 @@ def subscriptions(count: int, seed: int) -> Iterator[tuple[bool, bool, bool, boo
         purpose = world.drawn.purpose()
         truth = {world.oracle.allowed(topic, purpose, strict) for topic in matched[wanted]}
         text = "/".join(wanted)
-        found = reach(text, world.stores["tree"].intersecting(text), named(purpose), strict)
+        clauses = world.stores["tree"].intersecting(text)
+        found = reach(text, clauses, named(purpose), strict)
+        assert (purpose is not None and found.everywhere) == (
+            named(purpose) in effective(text, clauses, world.drawn.vocabulary, strict)
+        )
         yield found.everywhere, truth == {True}, found.somewhere, True in truth
 
 

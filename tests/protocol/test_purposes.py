@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.purposes import cached, stores, wide
+from hushcast_protocol.purposes import cached, stores, walk
 from hushcast_protocol.purposes.cached import Cached
 from hushcast_protocol.purposes.clauses import Clause, of_message, reserve
 from hushcast_protocol.purposes.deciding import Decision, Why, decide
@@ -24,7 +24,7 @@ from hushcast_protocol.purposes.vocabulary import (
     read_vocabulary,
     shipped,
 )
-from hushcast_protocol.purposes.wide import cases, effective, reach
+from hushcast_protocol.purposes.wide import effective, reach
 
 WORDS = Vocabulary(["operations/billing", "operations/routing", "marketing/individualized", "research"])
 BILLING, MARKETING, RESEARCH = Purpose("operations/billing"), Purpose("marketing"), Purpose("research")
@@ -305,19 +305,25 @@ def test_an_owner_s_clauses_add_up_topic_by_topic_and_not_over_a_subscription() 
         "operations/routing",
     }
     assert effective("x/#", clauses, WORDS) == frozenset()
+    for wanted, other in (("+", "/#"), ("/#", "+")):
+        assert reach(wanted, [clause("a", other)], RESEARCH).everywhere, "they meet in the empty topic alone"
 
 
 def test_a_subscription_that_takes_too_long_to_decide_is_allowed_nowhere_for_sure(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    clauses = [clause("a", "/".join("+" * n) + "/x/#", "research") for n in range(1, 12)]
-    assert reach("#", clauses, RESEARCH).is_whole
-    monkeypatch.setattr(wide, "MAX_STEPS", 500)
+    goods = [clause("a", "/".join("+" * n) + "/x/#", "research") for n in range(1, 12)]
+    clauses = [clause("a", "#"), *goods, clause("a", "y/#", "research")]
+    found = reach("#", clauses, RESEARCH)
+    assert (found.everywhere, found.somewhere, found.is_whole) == (False, True, True)
+    monkeypatch.setattr(walk, "MAX_STEPS", 10)
+    for purpose in (RESEARCH, MARKETING):
+        found = reach("#", clauses, purpose)
+        assert not found.everywhere
     found = reach("#", clauses, RESEARCH)
     assert (found.everywhere, found.somewhere, found.is_whole) == (False, True, False)
     assert "too many reservations" in found.because
-    assert cases("#", clauses) is None
-    assert effective("#", clauses, WORDS) is None
+    assert effective("#", clauses, WORDS) == frozenset()
 
 
 def test_a_change_forgets_what_it_reaches_and_nothing_else() -> None:

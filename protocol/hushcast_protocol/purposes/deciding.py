@@ -21,6 +21,8 @@ from hushcast_protocol.purposes.names import Purpose, ancestors
 
 _MOST = 3  # owners that a reason names
 
+_Owner = str | tuple[str]  # of reservations, or of a message: that stands beside its owner's reservations
+
 
 class Why(Enum):
     """What decided."""
@@ -80,23 +82,35 @@ def decide(clauses: Iterable[Clause], purpose: Purpose | None, strict: bool = Fa
     if purpose is None:
         return Decision(False, Why.NO_PURPOSE, None, (min(found, key=_place),))
     above = ancestors(purpose)
-    prohibiting = [one for one in found if not one.pip.isdisjoint(above)]
-    if prohibiting:
-        return Decision(False, Why.PROHIBITED, purpose, (min(prohibiting, key=_place),))
-    allowing: dict[tuple[str, bool], Clause] = {}
-    owners: set[tuple[str, bool]] = set()
+    allowing: dict[_Owner, Clause | None] = {}
     for one in found:
-        owner = (one.owner, one.of_message)
-        owners.add(owner)
-        if not one.aip.isdisjoint(above):
-            known = allowing.get(owner)
-            if known is None or one.filter < known.filter:
-                allowing[owner] = one
-    if len(allowing) == len(owners):
-        return Decision(True, Why.ALLOWED, purpose, tuple(sorted(allowing.values(), key=_place)))
-    lacking = min(owner for owner in owners if owner not in allowing)
-    theirs = [one for one in found if (one.owner, one.of_message) == lacking]
-    return Decision(False, Why.NOT_ALLOWED, purpose, tuple(sorted(theirs, key=_place)))
+        if one.pip and not one.pip.isdisjoint(above):
+            prohibiting = [each for each in found if not each.pip.isdisjoint(above)]
+            return Decision(False, Why.PROHIBITED, purpose, (min(prohibiting, key=_place),))
+        owner = _owner(one)
+        known = allowing.get(owner)
+        if one.aip.isdisjoint(above):
+            allowing.setdefault(owner, None)
+        elif known is None or one.filter < known.filter:
+            allowing[owner] = one
+    deciding = [one for one in allowing.values() if one is not None]
+    if len(deciding) == len(allowing):
+        return Decision(True, Why.ALLOWED, purpose, _sorted(deciding))
+    refusing = [one for one in found if allowing[_owner(one)] is None]
+    first = _owner(min(refusing, key=_place))
+    return Decision(
+        False, Why.NOT_ALLOWED, purpose, _sorted([one for one in refusing if _owner(one) == first])
+    )
+
+
+def _owner(clause: Clause) -> _Owner:
+    return (clause.owner,) if clause.of_message else clause.owner
+
+
+def _sorted(clauses: list[Clause]) -> tuple[Clause, ...]:
+    if len(clauses) > 1:
+        clauses.sort(key=_place)
+    return tuple(clauses)
 
 
 def _place(clause: Clause) -> tuple[str, bool, str]:

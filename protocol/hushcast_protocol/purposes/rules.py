@@ -73,11 +73,8 @@ class Rules:
         decision = self._decide(question)
         return decision.allowed, decision.because
 
-    def effective(self, wanted: str) -> frozenset[Purpose] | None:
-        """Return the purposes that are allowed for a topic, or for all topics of a filter.
-
-        `None` where too many reservations overlap to say so.
-        """
+    def effective(self, wanted: str) -> frozenset[Purpose]:
+        """Return the purposes that are allowed for a topic, or for all topics of a filter."""
         return effective(wanted, self._intersecting(wanted), self.vocabulary, self.strict)
 
     def _decide(self, question: Question) -> Decision:

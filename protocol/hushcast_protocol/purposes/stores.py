@@ -15,7 +15,7 @@ from hushcast_protocol.purposes.clauses import Clause
 from hushcast_protocol.purposes.deciding import Decision, decide
 from hushcast_protocol.purposes.names import Purpose
 
-MAX_RESERVATIONS = 20_000  # of all owners; a gateway of a city's cars has some thousands, and each takes 1 KB
+MAX_RESERVATIONS = 20_000  # of all owners; some thousands for a fleet, and each takes 1 to 2 KB
 MAX_RESERVATIONS_OF_OWNER = 10_000  # so that no owner takes all places
 
 
