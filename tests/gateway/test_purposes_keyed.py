@@ -20,6 +20,7 @@ from hushcast_gateway import daemon as daemon_link
 from hushcast_gateway import inward
 from hushcast_gateway.broker_state import open_broker
 from hushcast_gateway.counted import GatewayCounters
+from hushcast_gateway.doctor import Doctor
 from hushcast_gateway.network import Network
 from hushcast_gateway.peer import Peer
 from hushcast_gateway.purposes.keyed import Keyed, KeysSection, read_keys
@@ -31,6 +32,7 @@ from hushcast_protocol.base.secrets import AgreementKey, Seed
 from hushcast_protocol.mqtt.access import Permissions
 from hushcast_protocol.mqtt.packets import Connect
 from hushcast_protocol.mqtt.reasons import Reason
+from hushcast_protocol.purposes.clauses import Clause
 from hushcast_protocol.purposes.grants import Granted, make_grant
 from hushcast_protocol.purposes.issued import Issued, issue, write_issued
 from hushcast_protocol.purposes.keys import epoch_of
@@ -290,15 +292,15 @@ async def test_a_subscription_whose_grants_changed_takes_the_place_of_the_one_be
         async with trio.open_nursery() as nursery:
             daemon = FakeDaemon(tmp_path / "s")
             await daemon.start(nursery)
-            wheres = []
-            for purposes in (["operations"], ["operations", "marketing"]):
+            for purposes, tags in ((["operations"], 3), (["operations", "marketing"], 5)):
                 async with house(daemon, keyed(tmp_path / "k", purposes), store=store) as one:
                     await one.reads("dashboard")
-                    await until(lambda: len(daemon.service.subscriptions()) == 1)
-                    wheres.append(daemon.service.subscriptions()[0]["where"])
-                    await trio.sleep(0.1)
-            assert [where.count(",") for where in wheres] == [2, 4]
+                    await until(lambda tags=tags: tags_asked(daemon) == [tags])  # type: ignore[misc]
             nursery.cancel_scope.cancel()
+
+
+def tags_asked(daemon: FakeDaemon) -> list[int]:
+    return [one["where"].count(",") + 1 for one in daemon.service.subscriptions()]
 
 
 def test_keys_that_do_not_hold_are_said(tmp_path: Path) -> None:
@@ -318,6 +320,52 @@ def test_keys_that_do_not_hold_are_said(tmp_path: Path) -> None:
     assert "cannot be read" in problem(replace(good, vocabulary_file=str(tmp_path / "nothing")))
     Path(str(good.reader_key_file)).chmod(0o644)
     assert "chmod 600" in problem(good)
+
+
+@pytest.mark.parametrize(
+    ("epochs", "verdict", "found"),
+    [
+        (range(EPOCH, EPOCH + 9), "good", "left"),
+        (range(EPOCH, EPOCH + 1), "warning", "left"),
+        (range(EPOCH - 2, EPOCH), "bad", "is over"),
+    ],
+)
+async def test_the_doctor_tells_how_long_keys_are_of_use(
+    tmp_path: Path, epochs: range, verdict: str, found: str
+) -> None:
+    keys = keys_section(tmp_path / "k", ["operations"], issued(epochs=epochs))
+    text = f"""
+state = "{tmp_path}/state"
+[purposes]
+[daemon]
+socket = "/s"
+[[gateway.alias]]
+name = "cars"
+link_file = "/l"
+[gateway.alias.keys]
+vocabulary_file = "{keys.vocabulary_file}"
+issuer = "{keys.issuer}"
+reader_key_file = "{keys.reader_key_file}"
+grant_files = ["{keys.grant_files[0]}"]
+{USERS}"""
+    settings = parse_settings(text.encode(), "gateway.toml", GatewaySettings)
+    told = {one.check: one for one in await Doctor(settings, time.time()).examine()}["keys of cars"]
+    assert (told.verdict, found in told.found) == (verdict, True)
+    Path(keys.grant_files[0]).write_bytes(b"")
+    told = {one.check: one for one in await Doctor(settings, time.time()).examine()}["keys of cars"]
+    assert (told.verdict, "cut off" in told.found) == ("bad", True)
+
+
+def test_covers_are_remembered_by_what_they_follow_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hushcast_gateway.purposes.keyed.MAX_COVERS", 2)
+    one = keyed(tmp_path / "k", ["operations"])
+    for owner in "abca":
+        clause = Clause(owner, "#", frozenset({Purpose("operations")}), frozenset())
+        sealed, _ = one.seal(b"x", [clause], False, time.time())
+        assert one.open(sealed).purposes == {"operations"}
+    assert len(one._covers) == 2
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal, NamedTuple, TypeVar
 
 import structlog
 from msgspec import Meta
@@ -21,6 +21,7 @@ from hushcast_protocol.purposes.clauses import Clause
 from hushcast_protocol.purposes.cover import Element, cover_by
 from hushcast_protocol.purposes.grants import MAX_GRANT, Grant, read_grant
 from hushcast_protocol.purposes.issued import MAX_ISSUED, Issued, read_issued
+from hushcast_protocol.purposes.keys import epoch_start
 from hushcast_protocol.purposes.problems import NotUsable
 from hushcast_protocol.purposes.sealed import Opened, Opener, Sealer
 from hushcast_protocol.purposes.tags import message_tags, reader_tags
@@ -95,21 +96,40 @@ class Keyed:
         return found
 
 
+class Files(NamedTuple):
+    """What lies in an alias's files."""
+
+    issued: Issued
+    grants: tuple[Grant, ...]
+
+    @property
+    def ends(self) -> int:
+        """The Unix second when the vocabulary, or all that was granted for a purpose, is over."""
+        last: dict[str, int] = {}
+        for one in self.grants:
+            last[one.purpose] = max(last.get(one.purpose, 0), one.epochs.stop)
+        return epoch_start(min((self.issued.epochs.stop, *last.values())))
+
+
 def read_keys(section: KeysSection, now: Callable[[], float], randomness: Randomness) -> Keyed:
+    """Return what an alias seals and opens by; raises `UsageError` as `read_files`."""
+    issued, grants = read_files(section)
+    _warn(issued, grants, now())
+    return Keyed(issued, grants, section.one_time_key == "message", randomness)
+
+
+def read_files(section: KeysSection) -> Files:
     """Read the vocabulary and grants of an alias; raises `UsageError` for what is not as its issuer made it.
 
-    What is over is told, and no error: messages may wait that it opens.
+    What is over is no error: messages may wait that it opens.
     """
     issuer = bytes.fromhex(section.issuer)
     file = Path(section.vocabulary_file)
     issued = _used(file, lambda: read_issued(read_private(file, MAX_ISSUED, "vocabulary")[0], issuer))
-    grants = []
-    if section.grant_files:
-        reader = _read_reader(section.reader_key_file)
-        for name in section.grant_files:
-            grants.append(_read_grant(Path(name), reader, issuer))
-    _warn(issued, grants, now())
-    return Keyed(issued, grants, section.one_time_key == "message", randomness)
+    if not section.grant_files:
+        return Files(issued, ())
+    reader = _read_reader(section.reader_key_file)
+    return Files(issued, tuple(_read_grant(Path(name), reader, issuer) for name in section.grant_files))
 
 
 def _used(file: Path, read: Callable[[], T]) -> T:
