@@ -33,6 +33,7 @@ MODULES = (
     "filters",
     "brokers",
     "purposes",
+    "gateway_purposes",
 )
 FIGURES = dict(enumerate(MODULES, 1))
 FULL, SHORT = Effort(5, 1.0), Effort(5, 0.1)

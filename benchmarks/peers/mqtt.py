@@ -37,9 +37,7 @@ class Broker:
         with trio.move_on_after(START_WITHIN) as joining:
             for number in range(subscribers):
                 stream = await self._connect(port, b"sub%d" % number, log)
-                await stream.send_all(
-                    b"\x82" + _with_length(b"\x00\x01" + _text(_TOPIC) + bytes([self._qos]))
-                )
+                await stream.send_all(b"\x82" + _with_length(b"\x00\x01" + text(_TOPIC) + bytes([self._qos])))
                 await _exactly(stream, _SUBACK)
                 nursery.start_soon(self._count, number, stream)
             self._publisher = await self._connect(port, b"pub", log)
@@ -50,7 +48,7 @@ class Broker:
 
     async def measure(self, count: int) -> float:
         """Pass `count` messages of 1 KiB; return the messages a second."""
-        head, topic = bytes([0x30 | self._qos << 1]), _text(_TOPIC)
+        head, topic = bytes([0x30 | self._qos << 1]), text(_TOPIC)
         packets = [
             head + _with_length(topic + self._id(number) + os.urandom(PAYLOAD)) for number in range(count)
         ]
@@ -113,7 +111,7 @@ async def connected(
     """Connect a client; raises `PeerMissing`."""
     stream = await connect(port, process, log)
     # Clean session, no keep-alive.
-    await stream.send_all(b"\x10" + _with_length(_text(b"MQTT") + b"\x04\x02\x00\x00" + _text(client)))
+    await stream.send_all(b"\x10" + _with_length(text(b"MQTT") + b"\x04\x02\x00\x00" + text(client)))
     if (await _exactly(stream, _CONNACK))[3]:
         raise PeerMissing("it refuses the connection")
     return stream
@@ -134,7 +132,13 @@ async def _exactly(stream: trio.SocketStream, size: int) -> bytes:
     return data
 
 
-def _text(value: bytes) -> bytes:
+def packet(first: int, rest: bytes) -> bytes:
+    """Return a packet whose first byte is given."""
+    return bytes([first]) + _with_length(rest)
+
+
+def text(value: bytes) -> bytes:
+    """Return a text with its length before it."""
     return len(value).to_bytes(2, "big") + value
 
 

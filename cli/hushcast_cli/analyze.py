@@ -203,4 +203,5 @@ def told_in_full(summary: dict[str, Any]) -> list[str]:
     to_do = ["To decide what these traces do not:", *summary["more"]] if summary["more"] else []
     said += [*central.said(summary["central"]), *brokers.said(summary["brokers"])]
     shown = [*(line.rstrip() for line in table), *central.lines(summary["central"])]
+    shown += brokers.lines(summary["observers"])
     return [*shown, *(said or [NOBODY]), *to_do]

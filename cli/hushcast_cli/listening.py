@@ -42,7 +42,7 @@ async def listen(
     """
     listening = _Listening(daemon, count, printer, ack)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(_end_with_reader)
+        nursery.start_soon(end_with_reader)
         async with trio.open_nursery() as listeners:
             for one in wanted:
                 listeners.start_soon(listening.listen, one, listeners.cancel_scope)
@@ -78,7 +78,7 @@ class _Listening:
             await messages.__aenter__()
         is_over = False
         try:
-            await _print(self._printer.subscribed(messages.topic, messages.nodes, messages.by))
+            await print_data(self._printer.subscribed(messages.topic, messages.nodes, messages.by))
             is_over = await self._print_messages(messages)
         finally:
             await messages.__aexit__(*sys.exc_info())
@@ -104,9 +104,9 @@ class _Listening:
             if isinstance(event, Disconnected):
                 note("the daemon closed the connection: it stopped or was restarted: waiting for it")
             elif isinstance(event, Reconnected):
-                await _print(self._printer.subscribed(messages.topic, messages.nodes, messages.by))
+                await print_data(self._printer.subscribed(messages.topic, messages.nodes, messages.by))
             elif isinstance(event, Gap):
-                await _print(self._printer.gap(event))
+                await print_data(self._printer.gap(event))
             elif isinstance(event, Message | Lost):
                 await self._print_one(messages, event)
         return True
@@ -117,19 +117,20 @@ class _Listening:
                 messages.undone()
                 return
             if isinstance(event, Lost):
-                await _print(self._printer.lost(event))
+                await print_data(self._printer.lost(event))
             else:
-                await _print(self._printer.message(event))
+                await print_data(self._printer.message(event))
                 self.printed += 1
             messages.done()
 
 
-async def _print(data: bytes) -> None:
+async def print_data(data: bytes) -> None:
+    """Write to standard output."""
     # In a thread: the reader of standard output may stall, and the time-out must still fire.
     await trio.to_thread.run_sync(write, data, abandon_on_cancel=True)
 
 
-async def _end_with_reader() -> None:
+async def end_with_reader() -> None:
     """Raise `StdoutClosed` as soon as nobody reads standard output, not only at the next message."""
     if sys.stdout is None:
         return  # the descriptor may be anything by now; the first line printed will fail

@@ -8,8 +8,10 @@ from typing import Any
 import click
 
 from hushcast_cli.located_figures import figures
+from hushcast_cli.located_map import draw_map
 from hushcast_cli.located_provider import COMMANDS
 from hushcast_cli.located_sent import feed_option, publish_command
+from hushcast_cli.located_subscribe import subscribe, subscriptions, unsubscribe
 from hushcast_cli.options import FILE, Choices, daemon_options, json_option, pass_choices, timeout_option
 from hushcast_cli.spark import master_option
 
@@ -203,5 +205,5 @@ def verify_command(choices: Choices, answer: Path, owner: str, subscription: str
     tell(choices, answer, owner, subscription, after)
 
 
-for one in (publish_command, *COMMANDS, figures):
+for one in (publish_command, *COMMANDS, figures, draw_map, subscribe, subscriptions, unsubscribe):
     located.add_command(one)

@@ -2,36 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 
 from hushcast_cli.options import Choices
 from hushcast_cli.output import json_line, text_line, write
 from hushcast_located.folder import read_most
 from hushcast_located.keys import read_public
+from hushcast_located.meanings import MEANING, when
 from hushcast_protocol.base.errors import Refusal, UsageError
 from hushcast_protocol.spatial.answer import MAX_ANSWER
 from hushcast_protocol.spatial.batch import Batch
 from hushcast_protocol.spatial.places import degrees_of
-from hushcast_protocol.spatial.problems import DoesNotHold, Problem
+from hushcast_protocol.spatial.problems import DoesNotHold
 from hushcast_protocol.spatial.subscription import read_subscription
 from hushcast_protocol.spatial.verify import Verified, batch_of, verify
-
-_MEANING = {
-    Problem.FORM: "it is cut off, too long, or no answer at all",
-    Problem.OTHER_SUBSCRIPTION: "it answers another subscription",
-    Problem.SIGNATURE: "its batch is not signed by this owner",
-    Problem.OLD_ROOT: "its batch is not newer than the one before",
-    Problem.MISSING_INTERVAL: "batches before it are missing",
-    Problem.FORKED: "the owner signed another batch or table with this number",
-    Problem.BACK_IN_TIME: "its batch begins before the one before it ended",
-    Problem.WEIGHTS: "its weights, or greatest distance, are not those of the batch",
-    Problem.OTHER_INTERVAL: "something in it is of another interval",
-    Problem.LEFT_OUT: "a message that may be wanted is missing",
-    Problem.CHANGED: "something in it is not as the owner signed it",
-    Problem.INVENTED: "there is a message in it that the owner did not sign",
-    Problem.PADDED: "there is more in it than was asked for",
-}
 
 
 def tell(choices: Choices, answer: Path, owner: str, subscription: str, after: Path | None) -> None:
@@ -46,7 +30,7 @@ def tell(choices: Choices, answer: Path, owner: str, subscription: str, after: P
     except DoesNotHold as error:
         if choices.json:
             write(json_line({"verified": False, "messages": [], "problem": str(error.problem)}))
-        raise Refusal(f"{answer} does not hold: {error.problem} ({_MEANING[error.problem]})") from None
+        raise Refusal(f"{answer} does not hold: {error.problem} ({MEANING[error.problem]})") from None
     if choices.json:
         ids = [one.id for one in said.messages]
         write(json_line({"verified": True, "messages": ids, "problem": None}))
@@ -56,11 +40,8 @@ def tell(choices: Choices, answer: Path, owner: str, subscription: str, after: P
 
 def _print(said: Verified) -> None:
     body = said.batch.body
-    began = (
-        datetime.fromtimestamp(body.start, UTC).strftime("%Y-%m-%d %H:%M:%S") if body.start < 2**37 else "?"
-    )
     found = f"{len(said.messages):,} of {body.count:,} messages"
-    write(text_line(f"batch {body.number}, {body.seconds} s from {began} UTC: verified, {found}"))
+    write(text_line(f"batch {body.number}, {body.seconds} s from {when(body.start)}: verified, {found}"))
     for one in said.messages:
         latitude, longitude = degrees_of(one.place)
         write(text_line(f"{one.id}  {latitude:.5f} {longitude:.5f}  {one.payload.decode(errors='replace')}"))

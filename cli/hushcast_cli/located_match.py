@@ -44,24 +44,17 @@ def tell(choices: Choices, asked: Asked) -> None:
 
 def _locally(asked: Asked) -> tuple[Answered, int]:
     subscriptions = read_subscriptions(asked.subscriptions)
-    chosen = _chosen(asked)
-    _, feed = Folder(asked.folder).read(chosen)
+    folder = Folder(asked.folder)
+    chosen = folder.chosen(asked.number)
+    _, feed = folder.read(chosen)
     return (list_all if asked.alone else answer_all)(feed, subscriptions, asked.out), chosen
 
 
 def _on_spark(asked: Asked) -> tuple[Answered, int]:
-    chosen = _chosen(asked)
-    of = Folder(asked.folder).read(chosen)
+    folder = Folder(asked.folder)
+    chosen = folder.chosen(asked.number)
+    of = folder.read(chosen)
     with reporting() as progress, spark_session(asked.master, progress) as session:
         from hushcast_located.spark import match
 
         return match(session, of, asked.subscriptions, asked.out, not asked.alone, progress), chosen
-
-
-def _chosen(asked: Asked) -> int:
-    """Return the number of the batch that was asked for, or of the newest."""
-    chosen = Folder(asked.folder).newest() if asked.number is None else asked.number
-    if chosen is None:
-        folder = asked.folder
-        raise UsageError(f"there is no batch in {folder}: `hushcast located batch --out {folder}` makes one")
-    return chosen

@@ -25,23 +25,25 @@ class OfBrokers:
 
     privacy: Literal["clear", "community", "full"] | None
     layers: int | None
-    no_aggregation: bool
+    aggregation: bool | None
     fan_out: int | None
     clients: int | None
+    zipf: bool
 
     def check(self, scenario: Scenario) -> None:
         """Raise `UsageError` if options contradict each other, or are not the carrier's."""
         given = {
             "--privacy": self.privacy is not None,
             "--layers": self.layers is not None,
-            "--no-aggregation": self.no_aggregation,
+            "--aggregation": self.aggregation is not None,
             "--fan-out": self.fan_out is not None,
             "--clients": self.clients is not None,
+            "--zipf": self.zipf,
         }
         for name, is_given in given.items():
             if is_given and scenario.carrier != "brokers":
                 raise UsageError(f"{name} is about networks of brokers: it goes with --carrier brokers")
-        for name in ("--layers", "--no-aggregation"):
+        for name in ("--layers", "--aggregation"):
             if given[name] and self.privacy != "full":
                 raise UsageError(f"{name} is about words under layers: it goes with --privacy full")
         if scenario.terms is not None and self.privacy == "full":
@@ -53,14 +55,15 @@ class OfBrokers:
         """Return a scenario with what these options say of its network."""
         if scenario.carrier != "brokers":
             return scenario
-        from hushcast_protocol.brokers.privacy import Privacy
+        from hushcast_protocol.brokers.privacy import DEFAULT_AGGREGATION, Privacy
 
         privacy = Privacy(self.privacy or "clear")
         if self.privacy == "full":
             profile: Literal["hardened", "paper"] = "paper" if scenario.profile == "paper" else "hardened"
-            privacy = Privacy("full", self.layers or USUAL, profile, not self.no_aggregation)
+            aggregates = DEFAULT_AGGREGATION[profile] if self.aggregation is None else self.aggregation
+            privacy = Privacy("full", self.layers or USUAL, profile, aggregates)
         fan_out = self.fan_out if self.fan_out or not self.clients else FAN_OUT
-        return replace(scenario, privacy=privacy, fan_out=fan_out)
+        return replace(scenario, privacy=privacy, fan_out=fan_out, zipf=self.zipf)
 
 
 def counts_of(clients: int | None, given: dict[str, Any]) -> tuple[int, int, int, int]:
@@ -116,8 +119,14 @@ _OPTIONS = (
         help=f"With --privacy full: layers, keys that words are under; {USUAL} unless given.",
     ),
     click.option(
-        "--no-aggregation",
+        "--aggregation/--no-aggregation",
+        default=None,
+        help="With --privacy full: whether brokers are told what compares their children's words; unless"
+        " given they are with --profile paper alone.",
+    ),
+    click.option(
+        "--zipf",
         is_flag=True,
-        help="With --privacy full: brokers are not told what compares their children's words.",
+        help="With --carrier brokers: messages are of topics by Zipf's law, not in turn.",
     ),
 )

@@ -27,6 +27,15 @@ class Folder:
         numbers = [file.stem for file in self.path.glob("*.batch") if file.stem.isdecimal()]
         return max(map(int, numbers), default=None)
 
+    def chosen(self, number: int | None) -> int:
+        """Return a number, the newest batch's unless one is given; raise `UsageError` if there is none."""
+        found = self.newest() if number is None else number
+        if found is None:
+            raise UsageError(
+                f"there is no batch in {self.path}: `hushcast located batch --out {self.path}` makes one"
+            )
+        return found
+
     def read(self, number: int) -> tuple[bytes, Feed]:
         """Return the owner, and a batch with its tree and table; raise `UsageError`."""
         file, data = self.path / f"{number}.batch", self.data(number)

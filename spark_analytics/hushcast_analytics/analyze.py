@@ -87,6 +87,7 @@ def summary_of(findings: Findings) -> dict[str, Any]:
         "attacks": attacks,
         "central": findings.central,
         "brokers": findings.brokers,
+        "observers": findings.observers,
         "verdict": said,
         "more": more(findings),
     }
@@ -129,7 +130,8 @@ def _analysed(
     for each in watched:
         each.add_to(findings)
     findings.central = central.rows if central else []
-    findings.brokers = brokers.rows if brokers else []
+    if brokers is not None:
+        findings.brokers, findings.observers = brokers.rows, brokers.observers
     out.mkdir(parents=True, exist_ok=True)
     if findings.attacks:
         _keep(spark, out, profiles, findings)

@@ -14,7 +14,7 @@ from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.exposure import OPEN
 from hushcast_protocol.brokers.network import BrokersNetwork
-from hushcast_protocol.brokers.tree import BrokerRole, Seat
+from hushcast_protocol.brokers.tree import BrokerRole, BrokerTree, Seat
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.transports.memory import CallAt
 from hushcast_testnet.broker_trees import Shape, fanned, small
@@ -87,6 +87,16 @@ class BrokerLife(Life):
     def is_linked(self) -> bool:
         """Tell whether it is the root, or its parent has it as its child."""
         return self._broker is not None and self._broker.parent_state in (None, "open")
+
+    @property
+    def keys(self) -> BrokerKeys:
+        """Its place, and what it alone has."""
+        return self._keys
+
+    @property
+    def tree(self) -> BrokerTree | None:
+        """The tree that it holds."""
+        return self._broker.tree if self._broker is not None else None
 
     async def _live(self, *, task_status: trio.TaskStatus[None]) -> None:
         world, keys = self._world, self._keys

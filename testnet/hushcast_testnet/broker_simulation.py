@@ -13,6 +13,7 @@ from hushcast_protocol.content.topics import Topic
 from hushcast_runtime.transports.memory import CallAt
 from hushcast_runtime.wording import counted
 from hushcast_testnet.broker_members import BrokerLife, BrokersUserLife, BrokersWorld
+from hushcast_testnet.made_up_children import MadeUpChild
 from hushcast_testnet.scenario import Scenario
 from hushcast_testnet.served_simulation import ServedSimulation
 from hushcast_testnet.simulated_run import Listening, Sent
@@ -54,6 +55,16 @@ class BrokersSimulation(ServedSimulation):
     async def _listen(self, listening: Listening, nursery: trio.Nursery) -> None:
         self._at[listening.interest.topic].append(listening)
         await super()._listen(listening, nursery)
+
+    async def _afterwards(self) -> None:
+        """Under layers, have brokers make up a child each, those below first: who asks runs no more."""
+        scenario = self._scenario
+        if scenario.traces is None or scenario.privacy.model != "full":
+            return
+        for life in reversed(self._brokers):
+            if life.keys.role != "root" and life.tree is not None:
+                life.kill()
+                await MadeUpChild(self._world, life.keys, life.tree).ask(scenario.traces)
 
     def _transmissions(self) -> tuple[int, int]:
         sent = sum(

@@ -54,6 +54,8 @@ class Scenario:
     """Children of each broker, in place of `edges`: a tree as high as it takes, and as there are layers."""
     privacy: Privacy = CLEAR
     """What a network of brokers lets them learn."""
+    zipf: bool = False
+    """Messages are of topics by Zipf's law, instead of each topic's in turn."""
 
 
 @dataclass(frozen=True)

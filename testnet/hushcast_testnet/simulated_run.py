@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from bisect import bisect
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import msgspec
@@ -114,6 +116,7 @@ class SimulatedRun(ABC):
             await self._publish(interests, nursery)
             await self._settle()
             result = self._count()
+            await self._afterwards()
             nursery.cancel_scope.cancel()
         return result
 
@@ -168,13 +171,20 @@ class SimulatedRun(ABC):
                 if number == scenario.publications // 10 and scenario.faults:
                     self._fault_at = trio.current_time()
                     self._break(nursery)
-                sent = self._draw(interests[number % len(interests)])
+                sent = self._draw(self._next(interests, number))
                 self._sent.append(sent)
                 if up := [node for node in self._nodes() if node.is_up]:  # else nobody can
                     node = up[self._env.below(len(up))]
                     publishing.start_soon(self._publish_one, node, sent, Content(b"simulated", sent.values))
             if scenario.delay_rosters or scenario.read_probes:  # they look on for as long as was said
                 await trio.sleep_until(began + self._due(scenario.publications))
+
+    def _next(self, interests: list[Interest], number: int) -> Interest:
+        """Return whose turn it is; by Zipf's law the n-th has 1/n of the first one's messages."""
+        if not self._scenario.zipf:
+            return interests[number % len(interests)]
+        weights = list(accumulate(1 / (place + 1) for place in range(len(interests))))
+        return interests[bisect(weights, self._env.uniform(0.0, weights[-1]))]
 
     def _draw(self, interest: Interest) -> Sent:
         """Draw a message, and tell how many want it."""
@@ -201,6 +211,10 @@ class SimulatedRun(ABC):
             publication = await node.daemon.service.enqueue(sent.topic, content)
             assert isinstance(publication, Publication)  # only what has a token may be known already
             sent.publication = publication
+
+    async def _afterwards(self) -> None:
+        """Do what is to be seen in traces alone, once all is counted."""
+        await trio.lowlevel.checkpoint()
 
     async def _settle(self) -> None:
         pairs = sum(sent.wanted for sent in self._sent if sent.publication is not None)

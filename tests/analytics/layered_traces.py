@@ -13,7 +13,9 @@ from hushcast_protocol.base.trace import Observation, Truth, to_line
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.brokers.full.holder import Holder
 from hushcast_protocol.brokers.full.items import Layered
-from hushcast_protocol.brokers.full.keys import Keyring
+from hushcast_protocol.brokers.full.keys import Keyring, LayerKeys
+from hushcast_protocol.brokers.full.layers import Path as Layers
+from hushcast_protocol.brokers.full.layers import own_layers
 from hushcast_protocol.brokers.full.rows import Rows
 from hushcast_protocol.brokers.full.secrets import Factors, asking, unblinded, with_share
 from hushcast_protocol.brokers.privacy import Privacy
@@ -28,11 +30,12 @@ class Tree:
     def __init__(self, directory: Path, privacy: Privacy, fan_out: int, levels: int, seed: int = 1) -> None:
         self.privacy, self._directory = privacy, directory
         self._random = Random(seed)
-        self._lines: dict[tuple[str, str], list[str]] = defaultdict(list)
+        self._lines: dict[str, list[str]] = defaultdict(list)
         self._above: dict[str, list[str]] = {"root": []}
         self._rings: dict[str, Keyring] = {}
         self._rows: dict[str, Rows] = {}
         self._told: set[tuple[str, bytes]] = set()
+        self._items: dict[tuple[str, str], str] = {}
         self.brokers = ["root"]
         lowest = ["root"]
         for level in range(levels):
@@ -52,6 +55,7 @@ class Tree:
         item = Holder(ring, self._publics(client), self.privacy.layers, DAY).item(word)
         element = self.privacy.action.element(word).hex()
         name = f"{topic} of {client}".encode().hex()
+        self._items[client, topic] = item.name.hex()
         self._tell(client, "attached", client=f"key of {client}")
         self._tell(client, "subscribed", topic=topic, mailbox=name)
         self._tell(
@@ -73,21 +77,8 @@ class Tree:
         for broker in reversed(self.brokers[1:]):
             rows, above = self._rows[broker], self._above[broker]
             for day, path in rows.missing():
-                ask = asking(self.privacy.action, self._ring(broker).public, 1, day, path)
-                for target in above[: self.privacy.layers - 1]:
-                    ask = with_share(self._ring(target), ask, 1)
-                answer = Factors(1, ask.route, ask.content)
-                factors = unblinded(
-                    self._ring(broker), self._publics(broker), self.privacy.layers, day, path, answer
-                )
-                rows.learn(day, path, factors)
-                self._see(
-                    broker,
-                    "compared",
-                    day=day,
-                    path=encode(path).hex(),
-                    key=factors.route.reveal().hex(),
-                )
+                rows.learn(day, path, self._compared(broker, broker, path))
+            self._make_up_a_child(broker)
             for item in rows.take_changes().shown:
                 shown = {"show": (encode(item).hex(),), "withdraw": ()}
                 self._agreed(broker, item)
@@ -96,18 +87,42 @@ class Tree:
                 self._put(above[0], self._ring(broker).public, item)
 
     def send(self, topic: str, clients: Sequence[str]) -> None:
-        """Send a message on a topic to these clients, which opens."""
+        """Send a message on a topic to these clients, which opens, under the names of their items."""
         inside, outside = (self._random.randbytes(16).hex() for _ in range(2))
         for client in clients:
-            self._see(self._above[client][0], "sent", message=outside, tokens=(), next=f"key of {client}")
+            label = (self._items[client, topic], *(self._random.randbytes(16).hex() for _ in range(2)))
+            self._see(self._above[client][0], "sent", message=outside, tokens=label, next=f"key of {client}")
             self._see(client, "opened", message=outside, inside=inside)
             self._tell(client, "delivered", topic=topic, message=inside)
 
+    def _make_up_a_child(self, broker: str) -> None:
+        """Have a broker learn what compares a child that it makes up, where those above say that."""
+        own = AgreementKey(self._random.randbytes(AgreementKey.LENGTH))
+        ring, name = Keyring(self.privacy.action, own, NETWORK), f"made up by {broker}"
+        self._tell(name, "invented", by=self._key(broker))
+        path = own_layers(ring.public, self._publics(broker), self.privacy.layers - 1)
+        for layer in path:
+            key = ring.shared(layer.target, DAY).route.reveal().hex()
+            self._see(name, "agreed", day=DAY, own=ring.public.hex(), other=layer.target.hex(), key=key)
+        if self.privacy.aggregates:
+            self._compared(name, broker, path)
+
+    def _compared(self, name: str, broker: str, path: Layers) -> LayerKeys:
+        """Have a broker be given the factors of a path, and somebody write them down."""
+        ask = asking(self.privacy.action, self._ring(broker).public, 1, DAY, path)
+        for target in self._above[broker][: self.privacy.layers - 1]:
+            ask = with_share(self._ring(target), ask, 1)
+        answer, above = Factors(1, ask.route, ask.content), self._publics(broker)
+        factors = unblinded(self._ring(broker), above, self.privacy.layers, DAY, path, answer)
+        key = factors.route.reveal().hex()
+        self._see(name, "compared", day=DAY, path=encode(path).hex(), key=key)
+        return factors
+
     def write(self) -> None:
-        """Write all lines down."""
+        """Write all lines down, into two files: reading many takes longer."""
         self._directory.mkdir(parents=True, exist_ok=True)
-        for (name, kind), lines in self._lines.items():
-            (self._directory / f"{name}.{kind}.jsonl").write_text("".join(f"{line}\n" for line in lines))
+        for kind, lines in self._lines.items():
+            (self._directory / f"all.{kind}.jsonl").write_text("".join(f"{line}\n" for line in lines))
 
     def _join(self, name: str, parent: str, role: str) -> str:
         self._above[name] = [parent, *self._above[parent]]
@@ -150,9 +165,7 @@ class Tree:
         return name if name.startswith("client") else f"key of {name}"
 
     def _see(self, at: str, kind: Any, /, **fields: Any) -> None:
-        self._lines[at, "observations"].append(
-            to_line(Observation(self._key(at), 1.0, DAY * 24, kind, **fields))
-        )
+        self._lines["observations"].append(to_line(Observation(self._key(at), 1.0, DAY * 24, kind, **fields)))
 
     def _tell(self, at: str, kind: Any, /, **fields: Any) -> None:
-        self._lines[at, "truth"].append(to_line(Truth(self._key(at), 1.0, DAY * 24, kind, **fields)))
+        self._lines["truth"].append(to_line(Truth(self._key(at), 1.0, DAY * 24, kind, **fields)))

@@ -14,9 +14,12 @@ from pyspark.sql import SparkSession
 
 from hushcast_analytics.analyze import SUMMARY_KEYS, Wanted, analyze
 from hushcast_analytics.brokers.drawn import DRAWS
-from hushcast_analytics.report.brokers import ATTACKS
+from hushcast_analytics.brokers.observers import OBSERVERS
+from hushcast_analytics.report.brokers import ATTACKS, attacks_on
 from hushcast_cli.analyze import told_in_full
 from hushcast_protocol.brokers.privacy import Privacy
+from hushcast_testnet.scenario import Scenario
+from hushcast_testnet.simulation import simulate
 
 pytestmark = pytest.mark.spark
 
@@ -30,7 +33,7 @@ PRIVACY = {
 
 
 def network(directory: Path, privacy: Privacy) -> None:
-    """Sixty-four clients with an interest each, and a message on each topic."""
+    """Sixty-four clients with an interest each, and messages of topics, on the first most."""
     tree, random = Tree(directory, privacy, FAN_OUT, LEVELS), Random(7)
     wanting: dict[str, list[str]] = {}
     for client in tree.clients:
@@ -38,8 +41,9 @@ def network(directory: Path, privacy: Privacy) -> None:
         tree.want(client, topic, WORDS[topic])
         wanting.setdefault(topic, []).append(client)
     tree.settle()
-    for topic, clients in wanting.items():
-        tree.send(topic, clients)
+    for place, (topic, clients) in enumerate(sorted(wanting.items())):
+        for _ in range(1 + 60 // (place + 1)):
+            tree.send(topic, clients)
     tree.write()
 
 
@@ -48,6 +52,10 @@ def out(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("brokers")
     for name, privacy in PRIVACY.items():
         network(directory / "traces" / name, privacy)
+    of = Privacy("community")
+    simulate(
+        Scenario(8, 4, 6, 2, carrier="brokers", fan_out=4, privacy=of, traces=directory / "traces" / of.text)
+    )
     analyze(spark, str(directory / "traces"), directory / "out", Wanted((0.3,), ("first-spy",), seed=3))
     return directory / "out"
 
@@ -60,8 +68,18 @@ def summary(out: Path) -> Row:
 @pytest.fixture(scope="module")
 def of(summary: Row) -> Callable[[str, str], Row]:
     rows = {(row["profile"], row["attack"]): row for row in summary["brokers"]}
-    assert len(rows) == len(summary["brokers"]) == len(PRIVACY) * len(ATTACKS)
-    return lambda name, attack: rows[PRIVACY[name].text, attack]
+    under_full, in_a_community = len(attacks_on("full")), len(attacks_on("community"))
+    assert under_full == len(ATTACKS) - 1  # nobody has a key of a community
+    assert len(rows) == len(summary["brokers"]) == len(PRIVACY) * under_full + in_a_community
+    return lambda name, attack: rows[PRIVACY[name].text if name in PRIVACY else name, attack]
+
+
+@pytest.fixture(scope="module")
+def seen(summary: Row) -> Callable[[str, str], Row]:
+    """What an observer learns."""
+    rows = {(row["profile"], row["observer"]): row for row in summary["observers"]}
+    assert len(rows) == (len(PRIVACY) + 1) * len(OBSERVERS)
+    return lambda name, observer: rows[PRIVACY[name].text if name in PRIVACY else name, observer]
 
 
 def test_what_is_read_is_what_the_model_predicts(of: Callable[[str, str], Row]) -> None:
@@ -76,7 +94,10 @@ def test_what_is_read_is_what_the_model_predicts(of: Callable[[str, str], Row]) 
         assert row["accuracy_low"] <= value <= row["accuracy_high"], at
         assert row["draws"] == DRAWS
         assert row["trials"] > 0.6 * DRAWS * 64
-    assert of("apart", "broker-and-child")["accuracy"] == 0  # no broker was told what compares children
+    alone = of("paper", "made-up-child")
+    assert alone["accuracy_low"] <= share <= alone["accuracy_high"]  # any broker reads all of its clients'
+    for attack in ("broker-and-child", "made-up-child"):  # no broker was told what compares children
+        assert of("apart", attack)["accuracy"] == 0
     assert of("apart", "pairs")["accuracy"] == of("apart", "dictionary")["accuracy"] == 0
 
 
@@ -91,6 +112,32 @@ def test_who_is_sent_a_known_topic_is_seen_under_every_model(of: Callable[[str, 
         assert 0.02 < of(name, "known-topic")["accuracy"] < 0.3
 
 
+def test_who_learns_what(seen: Callable[[str, str], Row]) -> None:
+    for name in (*PRIVACY, "community"):
+        assert "interests" not in seen(name, "links")
+        assert "interests" not in seen(name, "clients")
+        for row in (seen(name, observer) for observer in OBSERVERS):
+            for what in ("contents", "interests", "subscribers"):
+                assert row.get(f"{what}_low", 0) <= row.get(what, 0) <= row.get(f"{what}_high", 1)
+        together, root = seen(name, "brokers and clients"), seen(name, "root and brokers")
+        assert root["subscribers"] >= together["subscribers"] > 0
+        assert together["contents"] >= seen(name, "clients")["contents"] > 0
+    assert seen("paper", "brokers")["interests"] > 0.3 > seen("apart", "brokers")["interests"]
+    assert seen("paper", "root")["contents"] == 1
+    outside, with_a_member = seen("community", "brokers"), seen("community", "brokers and clients")
+    assert outside["interests"] == outside["contents"] == seen("community", "root")["contents"] == 0
+    assert with_a_member["interests"] > 0
+    assert with_a_member["contents"] > seen("community", "clients")["contents"]
+
+
+def test_counting_messages_names_what_is_popular(of: Callable[[str, str], Row], out: Path) -> None:
+    for name in PRIVACY:
+        for attack in ("traffic-shares", "link-shares"):
+            row = of(name, attack)
+            assert row["accuracy_low"] > row["bound"] > 0, (name, attack)
+    assert "by counting messages alone" in (out / "report.html").read_text()
+
+
 def test_the_summary_has_the_attacks_and_the_report_says_what_they_mean(out: Path, summary: Row) -> None:
     attacks = {row["attack"] for row in summary["attacks"]}
     assert {"consecutive", "broker-and-child"} <= attacks == set(ATTACKS)
@@ -100,7 +147,14 @@ def test_the_summary_has_the_attacks_and_the_report_says_what_they_mean(out: Pat
     paper = next(line for line in lines if "full/2/paper" in line)
     assert "model 3" in paper
     assert "does not hold" in paper
+    assert "a broker alone, with a child that it makes up, reads" in paper
+    apart = next(line for line in lines if "full/3/apart" in line)
+    assert "a child that a broker makes up gives it nothing" in apart
+    assert any("it holds against brokers outside" in line for line in lines)
+    table = told_in_full(summary)
+    assert sum(line.startswith("root and brokers ") for line in table) == len(PRIVACY) + 1
     page = (out / "report.html").read_text()
     assert "<h2>Brokers</h2>" in page
+    assert "Who learns what" in page
     assert "central, hardened" in page
     assert "There was nobody to find" not in page

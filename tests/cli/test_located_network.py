@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import signal
@@ -163,13 +164,10 @@ def test_what_cannot_be_meant_is_refused_by_its_key(tmp_path: Path, key: str, va
 @asynccontextmanager
 async def provider(file: Path, home: dict[str, str]) -> AsyncIterator[trio.Process]:
     """Run a provider's process until the block is left; it has to end well."""
+    command = [*COMMAND, "located", "provide", "--config", str(file)]
     async with trio.open_nursery() as nursery:
-        command = [*COMMAND, "located", "provide", "--config", str(file)]
-        process = await nursery.start(
-            lambda task_status: trio.run_process(
-                command, env=home, stderr=subprocess.PIPE, check=False, task_status=task_status
-            )
-        )
+        start = functools.partial(trio.run_process, command, env=home, stderr=subprocess.PIPE, check=False)
+        process: trio.Process = await nursery.start(start)
         yield process
         process.terminate()
 

@@ -14,6 +14,7 @@ from hushcast_central.counted import PROXY_COUNTERS, SERVER_COUNTERS
 from hushcast_central.gauges import CENTRAL_GAUGES
 from hushcast_directory.counted import DIRECTORY_COUNTERS
 from hushcast_gateway.counted import GATEWAY_COUNTERS, GATEWAY_GAUGES
+from hushcast_located.service.counted import PROVIDER_COUNTERS, PROVIDER_GAUGES
 from hushcast_node.counted import COUNTERS
 from hushcast_runtime.metrics import GAUGES
 
@@ -46,6 +47,7 @@ def test_every_metric_is_explained() -> None:
     names = [*GAUGES, *COUNTERS, *DIRECTORY_COUNTERS, *GATEWAY_GAUGES, *GATEWAY_COUNTERS]
     names += [*CENTRAL_GAUGES, *SERVER_COUNTERS, *PROXY_COUNTERS]
     names += [*BROKER_GAUGES, *BROKER_COUNTERS, *TOMOGRAPHY_GAUGES, *TOMOGRAPHY_COUNTERS]
+    names += [*PROVIDER_GAUGES, *PROVIDER_COUNTERS]
     assert [cells[0].strip("`") for cells in table] == names
     assert all(len(cells) == 3 and all(cells) for cells in table)
 

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
 from memory_gateway import running
-from purposes_house import ALL, USERS, Reader, house, settings
+from purposes_house import ALL, USERS, VOCABULARY, Reader, house, settings
 from trio.testing import MockClock
 
 from hushcast_gateway.purposes import audit as audit_module
 from hushcast_gateway.purposes import kept as kept_module
 from hushcast_gateway.purposes.records import AUDIT, AuditRecord, read_audit
+from hushcast_gateway.purposes.rules import Purposes
+from hushcast_gateway.purposes.settings import strangers
 from hushcast_gateway.purposes.told import TOPIC
+from hushcast_gateway.settings import GatewaySettings
 from hushcast_protocol.mqtt.packets import V5, V311, Disconnect, Will
 from hushcast_protocol.mqtt.reasons import Reason
+from hushcast_runtime.config import parse_settings
 from hushcast_runtime.store import MemoryStore
 
 POSITION = "cars/car/position"
@@ -522,6 +527,15 @@ async def test_what_the_published_client_sets_is_what_the_configuration_says(
         assert await car.publish("!PBAC/SET/filter_on_publish", b"false") == Reason.NOT_AUTHORIZED
         assert await car.publish("!PBAC/PERSIST") == 0
         assert await car.publish("!PBAC/RELOAD") == 0
+
+
+def test_the_example_of_the_page_can_be_used() -> None:
+    page = Path(__file__).parents[2] / "docs" / "purposes.md"
+    example = page.read_text().partition("<!-- example: purposes -->\n```toml\n")[2].partition("```")[0]
+    given = parse_settings(example.encode(), "gateway.toml", GatewaySettings)
+    assert given.purposes is not None
+    Purposes(given.purposes, given.speakers(), VOCABULARY, lambda: 0.0)
+    assert not list(strangers(VOCABULARY, given.named_purposes()))
 
 
 async def test_without_the_section_topics_with_an_exclamation_mark_are_topics(

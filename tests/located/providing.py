@@ -46,6 +46,7 @@ class Provider:
         self.previous: Batch | None = None
         self.table: Table | None = None
         self.is_deaf = False
+        self.ignored = 0
         self._changed = trio.Event()
 
     async def run(self, task_status: trio.TaskStatus[None]) -> None:
@@ -54,6 +55,8 @@ class Provider:
             task_status.started()
             async for message in messages:
                 if self.is_deaf:
+                    self.ignored += 1
+                    self._tell()
                     continue
                 try:
                     await self._take(opening.open(message.payload, int(time.time() // DAY)))
@@ -73,6 +76,9 @@ class Provider:
             self.numbers.append(request.number)
             newest = None if self.previous is None else self.previous.signed
             await self.say(request.answers, encode(Taken(request.number, newest)))
+        self._tell()
+
+    def _tell(self) -> None:
         self._changed.set()
         self._changed = trio.Event()
 

@@ -131,6 +131,21 @@ async def test_a_name_goes_on_and_nothing_is_lost_or_shown_twice(town: Town) -> 
     await town.run(program)
 
 
+async def test_an_interval_that_does_not_hold_is_passed_in_the_next_life_too(town: Town) -> None:
+    async def program() -> None:
+        async with following(town, name="lied") as feed:
+            await take(feed, Accepted)
+            await town.interval(lambda one: replace(one, number=one.number + 1))
+            assert await take(feed, Trouble) == Trouble(Problem.OTHER_INTERVAL, 1, 1)
+            with pytest.raises(TimeoutError), anyio.fail_after(0.1):
+                await anext(feed)  # the bad answer is done with, and acknowledged
+        async with following(town, name="lied", world=World(patience=30)) as feed:
+            await town.interval()
+            assert (await interval(feed)).number == 2, "at once"
+
+    await town.run(program)
+
+
 async def test_an_answer_in_many_parts_is_acknowledged_when_it_is_told(town: Town) -> None:
     """More parts than the daemon sends ahead, of one answer."""
 
@@ -180,6 +195,7 @@ async def test_a_provider_that_says_nothing_is_told_of_and_asked_again(town: Tow
             told = await take(feed, Unanswered)
             assert isinstance(told, Unanswered)
             assert told.seconds >= 0.05
+            await town.do(town.provider.until, lambda: town.provider.ignored > 0)
             town.provider.is_deaf = False
             await take(feed, Accepted)
             assert town.provider.numbers[-1] > 1
@@ -280,7 +296,7 @@ OFFER = _offer()
 
 
 def test_names_and_what_is_kept(tmp_path: Any) -> None:
-    with pytest.raises(UsageError, match="subscribe with a provider's offer"):
+    with pytest.raises(UsageError, match="no subscription 'nobody'"):
         hushcast_located.subscribe(None, name="nobody", folder=tmp_path)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="no provider is named"):
         hushcast_located.subscribe(None, at=AT, name="nobody", folder=tmp_path)  # type: ignore[arg-type]

@@ -59,6 +59,38 @@ def test_traces_have_all_that_brokers_could_open_together(privacy: Privacy, tmp_
     }
 
 
+@pytest.mark.parametrize("aggregates", [True, False])
+def test_a_broker_that_makes_up_a_child_reads_alone_where_brokers_aggregate(
+    aggregates: bool, tmp_path: Path
+) -> None:
+    privacy = Privacy("full", 3, aggregates=aggregates)
+    simulate(Scenario(4, 2, 2, 2, carrier="brokers", fan_out=2, privacy=privacy, traces=tmp_path))
+    truths = lines(tmp_path, "truth")
+    made_up = {row["node"]: row["by"] for row in truths if row["kind"] == "invented"}
+    brokers = {row["node"] for row in truths if row.get("role") in ("inner", "edge", "broker")}
+    assert set(made_up.values()) == brokers
+    wanted = {(row["own"], row["element"]) for row in truths if row["kind"] == "wanted"}
+    found = set()
+    for broker in brokers:
+        seen = [
+            row for row in lines(tmp_path, "observations") if made_up.get(row["node"], row["node"]) == broker
+        ]
+        assert [row for row in seen if row["node"] in made_up and row["kind"] == "agreed"]
+        rows = [
+            {**{name: row.get(name) for name in FIELDS}, "node": broker, "made": row["node"] in made_up}
+            for row in seen
+        ]
+        found |= {one for one in played(privacy.action, rows, []) if one.attack == "made-up-child"}
+    assert {(one.owner.hex(), one.element.hex()) for one in found} == (wanted if aggregates else set())
+
+
+def test_topics_may_be_unequally_popular(tmp_path: Path) -> None:
+    simulate(Scenario(4, 1, 60, 3, carrier="brokers", zipf=True, traces=tmp_path))
+    published = [row["topic"] for row in lines(tmp_path, "truth") if row["kind"] == "published"]
+    first, second, third = (published.count(f"topic {number}") for number in range(3))
+    assert first > second > third > 0
+
+
 def test_options_have_the_bounds_of_the_protocol() -> None:
     assert (simulated_brokers.FEWEST, simulated_brokers.MOST) == (MIN_LAYERS, MAX_LAYERS)
     assert simulated_brokers.USUAL == DEFAULT_LAYERS
@@ -88,6 +120,8 @@ def test_a_tree_is_as_high_as_it_takes_and_as_there_are_layers() -> None:
         (["--carrier", "overlay", "--privacy", "full"], "--carrier brokers"),
         (["--layers", "2"], "--privacy full"),
         (["--no-aggregation"], "--privacy full"),
+        (["--aggregation"], "--privacy full"),
+        (["--carrier", "central", "--zipf"], "--carrier brokers"),
         (["--profile", "paper"], "--privacy full"),
         (["--privacy", "full", "--k", "3"], "no broker reads conditions"),
         (["--nodes", "5"], "give one of the two"),

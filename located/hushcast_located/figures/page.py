@@ -8,6 +8,7 @@ from html import escape
 from hushcast_located.figures.measure import Found, Point, Size
 from hushcast_located.figures.picture import picture
 from hushcast_located.figures.proofs import MANY, Compared
+from hushcast_located.page import document
 
 PAGE = "index.html"
 Values = dict[str, Callable[[Point], float | None]]
@@ -15,18 +16,6 @@ Values = dict[str, Callable[[Point], float | None]]
 
 _AXES = (("alpha", "α, at θ = 0.7"), ("theta", "θ, at α = 0.5"))
 _MIDDLE = 500, 700
-_STYLE = """
-:root { color-scheme: light }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 1.5rem auto; padding: 0 1rem;
-  color: #1b1b1b; background: #fff; overflow-wrap: break-word }
-h1 { font-size: 1.5rem } h2 { font-size: 1.2rem; margin-top: 2rem }
-.pair { display: flex; flex-wrap: wrap; gap: 1.5rem }
-figure { margin: 0; flex: 1 1 26rem; max-width: 34rem }
-svg { width: 100%; height: auto; display: block }
-.wide { overflow-x: auto }
-table { border-collapse: collapse; font-size: 14px }
-td, th { padding: .15rem .6rem; text-align: right; border-bottom: 1px solid #ddd }
-"""
 
 
 def _of_ways(value: Callable[[Found], float]) -> Values:
@@ -95,13 +84,7 @@ def files(size: Size, points: Sequence[Point]) -> dict[str, str]:
             parts.append(f"<figure>{drawn[f'{name}-{axis}.svg']}</figure>")
         parts.append("</div>")
     parts.append(_table(points))
-    body = "\n".join(parts)
-    drawn[PAGE] = (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>Hushcast: located feeds</title><style>{_STYLE}</style></head>\n"
-        f"<body>\n{body}\n</body></html>\n"
-    )
+    drawn[PAGE] = document("Hushcast: located feeds", parts)
     return drawn
 
 

@@ -87,7 +87,6 @@ class Feed:
         self._save(kept)
         self._following = self._begun(kept)
         messages = self._daemon.subscribe(kept.answers, acknowledge="manual")
-        self._world.tell("waiting until relays or a server route to this daemon")
         self._messages = await messages.__aenter__()
 
     def _begun(self, kept: Kept) -> Following:
@@ -229,7 +228,12 @@ class Feed:
         """Note that the program is done with what it was told."""
         if not self._is_done:
             self._is_done = True
-            self._save(replace(self._requests.kept, followed=self._following.state))
+            self._save_state()
+
+    def _save_state(self) -> None:
+        state = self._following.state
+        if state != self._requests.kept.followed:
+            self._save(replace(self._requests.kept, followed=state))
 
     def _save(self, kept: Kept) -> None:
         self._requests.kept = kept
@@ -240,6 +244,7 @@ class Feed:
         waiting = [self._assembly.oldest, self._following.oldest_mark]
         upto = min([self._cursor, *(one - 1 for one in waiting if one is not None)])
         if upto > self._acknowledged:
+            self._save_state()  # intervals are passed in silence, too: those whose answer did not hold
             with suppress(UnknownCursor):  # the subscription was begun anew: there is nothing of it any more
                 await self._daemon.acknowledge(self._requests.kept.answers, upto, where="", timeout=math.inf)
             self._acknowledged = upto

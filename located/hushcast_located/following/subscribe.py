@@ -12,7 +12,7 @@ from hushcast.daemon import Daemon
 from hushcast_located.folder import read_most
 from hushcast_located.following.asking import new_answers
 from hushcast_located.following.feed import Feed, end
-from hushcast_located.following.kept import Blur, Keeping, Kept, Nowhere, look, names
+from hushcast_located.following.kept import Blur, Keeping, Kept, Nowhere, names
 from hushcast_located.following.world import World
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.spatial.covering import middle_of_cell
@@ -111,8 +111,8 @@ def open_feed(daemon: Daemon, wanted: Wanted | None, name: str, folder: Path, wo
         if wanted is None:
             raise UsageError("neither a provider's offer nor the name of a subscription is given")
         return Feed(daemon, _new(wanted, world), Nowhere(), world)
-    if wanted is None and look(folder, name) is None and name not in names(folder):
-        raise UsageError(f"there is no subscription {name!r}: subscribe with a provider's offer")
+    if wanted is None:
+        check_known(name, folder)
     keeping = Keeping(folder, name)
     try:
         kept = keeping.load()
@@ -121,13 +121,18 @@ def open_feed(daemon: Daemon, wanted: Wanted | None, name: str, folder: Path, wo
                 f"there is a subscription {name!r} already: name it alone to go on, or unsubscribe it first"
             )
         if kept is None:
-            if wanted is None:
-                raise UsageError(f"there is no subscription {name!r}: subscribe with a provider's offer")
+            assert wanted is not None, "its file went away this moment"
             kept = _new(wanted, world)
         return Feed(daemon, kept, keeping, world)
     except BaseException:
         keeping.close()
         raise
+
+
+def check_known(name: str, folder: Path | None = None) -> None:
+    """Raise `UsageError` unless a subscription is kept by this name."""
+    if name not in names(folder or usual_folder()):
+        raise UsageError(f"there is no subscription {name!r}: `hushcast located subscriptions` lists them")
 
 
 def _new(wanted: Wanted, world: World) -> Kept:
@@ -143,8 +148,7 @@ async def unsubscribe(
     Raises `UsageError` where there is none, or somebody follows it, and what the daemon raises.
     """
     place = folder or usual_folder()
-    if name not in names(place):
-        raise UsageError(f"there is no subscription {name!r}")
+    check_known(name, place)
     keeping = Keeping(place, name)
     try:
         kept = keeping.load()

@@ -45,6 +45,10 @@ class Answerer:
         """Return the answers of one batch to some subscriptions, in their order."""
         return feed.answers(subscriptions)
 
+    async def publish(self, daemon: hushcast.Daemon, link: str, answer: Answer) -> None:
+        """Publish an answer; return once it is on the daemon's disk."""
+        await send(daemon, link, answer, self.counters)
+
     async def _next(self) -> Batch:
         shelf = self.shelf
         while shelf.current is None:
@@ -75,7 +79,7 @@ class Answerer:
                     continue  # withdrawn meanwhile
                 if now.subscription != one.subscription:
                     (answer,) = await self.env.compute(self.answers, feed, [now.subscription])
-                await send(daemon, now.answers, answer, self.counters)
+                await self.publish(daemon, now.answers, answer)
                 shelf.register.answered(name, number)
                 self.counters.add("answers_sent")
             await shelf.keep_answered([name for name, _ in some])

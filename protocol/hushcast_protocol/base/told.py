@@ -116,6 +116,12 @@ class Wanted(NamedTuple):
     element: bytes
 
 
+class Invented(NamedTuple):
+    """A child that a broker makes up: what its operator had by it is written under the child's key."""
+
+    by: bytes
+
+
 Told = (
     Started
     | Stopped
@@ -130,4 +136,5 @@ Told = (
     | Handed
     | Wanted
     | Attached
+    | Invented
 )

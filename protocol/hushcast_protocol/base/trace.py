@@ -104,6 +104,7 @@ class Truth:
         "handed",
         "wanted",  # brokers, from here on
         "attached",
+        "invented",
     ]
     role: str | None = None
     profile: str | None = None  # under which the daemon runs
@@ -124,6 +125,7 @@ class Truth:
     own: str | None = None  # X25519 key that those above know the daemon by on that day
     element: str | None = None  # of the word, under no layer
     client: str | None = None  # key by which its edge broker knows the daemon
+    by: str | None = None  # key of the broker that made up this child
 
 
 def to_line(record: Observation | Truth) -> str:

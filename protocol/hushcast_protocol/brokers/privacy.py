@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -14,6 +15,8 @@ Model = Literal["clear", "community", "full", "hash", "group"]
 Profile = Literal["hardened", "paper"]
 
 DEFAULT_LAYERS = 3
+DEFAULT_AGGREGATION: Mapping[Profile, bool] = {"hardened": False, "paper": True}
+"""Where brokers compare their children's words, one that makes up a child reads all of them."""
 _ENDS: dict[tuple[Profile, bool], str] = {
     # A network's profile has 16 characters at most.
     ("hardened", True): "",

@@ -3,7 +3,7 @@
 | table | columns |
 |---|---|
 | `copies` | (run, profile, share, copy): a run once for each share and draw, `copy` its name |
-| `members` | (run, profile, copy, node): who colludes there |
+| `members` | (run, profile, copy, node, is_client): who colludes there |
 | `questions` | (run, node, owner, element, topic, known): what a client asked for, by the key `owner` |
 """
 
@@ -38,7 +38,10 @@ def drawn(truths: DataFrame, wanted: Wanted) -> Drawn:
     A larger share has the colluders of a smaller one and more.
     """
     started = truths.where(F.col("kind") == "started").where(F.col("role").isin(*COLLUDING))
-    people = started.select("run", "profile", "node").distinct()  # a broker may start before it has a seat
+    # A broker may start before it has a seat.
+    people = started.groupBy("run", "profile", "node").agg(
+        F.max(F.col("role") == "client").alias("is_client")
+    )
     shares = F.explode(F.array(*map(F.lit, wanted.colluding)))
     numbers = F.explode(F.sequence(F.lit(1), F.lit(DRAWS)))
     each = people.withColumn("share", shares).withColumn("draw", numbers)
@@ -47,7 +50,7 @@ def drawn(truths: DataFrame, wanted: Wanted) -> Drawn:
     members = each.where(chance < F.col("share") * F.lit(float(1 << 40)))
     return Drawn(
         each.select("run", "profile", "share", "copy").distinct(),
-        kept(members.select("run", "profile", "copy", "node")),
+        kept(members.select("run", "profile", "copy", "node", "is_client")),
         kept(_questions(truths, wanted)),
     )
 

@@ -3,7 +3,7 @@
 Everybody but the root colludes with the same probability, independently, in each draw anew. The ground truth
 poses the questions (what did each honest client ask for?), judges answers, and grants two things: the topic
 of a word that colluders have under no layer, where they know the topic, for then they compute the word; and
-what their own clients wanted and were sent.
+what their own clients wanted and were sent. Popularity is public (`shares`).
 """
 
 from __future__ import annotations
@@ -13,42 +13,48 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from hushcast_analytics.brokers.drawn import drawn
+from hushcast_analytics.adversaries import is_known
+from hushcast_analytics.brokers.contents import NAMED, contents
+from hushcast_analytics.brokers.drawn import Drawn, drawn
+from hushcast_analytics.brokers.figures import Figure, observed, told
 from hushcast_analytics.brokers.followed import followed
+from hushcast_analytics.brokers.messages import carried, sent_to_clients
+from hushcast_analytics.brokers.observers import OBSERVERS
 from hushcast_analytics.brokers.opened import opened
+from hushcast_analytics.brokers.shares import by_shares
 from hushcast_analytics.errors import TracesError
+from hushcast_analytics.keeping import kept
 from hushcast_analytics.profile_runs import Wanted
 from hushcast_analytics.reading import Traces
 from hushcast_analytics.report.brokers import attacks_on
 from hushcast_analytics.steps import Step
-from hushcast_analytics.summary import variance_of_mean
 from hushcast_protocol.base.errors import DecodeError
-from hushcast_protocol.base.intervals import wilson
 from hushcast_protocol.brokers.privacy import Privacy, read_privacy
 
 Row = dict[str, Any]
 
-_DRAWING_COST, _PLAYING_COST = 3.0, 12.0  # seconds, as in `analyze`
+_DRAWING_COST, _PLAYING_COST = 3.0, 18.0  # seconds, as in `analyze`
 
 
 class Brokers:
-    """Runs over brokers, examined in steps; then `rows` has what each attack read.
+    """Runs over brokers, examined in steps; then `rows` has what attacks read, `observers` who learns what.
 
-    A row has `attack`, `target` (`interest`), `profile` and what that says, `model`, `layers` and
-    `aggregates`, `colluding`, `draws`, `trials`, `accuracy` (the share of honest clients' interests that were
-    named, rightly: what is not named is not guessed at) with `accuracy_low` and `accuracy_high` (Wilson's,
-    95 %, corrected for draws), and `bound`, which is 0.
+    A row of an attack has `attack`, `target` (`interest`), `profile` and what that says, `model`, `layers`
+    and `aggregates`, `colluding`, `draws`, `trials`, `accuracy` (the share of honest clients' interests that
+    were named, rightly) with `accuracy_low` and `accuracy_high` (Wilson's, 95 %, corrected for draws), and
+    `bound`, which is 0 but for attacks that guess. A row of an observer is as `figures.observed` has it.
     """
 
     def __init__(self, traces: Traces, wanted: Wanted) -> None:
         self._traces, self._wanted = traces, wanted
         self.rows: list[Row] = []
+        self.observers: list[Row] = []
 
     def steps(self) -> list[Step]:
         """Return the steps, which follow each other."""
         return [
             Step("brokers: who colludes", _DRAWING_COST, self._draw),
-            Step("brokers: whose interests colluders read", _PLAYING_COST, self._play),
+            Step("brokers: who learns what", _PLAYING_COST, self._play),
         ]
 
     def _draw(self) -> None:
@@ -60,17 +66,33 @@ class Brokers:
             raise TracesError(f"run {bare['run']}: words under layers, and no keys of these; make it anew")
 
     def _play(self) -> None:
-        draw, answer = self._drawn, ["copy", "owner", "element"]
-        found = opened(self._traces, draw).unionByName(followed(self._traces, draw))
-        said = found.groupBy(*answer).agg(F.collect_set("attack").alias("by"))
-        asked = draw.questions.join(F.broadcast(draw.copies), "run")
-        honest = asked.join(F.broadcast(draw.members.select("copy", "node")), ["copy", "node"], "left_anti")
-        judged = honest.join(said, answer, "left")
-        for profile, rows in _summed(judged).items():
+        draw, wanted = self._drawn, self._wanted
+        came, to_clients = kept(carried(self._traces)), kept(sent_to_clients(self._traces))
+        shown = kept(opened(self._traces, draw))
+        found = (
+            shown.drop("item").unionByName(followed(came, to_clients, draw)).withColumn("weight", F.lit(1.0))
+        )
+        found = found.unionByName(by_shares(came, to_clients, draw, wanted))
+        interests = _summed(_interests(found, draw), _COLUMNS)
+        known = is_known(wanted.topics_known, wanted.seed, "topic").alias("known")
+        of_topics = came.select("run", "node", "message", known)
+        sent = self._traces.observations.where("kind = 'sent'")
+        named = _summed(contents(of_topics, sent, shown, draw), NAMED)
+        invented = self._traces.truths.where("kind = 'invented'").select("run").distinct()
+        started = self._traces.truths.where("kind = 'started'").join(invented, "run").select("profile")
+        with_made_up = {row["profile"] for row in started.distinct().collect()}
+        for (profile, share), sums in interests.items():
             privacy = _privacy(profile)
-            self.rows += [
-                _figures(row, attack, privacy) for row in rows for attack in attacks_on(privacy.model)
-            ]
+            for attack in attacks_on(privacy.model):
+                if attack != "made-up-child" or profile in with_made_up:
+                    self.rows.append(told(attack, sums, privacy, share))
+            if (of_messages := named.get((profile, share))) is not None:
+                self.observers += observed(sums, of_messages, privacy, share)
+
+
+_UNIONS = {f"by {name}": observer.interests for name, observer in OBSERVERS.items() if observer.interests}
+_ATTACKS = tuple(dict.fromkeys((*attacks_on("full"), *attacks_on("community"), "brokers", "blind")))
+_COLUMNS = (*_ATTACKS, *_UNIONS)
 
 
 def _privacy(text: str) -> Privacy:
@@ -80,49 +102,37 @@ def _privacy(text: str) -> Privacy:
         return Privacy()  # as brokers of an earlier version, which knew one
 
 
-def _summed(judged: DataFrame) -> dict[str, list[Row]]:
-    """Return rows by profile, one a share: sums over draws, of each attack's hits `hits`, `hh` and `hn`."""
-    by = F.coalesce("by", F.array())
-    names = attacks_on("full")
-    read = [F.count_if(F.col("known") & F.array_contains(by, name)).alias(name) for name in names]
-    each = judged.groupBy("profile", "share", "copy").agg(F.count("*").cast("double").alias("n"), *read)
+def _interests(found: DataFrame, draw: Drawn) -> DataFrame:
+    """Return each honest client's interest in each copy, and for each of `_COLUMNS` how far it was named."""
+    answer = ["copy", "owner", "element"]
+    by = [F.max(F.when(F.col("attack") == name, F.col("weight"))).alias(name) for name in _ATTACKS]
+    said = found.groupBy(*answer).agg(*by)
+    asked = draw.questions.join(F.broadcast(draw.copies), "run")
+    honest = asked.join(F.broadcast(draw.members.select("copy", "node")), ["copy", "node"], "left_anti")
+    judged = honest.join(said, answer, "left").fillna(0.0, list(_ATTACKS))
+    any_of = {name: F.greatest(*(F.col(attack) for attack in attacks)) for name, attacks in _UNIONS.items()}
+    right = F.col("known").cast("double")
+    judged = judged.withColumns(any_of).withColumns({name: right * F.col(name) for name in _COLUMNS})
+    return judged.select("profile", "share", "copy", *_COLUMNS)
+
+
+def _summed(judged: DataFrame, names: tuple[str, ...]) -> dict[tuple[str, float], dict[str, Figure]]:
+    """Return figures by profile and share: sums over draws of what was judged."""
+    hits = [F.sum(name).alias(name) for name in names]
+    each = judged.groupBy("profile", "share", "copy").agg(F.count("*").cast("double").alias("n"), *hits)
     n = F.col("n")
     sums = each.groupBy("profile", "share").agg(
         F.count("*").alias("draws"), F.sum(n).alias("n"), F.sum(n * n).alias("nn"), *map(_sums, names)
     )
-    found: dict[str, list[Row]] = {}
+    found = {}
     for row in sums.orderBy("profile", "share").collect():
-        found.setdefault(row["profile"], []).append(row.asDict(recursive=True))
+        figures = {name: Figure(row["draws"], row["n"], row["nn"], **row[name].asDict()) for name in names}
+        found[row["profile"], row["share"]] = figures
     return found
 
 
 def _sums(name: str) -> Column:
-    hits, n = F.col(name).cast("double"), F.col("n")
+    hits, n = F.col(name), F.col("n")
     return F.struct(
         F.sum(hits).alias("hits"), F.sum(hits * hits).alias("hh"), F.sum(hits * n).alias("hn")
     ).alias(name)
-
-
-def _figures(row: Row, attack: str, privacy: Privacy) -> Row:
-    n, draws, of = row["n"], row["draws"], row[attack]
-    accuracy = of["hits"] / n
-    effective = n
-    if draws > 1 and 0 < accuracy < 1:
-        between = variance_of_mean(draws, n, accuracy, of["hh"], of["hn"], row["nn"])
-        effective = n / max(1.0, between * n / (accuracy * (1 - accuracy)))
-    low, high = wilson(accuracy, effective)
-    return {
-        "attack": attack,
-        "target": "interest",
-        "profile": privacy.text,
-        "model": privacy.model,
-        "layers": privacy.layers if privacy.model == "full" else None,
-        "aggregates": privacy.aggregates,
-        "colluding": row["share"],
-        "draws": draws,
-        "trials": int(n),
-        "accuracy": accuracy,
-        "accuracy_low": low,
-        "accuracy_high": high,
-        "bound": 0.0,
-    }

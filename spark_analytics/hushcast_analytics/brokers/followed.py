@@ -1,6 +1,7 @@
 """Followed: whom brokers send what a known topic carries, (copy, attack, owner, element), on Spark.
 
-Ids stay the same all the way down, whatever hides words: a client that reads a topic knows its messages.
+Ids stay the same all the way down, whatever hides words: a client that reads a topic knows its messages, and
+so does the root, which reads the words of all.
 """
 
 from __future__ import annotations
@@ -9,30 +10,37 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from hushcast_analytics.brokers.drawn import Drawn
-from hushcast_analytics.reading import Traces
+
+_MINE = ["run", "node"]
 
 
-def followed(traces: Traces, draw: Drawn) -> DataFrame:
-    """Return the clients that a colluding broker sent all that a topic carried to a colluding client.
+def followed(carried: DataFrame, sent: DataFrame, draw: Drawn) -> DataFrame:
+    """Return the clients that a colluding broker sent all that a topic carried.
 
-    What came to their own clients is granted to colluders from the truth; whose a client's key is judges.
+    It carried what came to a colluding client (`known-topic`), which is granted to colluders from the truth;
+    or what the root says (`root-tells`). Whose a client's key is judges. `carried` and `sent` are those of
+    `messages`.
     """
-    mine = ["run", "node"]
-    seen = traces.observations.where("kind in ('opened', 'sent')").join(F.broadcast(draw.members), mine)
-    outside = seen.where("kind = 'opened'").select(
-        "copy", "node", F.col("inside").alias("message"), F.col("message").alias("outside")
-    )
-    came = traces.truths.where("kind = 'delivered'").join(F.broadcast(draw.members), mine)
-    carried = (
-        came.join(outside, ["copy", "node", "message"], "left")
-        .select("copy", "topic", F.coalesce("outside", "message").alias("message"))
-        .distinct()
-    )
-    whole = carried.groupBy("copy", "topic").agg(F.count("*").alias("whole"))
-    sent = seen.where("kind = 'sent'").select("run", "copy", "next", "message").distinct()
-    got = sent.join(carried, ["copy", "message"]).groupBy("run", "copy", "next", "topic").count()
-    wanting = got.join(whole, ["copy", "topic"]).where(F.col("count") == F.col("whole"))
-    attached = traces.truths.where("kind = 'attached'").select("run", "node", F.col("client").alias("next"))
-    clients = attached.distinct().join(draw.questions, mine)
-    named = wanting.join(clients, ["run", "next", "topic"])
-    return named.select("copy", F.lit("known-topic").alias("attack"), "owner", "element")
+    members = F.broadcast(draw.members)
+    mine = carried.join(members, _MINE).select("copy", "topic", "message").distinct()
+    whole = mine.groupBy("copy", "topic").agg(F.count("*").alias("whole"))
+    each = sent.select("run", "node", "client", "message").distinct()
+    got = each.join(members, _MINE).join(mine, ["copy", "message"])
+    wanting = got.groupBy("run", "copy", "client", "topic").count().join(whole, ["copy", "topic"])
+    by_client = wanting.where(F.col("count") == F.col("whole")).select("run", "copy", "client", "topic")
+    by_root = _by_root(carried, each).join(members, _MINE).select("run", "copy", "client", "topic")
+    return _answers(by_client, "known-topic", draw).unionByName(_answers(by_root, "root-tells", draw))
+
+
+def _by_root(carried: DataFrame, sent: DataFrame) -> DataFrame:
+    """Return (run, node, client, topic): the clients that a broker sent all that a topic carried."""
+    all_of = carried.select("run", "topic", "message").distinct()
+    whole = all_of.groupBy("run", "topic").agg(F.count("*").alias("whole"))
+    got = sent.join(all_of, ["run", "message"]).groupBy("run", "node", "client", "topic").count()
+    return got.join(whole, ["run", "topic"]).where(F.col("count") == F.col("whole"))
+
+
+def _answers(named: DataFrame, attack: str, draw: Drawn) -> DataFrame:
+    asked = draw.questions.select("run", F.col("node").alias("client"), "owner", "element", "topic")
+    found = named.join(asked, ["run", "client", "topic"])
+    return found.select("copy", F.lit(attack).alias("attack"), "owner", "element")

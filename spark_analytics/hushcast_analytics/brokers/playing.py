@@ -22,6 +22,8 @@ from hushcast_protocol.brokers.full.layers import Layer, Path
 Row = Mapping[str, Any]
 """A row of `tables.OBSERVATIONS`."""
 
+BROKERS = "brokers"
+"""Whatever brokers open without a client of theirs, anywhere, but for children that they make up."""
 SAMPLE = 6  # elements that a pad is looked for in; it costs a dictionary for each pair of them
 _MAX_ITEM = 1024  # bytes
 
@@ -35,32 +37,58 @@ class Found(NamedTuple):
     attack: str
     owner: bytes
     element: bytes
+    item: bytes
+    """The name of what was opened."""
+
+
+class _Sight(NamedTuple):
+    """What colluders hold, all together, without their clients' keys, and with children that they make up."""
+
+    together: Held
+    brokers: Held
+    made_up: Held
+    """By the same brokers as the others' tables, in their order."""
+    from_clients: set[bytes]
+    """Names of items."""
 
 
 def played(action: Action, rows: Iterable[Row], words: Sequence[bytes]) -> Iterator[Found]:
     """Yield what colluders find in their rows of one day; `words` are elements of their dictionary."""
-    held, from_clients = _held(action, rows)
-    for table, item in held.seen():
-        yield from _said("dictionary", item, item.element)
-        yield from _said("dictionary", item, taken_off(held, table, item))
-        by_all = consecutive(held, table, item)
-        # Who has all keys has the common one, too, where there is one: there is no need to compute it again.
-        by_two = by_all if by_all and table.factors else broker_and_child(held, table, item)
-        if item.name in from_clients:
-            yield from _said("consecutive", item, by_all)
-            yield from _said("broker-and-child", item, by_two)
-        yield from _said("anywhere", item, by_all or by_two)
+    sight, listed = _sight(action, rows), frozenset(words)
+    held = sight.together
+    for table, made_up in zip(held.tables, sight.made_up.tables, strict=True):
+        for item in table.items:
+            for seen in (item.element, taken_off(held, table, item)):
+                yield from _said("dictionary", item, seen if seen in listed else None)
+            yield from _opened(sight, table, made_up, item)
     if action is PADS:
         dictionary = Dictionary({word: word.hex() for word in words})
         for table in held.tables:
             yield from _under_one_pad(held, table, dictionary)
 
 
+def _opened(sight: _Sight, table: Table, made_up: Table, item: Layered) -> Iterator[Found]:
+    held = sight.together
+    by_all = consecutive(held, table, item)
+    # Who has all keys has the common one, too, where there is one: there is no need to compute it again.
+    by_two = by_all if by_all and table.factors else broker_and_child(held, table, item)
+    by_one = None
+    if sight.made_up.common(made_up) is not None:
+        by_one = by_two or by_all or broker_and_child(sight.made_up, made_up, item)
+    if item.name in sight.from_clients:
+        yield from _said("consecutive", item, by_all)
+        yield from _said("broker-and-child", item, by_two)
+        yield from _said("made-up-child", item, by_one)
+    yield from _said("anywhere", item, by_all or by_two)
+    of_brokers = by_two if sight.brokers.common(table) is not None else None
+    yield from _said(BROKERS, item, by_all or by_one or of_brokers)
+
+
 def _said(attack: str, item: Layered, element: bytes | None) -> Iterator[Found]:
     """Yield it of all whose layers are on an item: who asked is one of them, until its last is taken off."""
     if element is not None:
         for owner in {layer.owner for layer in item.layers}:
-            yield Found(attack, owner, element)
+            yield Found(attack, owner, element, item.name)
 
 
 def _under_one_pad(held: Held, table: Table, dictionary: Dictionary) -> Iterator[Found]:
@@ -87,21 +115,26 @@ def _named(seen: Iterable[tuple[Layered, bytes]], pad: int, dictionary: Dictiona
             yield from _said("pairs", item, bytes.fromhex(word))
 
 
-def _held(action: Action, rows: Iterable[Row]) -> tuple[Held, set[bytes]]:
-    """Return what colluders hold, and the names of the items that came from clients."""
-    keys: dict[Layer, Secret] = {}
+def _sight(action: Action, rows: Iterable[Row]) -> _Sight:
+    """Sort out what colluders have; rows of children that were made up have `made` set."""
+    keys: defaultdict[str, dict[Layer, Secret]] = defaultdict(dict)
+    invented: dict[Layer, Secret] = {}
     own: dict[str, bytes] = {}
     items: defaultdict[str, dict[bytes, Layered]] = defaultdict(dict)
     factors: defaultdict[str, dict[Path, Secret]] = defaultdict(dict)
+    more: defaultdict[str, dict[Path, Secret]] = defaultdict(dict)
     from_clients: set[bytes] = set()
     for row in rows:
-        kind, node = row["kind"], row["node"]
+        kind, node, is_made_up = row["kind"], row["node"], bool(row.get("made"))
         if kind == "agreed":
             one, other = bytes.fromhex(row["own"]), bytes.fromhex(row["other"])
-            keys[Layer(one, other)] = keys[Layer(other, one)] = action.received(bytes.fromhex(row["key"]))
-            own[node] = one
+            to = invented if is_made_up else keys[node]
+            to[Layer(one, other)] = to[Layer(other, one)] = action.received(bytes.fromhex(row["key"]))
+            if not is_made_up:
+                own[node] = one
         elif kind == "compared":
-            factors[node][_read_path(bytes.fromhex(row["path"]))] = action.received(bytes.fromhex(row["key"]))
+            path = _read_path(bytes.fromhex(row["path"]))
+            (more if is_made_up else factors)[node][path] = action.received(bytes.fromhex(row["key"]))
         elif kind == "asked":
             item = read_item(bytes.fromhex(row["filter"]))
             from_clients.add(item.name)
@@ -110,7 +143,17 @@ def _held(action: Action, rows: Iterable[Row]) -> tuple[Held, set[bytes]]:
             for shown in row["show"]:
                 item = read_item(bytes.fromhex(shown))
                 items[node][item.name] = item
-    tables = [
-        Table(own[node], tuple(found.values()), factors[node]) for node, found in items.items() if node in own
-    ]
-    return Held(action, keys, tuple(tables)), from_clients
+    nodes = [node for node in items if node in own]
+    tables = tuple(Table(own[node], tuple(items[node].values()), factors[node]) for node in nodes)
+    with_more = tuple(
+        Table(table.broker, table.items, {**table.factors, **more[node]})
+        for node, table in zip(nodes, tables, strict=True)
+    )
+    brokers = {layer: key for node in nodes for layer, key in keys[node].items()}
+    everybody = {layer: key for of in keys.values() for layer, key in of.items()}
+    return _Sight(
+        Held(action, everybody, tables),
+        Held(action, brokers, tables),
+        Held(action, {**brokers, **invented}, with_more),
+        from_clients,
+    )

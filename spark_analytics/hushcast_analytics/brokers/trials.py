@@ -33,6 +33,7 @@ ATTACKS = {
     "either": "one of these two, at the client's own broker",
     "anywhere": "one of these two at any of the m nearest brokers, who know the client by its key of the day",
     "broker-and-sybil": "a broker alone has the key of every child, by one that it makes up",
+    "brokers": "any of the m nearest brokers, with no client, but for a child that each makes up",
     "pairs": "a broker alone names two words of one child by a dictionary",
     "table": "a broker alone names the words of its children by factors and a dictionary",
 }
@@ -103,6 +104,7 @@ def _names(place: Neighbourhood, colluders: set[Node], dictionary: Dictionary) -
     if colluders & place.near:
         everywhere = place.held(colluders, place.privacy.layers)
         found["anywhere"] = _opened(everywhere, by_either, dictionary)
+        found["brokers"] = _opened(_brokers(place, colluders), by_either, dictionary)
     if place.way[0] not in colluders:
         return found
     held = place.held(colluders, 1)
@@ -111,6 +113,13 @@ def _names(place: Neighbourhood, colluders: set[Node], dictionary: Dictionary) -
     sybil = Node(0, place.fan_out)
     found["broker-and-sybil"] = _opened(place.held({place.way[0], sybil}, 1), broker_and_child, dictionary)
     return found | _under_one_pad(place, dictionary)
+
+
+def _brokers(place: Neighbourhood, colluders: set[Node]) -> Held:
+    """Return what the brokers among colluders hold, each of the nearest with a child that it makes up."""
+    brokers = colluders & set(place.way)
+    made_up = {Node(broker.height - 1, place.fan_out) for broker in brokers & place.near}
+    return place.held(brokers | made_up, place.privacy.layers)
 
 
 Attack = Callable[[Held, Table, Layered], bytes | None]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
+from hushcast_analytics.brokers.observers import OBSERVERS
 from hushcast_analytics.report import html
 from hushcast_analytics.report.findings import Row
 from hushcast_analytics.report.words import percent
@@ -13,13 +14,21 @@ ATTACKS = {
     "dictionary": "guesses words, and finds them in what brokers were shown",
     "consecutive": "takes all layers off with the keys of a broker and its nearest ancestors",
     "broker-and-child": "has the key of every child of a broker by that of one, and what compares them",
+    "made-up-child": "asks those above for what compares a child that a broker alone makes up",
     "anywhere": "does one of these two at any colluding broker, which knows who asked by a key",
     "pairs": "guesses one word under a pad, which gives all others under it; a broker needs nobody for it",
+    "member-key": "opens with the key that a client of the community has what its brokers are shown",
     "known-topic": "knows what a topic carried from a client of its own, and sees to whom a broker sends it",
+    "root-tells": "knows from the root what each topic carried, and sees to whom a broker sends it",
+    "traffic-shares": "counts what comes for each row of a broker, beside how popular topics are",
+    "link-shares": "counts what goes over a link to a client, without looking inside",
 }
 """What each attack does, in the order in which it is told."""
-_IN_CLEAR = ("dictionary", "known-topic")
-OPENING = ("dictionary", "consecutive", "broker-and-child", "anywhere", "pairs")
+_WATCHING = ("known-topic", "root-tells", "traffic-shares", "link-shares")
+OPENING = (
+    *("dictionary", "consecutive", "broker-and-child", "made-up-child", "anywhere", "pairs"),
+    "member-key",
+)
 """Those on what brokers are shown; the claims of the paper are about these."""
 CLAIMS = {
     "clear": "model 1, which hides nothing from brokers",
@@ -28,8 +37,32 @@ CLAIMS = {
     "community": "model 2, which hides interests from who is not of a community",
     "full": "model 3, which hides interests from every node but the root",
 }
+OBSERVED = {
+    "interests": "interests",
+    "contents": "contents",
+    "subscribers": "readers of a known topic",
+    "shares": "by counting (chance)",
+}
+"""What is told of an observer, by the name that it has in rows."""
+_OBSERVED_LEGEND = (
+    "Interests: of honest clients, named by what is shown. Contents: messages whose topic is named. Readers "
+    "of a known topic: interests named by whom its messages go to. By counting: interests named by how many "
+    "messages come, equals in part, beside what a guess names of the same clients. Nothing stands where an "
+    "observer has nothing to go by. In a community `brokers` are outside of it, and so is the root."
+)
 READ = 0.005  # share of interests from which on, the interval's lower end, a claim counts as broken
 BESIDE = (
+    ("brokers, clear", "brokers, 10 % colluding", "a client's interest", "10 % read: all at its edge broker"),
+    ("brokers, hash", "the same", "the same", "10 % read, where a dictionary has the word"),
+    ("brokers, community", "the same, outside", "the same", "0 % read; 10 % with one member"),
+    ("brokers, full, paper", "the same", "the same", "10 % read by any one broker and a dictionary"),
+    (
+        "brokers, full, aggregation",
+        "the same, m = 3, fan-out 8",
+        "the same, of a topic that can be guessed",
+        "10 % read by the edge broker alone; of a private topic 0 %",
+    ),
+    ("brokers, full", "the same", "the same", "0.1 % read, by three in a row; of a private topic 0 %"),
     (
         "overlay, paper",
         "relays, 10 % colluding",
@@ -46,17 +79,18 @@ _FIRST_SHARE = 0.1
 _LEGEND = (
     "Everybody but the root colludes with the same probability, in many draws. Read is the share of honest "
     "clients' interests that an attack names, rightly; what it does not name it does not guess at, so that "
-    "chance is 0. What is under no layer any more is a word: it names a topic to whoever knows the topic's "
-    "name or link (--topics-known), and nothing to others. Links are encrypted under every model: outsiders "
-    "see none of it."
+    "chance is 0, but for those that count messages. What is under no layer any more is a word: it names a "
+    "topic to whoever knows the topic's name or link (--topics-known), and nothing to others. Links are "
+    "encrypted under every model: outsiders see none of it, and could count what goes over a link at most."
 )
 
 
 def attacks_on(model: str) -> tuple[str, ...]:
-    """Return the attacks that are tried under a model; without the traces' keys, whom messages go to."""
+    """Return the attacks that are tried under a model."""
     if model == "full":
-        return tuple(ATTACKS)
-    return _IN_CLEAR if model in ("clear", "hash") else ("known-topic",)
+        return tuple(name for name in ATTACKS if name != "member-key")
+    on_what_is_shown = {"clear": ("dictionary",), "hash": ("dictionary",), "community": ("member-key",)}
+    return (*on_what_is_shown.get(model, ()), *_WATCHING)
 
 
 def said(rows: Sequence[Row]) -> list[str]:
@@ -66,7 +100,7 @@ def said(rows: Sequence[Row]) -> list[str]:
         ours = [row for row in rows if row["profile"] == profile]
         share = min({row["colluding"] for row in ours}, key=lambda one: (abs(one - _FIRST_SHARE), one))
         by = {row["attack"]: row for row in ours if row["colluding"] == share}
-        lines = [*_claim(by), *_layers(by), *_known(by)] or [
+        lines = [*_claim(by), *_layers(by), *_watched(by)] or [
             "no attack that is tried under it reads anything"
         ]
         found.append(f"Brokers, {profile}, {percent(share)} colluding: {'; '.join(lines)}.")
@@ -82,7 +116,12 @@ def _claim(by: dict[str, Row]) -> Iterable[str]:
     model = shown[0]["model"]
     best = max(shown, key=lambda row: row["accuracy_low"])
     what = CLAIMS.get(model, model)
-    if best["accuracy_low"] < READ:
+    if model == "community":
+        yield (
+            f"{what}: it holds against brokers outside, which open nothing; with the key of one client of it "
+            f"brokers read {_read(best)} of honest clients' interests"
+        )
+    elif best["accuracy_low"] < READ:
         yield f"{what}: it holds, no attack on what is shown reads more than {percent(_most(shown))}"
     elif model == "clear":
         yield f"{what}: of honest clients' interests colluders read {_read(best)}"
@@ -106,11 +145,21 @@ def _layers(by: dict[str, Row]) -> Iterable[str]:
         )
     else:
         yield f"that it takes {m} colluders in a row holds at a client's own broker: these read {_read(row)}"
+    if (alone := by.get("made-up-child")) is None:
+        return
+    if alone["accuracy"] > row["accuracy"]:
+        yield f"a broker alone, with a child that it makes up, reads {_read(alone)}"
+    else:
+        yield "a child that a broker makes up gives it nothing: those above do not say what compares children"
 
 
-def _known(by: dict[str, Row]) -> Iterable[str]:
+def _watched(by: dict[str, Row]) -> Iterable[str]:
     if (row := by.get("known-topic")) is not None and row["accuracy_low"] >= READ:
         yield f"who is sent a topic that a colluder reads, too, a broker sees under every model: {_read(row)}"
+    if (row := by.get("traffic-shares")) is not None:
+        links = by.get("link-shares")
+        on_links = f", on links alone {_read(links)}" if links is not None else ""
+        yield f"by counting messages alone it names {_read(row)}{on_links}, a guess {percent(row['bound'])}"
 
 
 def _most(rows: Iterable[Row]) -> float:
@@ -121,13 +170,41 @@ def _read(row: Row) -> str:
     return f"{percent(row['accuracy'])} ({percent(row['accuracy_low'])} to {percent(row['accuracy_high'])})"
 
 
-def section(rows: Sequence[Row]) -> list[str]:
+def lines(rows: Sequence[Row]) -> list[str]:
+    """Return a table as text for each profile and share: what each observer learns."""
+    table = []
+    for profile, share in dict.fromkeys((row["profile"], row["colluding"]) for row in rows):
+        ours = [row for row in rows if (row["profile"], row["colluding"]) == (profile, share)]
+        head = (f"brokers, {profile}, {percent(share)}", *OBSERVED.values())
+        cells = [head, *((row["observer"], *_cells(row)) for row in ours)]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        for each in cells:
+            padded = (cell.ljust(width) for cell, width in zip(each, widths, strict=True))
+            table.append("  ".join(padded).rstrip())
+    return table
+
+
+def _cells(row: Row) -> list[str]:
+    """Return what an observer learns, a cell for each of `OBSERVED`."""
+    found = [percent(row[what]) if what in row else "–" for what in OBSERVED]
+    if "chance" in row:
+        found[-1] += f" ({percent(row['chance'])})"
+    return found
+
+
+def section(rows: Sequence[Row], observers: Sequence[Row] = ()) -> list[str]:
     """Return the section of the report as HTML."""
     if not rows:
         return []
-    columns = ("attack", "profile", "colluding", "draws", "trials", "read", "from", "to")
+    columns = ("attack", "profile", "colluding", "draws", "trials", "read", "from", "to", "chance")
     table = [
-        {**row, "read": row["accuracy"], "from": row["accuracy_low"], "to": row["accuracy_high"]}
+        {
+            **row,
+            "read": row["accuracy"],
+            "from": row["accuracy_low"],
+            "to": row["accuracy_high"],
+            "chance": row["bound"],
+        }
         for row in rows
     ]
     does = "".join(
@@ -140,8 +217,31 @@ def section(rows: Sequence[Row]) -> list[str]:
     return [
         "<h2>Brokers</h2>",
         *(f"<p>{html.text(line)}</p>" for line in said(rows)),
+        *_who_learns_what(observers),
         html.table(table, columns),
         f"<p>{html.text(_LEGEND)}</p><dl>{does}</dl>",
-        "<h3>Beside it: the other carriers, as the lab measured them</h3>",
+        "<h3>Beside it: all models, and the other carriers, as the lab measured them</h3>",
         html.table(beside, names),
+    ]
+
+
+def _who_learns_what(observers: Sequence[Row]) -> list[str]:
+    if not observers:
+        return []
+    table = [
+        {
+            "profile": row["profile"],
+            "colluding": row["colluding"],
+            "observer": row["observer"],
+            **dict(zip(OBSERVED.values(), _cells(row), strict=True)),
+        }
+        for row in observers
+    ]
+    has = "".join(
+        f"<dt>{escape(name)}</dt><dd>{escape(f'It {one.has}.')}</dd>" for name, one in OBSERVERS.items()
+    )
+    return [
+        "<h3>Who learns what</h3>",
+        html.table(table, tuple(table[0])),
+        f"<p>{html.text(_OBSERVED_LEGEND)}</p><dl>{has}</dl>",
     ]

@@ -51,4 +51,5 @@ class Findings:
     over_time: list[Row] = field(default_factory=list)
     central: list[Row] = field(default_factory=list)  # what parties of the central system learn
     brokers: list[Row] = field(default_factory=list)  # what colluders among brokers and clients read
+    observers: list[Row] = field(default_factory=list)  # who learns what over brokers
     unwatched: tuple[float, ...] = ()  # shares of the relays that are less than one of them

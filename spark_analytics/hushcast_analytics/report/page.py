@@ -51,7 +51,10 @@ def page(ours: Findings, other: Findings | None) -> str:
         drawn = "".join(_tree(tree) for tree in ours.trees)
         parts += ["<h2>What colluders see of a tree</h2>", f'<div class="pictures">{drawn}</div>']
     parts += central.section(_labelled(ours.central, other.central if other else []))
-    parts += brokers.section(_labelled(ours.brokers, other.brokers if other else []))
+    parts += brokers.section(
+        _labelled(ours.brokers, other.brokers if other else []),
+        _labelled(ours.observers, other.observers if other else []),
+    )
     with_loads = [pictures.loads(ours.loads, other.loads if other else None)] if ours.loads else []
     drawn_network = [
         *with_loads,

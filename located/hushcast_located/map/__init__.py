@@ -1,0 +1,1 @@
+"""A map of one batch: who wanted what, and whose answer does not hold."""

@@ -1,0 +1,33 @@
+"""A located feed through real daemons over loopback: owner, provider and subscriber are processes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+from located_scene import Scene
+
+pytestmark = pytest.mark.processes
+
+HERE = {"lat": 60.17, "lon": 24.94}
+
+
+async def test_batches_reach_a_subscriber_verified(tcp_testnet: Any, tmp_path: Path) -> None:
+    async with trio.open_nursery() as nursery:
+        daemons = {"owner": "client-1", "provider": "client-2", "ann": tcp_testnet.relays[0]}
+        sockets = {who: tcp_testnet.socket(name) for who, name in daemons.items()}
+        scene = Scene(tmp_path, nursery, sockets)
+        await scene.start_provider()
+        await scene.start_subscriber("ann", "shoe", 30)
+        await scene.until("ann", "Accepted", 1, 60)
+        large = [HERE | {"id": f"large {at}", "text": "shoe " + "x " * 30_000} for at in range(20)]  # 1.2 MB
+        for number, said in ((1, [HERE | {"id": "a", "text": "a shoe"}]), (2, []), (3, large)):
+            await scene.batch(number, 300, said)
+        found = await scene.until("ann", "Interval", 3, 60)
+        assert [one["number"] for one in found] == [1, 2, 3]
+        assert [len(one["messages"]) for one in found] == [1, 0, 20]
+        assert not [one for one in scene.told["ann"] if one["event"] == "Trouble"]
+        nursery.cancel_scope.cancel()
+    assert not scene.strange
