@@ -159,7 +159,7 @@ class Network:
             return ways
         if any(self._source_of(way) is None for way in ways):
             return Reason.TOPIC_FILTER_INVALID
-        if any((keyed := self._keys_of(way)) is not None and not keyed.may_read for way in ways):
+        if wanted.startswith(OWN) and not all(self._may_read(way) for way in ways):
             return Reason.NOT_AUTHORIZED  # without a grant nothing could be opened
         if not all(self._in.has_room_for(way) for way in ways):
             return Reason.QUOTA_EXCEEDED
@@ -178,7 +178,8 @@ class Network:
     def _of(self, wanted: str) -> frozenset[Way]:
         ways = self._ways.of_filter(wanted)
         # A session from disk may have what an earlier configuration granted.
-        return frozenset() if isinstance(ways, Reason) else ways
+        found = frozenset() if isinstance(ways, Reason) else ways
+        return frozenset(way for way in found if self._may_read(way))
 
     def _publish(self, topic: str, enclosed: Enclosed, done: Done, delay: float) -> None:
         found = self._ways.of_topic(topic)
@@ -212,12 +213,11 @@ class Network:
     def _make(self, way: Way, topic: str, enclosed: Enclosed, content: bytes) -> Made | Reason:
         """Return what goes now: where the alias has keys, sealed for what the message may be used for."""
         keyed, purposes = self._keys_of(way), self._purposes
-        if purposes is None:
-            return Made(content)
         if keyed is None:
             use = "" if way.is_open else self._uses.get(way.name, "")
-            may_go = purposes.may_leave(topic, enclosed.properties, use)
+            may_go = purposes is None or purposes.may_leave(topic, enclosed.properties, use)
             return Made(content) if may_go else Reason.NOT_AUTHORIZED
+        assert purposes is not None, "a configuration with keys has purposes"
         clauses, strict = purposes.clauses(self.topics(topic), enclosed.properties), purposes.strict
         if clauses is None:
             return Reason.NOT_AUTHORIZED
@@ -229,6 +229,10 @@ class Network:
         except PeerError:
             self._counters.add("network_not_sealed")
             return Reason.IMPLEMENTATION_SPECIFIC_ERROR
+
+    def _may_read(self, way: Way) -> bool:
+        keyed = self._keys_of(way)
+        return keyed is None or keyed.may_read
 
     def _keys_of(self, way: Way) -> Keyed | None:
         return None if way.is_open else self._keyed.get(way.name)

@@ -259,6 +259,17 @@ async def test_a_reservation_by_the_name_in_a_map_holds_for_what_travels(tmp_pat
         assert await dashboard.got() == []
 
 
+async def test_without_a_grant_a_map_goes_on_in_the_house(tmp_path: Path) -> None:
+    maps = '[[gateway.map]]\nfrom = "home/#"\nto = "cars"'
+    async with network(tmp_path, keyed(tmp_path / "f", ()), maps=maps) as (one,):
+        screen = await one.connect("dashboard")
+        assert await screen.subscribe("home/#") == 1
+        car = await one.connect("car")
+        assert await car.publish("home/lamp", b"on") == 0
+        assert await screen.got() == [b"on"]
+        assert one.daemon.service.subscriptions() == []
+
+
 async def test_what_is_retained_is_deleted_also_where_the_next_could_not_be_read(tmp_path: Path) -> None:
     keys = keyed(tmp_path / "f", ()), keyed(tmp_path / "o", ["operations/routing"])
     async with network(tmp_path, *keys) as (one, two):
