@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import trio
 
@@ -20,6 +21,17 @@ MAX_OURS = 10_000  # ids of messages published here that are remembered, to tell
 RECEIPT_AGAIN = 5.0  # seconds until a receipt is asked for again
 
 
+class Made(NamedTuple):
+    """What is published, and the tags by which relays find who may read it."""
+
+    payload: bytes
+    tags: frozenset[str] = frozenset()
+
+    def __repr__(self) -> str:
+        """Show nothing of it."""
+        return "Made(...)"
+
+
 @dataclass(frozen=True)
 class Leaving:
     """A message for the network, with whom to tell what became of it."""
@@ -30,8 +42,11 @@ class Leaving:
     delay: float = 0.0
     """Seconds that it waits first."""
     attributes: Mapping[str, str] = field(default_factory=dict)
-    may_go: Callable[[], bool] = lambda: True
-    """Asked when it is handed over, and by `Outward.look_again` as long as the daemon has not taken it."""
+    make: Callable[[bytes], Made | Reason] = Made
+    """Makes of the payload what goes, when it is handed over, or says why it does not.
+
+    What a message may be used for can have changed while it waited.
+    """
 
     def __repr__(self) -> str:
         """Show nothing of it."""
@@ -50,7 +65,7 @@ class Outward:
         self._size = 0
         self._count = 0
         self._ours = Lately(MAX_OURS)
-        self._handing: dict[trio.CancelScope, Callable[[], bool]] = {}
+        self._handing: dict[trio.CancelScope, tuple[Leaving, Made]] = {}
 
     def put(self, leaving: Leaving) -> None:
         """Take a message; it is told when it is done, at once where there is no room for it."""
@@ -86,10 +101,13 @@ class Outward:
     async def _hand_over(self, leaving: Leaving) -> Reason:
         while True:
             daemon = await self._link.get()
+            made = leaving.make(leaving.payload)
+            if isinstance(made, Reason):
+                return made
             try:
-                publication = await self._enqueue(daemon, leaving)
+                publication = await self._enqueue(daemon, leaving, made)
                 if publication is None:
-                    return Reason.NOT_AUTHORIZED
+                    continue
                 self._ours.add(publication.id)
                 if self._until_relay:
                     await _taken(daemon, publication)
@@ -103,19 +121,21 @@ class Outward:
             return Reason.SUCCESS
 
     def look_again(self) -> None:
-        """Keep those back that may not go any more; the daemon may be away for long."""
-        for scope, may_go in self._handing.items():
-            if not may_go():
+        """Make anew what the daemon has not taken, where it may not go as it is: it may be away for long."""
+        for scope, (leaving, made) in self._handing.items():
+            if leaving.make(leaving.payload) != made:
                 scope.cancel()
 
-    async def _enqueue(self, daemon: hushcast.Daemon, leaving: Leaving) -> hushcast.Publication | None:
-        """Return what the daemon has taken, `None` if it may not have it; errors as its own."""
-        if not leaving.may_go():
-            return None
+    async def _enqueue(
+        self, daemon: hushcast.Daemon, leaving: Leaving, made: Made
+    ) -> hushcast.Publication | None:
+        """Return what the daemon has taken, `None` if it has to be made anew; errors as its own."""
         with trio.CancelScope() as scope:
-            self._handing[scope] = leaving.may_go
+            self._handing[scope] = leaving, made
             try:
-                return await daemon.enqueue(leaving.topic, leaving.payload, attributes=leaving.attributes)
+                return await daemon.enqueue(
+                    leaving.topic, made.payload, attributes=leaving.attributes, tags=made.tags
+                )
             finally:
                 del self._handing[scope]
         return None

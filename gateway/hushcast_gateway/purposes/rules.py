@@ -6,7 +6,7 @@ An error in here gives nobody anything: what cannot be decided is not delivered.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from weakref import WeakKeyDictionary
 
 import structlog
@@ -183,6 +183,20 @@ class Purposes:
         self.counts["purposes_allowed" if is_allowed else "purposes_refused"] += 1
         return is_allowed
 
+    @property
+    def strict(self) -> bool:
+        """Whether what nobody reserved is given to nobody."""
+        return self._section.strict
+
+    def clauses(self, topics: Iterable[str], properties: Properties) -> frozenset[Clause] | None:
+        """Return all clauses that reach a message under any of its topics; `None` if its own mean nothing."""
+        covering = self.kept.reservations.covering
+        try:
+            found = {self._terms(topic, properties) for topic in topics} - {None}
+        except (Unreadable, UsageError):
+            return None
+        return frozenset(one for one in (*found, *(each for at in topics for each in covering(at))) if one)
+
     def may_leave(self, topic: str, properties: Properties, use: str) -> bool:
         """Tell whether a message may go beyond, to readers who use it for this; for anything if empty."""
         try:
@@ -216,6 +230,10 @@ class Purposes:
         self, session: Session, granted: Granted | None, topic: str, properties: Properties
     ) -> bool:
         if granted is not None and self._resting.holds_back(granted):
+            return False
+        if "user_property" in properties and not commands.is_opened_for(
+            properties, self._purpose(session, granted)
+        ):
             return False
         try:
             terms = self._terms(topic, properties)
