@@ -8,7 +8,6 @@ from hushcast_protocol.base.wire import encode
 from hushcast_protocol.spatial.answer import Feed
 from hushcast_protocol.spatial.matching import Counted, pruned
 from hushcast_protocol.spatial.proof import wanted
-from hushcast_protocol.spatial.similarity import Asked
 from hushcast_protocol.spatial.subscription import Subscription
 
 
@@ -31,22 +30,18 @@ def answers(feed: Feed, subscriptions: Sequence[Subscription]) -> Iterator[tuple
 
 def matches(feed: Feed, subscriptions: Sequence[Subscription]) -> list[list[str]]:
     """Return for each subscription the ids of all messages that it wants, sorted."""
-    asked = [feed.table.asked(one) for one in subscriptions]
-    found: list[list[str]] = [[] for _ in asked]
+    found: list[list[str]] = [[] for _ in subscriptions]
     try:
         import numpy as np  # noqa: F401
     except ImportError:
+        asked = [feed.table.asked(one) for one in subscriptions]
         for number, entry in pruned(feed.root, asked, Counted()):
             found[number].append(entry.message.id)
     else:
-        _locally(feed, asked, found)
+        from hushcast_located.crowd import crowd_by
+        from hushcast_located.local import Local, Work
+
+        for entry, numbers in Local(crowd_by(feed.table, subscriptions)).pruned(feed.root, Work()):
+            for number in numbers.tolist():
+                found[number].append(entry.message.id)
     return [sorted(some) for some in found]
-
-
-def _locally(feed: Feed, asked: Sequence[Asked], found: list[list[str]]) -> None:
-    from hushcast_located.crowd import crowd_of
-    from hushcast_located.local import Local, Work
-
-    for entry, numbers in Local(crowd_of(asked)).pruned(feed.root, Work()):
-        for number in numbers.tolist():
-            found[number].append(entry.message.id)
