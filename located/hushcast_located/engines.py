@@ -10,15 +10,23 @@ from hushcast_protocol.spatial.matching import Counted, pruned
 from hushcast_protocol.spatial.proof import wanted
 from hushcast_protocol.spatial.subscription import Subscription
 
+_MANY = 16  # subscriptions from which on arrays are worth making: that takes as long as a dozen answers
+
+
+def _has_numpy() -> bool:
+    try:
+        import numpy as np  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
 
 def answers(feed: Feed, subscriptions: Sequence[Subscription]) -> Iterator[tuple[bytes, int]]:
     """Yield each subscription's answer, encoded, and the number of messages in it.
 
     Only some of them are held at once, so that they can be written or sent one after the other.
     """
-    try:
-        import numpy as np  # noqa: F401
-    except ImportError:
+    if len(subscriptions) < _MANY or not _has_numpy():
         for one in subscriptions:
             (answer,) = feed.answers([one])
             yield encode(answer), len(wanted(answer.proof))
@@ -31,9 +39,7 @@ def answers(feed: Feed, subscriptions: Sequence[Subscription]) -> Iterator[tuple
 def matches(feed: Feed, subscriptions: Sequence[Subscription]) -> list[list[str]]:
     """Return for each subscription the ids of all messages that it wants, sorted."""
     found: list[list[str]] = [[] for _ in subscriptions]
-    try:
-        import numpy as np  # noqa: F401
-    except ImportError:
+    if not _has_numpy():
         asked = [feed.table.asked(one) for one in subscriptions]
         for number, entry in pruned(feed.root, asked, Counted()):
             found[number].append(entry.message.id)

@@ -293,7 +293,7 @@ async def test_a_kill_in_the_middle_loses_nothing_and_answers_nothing_differentl
         killed = trio.CancelScope()
 
         class Killed(Answerer):
-            def answers(self, feed: Feed, subscriptions: Sequence[Subscription]) -> list[Answer]:
+            def answers(self, feed: Feed, subscriptions: Sequence[Subscription]) -> list[bytes]:
                 found = super().answers(feed, subscriptions)
                 trio.from_thread.run_sync(killed.cancel)  # noqa: B023
                 return found

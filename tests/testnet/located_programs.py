@@ -21,7 +21,7 @@ from hushcast_located.service.identity import Identity
 from hushcast_located.service.provider import Provider
 from hushcast_located.service.run import ProviderProcess
 from hushcast_located.service.settings import ProviderSettings
-from hushcast_protocol.spatial.answer import Answer
+from hushcast_protocol.spatial.answer import decode_answer
 from hushcast_runtime.config import load_settings
 from hushcast_runtime.process import run_until_signal
 from hushcast_runtime.store import Store
@@ -29,8 +29,8 @@ from hushcast_runtime.store import Store
 
 def provide(config: str, left_out: int) -> None:
     class LeavesOut(Answerer):
-        async def publish(self, daemon: hushcast.Daemon, link: str, answer: Answer) -> None:
-            if answer.number != left_out:
+        async def publish(self, daemon: hushcast.Daemon, link: str, answer: bytes) -> None:
+            if decode_answer(answer).number != left_out:
                 await super().publish(daemon, link, answer)
 
     class Dishonest(ProviderProcess):

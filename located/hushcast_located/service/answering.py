@@ -10,10 +10,11 @@ import structlog
 import trio
 
 import hushcast
+from hushcast_located.engines import answers
 from hushcast_located.outgoing import send
 from hushcast_located.service.news import News
 from hushcast_located.service.shelf import Shelf
-from hushcast_protocol.spatial.answer import Answer, Feed
+from hushcast_protocol.spatial.answer import Feed
 from hushcast_protocol.spatial.batch import Batch, read_batch
 from hushcast_protocol.spatial.register import Kept
 from hushcast_protocol.spatial.subscription import Subscription
@@ -21,7 +22,7 @@ from hushcast_protocol.spatial.table import read_table
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 
-_AT_ONCE = 64  # subscriptions along one way through the tree: so many are answered again after a crash
+_AT_ONCE = 64  # subscriptions that answers are made for together: so many are answered again after a crash
 
 log = structlog.get_logger("provider")
 
@@ -41,11 +42,11 @@ class Answerer:
         while True:
             await self._answer(daemon, await self._next())
 
-    def answers(self, feed: Feed, subscriptions: Sequence[Subscription]) -> list[Answer]:
+    def answers(self, feed: Feed, subscriptions: Sequence[Subscription]) -> list[bytes]:
         """Return the answers of one batch to some subscriptions, in their order."""
-        return feed.answers(subscriptions)
+        return [answer for answer, _ in answers(feed, subscriptions)]
 
-    async def publish(self, daemon: hushcast.Daemon, link: str, answer: Answer) -> None:
+    async def publish(self, daemon: hushcast.Daemon, link: str, answer: bytes) -> None:
         """Publish an answer; return once it is on the daemon's disk."""
         await send(daemon, link, answer, self.counters)
 
@@ -73,8 +74,8 @@ class Answerer:
         names = shelf.register.unanswered(number)
         for start in range(0, len(names), _AT_ONCE):
             some = [(name, one) for name in names[start : start + _AT_ONCE] if (one := self._kept(name))]
-            answers = await self.env.compute(self.answers, feed, [one.subscription for _, one in some])
-            for (name, one), answer in zip(some, answers, strict=True):
+            made = await self.env.compute(self.answers, feed, [one.subscription for _, one in some])
+            for (name, one), answer in zip(some, made, strict=True):
                 if (now := self._kept(name)) is None:
                     continue  # withdrawn meanwhile
                 if now.subscription != one.subscription:
