@@ -11,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hushcast_protocol.spatial.similarity import Asked
+from hushcast_protocol.spatial.subscription import Subscription
+from hushcast_protocol.spatial.table import Table
 
 Ints = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.int32]
@@ -71,21 +73,37 @@ def arranged(
     names: Sequence[str],
     rows: tuple[Numbers, Numbers],
     said: tuple[npt.NDArray[np.integer[Any]], npt.NDArray[np.integer[Any]]],
-    weights: Ints,
-    most: int,
+    table: Table,
 ) -> Crowd:
     """Return subscriptions as arrays, whose words may be in any order, and be named twice.
 
-    `rows` are `places` and `shares`, `said` whose each word is, and its number; `weights` are of `names`.
+    `rows` are `places` and `shares`; `said` is whose each word is, and where in `names` it stands.
     """
-    owners, words = said
-    order = np.lexsort((words, -weights[words], owners))
-    owners, words = owners[order], words[order]
+    order = sorted(range(len(names)), key=names.__getitem__)
+    ranks = np.empty(len(names), np.int32)
+    ranks[order] = np.arange(len(names), dtype=np.int32)
+    names = [names[at] for at in order]
+    weights = np.array([table.weights.get(name, table.body.other) for name in names], np.int64)
+    owners, words = said[0], ranks[said[1]]
+    order_of_words = np.lexsort((words, -weights[words], owners))
+    owners, words = owners[order_of_words], words[order_of_words]
     once = np.ones(len(words), bool)
     once[1:] = (owners[1:] != owners[:-1]) | (words[1:] != words[:-1])
     starts = np.searchsorted(owners[once], np.arange(rows[0].shape[1] + 1)).astype(np.int64)
-    distinct: Numbers = words[once].astype(np.int32)
-    return Crowd(names, *rows, starts, distinct, weights[distinct], most)
+    distinct: Numbers = words[once]
+    return Crowd(names, *rows, starts, distinct, weights[distinct], table.body.most)
+
+
+def crowd_by(table: Table, subscriptions: Sequence[Subscription]) -> Crowd:
+    """Return subscriptions, by this table of weights, as arrays."""
+    known: dict[str, int] = {}
+    said = (known.setdefault(word, len(known)) for one in subscriptions for word in one.words)
+    words = np.fromiter(said, np.int32)
+    lengths = np.fromiter((len(one.words) for one in subscriptions), np.int64)
+    owners = np.repeat(np.arange(len(subscriptions), dtype=np.int32), lengths)
+    places = np.array([one.place for one in subscriptions], np.int32).reshape(-1, 3).T.copy()
+    shares = np.array([(one.alpha, one.threshold) for one in subscriptions], np.int32).reshape(-1, 2).T.copy()
+    return arranged(list(known), (places, shares), (owners, words), table)
 
 
 def crowd_of(asked: Sequence[Asked]) -> Crowd:

@@ -13,7 +13,7 @@ from itertools import pairwise
 import msgspec
 import numpy as np
 
-from hushcast_located.crowd import Crowd, Ints, crowd_of
+from hushcast_located.crowd import Crowd, Ints, crowd_by
 from hushcast_located.reach import least_common, reached
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.spatial.answer import Answer, Feed
@@ -78,7 +78,7 @@ class Prover:
         if self._feed.root is None:
             yield from ((encode(None), 0) for _ in subscriptions)
             return
-        crowd = crowd_of([self._feed.table.asked(one) for one in subscriptions])
+        crowd = crowd_by(self._feed.table, subscriptions)
         shown, wanted = self._shown(crowd)
         bounds = np.searchsorted(shown, np.arange(len(crowd) + 1) * len(self._pieces))
         pieces = (shown % len(self._pieces)).tolist()

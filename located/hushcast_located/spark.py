@@ -30,7 +30,8 @@ from hushcast_protocol.base.wire import PublicKey, encode
 from hushcast_protocol.spatial.answer import Feed
 from hushcast_protocol.spatial.batch import WholeBatch, read_batch
 from hushcast_protocol.spatial.places import SCALE, Place
-from hushcast_protocol.spatial.prefixes import DUMMY, prefix
+from hushcast_protocol.spatial.prefixes import DUMMY
+from hushcast_protocol.spatial.similarity import WHOLE
 from hushcast_protocol.spatial.subscription import Subscription
 from hushcast_protocol.spatial.table import Table, read_table
 from hushcast_protocol.spatial.tree import entries_of
@@ -39,6 +40,8 @@ PARTS = "matches"
 AT_ONCE = 250_000  # subscriptions: 130 MB of arrays; fewer have numpy begin anew too often
 _BLOCK = 8192  # subscriptions whose lists of messages are Python's at once
 _BITS = 7  # of each coordinate: cells of a hundred kilometres
+_SHIFT = 31 - _BITS
+_SPREAD = [sum((one >> bit & 1) << 3 * bit for bit in range(_BITS + 1)) for one in range(2**_BITS + 1)]
 
 _READ = {
     "at": pa.int64(),
@@ -172,16 +175,20 @@ def _row(line: bytes, table: Table) -> tuple[Any, ...]:
         name, one = read_named(line)
     except UsageError as error:
         return str(error), *(None,) * (len(_READ) - 2)
-    filed = prefix(table.asked(one))
-    # Who may want all that is near enough is found by place, whatever the words are.
-    word = DUMMY if not filed or filed[-1][0] == DUMMY else filed[0][0]
+    if one.threshold <= WHOLE - one.alpha:
+        word = DUMMY  # whoever may want all that is near enough is found by place, whatever the words are
+    else:
+        weights = table.weights
+        word = min(one.words, key=lambda each: (-weights.get(each, table.body.other), each))
     return None, name, *one.place, one.words, one.alpha, one.threshold, word, _cell(one.place)
 
 
 def _cell(place: Place) -> int:
     """Return the number of a cell of the earth; cells with near numbers lie near each other (Morton)."""
-    high = [min((one + SCALE) >> (31 - _BITS), (1 << _BITS) - 1) for one in place]
-    return sum((one >> bit & 1) << (3 * bit + axis) for axis, one in enumerate(high) for bit in range(_BITS))
+    x, y, z = place
+    return (
+        _SPREAD[x + SCALE >> _SHIFT] | _SPREAD[y + SCALE >> _SHIFT] << 1 | _SPREAD[z + SCALE >> _SHIFT] << 2
+    )
 
 
 def _some(batches: Batches) -> Iterator[pa.Table]:
@@ -252,18 +259,11 @@ def _crowd(rows: pa.Table, table: Table) -> Crowd:
     said = rows.column("words").combine_chunks()
     said = said if isinstance(said, pa.ListArray) else pa.concat_arrays(said.chunks)
     distinct = said.flatten().dictionary_encode()
-    names = distinct.dictionary.to_pylist()
     lengths = said.value_lengths().to_numpy(zero_copy_only=False)
     owners = np.repeat(np.arange(len(rows), dtype=np.int32), lengths)
-    weights = np.array([table.weights.get(name, table.body.other) for name in names], np.int64)
-    order = sorted(range(len(names)), key=names.__getitem__)
-    ranks = np.empty(len(names), np.int32)
-    ranks[order] = np.arange(len(names), dtype=np.int32)
-    words = ranks[distinct.indices.to_numpy(zero_copy_only=False)]
-    names, weights = [names[at] for at in order], weights[order]
-    return arranged(
-        names, (ints("x", "y", "z"), ints("alpha", "threshold")), (owners, words), weights, table.body.most
-    )
+    words = distinct.indices.to_numpy(zero_copy_only=False)
+    names = distinct.dictionary.to_pylist()
+    return arranged(names, (ints("x", "y", "z"), ints("alpha", "threshold")), (owners, words), table)
 
 
 def _done(answers: int, messages: int, size: int) -> pa.RecordBatch:

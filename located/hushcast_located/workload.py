@@ -56,9 +56,8 @@ class Workload:
         lengths = self.random.integers(1, MOST_KEYWORDS + 1, count)
         owners = np.repeat(np.arange(count), lengths)
         words = self._draw(len(owners))
-        weights = np.array([table.weights.get(name, table.body.other) for name in self._names], np.int64)
         rows = _on_the_sphere(self._places(count)), same_shares(500, 700, count)
-        return arranged(self._names, rows, (owners, words), weights, table.body.most)
+        return arranged(self._names, rows, (owners, words), table)
 
     def _places(self, count: int) -> Floats:
         """Draw places, in rows of degrees."""

@@ -16,7 +16,7 @@ def read_object(line: bytes, keys: Mapping[str, str], example: str) -> dict[str,
     What a key must be is "text", "number" or "texts"; with "may be left out" behind it, it may be left out.
     """
     try:
-        given = json.loads(line, parse_constant=_no_constant)
+        given = _decoder.decode(line.decode("utf-8", "surrogatepass"))
     except UsageError:
         raise
     except (ValueError, RecursionError):
@@ -67,3 +67,6 @@ def _text(key: str, text: str) -> str:
 
 def _no_constant(name: str) -> NoReturn:
     raise UsageError(f"{name} is no number that a place or a share can have")
+
+
+_decoder = json.JSONDecoder(parse_constant=_no_constant)  # one: `json.loads` would make one a line
