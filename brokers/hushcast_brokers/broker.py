@@ -39,7 +39,7 @@ from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.frames import Communities, Level, NewCharter, Standing, Terms
 from hushcast_protocol.brokers.network import BrokersNetwork
-from hushcast_protocol.brokers.privacy import read_privacy
+from hushcast_protocol.brokers.privacy import Privacy, read_privacy
 from hushcast_protocol.brokers.tree import MAX_CHILDREN, BrokerTree, Seat
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.admission import Admission
@@ -121,6 +121,11 @@ class Broker(ListeningDaemon):
     def parent_state(self) -> ParentState | None:
         """How it stands with its parent; `None` at the root."""
         return self._upstream.state if self._upstream is not None else None
+
+    @property
+    def privacy(self) -> Privacy:
+        """What brokers may learn in its network."""
+        return read_privacy(self._parts.network.profile)
 
     @property
     def communities(self) -> tuple[int, int] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from hushcast_protocol.base.secrets import Randomness, TopicKey
 from hushcast_protocol.brokers.filters import Filter
@@ -21,9 +21,14 @@ class ClearTokens:
         return ID_DAY
 
     def published(
-        self, key: TopicKey, topic: Topic, values: Values, randomness: Randomness
+        self,
+        key: TopicKey,
+        topic: Topic,
+        values: Values,
+        randomness: Randomness,
+        tags: Iterable[str] = (),
     ) -> tuple[bytes, ...]:
-        """Return a message's words."""
+        """Return a message's words: brokers route by attributes, and leave tags aside."""
         return words(key, topic, values)
 
     def wanted(self, key: TopicKey, interest: Interest) -> Tokens:

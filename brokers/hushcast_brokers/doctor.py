@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 
 from hushcast_protocol.base.findings import Finding, bad, good, warning
 from hushcast_protocol.base.wire import PublicKey
+from hushcast_protocol.brokers.privacy import Privacy
 from hushcast_protocol.brokers.tree import BrokerTree
 
 _PARENT: Mapping[str, tuple[str, str]] = {
@@ -38,6 +39,15 @@ def examine_communities(held: tuple[int, int] | None) -> list[Finding]:
         advice = "the root's operator lists keepers as `communities`, and they hand in their charters"
         return [warning("communities", "none is known", advice)]
     return [good("communities", f"in {own} of {known}")]
+
+
+def examine_aggregation(privacy: Privacy) -> list[Finding]:
+    """Warn of a network in which layers do not hold against one broker that misbehaves."""
+    if privacy.model != "full" or not privacy.aggregates:
+        return []
+    told = "brokers aggregate: one that makes up a child reads, alone, what its children ask for"
+    advice = "a network made without `aggregation` takes as many brokers in a row as there are layers"
+    return [warning("privacy", told, advice)]
 
 
 def examine_service(connected: int | None) -> list[Finding]:

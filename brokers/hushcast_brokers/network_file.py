@@ -23,13 +23,14 @@ class BrokersTerms(AnyNetworkTerms, frozen=True, kw_only=True):
     privacy: Literal["clear", "community", "full"] = "clear"
     """What brokers learn. `clear`: conditions, values of numbers, and open topics whose names they guess.
     `community`: the same, of the communities that they are in, and of others that there is something.
-    `full`: which of their children ask for the same, and no more."""
+    `full`: neither conditions nor words."""
     layers: Annotated[int, msgspec.Meta(ge=MIN_LAYERS, le=MAX_LAYERS)] = DEFAULT_LAYERS
     """Under `full`: brokers in a row, from an edge broker up, that learn more only if all work together."""
     profile: Literal["hardened", "paper"] = "hardened"
     """Under `full`: `hardened`, or in a testnet `paper`, the scheme as published."""
-    aggregation: bool = True
-    """Under `full`: whether brokers learn which of their children ask for the same, and pass on one."""
+    aggregation: bool = False
+    """Under `full`: whether brokers are told which of their children ask for the same, and pass on one. Then
+    any broker that makes up a child needs nobody else to read what its children ask for."""
 
     def settled(self) -> Privacy:
         """Return what the network's profile says."""
@@ -39,7 +40,7 @@ class BrokersTerms(AnyNetworkTerms, frozen=True, kw_only=True):
 
     def check_privacy(self, is_testnet: bool) -> None:
         """Raise `UsageError` for what means nothing, or protects nobody outside of a testnet."""
-        defaults = {"layers": DEFAULT_LAYERS, "profile": "hardened", "aggregation": True}
+        defaults = {"layers": DEFAULT_LAYERS, "profile": "hardened", "aggregation": False}
         given = [name for name, default in defaults.items() if getattr(self, name) != default]
         if self.privacy != "full" and given:
             raise UsageError(f'network.{given[0]}: it is for privacy = "full": take it out')
@@ -99,5 +100,5 @@ def privacy_lines(privacy: Privacy) -> str:
     if privacy.model == "full":
         lines.append(f"layers = {privacy.layers}")
         lines += ['profile = "paper"'] if privacy.profile == "paper" else []
-        lines += ["aggregation = false"] if not privacy.aggregates else []
+        lines += ["aggregation = true"] if privacy.aggregates else []
     return "".join(f"{line}\n" for line in lines)

@@ -12,7 +12,13 @@ import trio
 from hushcast_brokers.broker import Broker, BrokerParts
 from hushcast_brokers.clients import MAX_CLIENTS
 from hushcast_brokers.counted import BROKER_COUNTERS
-from hushcast_brokers.doctor import examine_below, examine_communities, examine_parent, examine_service
+from hushcast_brokers.doctor import (
+    examine_aggregation,
+    examine_below,
+    examine_communities,
+    examine_parent,
+    examine_service,
+)
 from hushcast_brokers.gauges import BROKER_GAUGES
 from hushcast_brokers.keys import BROKER_KEYS
 from hushcast_brokers.listing import BROKER_FILE, NETWORK_FILE, broker_lines
@@ -120,7 +126,7 @@ class _Broker(Process):
         if broker is None or broker.listener is None:
             return []
         found = examine_below(broker.tree, self._key, broker.connected())
-        found += examine_communities(broker.communities)
+        found += [*examine_aggregation(broker.privacy), *examine_communities(broker.communities)]
         return [*found, *examine_service(broker.status()["tomography_connected"])]
 
     def _below_in_words(self) -> str:

@@ -60,7 +60,8 @@ def _network(section: BrokersTerms) -> str:
     found = [section.name, privacy.model]
     if privacy.model == "full":
         found += [f"{privacy.layers} layers", *(["as published"] if privacy.profile == "paper" else [])]
-        found += [] if privacy.aggregates else ["without aggregation"]
+        if privacy.aggregates:
+            found.append("aggregation: a broker alone can read what its children ask for")
     return ", ".join([*found, f"epochs of {counted(section.epoch_seconds, 'second')}"])
 
 

@@ -26,6 +26,7 @@ from hushcast_cli.located import located
 from hushcast_cli.options import json_option, socket_option
 from hushcast_cli.outbox import outbox
 from hushcast_cli.publish import publish
+from hushcast_cli.purpose import purpose
 from hushcast_cli.purposes import purposes
 from hushcast_cli.status import status
 from hushcast_cli.subscribe import subscribe
@@ -81,6 +82,7 @@ for command in (
     tomography,
     gateway,
     located,
+    purpose,
     purposes,
     check_config,
     backup,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from types import TracebackType
@@ -51,6 +51,7 @@ class BlockingDaemon:
         attributes: Attributes | None = None,
         author: Author | None = None,
         at_once: bool = False,
+        tags: Iterable[str] = (),
         timeout: float | None = None,
     ) -> Publication:
         """Publish; return once the message is on the daemon's disk."""
@@ -61,6 +62,7 @@ class BlockingDaemon:
             attributes=attributes,
             author=author,
             at_once=at_once,
+            tags=tags,
             timeout=timeout,
         )
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import anyio
+import msgspec
 
 from hushcast import descriptions, events, words
 from hushcast.connection import Connection, open_connection
@@ -84,14 +85,17 @@ class Daemon:
         attributes: Attributes | None = None,
         author: Author | None = None,
         at_once: bool = False,
+        tags: Iterable[str] = (),
         timeout: float | None = None,
     ) -> Publication:
         """Publish; return once the message is on the daemon's disk, which goes on until a relay takes it.
 
-        With `at_once` it is refused while the daemon knows no relay. Otherwise as `publish`.
+        With `at_once` it is refused while the daemon knows no relay. `tags`, at most 32 of 32 hexadecimal
+        digits each, do not travel inside: who subscribes with `where="tags [...]"` is brought what has one of
+        these, and relays see neither. Otherwise as `publish`.
         """
         with self._limit(timeout):
-            return await self._enqueue(topic, payload, attributes, author, at_once)
+            return await self._enqueue(topic, payload, attributes, author, at_once, tags)
 
     async def accepted(self, publication: Publication, *, timeout: float | None = None) -> None:
         """Return once a relay has given its receipt for what was enqueued.
@@ -229,6 +233,7 @@ class Daemon:
         attributes: Attributes | None,
         author: Author | None,
         at_once: bool,
+        tags: Iterable[str] = (),
     ) -> Publication:
         token = new_token()
         request = words.Publish(
@@ -239,6 +244,7 @@ class Daemon:
             "queued",
             at_once,
             token,
+            list(tags) or msgspec.UNSET,
         )
         async with self._handing_in:
             told = await self.ask(request, words.Published, math.inf)

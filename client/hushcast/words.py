@@ -64,6 +64,8 @@ class Publish(_Numbered, frozen=True, tag_field="op", tag="publish"):
     at_once: bool = False
     token: Token | None = None
     """By which the daemon knows a publication that it is asked for again after a connection broke."""
+    tags: list[str] | msgspec.UnsetType = msgspec.UNSET
+    """By which relays find subscriptions to `tags [...]`; left out where there are none."""
 
 
 class Await(_Numbered, frozen=True, tag_field="op", tag="await"):

@@ -19,8 +19,11 @@ _PAGE = 256  # records read at once
 class BrokerState:
     """A broker whose promises are kept: nothing is acknowledged before it is on disk."""
 
-    def __init__(self, broker: Broker, store: Store, env: Environment) -> None:
+    def __init__(
+        self, broker: Broker, store: Store, env: Environment, purposes: Purposes | None = None
+    ) -> None:
         """`broker` has what `store` holds (`open_broker`)."""
+        self._purposes = purposes
         self.broker = broker
         self.env = env
         self._store = store
@@ -56,6 +59,8 @@ class BrokerState:
 
     async def _tick(self) -> None:
         while True:
+            if self._purposes is not None:
+                self._purposes.tick()
             self.broker.tick(self.env.now())
             self.changed()
             await trio.sleep(TICK)
@@ -83,4 +88,4 @@ async def open_broker(
     broker.restore(records, now)
     if purposes is not None:
         purposes.attach(broker)
-    return BrokerState(broker, store, env)
+    return BrokerState(broker, store, env, purposes)

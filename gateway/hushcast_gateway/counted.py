@@ -14,6 +14,8 @@ OWN_COUNTERS = {
     "network_published": "messages of clients that the daemon has in its outbox, or, as configured, a relay",
     "network_refused": "messages of clients that the daemon refused, or that were too many",
     "network_arrived": "messages that came over the network",
+    "network_not_sealed": "messages of clients that an alias had no keys for: its vocabulary is not for now",
+    "network_not_opened": "messages that came by an alias with keys, or ought to, and did not open",
     "network_subscriptions_refused": "subscriptions that the daemon refused; tried again each minute",
     "purposes_allowed": "decisions that a subscription may have a topic's messages, by what they are for",
     "purposes_refused": "decisions that it may not",

@@ -15,6 +15,7 @@ import trio
 
 from hushcast.words import Finding
 from hushcast_gateway.listening import ListenSection
+from hushcast_gateway.purposes.keyed import read_files
 from hushcast_gateway.purposes.settings import strangers, vocabulary_of
 from hushcast_gateway.settings import GatewaySettings
 from hushcast_gateway.tls import days_left
@@ -58,7 +59,7 @@ class Doctor:
                 found += [await check(number, place) for check in self._checks(place)]
             found += [self._users(), self._files()]
             found += self._links()
-            found += self._purposes()
+            found += [*self._purposes(), *self._keys()]
             found.append(await self._daemon())
         return found
 
@@ -192,6 +193,25 @@ class Doctor:
                 yield bad(check, f"{path} is open to other users", f"chmod 600 {path}")
             else:
                 yield good(check, "there, and private")
+
+    def _keys(self) -> Iterator[Finding]:
+        for alias in self._settings.gateway.alias:
+            if alias.keys is None:
+                continue
+            check = f"keys of {alias.name}"
+            try:
+                ends = read_files(alias.keys).ends
+            except UsageError as error:
+                yield bad(check, str(error), "put the issuer's files there, for the gateway's user alone")
+                continue
+            left = (ends - self._now) / (24 * 3600)
+            advice = "get the issuer's next vocabulary and grants, put them there, and restart"
+            if left < 0:
+                yield bad(check, "the vocabulary, or what was granted, is over", advice)
+            elif left < SOON:
+                yield warning(check, f"{counted(int(left), 'day')} left", advice)
+            else:
+                yield good(check, f"{counted(int(left), 'day')} left")
 
     def _purposes(self) -> Iterator[Finding]:
         section = self._settings.purposes

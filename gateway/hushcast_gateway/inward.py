@@ -28,6 +28,7 @@ LINGER = 3_600.0  # seconds, to twice as many, for which one goes on that nobody
 REFUSED_AGAIN = 60.0  # seconds until a daemon that refused is asked again
 
 _KIND, _OPEN, _ALIAS = "gateway-way", b"o", b"a"
+_ASKED = b"w"  # before the condition that was asked for; earlier versions wrote none
 
 
 class Source(NamedTuple):
@@ -52,6 +53,8 @@ log = structlog.get_logger("gateway")
 class _Reading:
     wanted: int = 0
     """Filters of clients that it serves."""
+    before: bytes = b""
+    """What an earlier run asked for, behind a mark."""
     change: trio.Event = field(default_factory=trio.Event)
 
     def changed(self) -> None:
@@ -102,9 +105,9 @@ class Inward:
 
     async def run(self, store: Store) -> None:
         """Read until cancelled; what an earlier run read and nobody wants any more is ended."""
-        for key, _ in await store.scan(_KIND):
+        for key, value in await store.scan(_KIND):
             name, _, first = key[1:].decode().partition("\0")
-            self._reading(Way(name, key[:1] == _OPEN, first))
+            self._reading(Way(name, key[:1] == _OPEN, first)).before = value
         async with trio.open_nursery() as nursery:
             async for way in self._beginnings:
                 nursery.start_soon(self._live, way, store)
@@ -119,7 +122,9 @@ class Inward:
         reading = self._readings[way]
         await trio.sleep(self._env.uniform(0.0, BEGIN_WITHIN))
         key = (_OPEN if way.is_open else _ALIAS) + f"{way.name}\0{way.first}".encode()
-        await store.write(Change(_KIND, key, b"\0"))
+        source = self._source_of(way)
+        await self._end_before(reading.before, source)
+        await store.write(Change(_KIND, key, b"\0" if source is None else _ASKED + source.where.encode()))
         stored = _Stored()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._read, way, stored)
@@ -133,7 +138,7 @@ class Inward:
                     continue
                 break
             nursery.cancel_scope.cancel()
-        await self._end(way)
+        await self._end(self._source_of(way))
         await store.write(Change(_KIND, key, None))
         del self._readings[way]
         if reading.wanted:  # somebody came while it ended
@@ -160,8 +165,14 @@ class Inward:
             else:  # somebody ended it in the daemon; it is wanted all the same
                 await trio.sleep(self._env.uniform(0.0, BEGIN_WITHIN))
 
-    async def _end(self, way: Way) -> None:
-        source = self._source_of(way)
+    async def _end_before(self, before: bytes, source: Source | None) -> None:
+        """End what an earlier run subscribed to, where this one asks for something else by the same way."""
+        if source is not None and before.startswith(_ASKED):
+            former = source._replace(where=before.removeprefix(_ASKED).decode())
+            if former != source:
+                await self._end(former)
+
+    async def _end(self, source: Source | None) -> None:
         while source is not None:
             daemon = await self._link.get()
             try:

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
 import trio
+from msgspec.structs import replace
 
 import hushcast
 from hushcast_gateway.broker_state import BrokerState
 from hushcast_gateway.daemon import DaemonLink
 from hushcast_gateway.inward import Inward, Source
 from hushcast_gateway.lately import Lately
-from hushcast_gateway.outward import Leaving, Outward
+from hushcast_gateway.outward import Leaving, Made, Outward
+from hushcast_gateway.purposes.commands import opened_for
+from hushcast_gateway.purposes.keyed import Keyed
 from hushcast_gateway.purposes.rules import Purposes
 from hushcast_gateway.refreshing import Refreshing
 from hushcast_gateway.settings import GatewaySettings
-from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.base.errors import PeerError, UsageError
 from hushcast_protocol.content.attributes import Label, parse_label
 from hushcast_protocol.content.messages import MAX_PAYLOAD
 from hushcast_protocol.content.predicates import Equals, Predicate, write_where
@@ -28,6 +33,8 @@ from hushcast_protocol.mqtt.reasons import PacketError, Reason
 from hushcast_protocol.mqtt.seams import Done, Nothing
 from hushcast_protocol.mqtt.topics import MAX_LEVELS, is_name
 from hushcast_protocol.mqtt.ways import OWN, Way, Ways
+from hushcast_protocol.purposes.problems import NotUsable
+from hushcast_protocol.purposes.sealed import is_sealed
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.store import Store
@@ -75,9 +82,12 @@ class Network:
         env: Environment,
         counters: Counters,
         purposes: Purposes | None = None,
+        keyed: Mapping[str, Keyed] = MappingProxyType({}),
     ) -> None:
-        """`links` are the aliases' by name."""
+        """`links` are the aliases' by name, `keyed` the keys of those that have some."""
         assert settings.daemon.socket is not None
+        self._keyed = keyed
+        self._counters = counters
         self._settings = settings
         self._links = links
         self._purposes = purposes
@@ -89,6 +99,8 @@ class Network:
         self._seen = Lately(MAX_SEEN)
         self._link = DaemonLink(Path(settings.daemon.socket))
         self._out = Outward(self._link, settings.puback == "relay", counters)
+        if purposes is not None:
+            purposes.changes.append(self._out.look_again)
         self._in = Inward(self._link, self._source_of, self._take, env, counters)
         self._refreshing = Refreshing(settings.refresh_retained, self._send_again, env)
         self._state: BrokerState | None = None
@@ -149,6 +161,8 @@ class Network:
             return ways
         if any(self._source_of(way) is None for way in ways):
             return Reason.TOPIC_FILTER_INVALID
+        if wanted.startswith(OWN) and not all(self._may_read(way) for way in ways):
+            return Reason.NOT_AUTHORIZED  # without a grant nothing could be opened
         if not all(self._in.has_room_for(way) for way in ways):
             return Reason.QUOTA_EXCEEDED
         return min(qos, MAX_GRANTED) if ways or wanted.startswith(OWN) else qos
@@ -166,7 +180,8 @@ class Network:
     def _of(self, wanted: str) -> frozenset[Way]:
         ways = self._ways.of_filter(wanted)
         # A session from disk may have what an earlier configuration granted.
-        return frozenset() if isinstance(ways, Reason) else ways
+        found = frozenset() if isinstance(ways, Reason) else ways
+        return frozenset(way for way in found if self._may_read(way))
 
     def _publish(self, topic: str, enclosed: Enclosed, done: Done, delay: float) -> None:
         found = self._ways.of_topic(topic)
@@ -175,22 +190,17 @@ class Network:
             done(Reason.TOPIC_NAME_INVALID)
             return
         way, path = found
-
-        def may_go() -> bool:
-            use = "" if way.is_open else self._uses.get(way.name, "")
-            return self._purposes is None or self._purposes.may_leave(topic, enclosed.properties, use)
-
-        if not may_go():
-            done(Reason.NOT_AUTHORIZED)
-            return
         properties = travelling(enclosed.properties, self._settings.properties)
         try:
-            sealed = enclose(Enclosed(enclosed.payload, path, enclosed.retain, properties))
+            content = enclose(Enclosed(enclosed.payload, path, enclosed.retain, properties))
         except PacketError as error:
             done(error.reason)
             return
-        if len(sealed) > MAX_PAYLOAD:
-            done(Reason.IMPLEMENTATION_SPECIFIC_ERROR)  # 0x95 has no place in a PUBACK
+        make = partial(self._make, way, topic, enclosed)
+        first = make(content)
+        if isinstance(first, Reason) or len(first.payload) > MAX_PAYLOAD:
+            # 0x95, for what is too large, has no place in a PUBACK.
+            done(first if isinstance(first, Reason) else Reason.IMPLEMENTATION_SPECIFIC_ERROR)
             return
 
         def told(reason: int) -> None:
@@ -200,7 +210,34 @@ class Network:
 
         label = self._ways.label_of(way, path)
         attributes = {self._labels[way.name]: label} if label else {}
-        self._out.put(Leaving(source.topic, sealed, told, delay, attributes, may_go))
+        self._out.put(Leaving(source.topic, content, told, delay, attributes, make))
+
+    def _make(self, way: Way, topic: str, enclosed: Enclosed, content: bytes) -> Made | Reason:
+        """Return what goes now: where the alias has keys, sealed for what the message may be used for."""
+        keyed, purposes = self._keys_of(way), self._purposes
+        if keyed is None:
+            use = "" if way.is_open else self._uses.get(way.name, "")
+            may_go = purposes is None or purposes.may_leave(topic, enclosed.properties, use)
+            return Made(content) if may_go else Reason.NOT_AUTHORIZED
+        assert purposes is not None, "a configuration with keys has purposes"
+        clauses, strict = purposes.clauses(self.topics(topic), enclosed.properties), purposes.strict
+        if clauses is None:
+            return Reason.NOT_AUTHORIZED
+        if enclosed.retain and not enclosed.payload:
+            # Gateways that keep a message delete it, also those that may not read the next one any more.
+            clauses, strict = frozenset(), False
+        try:
+            return Made(*keyed.seal(content, clauses, strict, self._env.now()))
+        except PeerError:
+            self._counters.add("network_not_sealed")
+            return Reason.IMPLEMENTATION_SPECIFIC_ERROR
+
+    def _may_read(self, way: Way) -> bool:
+        keyed = self._keys_of(way)
+        return keyed is None or keyed.may_read
+
+    def _keys_of(self, way: Way) -> Keyed | None:
+        return None if way.is_open else self._keyed.get(way.name)
 
     def _send_again(self, message: Message) -> None:
         properties = message.properties_for((), self._env.now())
@@ -209,7 +246,11 @@ class Network:
 
     def _take(self, way: Way, message: hushcast.Message, stored: Callable[[], None]) -> None:
         """Give a message that came to the clients here; they have what was published here already."""
-        enclosed = disclose(message.payload)
+        enclosed = self._opened(way, message.payload)
+        if enclosed is None:
+            self._counters.add("network_not_opened")
+            stored()
+            return
         topics = [
             topic
             for topic in self._ways.topics(way, enclosed.path)
@@ -234,6 +275,18 @@ class Network:
             )
         self._state.changed()
 
+    def _opened(self, way: Way, payload: bytes) -> Enclosed | None:
+        """Return what is in a message; `None` where it is sealed and does not open, or ought to be sealed."""
+        keyed = self._keys_of(way)
+        if keyed is None:
+            return None if not way.is_open and is_sealed(payload) else disclose(payload)
+        try:
+            opened = keyed.open(payload)
+        except NotUsable:
+            return None
+        enclosed = disclose(opened.content)
+        return replace(enclosed, properties=opened_for(enclosed.properties, opened))
+
     def _has_come(self, way: Way, message_id: str) -> bool:
         """Tell whether a message came by another way of the same alias, and remember it."""
         if way.name not in self._labels or way.is_open:
@@ -251,7 +304,8 @@ class Network:
         if link is None or (way.first and label is None):
             return None
         condition = (Equals(Label(label), way.first),) if label is not None and way.first else ()
-        return Source(link, write_where(Predicate(condition)))
+        keyed = self._keys_of(way)
+        return Source(link, write_where(Predicate(condition, frozenset() if keyed is None else keyed.tags)))
 
 
 def _is_label(level: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import trio
 
@@ -20,6 +21,17 @@ MAX_OURS = 10_000  # ids of messages published here that are remembered, to tell
 RECEIPT_AGAIN = 5.0  # seconds until a receipt is asked for again
 
 
+class Made(NamedTuple):
+    """What is published, and the tags by which relays find who may read it."""
+
+    payload: bytes
+    tags: frozenset[str] = frozenset()
+
+    def __repr__(self) -> str:
+        """Show nothing of it."""
+        return "Made(...)"
+
+
 @dataclass(frozen=True)
 class Leaving:
     """A message for the network, with whom to tell what became of it."""
@@ -30,8 +42,11 @@ class Leaving:
     delay: float = 0.0
     """Seconds that it waits first."""
     attributes: Mapping[str, str] = field(default_factory=dict)
-    may_go: Callable[[], bool] = lambda: True
-    """Asked when it is handed over: what it may be used for can have changed while it waited."""
+    make: Callable[[bytes], Made | Reason] = Made
+    """Makes of the payload what goes, when it is handed over, or says why it does not.
+
+    What a message may be used for can have changed while it waited.
+    """
 
     def __repr__(self) -> str:
         """Show nothing of it."""
@@ -50,6 +65,7 @@ class Outward:
         self._size = 0
         self._count = 0
         self._ours = Lately(MAX_OURS)
+        self._handing: dict[trio.CancelScope, tuple[Leaving, Made]] = {}
 
     def put(self, leaving: Leaving) -> None:
         """Take a message; it is told when it is done, at once where there is no room for it."""
@@ -85,12 +101,13 @@ class Outward:
     async def _hand_over(self, leaving: Leaving) -> Reason:
         while True:
             daemon = await self._link.get()
-            if not leaving.may_go():
-                return Reason.NOT_AUTHORIZED
+            made = leaving.make(leaving.payload)
+            if isinstance(made, Reason):
+                return made
             try:
-                publication = await daemon.enqueue(
-                    leaving.topic, leaving.payload, attributes=leaving.attributes
-                )
+                publication = await self._enqueue(daemon, leaving, made)
+                if publication is None:
+                    continue
                 self._ours.add(publication.id)
                 if self._until_relay:
                     await _taken(daemon, publication)
@@ -102,6 +119,26 @@ class Outward:
                 self._link.give_up(daemon)
                 continue
             return Reason.SUCCESS
+
+    def look_again(self) -> None:
+        """Make anew what the daemon has not taken, where it may not go as it is: it may be away for long."""
+        for scope, (leaving, made) in self._handing.items():
+            if leaving.make(leaving.payload) != made:
+                scope.cancel()
+
+    async def _enqueue(
+        self, daemon: hushcast.Daemon, leaving: Leaving, made: Made
+    ) -> hushcast.Publication | None:
+        """Return what the daemon has taken, `None` if it has to be made anew; errors as its own."""
+        with trio.CancelScope() as scope:
+            self._handing[scope] = leaving, made
+            try:
+                return await daemon.enqueue(
+                    leaving.topic, made.payload, attributes=leaving.attributes, tags=made.tags
+                )
+            finally:
+                del self._handing[scope]
+        return None
 
 
 async def _taken(daemon: hushcast.Daemon, publication: hushcast.Publication) -> None:

@@ -14,6 +14,7 @@ from hushcast_gateway.listeners import Listeners
 from hushcast_gateway.network import Network, NoDaemon
 from hushcast_gateway.passwords import Passwords
 from hushcast_gateway.peer import Peer
+from hushcast_gateway.purposes.keyed import Keyed, KeysSection, read_keys
 from hushcast_gateway.purposes.rules import Purposes
 from hushcast_gateway.purposes.settings import check_vocabulary, vocabulary_of
 from hushcast_gateway.server import Server
@@ -62,7 +63,15 @@ def _network(
         labels = {one.name for one in parse_topic(links[alias.name]).attributes if isinstance(one, Label)}
         if alias.label is not None and alias.label not in labels:
             raise UsageError(f"gateway.alias {alias.name}: the topic of its link has no label {alias.label}")
-    return Network(settings, links, env, counters, purposes)
+    keyed = {alias.name: _keys(alias.name, alias.keys, env) for alias in settings.gateway.alias if alias.keys}
+    return Network(settings, links, env, counters, purposes, keyed)
+
+
+def _keys(alias: str, section: KeysSection, env: Environment) -> Keyed:
+    try:
+        return read_keys(section, env.now, env.randomness)
+    except UsageError as error:
+        raise UsageError(f"gateway.alias {alias}: {error}") from None
 
 
 def _purposes(settings: GatewaySettings, env: Environment) -> Purposes | None:

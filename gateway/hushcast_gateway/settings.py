@@ -11,6 +11,7 @@ from msgspec import Meta, field
 
 from hushcast_gateway import passwords
 from hushcast_gateway.listening import MAX_LISTENERS, ListenSection
+from hushcast_gateway.purposes.keyed import KeysSection
 from hushcast_gateway.purposes.settings import (
     CONFIGURATION,
     PurposesOfUser,
@@ -105,6 +106,8 @@ class AliasSection(Section, frozen=True, kw_only=True):
     """The label attribute of the topic that holds the first level of what follows: relays route by it."""
     purpose: PurposeText | None = None
     """What all who have the link use messages for; what is reserved and not for this does not travel."""
+    keys: KeysSection | None = None
+    """Keys by which messages open for purposes alone, whoever has the link."""
 
 
 class MapSection(Section, frozen=True, kw_only=True, rename={"from_": "from"}):
@@ -208,8 +211,11 @@ class GatewaySettings(ProcessSettings, frozen=True, kw_only=True):
         if self.purposes is not None:
             yield from self.purposes.problems()
         for number, alias in enumerate(self.gateway.alias, 1):
+            where = f"gateway.alias #{number}"
             if self.purposes is None and alias.purpose is not None:
-                yield f"gateway.alias #{number}.purpose", NO_PURPOSES
+                yield f"{where}.purpose", NO_PURPOSES
+            if alias.keys is not None:
+                yield from self._problems_of_keys(f"{where}.keys", alias.keys, alias.purpose)
         for name, section in self.speakers().items():
             where = f"users.{name}" if name else "anonymous"
             if self.purposes is None and section.speaks_of_purposes():
@@ -217,6 +223,19 @@ class GatewaySettings(ProcessSettings, frozen=True, kw_only=True):
             if name == CONFIGURATION:
                 yield where, "this name stands for the configuration's own reservations: take another"
             yield from section.problems_of_purposes(where, self.users)
+
+    def _problems_of_keys(
+        self, where: str, keys: KeysSection, purpose: str | None
+    ) -> Iterator[tuple[str, str]]:
+        if self.purposes is None:
+            yield where, NO_PURPOSES
+        if purpose is not None:
+            yield where, "readers have purposes by their grants: take the alias's purpose out"
+        if keys.grant_files and keys.reader_key_file is None:
+            yield f"{where}.reader_key_file", "grants are sealed to a key: name its file"
+        for key, path in keys.paths():
+            if not Path(path).is_absolute():
+                yield f"{where}.{key}", "give an absolute path, so that it does not depend on where you start"
 
     def _problems_of_users(self) -> Iterator[tuple[str, str]]:
         if not self.users and self.anonymous is None:

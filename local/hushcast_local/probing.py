@@ -63,7 +63,7 @@ class Prober:
         day, topic = self._calendar.day(now), subscription.interest.topic
         report = write_report(self._env.sample(subscription.recent.heard(now, SETTLED), MAX_HEARD))
         values = self._values(subscription.interest)
-        tokens = await self._keys.published(topic, day, values)
+        tokens = await self._keys.published(topic, day, values, subscription.interest.predicate.tags)
         body_key = await self._keys.of_bodies(topic, day)
         return compose(body_key, day, tokens, Content(report, values, probe=True), self._env.randomness)
 

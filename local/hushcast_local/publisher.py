@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import structlog
 import trio
 
@@ -63,24 +65,32 @@ class Publisher:
         author: Seed | None = None,
         at_once: bool = False,
         token: bytes | None = None,
+        tags: Iterable[str] = (),
     ) -> Publication | Taken:
         """Publish, and return once it is durable in the outbox, before the first drop.
 
         A publication whose `token` is known is not made again. Raises `Refusal` if the content is too large
-        or the outbox full; with `at_once`, for a caller that waits, also if there is no relay to drop at.
+        or the outbox full; with `at_once`, for a caller that waits, also if there is no relay to drop at;
+        `UsageError` for too many `tags`, by which carriers may find its subscriptions.
         """
         if token is not None and (known := self._outbox.known(token)) is not None:
             await self._outbox.durable()
             return known
-        return await self._enqueue(topic, content, author, at_once, token)
+        return await self._enqueue(topic, content, author, at_once, token, tags)
 
     async def _enqueue(
-        self, topic: Topic, content: Content, author: Seed | None, at_once: bool, token: bytes | None = None
+        self,
+        topic: Topic,
+        content: Content,
+        author: Seed | None,
+        at_once: bool,
+        token: bytes | None = None,
+        tags: Iterable[str] = (),
     ) -> Publication:
         if at_once:
             self._carrier.check_open()
         day = self._calendar.day(self._env.now())
-        tokens = await self._keys.published(topic, day, content.values)
+        tokens = await self._keys.published(topic, day, content.values, tags)
         body_key = await self._keys.of_bodies(topic, day)
         message = compose(body_key, day, tokens, content, self._env.randomness, author)
         publication = self._outbox.put(topic.name, message, token)

@@ -32,7 +32,7 @@ from hushcast_local.service import Service
 from hushcast_protocol.base.errors import Refusal, UsageError
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.bodies import Content
-from hushcast_protocol.content.predicates import parse_where
+from hushcast_protocol.content.predicates import check_tags, parse_where
 from hushcast_protocol.content.topics import parse_topic, parse_values
 
 Question = (
@@ -100,9 +100,9 @@ class Requests:
     async def _published(self, request: Publish) -> Published:
         topic = parse_topic(request.topic)
         content = Content(request.payload, parse_values(topic, request.set))
-        waits = request.tell == "accepted"
+        waits, tags = request.tell == "accepted", check_tags(request.tags or ())
         publication = await self.service.enqueue(
-            topic, content, _author(request), waits or request.at_once, request.token
+            topic, content, _author(request), waits or request.at_once, request.token, tags
         )
         if waits:
             await publication.taken()

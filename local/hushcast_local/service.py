@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from hushcast_local.inbox import Gap, InboxListener, Received
@@ -45,9 +45,13 @@ class Service:
         author: Seed | None = None,
         at_once: bool = False,
         token: bytes | None = None,
+        tags: Iterable[str] = (),
     ) -> Publication | Taken:
-        """Publish; return once the message is durable in the outbox, or was before. Raises `Refusal`."""
-        return await self._publisher.enqueue(topic, content, author, at_once, token)
+        """Publish; return once the message is durable in the outbox, or was before.
+
+        Raises `Refusal`, and `UsageError` for too many tags.
+        """
+        return await self._publisher.enqueue(topic, content, author, at_once, token, tags)
 
     async def taken(self, token: bytes) -> Publication | Taken:
         """Return the publication with an application's token once it has a receipt.

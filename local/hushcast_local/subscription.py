@@ -113,8 +113,8 @@ class Subscription:
 
     def _take_report(self, content: Content) -> None:
         """Find messages that the sender of a probe received and this subscription did not."""
-        if self.recent.whole_since is None:
-            return
+        if self.recent.whole_since is None or self.interest.predicate.tags:
+            return  # of messages that others received nobody says which tags they had
         try:
             report = decode_report(content.payload)
         except DecodeError:

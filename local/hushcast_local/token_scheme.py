@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from hushcast_protocol.base.secrets import Randomness, TopicKey
@@ -19,9 +19,14 @@ class TokenScheme(Protocol):
         """Return the day whose key the tokens of a day are made of."""
 
     def published(
-        self, key: TopicKey, topic: Topic, values: Values, randomness: Randomness
+        self,
+        key: TopicKey,
+        topic: Topic,
+        values: Values,
+        randomness: Randomness,
+        tags: Iterable[str] = (),
     ) -> tuple[bytes, ...]:
-        """Return a message's tokens (16 bytes each)."""
+        """Return a message's tokens (16 bytes each); raise `UsageError` where they are too many."""
 
     def wanted(self, key: TopicKey, interest: Interest) -> Tokens:
         """Return what a subscription's messages are known by."""

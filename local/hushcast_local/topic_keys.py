@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import trio
 
@@ -49,10 +49,12 @@ class TopicKeys:
         """Return the key that bodies of a topic are sealed under on a day."""
         return self._body_key if self._body_key is not None else await self.get(topic, day)
 
-    async def published(self, topic: Topic, day: int, values: Values) -> tuple[bytes, ...]:
-        """Return the tokens of a message of a day."""
+    async def published(
+        self, topic: Topic, day: int, values: Values, tags: Iterable[str] = ()
+    ) -> tuple[bytes, ...]:
+        """Return the tokens of a message of a day; raise `UsageError` where they are too many."""
         key = await self.get(topic, self.scheme.key_day(day))
-        return self.scheme.published(key, topic, values, self._env.randomness)
+        return self.scheme.published(key, topic, values, self._env.randomness, tags)
 
     async def wanted(self, interest: Interest, day: int) -> Tokens:
         """Return what a subscription's messages of a day are known by."""

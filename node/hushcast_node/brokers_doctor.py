@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from hushcast_brokers.doctor import examine_aggregation
 from hushcast_node.brokers_side import BrokersSide
 from hushcast_protocol.base.findings import Finding, bad, good, warning
+from hushcast_protocol.brokers.privacy import read_privacy
 from hushcast_runtime.examining import examine_files
 from hushcast_runtime.wording import counted
 
@@ -13,7 +15,8 @@ FILES_NEEDED = 512  # open files: applications, publications, and one link to an
 async def examine_brokers(side: BrokersSide | None) -> list[Finding]:
     """Return the findings, asking the root for a sign of life; no side: the daemon is not up yet."""
     is_reached = side is not None and await side.reach_root()
-    return [_root(is_reached), _tree(side), *_community(side), *_edge(side), examine_files(FILES_NEEDED)]
+    around = [*_aggregation(side), *_community(side), *_edge(side)]
+    return [_root(is_reached), _tree(side), *around, examine_files(FILES_NEEDED)]
 
 
 def _root(is_reached: bool) -> Finding:
@@ -36,6 +39,10 @@ def _tree(side: BrokersSide | None) -> Finding:
     if not tree.edges:
         return bad("tree", f"{found}, none for clients", "ask the network's operator")
     return good("tree", f"{found}, {len(tree.edges)} of them for clients")
+
+
+def _aggregation(side: BrokersSide | None) -> list[Finding]:
+    return [] if side is None else examine_aggregation(read_privacy(side.profile_name))
 
 
 def _community(side: BrokersSide | None) -> list[Finding]:

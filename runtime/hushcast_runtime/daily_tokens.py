@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from hushcast_protocol.base.secrets import Randomness, TopicKey
 from hushcast_protocol.content.attributes import Values
@@ -26,13 +26,18 @@ class DailyTokens:
         return day
 
     def published(
-        self, key: TopicKey, topic: Topic, values: Values, randomness: Randomness
+        self,
+        key: TopicKey,
+        topic: Topic,
+        values: Values,
+        randomness: Randomness,
+        tags: Iterable[str] = (),
     ) -> tuple[bytes, ...]:
         """Return the trunk, and what any subscription may have asked for, padded."""
-        return published_tokens(key, topic, values, randomness)
+        return published_tokens(key, topic, values, randomness, tags)
 
     def wanted(self, key: TopicKey, interest: Interest) -> Tokens:
-        """Return the trunk, and the tokens of the entry condition."""
+        """Return the trunk, and the tokens of tags or of the entry condition."""
         return Tokens(token(key), entry_tokens(key, interest.predicate))
 
     def known(self, predicate: Predicate) -> Sequence[Condition]:

@@ -14,7 +14,7 @@ from hushcast_brokers.tomography.section import SERVICE_FILE
 from hushcast_central.run import PROXY_FILE
 from hushcast_directory.run import NETWORK_FILE
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.brokers.privacy import DEFAULT_LAYERS, Privacy
+from hushcast_protocol.brokers.privacy import DEFAULT_AGGREGATION, DEFAULT_LAYERS, Privacy
 from hushcast_protocol.brokers.tree import MAX_CHILDREN, BrokerRole
 from hushcast_protocol.central.network import MAX_PROXIES, PROXY_ROLES, ProxyRole
 from hushcast_runtime.wording import counted
@@ -237,7 +237,8 @@ def _privacy(model: BrokersModel, layers: int | None, profile: Profile | None) -
         raise UsageError(
             f"--{given} is for networks of brokers with --privacy full: add that, or leave --{given} away"
         )
-    return Privacy(model, layers or DEFAULT_LAYERS, profile or "hardened")
+    settled = profile or "hardened"
+    return Privacy(model, layers or DEFAULT_LAYERS, settled, DEFAULT_AGGREGATION[settled])
 
 
 def _brokers_layout(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from msgspec import json
 
-from hushcast_brokers.doctor import examine_below, examine_parent
+from hushcast_brokers.doctor import examine_aggregation, examine_below, examine_parent
 from hushcast_brokers.tree_told import MAX_TOLD, TreeTold, tree_told
 from hushcast_protocol.base.addresses import onion_address
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.brokers.network import BrokersNetwork
+from hushcast_protocol.brokers.privacy import read_privacy
 from hushcast_protocol.brokers.tree import MAX_BROKERS, BrokerTree, Seat, check_tree, sign_tree
 
 SEED = Seed(b"\1" * 32)
@@ -51,6 +52,14 @@ def test_a_full_tree_can_be_told() -> None:
     told = tree_told("n" * 64, WHOLE, ROOT, {OTHER}, False)
     full = TreeTold(told.network, 2**63 - 1, [told.brokers[1]] * MAX_BROKERS)
     assert len(json.encode(full)) < MAX_TOLD
+
+
+def test_where_brokers_aggregate_is_said() -> None:
+    for text in ("clear", "community", "full/3/apart", "full/2/paper/a"):
+        assert examine_aggregation(read_privacy(text)) == []
+    (finding,) = examine_aggregation(read_privacy("full/3"))
+    assert finding.verdict == "warning"
+    assert "makes up a child" in finding.found
 
 
 def test_a_parent_is_looked_at() -> None:

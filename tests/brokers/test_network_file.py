@@ -50,7 +50,7 @@ def test_a_network_under_full_is_read_back(profile: str) -> None:
 
 
 def test_the_id_of_a_network_says_what_brokers_learn() -> None:
-    texts = ["", "layers = 2\n", 'profile = "paper"\n', "aggregation = false\n"]
+    texts = ["", "layers = 2\n", 'profile = "paper"\n', "aggregation = true\n"]
     full = TEXT.replace('"clear"', '"full"')
     ids = {parsed(text + more).network.network().id for text in (full,) for more in texts}
     assert len(ids | {NETWORK.id}) == 5
@@ -61,7 +61,7 @@ def test_the_id_of_a_network_says_what_brokers_learn() -> None:
     [
         ("layers = 2\n", "network.layers: it is for privacy"),
         ('profile = "paper"\n', "network.profile: it is for privacy"),
-        ("aggregation = false\n", "network.aggregation: it is for privacy"),
+        ("aggregation = true\n", "network.aggregation: it is for privacy"),
     ],
 )
 def test_what_means_nothing_under_clear_is_refused(more: str, said: str) -> None:

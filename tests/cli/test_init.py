@@ -297,6 +297,6 @@ async def test_a_root_is_made_with_what_its_brokers_learn(tmp_path: Path, home: 
     made = await hushcast("init", "broker-root", "--privacy", "full", "--output", file, env=home)
     assert (made.code, made.stderr) == (0, "")
     root = load_settings(file, RootSettings)
-    assert root.network.settled().text == "full/3"
+    assert root.network.settled().text == "full/3/apart"  # it takes three brokers, not one
     refused = await hushcast("init", "broker-root", "--layers", "2", "--output", "-", env=home)
     assert (refused.code, refused.error) == (2, "--layers is for --privacy full")

@@ -49,6 +49,25 @@ async def test_attributes_and_an_author(world: World, tmp_path: Path) -> None:
     assert message.author == author.fingerprint == hushcast.read_author(tmp_path / "author.key").fingerprint
 
 
+async def test_tags_are_brought_to_whom_they_are_for_and_do_not_travel_inside(world: World) -> None:
+    one, other = "1" * 32, "2" * 32
+
+    async def program() -> hushcast.Message:
+        async with (
+            hushcast.connect(world.socket) as daemon,
+            daemon.subscribe("t", where=f"tags [{one}]") as messages,
+        ):
+            await daemon.enqueue("t", b"for others", tags=[other])
+            await daemon.enqueue("t", b"for us", tags=[one, other])
+            with pytest.raises(hushcast.UsageError, match="32 hexadecimal"):
+                await daemon.enqueue("t", b"", tags=["kitchen"])
+            return await anext(messages)
+
+    message = await world.run(program)
+    assert (message.payload, message.attributes) == (b"for us", {})
+    assert all(one.encode() not in payload for _, payload in world.daemon.published)
+
+
 async def test_what_the_daemon_holds_is_described(world: World) -> None:
     async def program() -> None:
         async with hushcast.connect(world.socket) as daemon:

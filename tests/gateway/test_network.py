@@ -16,6 +16,7 @@ import hushcast
 from hushcast_gateway import daemon as daemon_link
 from hushcast_gateway import inward, outward
 from hushcast_gateway.network import NoDaemon
+from hushcast_gateway.purposes.settings import PurposesSection
 from hushcast_protocol.mqtt.packets import (
     V5,
     V311,
@@ -133,6 +134,50 @@ async def test_a_map_carries_topics_that_cannot_be_changed(tmp_path: Path) -> No
         switch = await second.connect("switch")
         await switch.send(Publish("hush/home/zigbee2mqtt/lamp", b"off"))
         assert ((await automation.message()).topic, automation) == ("zigbee2mqtt/lamp", automation)
+
+
+@pytest.mark.parametrize(("purpose", "told"), [(None, 0x87), ("marketing", 0x87), ("operations", 0)])
+async def test_what_is_reserved_travels_for_the_aliass_purpose_alone(
+    tmp_path: Path, purpose: str | None, told: int
+) -> None:
+    section = PurposesSection()
+    async with houses(tmp_path, {"cars/#": "home"}, purposes=section, purpose=purpose) as (
+        _,
+        two,
+        first,
+        second,
+    ):
+        reader = await listening(two, second, "hush/home/#")
+        writer = await first.connect("writer")
+        await acknowledged(writer, Publish("!RESERVE/cars/HASH{operations}", b"", 1, packet_id=1))
+        assert await acknowledged(writer, Publish("cars/7", b"1", 1, packet_id=2)) == told
+        assert await acknowledged(writer, Publish("hush/home/weather", b"2", 1, packet_id=3)) == 0
+        assert (await reader.message()).payload == (b"2" if told else b"1")
+
+
+async def test_what_is_withdrawn_while_it_waits_for_the_daemon_does_not_travel(tmp_path: Path) -> None:
+    async with houses(tmp_path, purposes=PurposesSection(), purpose="operations") as (
+        one,
+        two,
+        first,
+        second,
+    ):
+        reader = await listening(two, second, "hush/home/#")
+        writer = await first.connect("writer")
+        one.daemon.stop()
+        await writer.send(Publish("hush/home/7", b"1", 1, packet_id=1))
+        await writer.send(Publish("!RESERVE/hush/home/7{}", b"", 1, packet_id=2))
+        await writer.send(Publish("hush/home/8", b"2", 1, packet_id=3))
+        async with trio.open_nursery() as nursery:
+            await one.daemon.start(nursery)
+            answers = {}
+            while len(answers) < 3:
+                packet = await writer.next()
+                assert isinstance(packet, PubAck)
+                answers[packet.packet_id] = packet.reason
+            assert answers == {1: Reason.NOT_AUTHORIZED, 2: 0, 3: 0}
+            assert (await reader.message()).payload == b"2"
+            nursery.cancel_scope.cancel()
 
 
 async def test_what_is_in_a_map_works_in_the_house_whatever_becomes_of_the_network(tmp_path: Path) -> None:

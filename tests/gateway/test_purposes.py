@@ -14,6 +14,7 @@ from trio.testing import MockClock
 
 from hushcast_gateway.purposes import audit as audit_module
 from hushcast_gateway.purposes import kept as kept_module
+from hushcast_gateway.purposes import resting as resting_module
 from hushcast_gateway.purposes.records import AUDIT, AuditRecord, read_audit
 from hushcast_gateway.purposes.rules import Purposes
 from hushcast_gateway.purposes.settings import strangers
@@ -21,6 +22,7 @@ from hushcast_gateway.purposes.told import TOPIC
 from hushcast_gateway.settings import GatewaySettings
 from hushcast_protocol.mqtt.packets import V5, V311, Disconnect, Will
 from hushcast_protocol.mqtt.reasons import Reason
+from hushcast_protocol.purposes import wide
 from hushcast_runtime.config import parse_settings
 from hushcast_runtime.store import MemoryStore
 
@@ -443,6 +445,8 @@ async def test_on_subscribe_a_whole_subscription_is_refused_or_rests(autojump_cl
         await billing.subscribe(TOPIC)
         await car.reserve("cars/car/#", "marketing")
         await car.publish(POSITION, b"1")
+        assert await billing.messages() == []
+        await trio.sleep(1.1)
         (told,) = await billing.messages()
         assert told.topic == TOPIC
         assert json.loads(told.payload) == {
@@ -454,9 +458,37 @@ async def test_on_subscribe_a_whole_subscription_is_refused_or_rests(autojump_cl
         assert place.rules.resting == 1
         await car.reserve("cars/car/#", "operations")
         await car.publish(POSITION, b"2")
-        told, message = await billing.messages()
-        assert not json.loads(told.payload)["paused"]
+        await trio.sleep(1.1)
+        message, told = await billing.messages()
         assert message.payload == b"2"
+        assert not json.loads(told.payload)["paused"]
+
+
+async def test_many_changes_of_what_a_wide_subscription_matches_are_decided_once(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decided = []
+
+    def counted(*about: Any) -> Any:
+        decided.append(about)
+        return wide.reach(*about)
+
+    monkeypatch.setattr(resting_module, "MAX_KNOWN", 1)
+    monkeypatch.setattr(resting_module, "reach", counted)
+    async with house('mode = "subscribe"') as place:
+        car, billing = await place.connect("car"), await place.connect("billing")
+        await billing.subscribe("cars/car/#", ap="operations/billing")
+        await car.reserve("cars/car/#", "operations")
+        await billing.subscribe("cars/+/+", ap="operations/billing")
+        decided.clear()
+        for n in range(20):
+            await car.reserve(f"cars/car/{n}", "operations")
+        assert decided == []
+        await car.publish("cars/car/7", b"1")
+        assert await billing.got() == [b"1"]
+        assert len(decided) == 2
+        await trio.sleep(1.1)
+        assert len(decided) == 2
 
 
 async def test_hybrid_refuses_what_would_get_nothing_and_filters_the_rest(autojump_clock: MockClock) -> None:
@@ -477,6 +509,7 @@ async def test_who_comes_back_is_told_what_rests(autojump_clock: MockClock) -> N
         await billing.leave()
         await trio.sleep(0.1)
         await car.reserve("cars/car/#", "marketing")
+        await trio.sleep(1.1)
         back = await place.connect("billing", clean=False, expiry=100)
         await back.subscribe(TOPIC)
         (told,) = await back.messages()

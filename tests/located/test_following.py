@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,8 +15,18 @@ from providing import HERE, OWNER, Town
 
 import hushcast
 import hushcast_located
-from hushcast_located import Accepted, Event, Feed, Interval, NewWeights, Trouble, Unanswered, Uncovered
-from hushcast_located.following import feed as feed_module
+from hushcast_located import (
+    Accepted,
+    Event,
+    Feed,
+    Interval,
+    Lapsed,
+    NewWeights,
+    Trouble,
+    Unanswered,
+    Uncovered,
+)
+from hushcast_located.following import requests as requests_module
 from hushcast_located.following.kept import Keeping, Kept, look, names
 from hushcast_located.following.requests import Requests
 from hushcast_located.following.world import DAYS, World
@@ -218,6 +229,83 @@ async def test_two_subscriptions_have_nothing_in_common(town: Town) -> None:
     await town.run(program)
 
 
+@pytest.mark.parametrize("seed", range(2))
+async def test_lives_that_end_at_any_moment_lose_nothing(town: Town, seed: int) -> None:
+    """What was done with never comes again, all else does, whole and in order."""
+    chance = random.Random(seed)
+
+    async def program() -> None:
+        done: list[int] = []
+        made = 0
+        while len(done) < 8:
+            lives = chance.randrange(1, 4)
+            async with following(town, name="lives", world=World(patience=30)) as feed:
+                if not town.provider.numbers:
+                    await take(feed, Accepted)
+                with anyio.CancelScope() as scope:
+                    while lives:
+                        lives -= 1
+                        for _ in range(chance.randrange(3) if made < 8 else 0):
+                            made += 1
+                            await town.interval()
+                        if made == len(done):
+                            break
+                        event = await interval(feed)
+                        if chance.random() < 0.3:
+                            feed.undone()
+                            scope.cancel()
+                            await anyio.sleep(1)
+                        done.append(event.number)
+        assert done == list(range(1, len(done) + 1))
+
+    await town.run(program)
+
+
+async def test_a_request_that_ended_is_asked_anew_behind_what_waits(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(requests_module, "SETTLING", 0.3)
+
+    async def program() -> None:
+        async with following(town, name="away") as feed:
+            await take(feed, Accepted)
+        await town.interval()
+        keeping = Keeping(town.folder, "away")
+        kept = keeping.load()
+        assert kept is not None
+        keeping.save(replace(kept, until=SOON.day - 1))
+        keeping.close()
+        for _ in range(3):  # which nobody asked the provider for any more
+            await town.interval(lambda _: None)
+        async with following(town, name="away") as feed:
+            assert (await interval(feed)).number == 1
+            assert isinstance(await take(feed, Lapsed, Trouble, Interval), Lapsed)
+            await take(feed, Accepted)
+            await town.interval()
+            event = await take(feed, Interval, Trouble)
+            assert isinstance(event, Interval)
+            assert event.number == 5
+        assert town.provider.numbers == [1, 2]
+
+    await town.run(program)
+
+
+async def test_a_daemon_that_is_restarted_is_waited_for(town: Town) -> None:
+    async def program() -> None:
+        async with following(town) as feed:
+            await take(feed, Accepted)
+            await town.interval()
+            assert (await interval(feed)).number == 1
+            await town.stop()
+            await town.start_again()
+            await take(feed, hushcast.Disconnected)
+            await take(feed, hushcast.Reconnected)
+            await town.interval()
+            assert (await interval(feed)).number == 2
+
+    await town.run(program)
+
+
 async def test_blur_tells_less_and_shows_the_same(town: Town) -> None:
     async def program() -> None:
         town.provider.batch()
@@ -348,6 +436,21 @@ def test_renewals_come_at_random_moments_in_the_middle_of_their_time(tmp_path: A
     assert (request.number, late.kept.first, late.kept.followed) == (2, 2, None)
 
 
+def test_what_is_to_be_told_anew_is_told_in_the_next_life(tmp_path: Any) -> None:
+    clock = Clock()
+    world = World(now=clock)
+    requests = Requests.begin(world, kept_one(tmp_path))
+    requests.next()
+    requests.taken(1)
+    wider = replace(requests.kept.wanted, threshold=500)
+    requests.ask_anew(wider)
+    assert clock.now <= requests.ask_at <= clock.now + world.spread
+    again = Requests.begin(world, requests.kept)
+    assert again.ask_at <= clock.now + world.retry
+    assert again.next().subscription == wider
+    assert again.kept.told_before == requests.kept.wanted
+
+
 def replace_clock(world: World, now: float) -> World:
     return World(now=lambda: now, randomness=world.randomness)
 
@@ -369,4 +472,3 @@ def test_who_hears_nothing_asks_less_and_less_often(tmp_path: Any) -> None:
 
 def test_time_is_the_machine_s_unless_told() -> None:
     assert abs(World().now() - time.time()) < 5
-    assert feed_module.Feed.__doc__

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from random import Random
 
 import granting
@@ -14,7 +15,9 @@ from hushcast_protocol.base.secrets import AgreementKey, Seed
 from hushcast_protocol.base.signatures import Purpose as SignedFor
 from hushcast_protocol.base.signatures import Signed, sign
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.purposes.cover import Element, cover, cover_of, granted
+from hushcast_protocol.purposes.clauses import Clause
+from hushcast_protocol.purposes.cover import Element, cover, cover_by, cover_of, granted
+from hushcast_protocol.purposes.deciding import decide
 from hushcast_protocol.purposes.grants import MAX_GRANT, Grant, GrantBody, Granted, make_grant, read_grant
 from hushcast_protocol.purposes.issued import (
     MAX_ISSUED,
@@ -46,6 +49,7 @@ from hushcast_protocol.purposes.sealed import (
     is_sealed,
     sealed_size,
 )
+from hushcast_protocol.purposes.tags import MAX_ELEMENT_TAGS, message_tags, reader_tags
 from hushcast_protocol.purposes.vocabulary import MAX_PURPOSES, Vocabulary
 
 VOCABULARY = Vocabulary(["operations/billing", "operations/repair", "marketing/individualized", "research"])
@@ -137,6 +141,79 @@ def test_a_cover_is_the_fewest_keys_for_exactly_what_is_allowed(seed, most):
 
 def test_a_grant_has_nine_keys_at_most():
     assert len(granted(p("/".join("abcdefgh")))) == 9
+
+
+def clause(owner: str, aip: Iterable[str], pip: Iterable[str] = ()) -> Clause:
+    return Clause(owner, "#", frozenset(map(p, aip)), frozenset(map(p, pip)))
+
+
+def test_a_cover_is_for_what_the_clauses_of_all_owners_allow():
+    mine, yours = (
+        clause("me", ["operations", "research"]),
+        clause("you", ["operations"], ["operations/repair"]),
+    )
+    assert cover_by([mine], False, VOCABULARY) == cover([p("operations"), p("research")], [], VOCABULARY)
+    assert cover_by([yours, mine], False, VOCABULARY) == (
+        Element(p("operations"), False),
+        Element(p("operations/billing"), True),
+    )
+    everything = cover(VOCABULARY.roots, [], VOCABULARY)
+    assert (cover_by([], False, VOCABULARY), cover_by([], True, VOCABULARY)) == (everything, ())
+
+
+def test_what_is_prohibited_that_no_vocabulary_knows_yet_stays_prohibited():
+    ours = clause("me", ["operations", "sales/today"], ["operations/billing/dunning"])
+    assert set(cover_by([ours], False, VOCABULARY)) == {
+        Element(p("operations"), False),
+        Element(p("operations/billing"), False),
+        Element(p("operations/repair"), True),
+    }
+
+
+@given(st.integers(0, 2**32))
+def test_covers_by_clauses_are_those_of_the_rule(seed):
+    random = Random(seed)
+    paths = granting.draw_paths(random, 25)
+    vocabulary = Vocabulary(paths)
+    drawn = [
+        clause(random.choice("ab"), random.sample(paths, 2), random.sample(paths, random.randrange(3)))
+        for _ in range(random.randrange(4))
+    ]
+    elements = set(cover_by(drawn, False, vocabulary))
+    for purpose in vocabulary:
+        assert elements.isdisjoint(granted(purpose)) != decide(drawn, purpose).allowed
+
+
+# Tags
+
+
+def test_a_message_is_brought_to_whom_it_opens_for():
+    issuer = ISSUER.public()
+    for aip, pip in (
+        (["operations"], []),
+        (["operations", "marketing"], ["marketing/individualized"]),
+        ([], []),
+    ):
+        elements = cover(map(p, aip), map(p, pip), VOCABULARY)
+        tags = message_tags(issuer, elements)
+        assert len(tags) == len(elements)
+        for purpose in VOCABULARY:
+            opens = not set(elements).isdisjoint(granted(purpose))
+            assert opens != tags.isdisjoint(reader_tags(issuer, [purpose]))
+
+
+def test_a_message_with_many_elements_is_brought_to_all_readers():
+    elements = [Element(p(f"a{n}"), True) for n in range(MAX_ELEMENT_TAGS + 1)]
+    assert len(message_tags(ISSUER.public(), elements[1:])) == MAX_ELEMENT_TAGS
+    (wide,) = message_tags(ISSUER.public(), elements)
+    assert wide in reader_tags(ISSUER.public(), [p("research")])
+    assert wide not in reader_tags(STRANGER.public(), [p("research")])
+
+
+def test_a_reader_with_many_keys_asks_for_the_whole_topic():
+    few = [p(f"a{n}") for n in range(15)]
+    assert len(reader_tags(ISSUER.public(), few)) == 31
+    assert reader_tags(ISSUER.public(), [*few, p("b")]) == frozenset()
 
 
 # The oracle
@@ -330,7 +407,9 @@ def test_a_reader_is_told_for_which_of_its_purposes_a_message_is():
     opened = reader.open(sealed(["operations", "marketing"], ["marketing/individualized"]))
     assert opened.content == b"60.17 24.94"
     assert opened.purposes == {"operations/billing", "marketing"}
-    assert reader.open(sealed(["marketing"])).purposes == {"marketing", "marketing/individualized"}
+    assert opened.throughout == {"operations/billing"}
+    opened = reader.open(sealed(["marketing"]))
+    assert opened.purposes == opened.throughout == {"marketing", "marketing/individualized"}
     assert problem_of(lambda: reader.open(sealed(["research"]))) is Problem.NOT_GRANTED
 
 

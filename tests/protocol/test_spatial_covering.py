@@ -111,6 +111,23 @@ def _similarity(true: Asked, told: list[str], message: tuple[frozenset[str], flo
     return true.alpha / 1000 * common / whole + by_place
 
 
+def test_a_threshold_does_not_tell_where_in_its_cell_a_place_is() -> None:
+    random = Random(3)
+    told = {}
+    for _ in range(200):
+        place = near(random, (60.17, 24.94), 8)
+        true = Asked(place, in_order({"shoe": 3, "red": 2}), 500, 700, chord(100))
+        one = cover(true, 20, 1)
+        told.setdefault(one.place, set()).add(one)
+    assert 1 < len(told) < 9
+    assert all(len(some) == 1 for some in told.values())
+
+
+def test_a_threshold_hardly_tells_what_was_left_out() -> None:
+    thresholds = {cover(asked({"shoe": 900, "red": at}, 500, 700), None, 1).threshold for at in range(1, 900)}
+    assert len(thresholds) <= 14
+
+
 def test_many_words_are_bounded_from_below(monkeypatch: pytest.MonkeyPatch) -> None:
     true = asked({f"w{at}": 1000 + 7**at % 1013 for at in range(12)}, 900, 700)
     exact = least_similarity(true, HERE, list(true.weights)[:10])

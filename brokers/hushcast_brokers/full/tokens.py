@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from hushcast_protocol.base.secrets import Randomness, TopicKey
 from hushcast_protocol.brokers.full.actions import Action
 from hushcast_protocol.brokers.full.words import published_names
@@ -17,7 +19,12 @@ class FullTokens(DailyTokens):
         self._action = action
 
     def published(
-        self, key: TopicKey, topic: Topic, values: Values, randomness: Randomness
+        self,
+        key: TopicKey,
+        topic: Topic,
+        values: Values,
+        randomness: Randomness,
+        tags: Iterable[str] = (),
     ) -> tuple[bytes, ...]:
         """Return the names of what any subscription may have asked for, padded."""
-        return published_names(self._action, super().published(key, topic, values, randomness))
+        return published_names(self._action, super().published(key, topic, values, randomness, tags))

@@ -14,6 +14,8 @@ from hushcast_protocol.base.errors import HushcastError
 from hushcast_protocol.mqtt.packets import Properties
 from hushcast_protocol.mqtt.topics import is_filter, split_share
 from hushcast_protocol.purposes import spelled
+from hushcast_protocol.purposes.names import Purpose, ancestors
+from hushcast_protocol.purposes.sealed import Opened
 
 RESERVE, SUBSCRIBE, MESSAGE, CONTROL = "!RESERVE", "!AP", "!AIP", "!PBAC"
 FIRST_LEVELS = frozenset({RESERVE, SUBSCRIBE, MESSAGE, CONTROL})
@@ -22,7 +24,12 @@ DAP_RESERVE = f"{DAP}/purpose_management"
 PURPOSE, ALLOWED, PROHIBITED, WHAT = "ap", "aip", "pip", "reserve"
 DAP_PURPOSE, DAP_ALLOWED = "DAP-SP", "DAP-MP"
 _PURPOSES = frozenset({PURPOSE, DAP_PURPOSE})
-_TERMS = frozenset({ALLOWED, PROHIBITED, DAP_ALLOWED})
+OPENED = "hushcast-opened-for"
+"""What the gateway writes beside a message that came sealed: for which purposes it opened.
+
+Each that was granted, with `/#` where it is for all below, too.
+"""
+_TERMS = frozenset({ALLOWED, PROHIBITED, DAP_ALLOWED, OPENED})
 _REMOVE = "remove"
 MAX_NAMED = 64  # purposes of one command: as many as a packet may have user properties
 
@@ -118,6 +125,25 @@ def connect_purpose(properties: Properties) -> str:
 def has_terms(properties: Properties) -> bool:
     """Tell whether a message has terms of its own."""
     return any(name in _TERMS for name, _ in properties.get("user_property", ()))
+
+
+def opened_for(properties: Properties, opened: Opened) -> Properties:
+    """Return the properties of a message that came sealed, with the purposes for which it opened."""
+    given = properties.get("user_property", [])
+    written = sorted(f"{one}/#" if one in opened.throughout else one for one in opened.purposes)
+    return {**properties, "user_property": [*given, (OPENED, ",".join(written))]}
+
+
+def is_opened_for(properties: Properties, purpose: Purpose | None) -> bool:
+    """Tell whether a message opened for a purpose, or did not come sealed.
+
+    A client that writes the property itself narrows: what it says and what the gateway says both count.
+    """
+    found = [value for name, value in properties.get("user_property", ()) if name == OPENED]
+    if not found or purpose is None:
+        return not found
+    ways = {purpose, *(f"{above}/#" for above in ancestors(purpose))}
+    return all(not ways.isdisjoint(value.split(",")) for value in found)
 
 
 def read_terms(properties: Properties) -> Terms | None:

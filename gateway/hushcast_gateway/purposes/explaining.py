@@ -95,7 +95,7 @@ class _Why:
         if (path := settings.state_path() / DATABASE).exists():
             self._kept.read(path)
         self._claims = Claims(settings.speakers())
-        self._readers = Readers(self._kept, self._claims, section.mode, section.strict)
+        self._readers = Readers(self._kept, self._claims)
 
     def purpose_of(self, session: Session, granted: Granted) -> Purpose | None:
         return self._readers.purpose_of(session.user, session.client_id, granted.wanted, granted.purpose)

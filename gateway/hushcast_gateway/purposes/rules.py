@@ -6,7 +6,7 @@ An error in here gives nobody anything: what cannot be decided is not delivered.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from weakref import WeakKeyDictionary
 
 import structlog
@@ -18,6 +18,7 @@ from hushcast_gateway.purposes.doing import NOT_CLAIMED, Doing, Refused
 from hushcast_gateway.purposes.kept import Kept
 from hushcast_gateway.purposes.readers import Readers
 from hushcast_gateway.purposes.records import AuditRecord, Presubscription
+from hushcast_gateway.purposes.resting import Resting
 from hushcast_gateway.purposes.settings import CONFIGURATION, PurposesOfUser, PurposesSection
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.mqtt.broker import Broker
@@ -54,13 +55,16 @@ class Purposes:
         self.vocabulary = vocabulary
         self._now = now
         self.kept = Kept(section.store, configured(section, vocabulary))
-        self._readers = Readers(self.kept, Claims(users), section.mode, section.strict)
+        self._readers = Readers(self.kept, Claims(users))
+        self._resting = Resting(self.kept.reservations, self._readers, section.mode, section.strict)
         self._doing = Doing(section, vocabulary, self.kept, self._changed, self._presubscribed)
         self._broker: Broker | None = None
         self._of_connect: WeakKeyDictionary[Permissions, str] = WeakKeyDictionary()
         self._last_terms: tuple[Properties, Clause | None] | None = None
         self._by_message = section.mode != "subscribe"
         self.remembers = section.mode == "subscribe" or section.store == "cached"
+        self.changes: list[Callable[[], None]] = []
+        """Called after each change of what may be used for what."""
         self.counts: Counter[str] = Counter()
         """Events, by names of `counted`."""
 
@@ -72,7 +76,7 @@ class Purposes:
     @property
     def resting(self) -> int:
         """How many subscriptions get nothing as a whole."""
-        return len(self._readers.resting)
+        return len(self._resting)
 
     async def load(self, store: Store) -> None:
         """Take up what an earlier run left; errors as `Kept.load`."""
@@ -86,12 +90,28 @@ class Purposes:
     def replace(self, users: Mapping[str, PurposesOfUser]) -> None:
         """Let users do what another configuration says from now on."""
         self._readers.claims = Claims(users)
-        self._look_again(None)
+        self._readers.forget_purposes(None)
+        self._changed(None)
 
     def connected(self, permissions: Permissions, connect: Connect) -> None:
         """Note the purpose that a CONNECT names for subscriptions that name none."""
         if purpose := commands.connect_purpose(connect.properties):
             self._of_connect[permissions] = purpose
+
+    def tick(self) -> None:
+        """Tell clients whose subscriptions rest since changes, or go on; call it once a second."""
+        assert self._broker is not None
+        turned = self._resting.settle()
+        if len(turned) > MANY:
+            self._broker.rules_changed(None)
+        for granted in turned:
+            session = self._readers.session(granted)
+            if session is None:
+                continue
+            if len(turned) <= MANY:
+                self._broker.rules_changed(granted.wanted)
+            purpose = self._purpose(session, granted)
+            told.tell(session, self._section.paused, granted, purpose, granted in self._resting)
 
     # What the broker asks.
 
@@ -122,7 +142,7 @@ class Purposes:
             self._refuse(user, client_id, "subscribe", inside, NOT_CLAIMED, named)
             return Reason.NOT_AUTHORIZED
         purpose = self._readers.purpose_of(user, client_id, inside, named)
-        if self._readers.would_rest(inside, purpose):
+        if self._resting.would(inside, purpose):
             return Reason.NOT_AUTHORIZED
         return Meant(wanted, named)
 
@@ -137,7 +157,7 @@ class Purposes:
         except Unreadable as error:
             self._refuse(user, client_id, "control", "", str(error))
             return Reason.TOPIC_NAME_INVALID
-        here = next((one for _, one in self._readers.of_client(user, client_id)), None)
+        here = self._readers.session_of(user, client_id)
         try:
             done = self._doing.do(command, permissions, client_id, self._readers.claims, here)
         except Refused as refused:
@@ -163,6 +183,20 @@ class Purposes:
         self.counts["purposes_allowed" if is_allowed else "purposes_refused"] += 1
         return is_allowed
 
+    @property
+    def strict(self) -> bool:
+        """Whether what nobody reserved is given to nobody."""
+        return self._section.strict
+
+    def clauses(self, topics: Iterable[str], properties: Properties) -> frozenset[Clause] | None:
+        """Return all clauses that reach a message under any of its topics; `None` if its own mean nothing."""
+        covering = self.kept.reservations.covering
+        try:
+            found = {self._terms(topic, properties) for topic in topics} - {None}
+        except (Unreadable, UsageError):
+            return None
+        return frozenset(one for one in (*found, *(each for at in topics for each in covering(at))) if one)
+
     def may_leave(self, topic: str, properties: Properties, use: str) -> bool:
         """Tell whether a message may go beyond, to readers who use it for this; for anything if empty."""
         try:
@@ -175,26 +209,31 @@ class Purposes:
 
     def subscribed(self, session: Session, granted: Granted) -> None:
         """Hear of a subscription; one for the topic that tells is told at once."""
-        if self._readers.add(session, granted) and self._broker is not None:
-            told.tell(session, self._section.paused, granted, self._purpose(session, granted), True)
+        self._readers.add(session, granted)
+        purpose = self._purpose(session, granted)
+        if self._resting.add(granted, purpose) and self._broker is not None:
+            told.tell(session, self._section.paused, granted, purpose, True)
         if matches(granted.wanted, told.TOPIC) and self._section.paused == "topic":
             resting = [
-                (one, self._purpose(session, one))
-                for one in session.filters.values()
-                if one in self._readers.resting
+                (one, self._purpose(session, one)) for one in session.filters.values() if one in self._resting
             ]
             told.tell_all(session, resting)
 
     def unsubscribed(self, session: Session, granted: Granted) -> None:
         """Hear that a subscription is no more."""
         self._readers.remove(granted)
+        self._resting.remove(granted)
 
     # How it is decided.
 
     def _may_have(
         self, session: Session, granted: Granted | None, topic: str, properties: Properties
     ) -> bool:
-        if granted is not None and granted in self._readers.resting:
+        if granted is not None and self._resting.holds_back(granted):
+            return False
+        if "user_property" in properties and not commands.is_opened_for(
+            properties, self._purpose(session, granted)
+        ):
             return False
         try:
             terms = self._terms(topic, properties)
@@ -251,25 +290,17 @@ class Purposes:
 
     # What changes.
 
-    def _changed(self, wanted: str) -> None:
-        self._look_again(wanted)
+    def _changed(self, wanted: str | None) -> None:
+        """Decide anew what a change in a filter reaches, all for `None`."""
+        assert self._broker is not None
+        self._broker.rules_changed(wanted)
+        self._resting.changed(wanted)
+        for told_of in self.changes:
+            told_of()
 
     def _presubscribed(self, made: Presubscription) -> None:
-        self._readers.forget_purposes(made.user, made.client_id)
-        self._look_again(made.filter)
-
-    def _look_again(self, wanted: str | None) -> None:
-        """Decide anew what a change in a filter reaches, and tell clients what rests now or goes on."""
-        assert self._broker is not None
-        self._broker.rules_changed(wanted)  # first of all, whatever else comes of it
-        turned = self._readers.changed(wanted)
-        if len(turned) > MANY:
-            self._broker.rules_changed(None)
-        for granted, session in turned:
-            if len(turned) <= MANY:
-                self._broker.rules_changed(granted.wanted)
-            rests = granted in self._readers.resting
-            told.tell(session, self._section.paused, granted, self._purpose(session, granted), rests)
+        self._readers.forget_purposes((made.user, made.client_id))
+        self._changed(made.filter)
 
     # What is noted.
 

@@ -30,7 +30,7 @@ class Blur(Wire, frozen=True):
     words: int | None
 
 
-class Kept(Wire, frozen=True, tag="located-kept/1"):
+class Kept(Wire, frozen=True, tag="located-feed/1"):
     """A subscription: of which offer, by which name and topic, what is wanted, how far it was followed."""
 
     offer: Annotated[str, msgspec.Meta(max_length=2 * MAX_OFFER)]

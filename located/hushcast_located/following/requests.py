@@ -34,7 +34,7 @@ class Requests:
         now = world.now()
         requests = Requests(world, kept)
         requests._wait = world.retry
-        requests.is_lapsed = bool(kept.number) and kept.until <= world.day
+        requests.is_lapsed = bool(kept.number) and kept.until < world.day
         if requests.is_lapsed:  # but first what waits in the daemon
             requests.ask_at = world.moment(now + SETTLING / 2, now + SETTLING)
         elif not kept.number:

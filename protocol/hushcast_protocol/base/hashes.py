@@ -71,6 +71,7 @@ class Domain(bytes, Enum):
     PURPOSE_KEY = b"hc.purpose-key"
     PURPOSE_AGREED = b"hc.purpose-agree"
     PURPOSE_WRAP = b"hc.purpose-wrap"
+    PURPOSE_TAG = b"hc.purpose-tag"
     LOCATED_PART = b"hc.loc-part"
     LOCATED_OFFER = b"hc.loc-offer"
     LOCATED_REQUEST = b"hc.loc-request"

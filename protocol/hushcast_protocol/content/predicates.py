@@ -3,11 +3,13 @@
     lat in [60, 61], lon in [24, ], kind = fire
 
 Every attribute that is named must be there and meet its condition; others do not matter. Either end of a
-range may be left open.
+range may be left open. Programs, not people, write `tags [0123…, 4567…]` besides: carriers then bring what
+has one of these tags, 16 bytes each, that only the topic's programs understand.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -21,7 +23,10 @@ from hushcast_protocol.content.attributes import (
     parse_number,
 )
 
-MAX_WHERE = 2048  # characters; the longest as `write_where` writes it takes about 1,400
+MAX_WHERE = 3072  # characters; the longest as `write_where` writes it takes about 2,500
+MAX_TAGS = 32  # of a subscription, each an element at every relay; and of a message
+TAGS = "tags"
+_TAG = re.compile("[0-9a-f]{32}")
 
 
 @dataclass(frozen=True, repr=False)
@@ -52,6 +57,8 @@ class Predicate:
     """
 
     conditions: tuple[Condition, ...] = field(default=(), repr=False)
+    tags: frozenset[str] = field(default=frozenset(), repr=False)
+    """Of which carriers look for one, if there are any: they do not travel inside, so nobody else can."""
 
     def matches(self, values: Values) -> bool:
         """Tell whether a message with these attributes is wanted."""
@@ -63,6 +70,16 @@ def _holds(condition: Condition, values: Values) -> bool:
     if isinstance(condition, Equals):
         return value == condition.value
     return isinstance(value, int) and condition.low <= value <= condition.high
+
+
+def check_tags(tags: Iterable[str]) -> frozenset[str]:
+    """Return distinct tags; raise `UsageError` where one is none, or there are more than `MAX_TAGS`."""
+    found = frozenset(tags)
+    if len(found) > MAX_TAGS:
+        raise UsageError(f"there are {len(found)} tags, and {MAX_TAGS} are possible")
+    if not all(_TAG.fullmatch(tag) for tag in found):
+        raise UsageError("a tag has 32 hexadecimal digits, in lower case")
+    return found
 
 
 def parse_where(text: str, attributes: Iterable[Attribute]) -> Predicate:
@@ -77,7 +94,10 @@ def parse_where(text: str, attributes: Iterable[Attribute]) -> Predicate:
 
 def write_where(predicate: Predicate) -> str:
     """Return a predicate as `parse_where` reads it."""
-    return ", ".join(_write(condition) for condition in predicate.conditions)
+    written = [_write(condition) for condition in predicate.conditions]
+    if predicate.tags:
+        written.append(f"{TAGS} [{', '.join(sorted(predicate.tags))}]")
+    return ", ".join(written)
 
 
 def _write(condition: Condition) -> str:
@@ -100,20 +120,40 @@ class _Parser:
 
     def parse(self) -> Predicate:
         conditions: dict[str, Condition] = {}
+        tags: frozenset[str] = frozenset()
         self._skip_space()
         while self._at < len(self._text):
             start = self._at
-            condition = self._condition()
-            if condition.attribute.name in conditions:
-                raise self._error("is named twice: give one condition an attribute", start)
-            conditions[condition.attribute.name] = condition
+            if self._is_tags():
+                if tags:
+                    raise self._error("tags are named twice", start)
+                tags = self._tags(start)
+            else:
+                condition = self._condition()
+                if condition.attribute.name in conditions:
+                    raise self._error("is named twice: give one condition an attribute", start)
+                conditions[condition.attribute.name] = condition
             self._skip_space()
             if self._at < len(self._text):
                 self._expect(",")
                 self._skip_space()
                 if self._at == len(self._text):
                     raise self._error("a condition is missing here", self._at)
-        return Predicate(tuple(conditions[name] for name in sorted(conditions)))
+        return Predicate(tuple(conditions[name] for name in sorted(conditions)), tags)
+
+    def _is_tags(self) -> bool:
+        # An attribute of this name is followed by `=` or `in`.
+        return re.compile(rf"{TAGS}\s*\[").match(self._text, self._at) is not None
+
+    def _tags(self, start: int) -> frozenset[str]:
+        self._until("[")
+        self._expect("[")
+        listed = self._until("]").split(",")
+        self._expect("]")
+        try:
+            return check_tags(tag.strip() for tag in listed)
+        except UsageError as error:
+            raise self._error(str(error), start) from None
 
     def _condition(self) -> Condition:
         start = self._at

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from nacl.pwhash import argon2id
 
 from hushcast_protocol.base.errors import UsageError
@@ -67,21 +69,28 @@ def label_token(key: TopicKey, attribute: Label, value: str) -> bytes:
     return token(key, encode(["label", attribute.name, value]))
 
 
+def tag_token(key: TopicKey, tag: str) -> bytes:
+    """Return the token (16 bytes) of a tag."""
+    return token(key, encode(["tag", tag]))
+
+
 def published_tokens(
-    key: TopicKey, topic: Topic, values: Values, randomness: Randomness
+    key: TopicKey, topic: Topic, values: Values, randomness: Randomness, tags: Iterable[str] = ()
 ) -> tuple[bytes, ...]:
     """Return a message's tokens: the trunk, then what any subscription to it may have asked for.
 
-    For a label its value, for a number the intervals around it; padded with random ones to one of
-    `TOKEN_COUNTS` and in an order that tells nothing.
+    For a label its value, for a number the intervals around it, and each tag; padded with random ones to one
+    of `TOKEN_COUNTS` and in an order that tells nothing. Raises `UsageError` for more than `MAX_TOKENS`.
     """
-    entries = []
+    entries = [tag_token(key, tag) for tag in tags]
     for attribute in topic.attributes:
         value = values.get(attribute.name)
         if isinstance(attribute, Number) and isinstance(value, int):
             entries += [_interval(key, attribute, at) for at in around(value, attribute.bits)]
         elif isinstance(attribute, Label) and isinstance(value, str):
             entries.append(label_token(key, attribute, value))
+    if len(entries) >= MAX_TOKENS:
+        raise UsageError(f"attributes and tags take {len(entries) + 1} tokens, and {MAX_TOKENS} are possible")
     count = next(count for count in TOKEN_COUNTS if count > len(entries))
     padding = [randomness(LABEL) for _ in range(count - 1 - len(entries))]
     return (token(key), *sorted(entries + padding))
@@ -90,9 +99,12 @@ def published_tokens(
 def entry_tokens(key: TopicKey, predicate: Predicate) -> tuple[bytes, ...]:
     """Return the tokens by which a subscription's messages enter its tree (at most `MAX_COVER`).
 
-    Those of the condition that lets the fewest through, or the trunk if there is no condition. The subscriber
-    applies the other conditions itself. Raises `UsageError` if no condition's range can be covered.
+    Those of its tags; without any, of the condition that lets the fewest through, or the trunk if there is no
+    condition. The subscriber applies the other conditions itself. Raises `UsageError` if no condition's range
+    can be covered.
     """
+    if predicate.tags:
+        return tuple(sorted(tag_token(key, tag) for tag in predicate.tags))
     entry = entry_condition(predicate)
     if entry is None:
         return (token(key),)
@@ -102,11 +114,12 @@ def entry_tokens(key: TopicKey, predicate: Predicate) -> tuple[bytes, ...]:
 
 
 def entry_condition(predicate: Predicate) -> Condition | None:
-    """Return the entry condition, which relays are told as opaque elements; `None` if there is no condition.
+    """Return the entry condition, which relays are told as opaque elements; `None` if there is none.
 
-    It is the one that lets the fewest messages through. Raises `UsageError` as `entry_tokens`.
+    It is the one that lets the fewest messages through; with tags there is none. Raises `UsageError` as
+    `entry_tokens`.
     """
-    if not predicate.conditions:
+    if predicate.tags or not predicate.conditions:
         return None
     coverable = [condition for condition in predicate.conditions if len(_cover(condition)) <= MAX_COVER]
     if not coverable:

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Set
 from typing import NamedTuple
 
+from hushcast_protocol.purposes.clauses import Clause
+from hushcast_protocol.purposes.deciding import decide
 from hushcast_protocol.purposes.names import Purpose, ancestors
 from hushcast_protocol.purposes.vocabulary import Vocabulary
 
@@ -43,16 +45,31 @@ def allowed_by(aip: Iterable[Purpose], pip: Iterable[Purpose], vocabulary: Vocab
     )
 
 
-def cover_of(allowed: Set[Purpose], vocabulary: Vocabulary) -> tuple[Element, ...]:
-    """Return the fewest elements that are for exactly these purposes, whatever rule allowed them.
+def cover_by(clauses: Iterable[Clause], strict: bool, vocabulary: Vocabulary) -> tuple[Element, ...]:
+    """Return the cover of what the clauses that reach a message allow, of all owners, by `deciding.decide`.
 
-    Purposes that are not in the vocabulary are left out: there is no key for them.
+    They may name purposes that the vocabulary has not: what is prohibited below one that it has stays
+    prohibited for a reader whom a later version knows.
     """
-    inside = [purpose for purpose in vocabulary if purpose in allowed]
+    found = tuple(clauses)
+    named = {above for one in found for each in one.aip | one.pip for above in ancestors(each)}
+    purposes = (*vocabulary, *(named - frozenset(vocabulary)))
+    allowed = {purpose for purpose in purposes if decide(found, purpose, strict).allowed}
+    return tuple(one for one in cover_of(allowed, purposes) if one.purpose in vocabulary)
+
+
+def cover_of(allowed: Set[Purpose], tree: Iterable[Purpose]) -> tuple[Element, ...]:
+    """Return the fewest elements that are for exactly these purposes of a tree, whatever rule allowed them.
+
+    `tree` is a vocabulary, or any purposes with all that are above them.
+    """
+    purposes = tuple(tree)
     # Where something at or below is not allowed; an ancestor of such a purpose is never whole.
-    broken = {one for purpose in vocabulary if purpose not in allowed for one in ancestors(purpose)}
+    broken = {one for purpose in purposes if purpose not in allowed for one in ancestors(purpose)}
     found = []
-    for purpose in inside:
+    for purpose in purposes:
+        if purpose not in allowed:
+            continue
         if purpose in broken:
             found.append(Element(purpose, False))
         elif (above := ancestors(purpose)[1:2]) == () or above[0] in broken:

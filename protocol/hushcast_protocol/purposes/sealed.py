@@ -127,31 +127,33 @@ class Opened:
 
     content: bytes = field(repr=False)
     purposes: frozenset[Purpose] = field(repr=False)
+    throughout: frozenset[Purpose] = field(default=frozenset(), repr=False)
+    """Of these, the ones below which it is for everything, too."""
 
 
 class Opener:
     """A reader: opens with the keys of all its grants, those of past epochs included."""
 
     def __init__(self, grants: Iterable[Grant]) -> None:
-        # By epoch and key: the purposes granted with it. Grants share the keys of what is above both.
-        self._keys: dict[int, dict[PurposeKey, set[Purpose]]] = {}
+        # By epoch and key: what was granted with it. Grants share the keys of what is above both.
+        self._keys: dict[int, dict[PurposeKey, set[Element]]] = {}
         for grant in grants:
             for epoch, keys in zip(grant.epochs, grant.keys, strict=True):
                 held = self._keys.setdefault(epoch, {})
-                for key in keys.values():
-                    held.setdefault(key, set()).add(grant.purpose)
-        self._shared: OrderedDict[tuple[int, bytes], list[tuple[bytes, set[Purpose]]]] = OrderedDict()
+                for element, key in keys.items():
+                    held.setdefault(key, set()).add(Element(grant.purpose, element.whole))
+        self._shared: OrderedDict[tuple[int, bytes], list[tuple[bytes, set[Element]]]] = OrderedDict()
 
     def open(self, data: bytes) -> Opened:
         """Return what is in a message and for which of the purposes granted; raise `NotUsable`."""
         epoch, own, nonce, end = _read_header(data)
         slots = {data[at : at + _TAG]: at + _TAG for at in range(_HEADER, end, _SLOT)}
-        found: dict[bytes, set[Purpose]] = {}
-        for secret, purposes in self._secrets(epoch, own):
+        found: dict[bytes, set[Element]] = {}
+        for secret, granted in self._secrets(epoch, own):
             mask = _mask(secret, nonce)
             at = slots.get(mask[:_TAG])
             if at is not None:
-                found.setdefault(_xor(mask[_TAG:], data[at : at + _KEY]), set()).update(purposes)
+                found.setdefault(_xor(mask[_TAG:], data[at : at + _KEY]), set()).update(granted)
         if not found:
             raise NotUsable(_WHAT, Problem.NOT_GRANTED)
         if len(found) > 1:  # a writer has one content key; several would cost as many attempts
@@ -161,16 +163,17 @@ class Opener:
             content = aead_open(data[end:], data[:end], nonce, key)
         except (CryptoError, ValueError):
             raise NotUsable(_WHAT, Problem.CHANGED) from None
-        return Opened(content, frozenset(allowed))
+        throughout = frozenset(one.purpose for one in allowed if one.whole)
+        return Opened(content, frozenset(one.purpose for one in allowed), throughout)
 
-    def _secrets(self, epoch: int, own: bytes) -> list[tuple[bytes, set[Purpose]]]:
+    def _secrets(self, epoch: int, own: bytes) -> list[tuple[bytes, set[Element]]]:
         place = epoch, own
         found = self._shared.get(place)
         if found is None:
             try:
                 found = [
-                    (_secret(shared_secret(key, own), own, key.public()), purposes)
-                    for key, purposes in self._keys.get(epoch, {}).items()
+                    (_secret(shared_secret(key, own), own, key.public()), granted)
+                    for key, granted in self._keys.get(epoch, {}).items()
                 ]
             except AuthenticationError:
                 raise NotUsable(_WHAT, Problem.FORM) from None

@@ -13,13 +13,15 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.spatial.places import EARTH, Place, degrees_of, place_of, square
+from hushcast_protocol.spatial.places import EARTH, Place, chord, degrees_of, place_of, square
 from hushcast_protocol.spatial.proof import Wanted
 from hushcast_protocol.spatial.similarity import WHOLE, Asked
 from hushcast_protocol.spatial.subscription import Subscription
 from hushcast_protocol.spatial.words import words_of
 
 MAX_SUMS = 4096  # weights of some of the words that are told: of twelve words all; of more a bound will do
+_FARTHEST = 0.8  # of a cell's height: how far a place may be from its middle
+_STEP = 20  # thousandths that a threshold is rounded down to where words are left out
 _HALF_ROUND = math.pi * EARTH  # kilometres from pole to pole
 
 
@@ -27,7 +29,7 @@ def middle_of_cell(place: Place, kilometres: float) -> Place:
     """Return the middle of the cell of a grid that a place is in; raise `UsageError`.
 
     Rows of cells go around the earth, each `kilometres` high, and cells of a row are about as wide. Who is in
-    the same cell gets the same integers. No place is farther from the middle than 0.8 of a cell's height.
+    the same cell gets the same integers. No place is farther from its middle than `_FARTHEST` of the height.
     """
     if not 0 < kilometres < math.inf:
         raise UsageError(f"{kilometres} is not a number of kilometres above 0")
@@ -54,14 +56,21 @@ def _nearest_to_equator(row: int, rows: int) -> float:
 def cover(true: Asked, kilometres: float | None = None, words: int | None = None) -> Subscription:
     """Return the subscription to tell a provider: in the middle of a cell, with the heaviest of its words.
 
-    `None` leaves the place, or the words, as they are. Raises `UsageError` where nothing that a provider
+    `None` leaves the place, or the words, as they are. The threshold is that of whoever is farthest from the
+    middle of the cell, so that it does not tell where in the cell a place is; where words are left out it is
+    rounded down, so that it hardly tells what they weigh. Raises `UsageError` where nothing that a provider
     could be told says less and still wants less than everything.
     """
     if words is not None and words < 1:
         raise UsageError("one keyword has to be told at least")
-    place = true.place if kilometres is None else middle_of_cell(true.place, kilometres)
+    place, moved = true.place, 0
+    if kilometres is not None:
+        place = middle_of_cell(true.place, kilometres)
+        moved = chord(_FARTHEST * kilometres)
     told = list(true.weights)[:words]  # from the heaviest on: so the least weight is left out
-    threshold = least_similarity(true, place, told)
+    threshold = least_similarity(true, place, told, moved)
+    if len(told) < len(true.weights):
+        threshold -= threshold % _STEP
     if threshold <= 0:
         raise UsageError(
             "so coarse a subscription would have to want everything: blur the place over fewer kilometres, "
@@ -77,8 +86,10 @@ def covers(told: Subscription, true: Asked) -> bool:
     return told.threshold <= least_similarity(true, told.place, told.words)
 
 
-def least_similarity(true: Asked, place: Place, words: Iterable[str]) -> int:
+def least_similarity(true: Asked, place: Place, words: Iterable[str], moved: int = 0) -> int:
     """Return the largest threshold, in thousandths, with which `place` and `words` want all that `true` does.
+
+    It holds for all subscriptions like `true` whose place is `moved` away at most.
 
     Of a message let c be what it has in common with the true subscription, whose words weigh w, and d its
     distance. Let words of weight r be left out, v = w - r, and the place be moved by e. The told words have
@@ -97,7 +108,7 @@ def least_similarity(true: Asked, place: Place, words: Iterable[str]) -> int:
     weights = [true.weights[word] for word in words]
     whole, told = true.whole, sum(weights)
     left_out = whole - told
-    moved = _root_up(square(true.place, place))
+    moved = max(moved, _root_up(square(true.place, place)))
     by_place = WHOLE - true.alpha  # in thousandths, as is all that follows
     common = 0
     if true.alpha:

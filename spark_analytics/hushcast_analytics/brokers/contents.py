@@ -11,12 +11,12 @@ from hushcast_analytics.brokers.playing import BROKERS as BY_BROKERS
 from hushcast_analytics.brokers.shares import LABEL
 
 _MESSAGE = ["copy", "message"]
-NAMED = (CLIENTS, BROKERS, TOGETHER, ROOT, ROOT_AND_BROKERS)
-"""Observers who name any; links show no contents."""
 
 
-def contents(carried: DataFrame, sent: DataFrame, found: DataFrame, draw: Drawn) -> DataFrame:
-    """Return (profile, share, copy, message) of all messages, with a column for each of `NAMED`, 1 or 0.
+def contents(
+    carried: DataFrame, sent: DataFrame, found: DataFrame, draw: Drawn
+) -> tuple[DataFrame, DataFrame]:
+    """Return (profile, share, copy, n), the messages, and (copy, figure, hits), those each observer names.
 
     A message is named by its words, by the label of an item that was opened, or by who reads it. `sent` are
     the observations of all brokers, `found` what colluders opened of items; `carried` says which messages are
@@ -28,24 +28,23 @@ def contents(carried: DataFrame, sent: DataFrame, found: DataFrame, draw: Drawn)
     # A member of the community has its key, which a colluding broker has of any client of theirs.
     keyed = draw.members.where("is_client").select("copy", F.lit(True).alias("keyed")).distinct()
     opened = passed.join(_opened(found), ["copy", "item"], "left").join(F.broadcast(keyed), "copy", "left")
-    by_brokers = opened.select(*_MESSAGE, F.lit(0.0).alias(CLIENTS), *_by_brokers())
-    one = F.lit(1.0)
-    by_clients = carried.join(members, ["run", "node"]).select(
-        *_MESSAGE, one.alias(CLIENTS), F.lit(0.0).alias(BROKERS), one.alias(TOGETHER)
+    by_brokers = opened.select(*_MESSAGE, F.explode(_by_brokers()).alias("figure"))
+    by_clients = carried.join(members, ["run", "node"]).select(*_MESSAGE, _all_of(CLIENTS, TOGETHER))
+    messages = carried.groupBy("run", "message").agg(F.first("known").alias("known"))
+    whole = messages.groupBy("run").agg(F.count("*").alias("n"), F.count_if("known").alias("known"))
+    wholes = draw.copies.join(F.broadcast(whole), "run")
+    named = by_brokers.unionByName(by_clients).distinct()
+    named = named.join(F.broadcast(messages.where("known").select("message")), "message", "left_semi")
+    hits = named.groupBy("copy", "figure").agg(F.count("*").cast("double").alias("hits"))
+    open_to_root = wholes.where("profile not in ('community', 'group')")
+    by_root = open_to_root.select(
+        "copy", _all_of(ROOT, ROOT_AND_BROKERS), F.col("known").cast("double").alias("hits")
     )
-    ours = (CLIENTS, BROKERS, TOGETHER)
-    named = (
-        by_brokers.unionByName(by_clients).groupBy(*_MESSAGE).agg(*(F.max(who).alias(who) for who in ours))
-    )
-    messages = carried.select("run", "message", "known").distinct().join(F.broadcast(draw.copies), "run")
-    judged = messages.join(named, _MESSAGE, "left").fillna(0.0, list(ours))
-    is_known = F.col("known").cast("double")
-    by_root = F.when(F.col("profile").isin("community", "group"), 0.0).otherwise(is_known)
-    return judged.select(
-        *("profile", "share", *_MESSAGE),
-        *((is_known * F.col(who)).alias(who) for who in ours),
-        *(by_root.alias(who) for who in (ROOT, ROOT_AND_BROKERS)),
-    )
+    return wholes.select("profile", "share", "copy", "n"), hits.unionByName(by_root)
+
+
+def _all_of(*observers: str) -> Column:
+    return F.explode(F.array(*map(F.lit, observers))).alias("figure")
 
 
 def _labels() -> Column:
@@ -59,9 +58,10 @@ def _opened(found: DataFrame) -> DataFrame:
     return found.where("item is not null").groupBy("copy", "item").agg(alone)
 
 
-def _by_brokers() -> tuple[Column, Column]:
+def _by_brokers() -> Column:
+    """Return which observers name a message that was passed on."""
     in_words = F.col("profile").isin("clear", "hash")
     with_key = (F.col("profile") == "community") & F.col("keyed").isNotNull()
     alone = in_words | F.coalesce("alone", F.lit(False))
     together = in_words | with_key | F.col("alone").isNotNull()
-    return alone.cast("double").alias(BROKERS), together.cast("double").alias(TOGETHER)
+    return F.array_compact(F.array(F.when(alone, F.lit(BROKERS)), F.when(together, F.lit(TOGETHER))))

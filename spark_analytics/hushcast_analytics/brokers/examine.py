@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from hushcast_analytics.adversaries import is_known
-from hushcast_analytics.brokers.contents import NAMED, contents
+from hushcast_analytics.brokers.contents import contents
 from hushcast_analytics.brokers.drawn import Drawn, drawn
 from hushcast_analytics.brokers.figures import Figure, observed, told
 from hushcast_analytics.brokers.followed import followed
@@ -73,11 +73,11 @@ class Brokers:
             shown.drop("item").unionByName(followed(came, to_clients, draw)).withColumn("weight", F.lit(1.0))
         )
         found = found.unionByName(by_shares(came, to_clients, draw, wanted))
-        interests = _summed(_interests(found, draw), _COLUMNS)
+        interests = _summed(*_interests(found, draw))
         known = is_known(wanted.topics_known, wanted.seed, "topic").alias("known")
         of_topics = came.select("run", "node", "message", known)
         sent = self._traces.observations.where("kind = 'sent'")
-        named = _summed(contents(of_topics, sent, shown, draw), NAMED)
+        named = _summed(*contents(of_topics, sent, shown, draw))
         invented = self._traces.truths.where("kind = 'invented'").select("run").distinct()
         started = self._traces.truths.where("kind = 'started'").join(invented, "run").select("profile")
         with_made_up = {row["profile"] for row in started.distinct().collect()}
@@ -90,9 +90,11 @@ class Brokers:
                 self.observers += observed(sums, of_messages, privacy, share)
 
 
-_UNIONS = {f"by {name}": observer.interests for name, observer in OBSERVERS.items() if observer.interests}
-_ATTACKS = tuple(dict.fromkeys((*attacks_on("full"), *attacks_on("community"), "brokers", "blind")))
-_COLUMNS = (*_ATTACKS, *_UNIONS)
+_COUNTS_FOR = {
+    attack: [attack, *(f"by {name}" for name, observer in OBSERVERS.items() if attack in observer.interests)]
+    for attack in (*attacks_on("full"), *attacks_on("community"), "brokers", "blind")
+}
+"""For which figures an attack counts: its own, and those of observers who have it."""
 
 
 def _privacy(text: str) -> Privacy:
@@ -102,37 +104,35 @@ def _privacy(text: str) -> Privacy:
         return Privacy()  # as brokers of an earlier version, which knew one
 
 
-def _interests(found: DataFrame, draw: Drawn) -> DataFrame:
-    """Return each honest client's interest in each copy, and for each of `_COLUMNS` how far it was named."""
+def _interests(found: DataFrame, draw: Drawn) -> tuple[DataFrame, DataFrame]:
+    """Return how many interests each copy's honest clients have, and of how many each figure is the sum."""
     answer = ["copy", "owner", "element"]
-    by = [F.max(F.when(F.col("attack") == name, F.col("weight"))).alias(name) for name in _ATTACKS]
-    said = found.groupBy(*answer).agg(*by)
-    asked = draw.questions.join(F.broadcast(draw.copies), "run")
-    honest = asked.join(F.broadcast(draw.members.select("copy", "node")), ["copy", "node"], "left_anti")
-    judged = honest.join(said, answer, "left").fillna(0.0, list(_ATTACKS))
-    any_of = {name: F.greatest(*(F.col(attack) for attack in attacks)) for name, attacks in _UNIONS.items()}
-    right = F.col("known").cast("double")
-    judged = judged.withColumns(any_of).withColumns({name: right * F.col(name) for name in _COLUMNS})
-    return judged.select("profile", "share", "copy", *_COLUMNS)
-
-
-def _summed(judged: DataFrame, names: tuple[str, ...]) -> dict[tuple[str, float], dict[str, Figure]]:
-    """Return figures by profile and share: sums over draws of what was judged."""
-    hits = [F.sum(name).alias(name) for name in names]
-    each = judged.groupBy("profile", "share", "copy").agg(F.count("*").cast("double").alias("n"), *hits)
-    n = F.col("n")
-    sums = each.groupBy("profile", "share").agg(
-        F.count("*").alias("draws"), F.sum(n).alias("n"), F.sum(n * n).alias("nn"), *map(_sums, names)
+    pairs = [(attack, figure) for attack, figures in _COUNTS_FOR.items() for figure in figures]
+    figures = found.sparkSession.createDataFrame(pairs, "attack string, figure string")
+    said = (
+        found.join(F.broadcast(figures), "attack")
+        .groupBy(*answer, "figure")
+        .agg(F.max("weight").alias("hit"))
     )
-    found = {}
-    for row in sums.orderBy("profile", "share").collect():
-        figures = {name: Figure(row["draws"], row["n"], row["nn"], **row[name].asDict()) for name in names}
-        found[row["profile"], row["share"]] = figures
+    asked = draw.questions.join(F.broadcast(draw.copies), "run")
+    bad = F.broadcast(draw.members.select("copy", "node"))
+    honest = kept(asked.join(bad, ["copy", "node"], "left_anti"))
+    hits = honest.where("known").join(said, answer).groupBy("copy", "figure").agg(F.sum("hit").alias("hits"))
+    return honest.groupBy("profile", "share", "copy").agg(F.count("*").alias("n")), hits
+
+
+def _summed(wholes: DataFrame, hits: DataFrame) -> dict[tuple[str, float], dict[str, Figure]]:
+    """Return figures by profile and share, of all that have any hits; `""` stands for those that have none.
+
+    `wholes` are (profile, share, copy, n), `hits` (copy, figure, hits).
+    """
+    n, h = F.col("n").cast("double"), F.coalesce("hits", F.lit(0.0))
+    each = kept(wholes.join(hits, "copy", "left"))
+    copies = each.select("profile", "share", "copy", "n").distinct()
+    totals = copies.groupBy("profile", "share").agg(F.count("*"), F.sum(n), F.sum(n * n))
+    sums = each.groupBy("profile", "share", "figure").agg(F.sum(h), F.sum(h * h), F.sum(h * n))
+    found = {(profile, share): {"": Figure(*total)} for profile, share, *total in sorted(totals.collect())}
+    for profile, share, name, hit, hh, hn in sums.where("figure is not null").collect():
+        of = found[profile, share]
+        of[name] = of[""]._replace(hits=hit, hh=hh, hn=hn)
     return found
-
-
-def _sums(name: str) -> Column:
-    hits, n = F.col(name), F.col("n")
-    return F.struct(
-        F.sum(hits).alias("hits"), F.sum(hits * hits).alias("hh"), F.sum(hits * n).alias("hn")
-    ).alias(name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from hushcast_analytics.brokers.observers import OBSERVERS
+from hushcast_analytics.brokers.observers import LINKS, OBSERVERS
 from hushcast_analytics.summary import variance_of_mean
 from hushcast_protocol.base.intervals import wilson
 from hushcast_protocol.brokers.privacy import Privacy
@@ -21,9 +21,9 @@ class Figure(NamedTuple):
     draws: int
     n: float
     nn: float
-    hits: float
-    hh: float
-    hn: float
+    hits: float = 0.0
+    hh: float = 0.0
+    hn: float = 0.0
 
     @property
     def share(self) -> float:
@@ -41,7 +41,8 @@ class Figure(NamedTuple):
 
 def told(attack: str, sums: dict[str, Figure], privacy: Privacy, share: float) -> dict[str, Any]:
     """Return the row of an attack (`Brokers`)."""
-    figure = sums[attack]
+    nothing = sums[""]
+    figure = sums.get(attack, nothing)
     low, high = figure.interval()
     return {
         "attack": attack,
@@ -52,7 +53,7 @@ def told(attack: str, sums: dict[str, Figure], privacy: Privacy, share: float) -
         "accuracy": figure.share,
         "accuracy_low": low,
         "accuracy_high": high,
-        "bound": sums["blind"].share if attack in GUESSES else 0.0,
+        "bound": sums.get("blind", nothing).share if attack in GUESSES else 0.0,
     }
 
 
@@ -63,17 +64,17 @@ def observed(
 
     A figure is absent where there is nothing that the observer could go by.
     """
-    rows = []
+    rows, nothing = [], sums[""]
     for name, observer in OBSERVERS.items():
-        figures = {"contents": contents[name]} if name in contents else {}
+        figures = {} if name == LINKS else {"contents": contents.get(name, contents[""])}
         if observer.interests:
-            figures["interests"] = sums[f"by {name}"]
+            figures["interests"] = sums.get(f"by {name}", nothing)
         if observer.subscribers is not None:
-            figures["subscribers"] = sums[observer.subscribers]
+            figures["subscribers"] = sums.get(observer.subscribers, nothing)
         row: dict[str, Any] = {"observer": name, **_of(privacy, share)}
         if observer.shares is not None:
-            figures["shares"] = sums[observer.shares]
-            row["chance"] = sums["blind"].share
+            figures["shares"] = sums.get(observer.shares, nothing)
+            row["chance"] = sums.get("blind", nothing).share
         for what in LEARNT:
             if what in figures:
                 low, high = figures[what].interval()

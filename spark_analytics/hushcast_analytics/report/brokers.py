@@ -55,14 +55,19 @@ BESIDE = (
     ("brokers, clear", "brokers, 10 % colluding", "a client's interest", "10 % read: all at its edge broker"),
     ("brokers, hash", "the same", "the same", "10 % read, where a dictionary has the word"),
     ("brokers, community", "the same, outside", "the same", "0 % read; 10 % with one member"),
-    ("brokers, full, paper", "the same", "the same", "10 % read by any one broker and a dictionary"),
+    (
+        "brokers, full, paper",
+        "the same",
+        "the same",
+        "20 % read: a broker alone needs a dictionary",
+    ),
     (
         "brokers, full, aggregation",
         "the same, m = 3, fan-out 8",
         "the same, of a topic that can be guessed",
-        "10 % read by the edge broker alone; of a private topic 0 %",
+        "27 % read, by any broker on the way alone; of a private topic 0 %",
     ),
-    ("brokers, full", "the same", "the same", "0.1 % read, by three in a row; of a private topic 0 %"),
+    ("brokers, full", "the same", "the same", "0.3 % read, by three in a row; of a private topic 0 %"),
     (
         "overlay, paper",
         "relays, 10 % colluding",

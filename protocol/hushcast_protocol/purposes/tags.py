@@ -1,0 +1,45 @@
+"""Tags of covers: by which relays bring a message to readers that can open it, and to no others.
+
+A tag stands for an element of a vocabulary's tree, whatever the epoch. Carriers make tokens of tags with the
+topic's key of the day, so that only who has the topic's link can tell which elements these are for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from hushcast_protocol.base.hashes import LABEL, Domain, digest
+from hushcast_protocol.base.wire import PublicKey
+from hushcast_protocol.purposes.cover import Element, granted
+from hushcast_protocol.purposes.names import Purpose
+
+MAX_ELEMENT_TAGS = 32  # of a message, and of a reader: carriers take no more
+
+
+def message_tags(issuer: PublicKey, elements: Collection[Element]) -> frozenset[str]:
+    """Return the tags of a message sealed under a cover.
+
+    One with too many elements has the one tag that all readers ask for: their keys alone decide.
+    """
+    if len(elements) > MAX_ELEMENT_TAGS:
+        return frozenset({_wide(issuer)})
+    return frozenset(_tag(issuer, element) for element in elements)
+
+
+def reader_tags(issuer: PublicKey, purposes: Iterable[Purpose]) -> frozenset[str]:
+    """Return the tags that a reader asks for who was granted these purposes.
+
+    None if there are too many: then it asks for the whole topic.
+    """
+    elements = {element for purpose in purposes for element in granted(purpose)}
+    tags = frozenset({_wide(issuer), *(_tag(issuer, element) for element in elements)})
+    return tags if len(tags) <= MAX_ELEMENT_TAGS else frozenset()
+
+
+def _tag(issuer: PublicKey, element: Element) -> str:
+    kind = bytes([element.whole])
+    return digest(Domain.PURPOSE_TAG, issuer, kind + element.purpose.encode(), size=LABEL).hex()
+
+
+def _wide(issuer: PublicKey) -> str:
+    return digest(Domain.PURPOSE_TAG, issuer, size=LABEL).hex()

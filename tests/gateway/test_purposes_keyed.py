@@ -1,0 +1,413 @@
+"""Purposes between gateways, by keys: who was granted a purpose gets what is for it, whoever has the link."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import trio
+from fake_daemon import FakeDaemon
+from memory_gateway import Gateway
+from purposes_house import ALL, Reader
+
+import hushcast
+from hushcast_gateway import daemon as daemon_link
+from hushcast_gateway import inward
+from hushcast_gateway.broker_state import open_broker
+from hushcast_gateway.counted import GatewayCounters
+from hushcast_gateway.doctor import Doctor
+from hushcast_gateway.network import Network
+from hushcast_gateway.peer import Peer
+from hushcast_gateway.purposes.keyed import Keyed, KeysSection, read_keys
+from hushcast_gateway.purposes.rules import Purposes
+from hushcast_gateway.server import Server
+from hushcast_gateway.settings import GatewaySettings
+from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.base.secrets import AgreementKey, Seed
+from hushcast_protocol.mqtt.access import Permissions
+from hushcast_protocol.mqtt.packets import Connect
+from hushcast_protocol.mqtt.reasons import Reason
+from hushcast_protocol.purposes.clauses import Clause
+from hushcast_protocol.purposes.grants import Granted, make_grant
+from hushcast_protocol.purposes.issued import Issued, issue, write_issued
+from hushcast_protocol.purposes.keys import epoch_of
+from hushcast_protocol.purposes.names import Purpose
+from hushcast_protocol.purposes.sealed import is_sealed
+from hushcast_protocol.purposes.vocabulary import Vocabulary
+from hushcast_runtime.config import parse_settings
+from hushcast_runtime.environment import system_environment
+from hushcast_runtime.store import MemoryStore
+
+LINK = hushcast.new_link("cars", private=True)
+VOCABULARY = Vocabulary(
+    ["operations/billing", "operations/routing", "marketing/individualized", "marketing/newsletter"]
+)
+ISSUER = Seed(b"i" * 32)
+EPOCH = epoch_of(time.time())
+USERS = f"""
+[users.car]
+uid = [1]
+{ALL}reserve = ["hush/cars/#", "home/#"]
+[users.dashboard]
+uid = [2]
+{ALL}purpose = "operations/routing"
+purposes = ["operations"]
+[users.advertiser]
+uid = [3]
+{ALL}purpose = "marketing/individualized"
+purposes = ["marketing"]
+"""
+POSITION = "hush/cars/7/position"
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inward, "BEGIN_WITHIN", 0.01)
+    monkeypatch.setattr(inward, "LINGER", 0.2)
+    monkeypatch.setattr(daemon_link, "AGAIN", 0.05)
+
+
+def issued(series: int = 0, version: int = 1, epochs: range = range(EPOCH, EPOCH + 2)) -> Issued:
+    return issue(ISSUER, VOCABULARY, epochs, version, series, 0)
+
+
+def keys_section(folder: Path, purposes: Iterable[str], signed: Issued | None = None) -> KeysSection:
+    """Write the files of an alias's keys, with grants for these purposes."""
+    signed = signed or issued()
+    folder.mkdir(exist_ok=True)
+    reader = AgreementKey.draw(os.urandom)
+    (folder / "reader.key").touch(mode=0o600)
+    (folder / "reader.key").write_bytes(reader.reveal())
+    (folder / "vocabulary").write_bytes(write_issued(signed))
+    files = []
+    for number, purpose in enumerate(purposes):
+        asked = Granted(number, reader.public(), Purpose(purpose), signed.epochs)
+        (folder / f"{number}.grant").write_bytes(make_grant(ISSUER, signed, asked, 0, os.urandom))
+        files.append(str(folder / f"{number}.grant"))
+    return KeysSection(
+        vocabulary_file=str(folder / "vocabulary"),
+        issuer=ISSUER.public().hex(),
+        reader_key_file=str(folder / "reader.key"),
+        grant_files=tuple(files),
+    )
+
+
+def keyed(folder: Path, purposes: Iterable[str], signed: Issued | None = None) -> Keyed:
+    return read_keys(keys_section(folder, purposes, signed), time.time, os.urandom)
+
+
+@dataclass
+class House:
+    """A gateway with keys for the alias `cars`, and its daemon."""
+
+    daemon: FakeDaemon
+    counters: GatewayCounters
+    gateway: Gateway
+    store: MemoryStore
+
+    async def connect(self, user: str) -> Reader:
+        return Reader(await self.gateway.connect(user, username=user))
+
+    async def reads(self, user: str, wanted: str = "hush/cars/#") -> Reader:
+        """Return a client whose subscription has come to the network."""
+        client = await self.connect(user)
+        assert await client.subscribe(wanted) < 0x80
+        await until(lambda: any(one["ready"] for one in self.daemon.service.subscriptions()))
+        return client
+
+
+async def until(reached: Callable[[], bool]) -> None:
+    while not reached():  # noqa: ASYNC110
+        await trio.sleep(0.01)
+
+
+@asynccontextmanager
+async def house(
+    daemon: FakeDaemon,
+    keys: Keyed | None,
+    section: str = "",
+    maps: str = "",
+    store: MemoryStore | None = None,
+) -> AsyncIterator[House]:
+    text = f"""
+[purposes]
+{section}
+[daemon]
+socket = "{daemon.socket}"
+[[gateway.alias]]
+name = "cars"
+link_file = "/unused"
+{maps}
+{USERS}"""
+    settings = parse_settings(text.encode(), "gateway.toml", GatewaySettings)
+    assert settings.purposes is not None
+    env, counters, store = system_environment(), GatewayCounters(), store or MemoryStore()
+    rules = Purposes(settings.purposes, settings.speakers(), VOCABULARY, env.now)
+    network = Network(settings, {"cars": LINK}, env, counters, rules, {"cars": keys} if keys else {})
+
+    async def authenticate(packet: Connect, peer: Peer) -> Permissions | Reason:
+        name = packet.username or ""
+        return Permissions(settings.users[name].access(), name, packet.client_id)
+
+    state = await open_broker(store, env, network, purposes=rules)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(state.run)
+        nursery.start_soon(network.run, state, store)
+        gateway = Gateway(state, Server(state, authenticate), nursery)
+        yield House(daemon, counters, gateway, store)
+        nursery.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def network(tmp_path: Path, *keys: Keyed | None, **options: str) -> AsyncIterator[list[House]]:
+    """Run a house for each set of keys; the options are the first one's."""
+    with trio.fail_after(30):
+        async with trio.open_nursery() as nursery, AsyncExitStack() as stack:
+            houses: list[House] = []
+            for number, one in enumerate(keys):
+                shared = houses[0].daemon.network if houses else None
+                daemon = FakeDaemon(tmp_path / f"s{number}", network=shared)
+                await daemon.start(nursery)
+                given = options if not houses else {}
+                houses.append(await stack.enter_async_context(house(daemon, one, **given)))
+            yield houses
+            nursery.cancel_scope.cancel()
+
+
+async def test_a_cars_position_comes_to_whom_it_is_for_and_after_a_withdrawal_to_nobody(
+    tmp_path: Path,
+) -> None:
+    fleet, operations = keyed(tmp_path / "f", ()), keyed(tmp_path / "o", ["operations"])
+    advertising = keyed(tmp_path / "a", ["marketing/individualized"])
+    async with network(tmp_path, fleet, operations, advertising) as (one, two, three):
+        dashboard, advertiser = await two.reads("dashboard"), await three.reads("advertiser")
+        car = await one.connect("car")
+        assert await car.reserve("hush/cars/#", "operations,marketing", "marketing/individualized") == 0
+        assert await car.publish(POSITION, b"first") == 0
+        await until(lambda: two.counters.as_dict()["network_arrived"] == 1)
+        assert await dashboard.got() == [b"first"]
+
+        assert await car.reserve("hush/cars/#", "operations,marketing", "operations/routing") == 0
+        assert await car.publish(POSITION, b"second") == 0
+        await until(lambda: two.counters.as_dict()["network_arrived"] == 2)
+        assert await dashboard.got() == []  # it opened for operations, and not for all below
+        assert await advertiser.got() == [b"second"]
+
+        assert await car.reserve("hush/cars/#", "", "") == 0  # nothing is allowed any more
+        assert await car.publish(POSITION, b"third") == 0
+        await trio.sleep(0.3)
+        assert await dashboard.got() == await advertiser.got() == []
+        # Relays withheld what would not have opened; nothing of it was in the clear.
+        arrived = [house.counters.as_dict()["network_arrived"] for house in (one, two, three)]
+        assert arrived == [0, 2, 1]
+        assert len(one.daemon.published) == 3
+        assert all(is_sealed(payload) for _, payload in one.daemon.published)
+        assert not any(b"second" in payload or b"position" in payload for _, payload in one.daemon.published)
+
+
+async def test_each_client_of_a_gateway_gets_what_opened_for_its_purpose(tmp_path: Path) -> None:
+    both = keyed(tmp_path / "b", ["operations/routing", "marketing/individualized"])
+    async with network(tmp_path, keyed(tmp_path / "f", ()), both) as (one, two):
+        dashboard, advertiser = await two.reads("dashboard"), await two.reads("advertiser")
+        car = await one.connect("car")
+        terms = {"user_property": [("aip", "operations")]}
+        assert await car.publish(POSITION, b"for operations", **terms) == 0
+        assert await car.publish(POSITION, b"for all") == 0
+        await until(lambda: two.counters.as_dict()["network_arrived"] == 2)
+        assert await dashboard.got() == [b"for operations", b"for all"]
+        assert await advertiser.got() == [b"for all"]
+
+
+async def test_without_a_grant_nothing_is_subscribed_to_and_without_keys_nothing_comes(
+    tmp_path: Path,
+) -> None:
+    async with network(tmp_path, keyed(tmp_path / "f", ()), None) as (one, two):
+        writer = await one.connect("dashboard")
+        assert await writer.subscribe("hush/cars/#") == Reason.NOT_AUTHORIZED
+        stranger = await two.reads("dashboard")  # it has the link, and no keys
+        car = await one.connect("car")
+        assert await car.publish(POSITION, b"secret") == 0
+        await until(lambda: two.counters.as_dict()["network_not_opened"] == 1)
+        assert await stranger.got() == []
+
+
+async def test_what_is_not_sealed_does_not_come_by_an_alias_with_keys(tmp_path: Path) -> None:
+    async with network(tmp_path, None, keyed(tmp_path / "o", ["operations/routing"])) as (one, two):
+        dashboard = await two.reads("dashboard")
+        car = await one.connect("car")
+        assert await car.publish(POSITION, b"in the clear") == 0
+        await trio.sleep(0.2)
+        assert await dashboard.got() == []
+        assert two.counters.as_dict()["network_not_opened"] <= 1  # where relays withhold, none comes
+
+
+async def test_a_reservation_by_the_name_in_a_map_holds_for_what_travels(tmp_path: Path) -> None:
+    maps = '[[gateway.map]]\nfrom = "home/#"\nto = "cars"'
+    keys = keyed(tmp_path / "f", ()), keyed(tmp_path / "o", ["operations/routing", "marketing"])
+    async with network(tmp_path, *keys, maps=maps) as (one, two):
+        dashboard = await two.reads("dashboard")
+        car = await one.connect("car")
+        assert await car.reserve("home/#", "marketing") == 0
+        assert await car.publish("home/7", b"by its mapped name") == 0
+        assert await car.publish("hush/cars/home/7", b"by its own") == 0
+        await until(lambda: two.counters.as_dict()["network_arrived"] == 2)
+        assert await dashboard.got() == []
+
+
+async def test_without_a_grant_a_map_goes_on_in_the_house(tmp_path: Path) -> None:
+    maps = '[[gateway.map]]\nfrom = "home/#"\nto = "cars"'
+    async with network(tmp_path, keyed(tmp_path / "f", ()), maps=maps) as (one,):
+        screen = await one.connect("dashboard")
+        assert await screen.subscribe("home/#") == 1
+        car = await one.connect("car")
+        assert await car.publish("home/lamp", b"on") == 0
+        assert await screen.got() == [b"on"]
+        assert one.daemon.service.subscriptions() == []
+
+
+async def test_what_is_retained_is_deleted_also_where_the_next_could_not_be_read(tmp_path: Path) -> None:
+    keys = keyed(tmp_path / "f", ()), keyed(tmp_path / "o", ["operations/routing"])
+    async with network(tmp_path, *keys) as (one, two):
+        await two.reads("dashboard")
+        car = await one.connect("car")
+        assert await car.publish(POSITION, b"kept", retain=True) == 0
+        await until(lambda: two.gateway.broker.retained == 1)
+        late = await two.connect("dashboard")
+        await late.subscribe(POSITION)
+        assert await late.got() == [b"kept"]
+        wrong = await two.connect("advertiser")
+        await wrong.subscribe(POSITION)
+        assert await wrong.got() == []
+        await car.reserve("hush/cars/#", "", "")
+        assert await car.publish(POSITION, b"", retain=True) == 0
+        await until(lambda: two.gateway.broker.retained == 0)
+
+
+async def test_a_vocabulary_that_is_over_seals_nothing(tmp_path: Path) -> None:
+    old = issued(epochs=range(EPOCH - 2, EPOCH))
+    async with network(tmp_path, keyed(tmp_path / "f", (), old)) as (one,):
+        car = await one.connect("car")
+        assert await car.publish(POSITION, b"x") == Reason.IMPLEMENTATION_SPECIFIC_ERROR
+        assert one.counters.as_dict()["network_not_sealed"] == 1
+        assert one.daemon.published == []
+
+
+async def test_a_subscription_whose_grants_changed_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
+    store = MemoryStore()
+    with trio.fail_after(30):
+        async with trio.open_nursery() as nursery:
+            daemon = FakeDaemon(tmp_path / "s")
+            await daemon.start(nursery)
+            for purposes, tags in ((["operations"], 3), (["operations", "marketing"], 5)):
+                async with house(daemon, keyed(tmp_path / "k", purposes), store=store) as one:
+                    await one.reads("dashboard")
+                    await until(lambda tags=tags: tags_asked(daemon) == [tags])  # type: ignore[misc]
+            nursery.cancel_scope.cancel()
+
+
+def tags_asked(daemon: FakeDaemon) -> list[int]:
+    return [one["where"].count(",") + 1 for one in daemon.service.subscriptions()]
+
+
+def test_keys_that_do_not_hold_are_said(tmp_path: Path) -> None:
+    def problem(section: KeysSection) -> str:
+        with pytest.raises(UsageError) as found:
+            read_keys(section, time.time, os.urandom)
+        return str(found.value)
+
+    good = keys_section(tmp_path / "k", ["operations"])
+    from msgspec.structs import replace
+
+    assert "another issuer" in problem(replace(good, issuer="00" * 32))
+    assert "reader_key_file" in problem(replace(good, reader_key_file=None))
+    other = keys_section(tmp_path / "other", [])
+    assert "another reader" in problem(replace(good, reader_key_file=other.reader_key_file))
+    assert "cut off" in problem(replace(good, grant_files=(good.vocabulary_file,)))
+    assert "cannot be read" in problem(replace(good, vocabulary_file=str(tmp_path / "nothing")))
+    Path(str(good.reader_key_file)).chmod(0o644)
+    assert "chmod 600" in problem(good)
+
+
+@pytest.mark.parametrize(
+    ("epochs", "verdict", "found"),
+    [
+        (range(EPOCH, EPOCH + 9), "good", "left"),
+        (range(EPOCH, EPOCH + 1), "warning", "left"),
+        (range(EPOCH - 2, EPOCH), "bad", "is over"),
+    ],
+)
+async def test_the_doctor_tells_how_long_keys_are_of_use(
+    tmp_path: Path, epochs: range, verdict: str, found: str
+) -> None:
+    keys = keys_section(tmp_path / "k", ["operations"], issued(epochs=epochs))
+    text = f"""
+state = "{tmp_path}/state"
+[purposes]
+[daemon]
+socket = "/s"
+[[gateway.alias]]
+name = "cars"
+link_file = "/l"
+[gateway.alias.keys]
+vocabulary_file = "{keys.vocabulary_file}"
+issuer = "{keys.issuer}"
+reader_key_file = "{keys.reader_key_file}"
+grant_files = ["{keys.grant_files[0]}"]
+{USERS}"""
+    settings = parse_settings(text.encode(), "gateway.toml", GatewaySettings)
+    told = {one.check: one for one in await Doctor(settings, time.time()).examine()}["keys of cars"]
+    assert (told.verdict, found in told.found) == (verdict, True)
+    Path(keys.grant_files[0]).write_bytes(b"")
+    told = {one.check: one for one in await Doctor(settings, time.time()).examine()}["keys of cars"]
+    assert (told.verdict, "cut off" in told.found) == ("bad", True)
+
+
+def test_covers_are_remembered_by_what_they_follow_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hushcast_gateway.purposes.keyed.MAX_COVERS", 2)
+    one = keyed(tmp_path / "k", ["operations"])
+    for owner in "abca":
+        clause = Clause(owner, "#", frozenset({Purpose("operations")}), frozenset())
+        sealed, _ = one.seal(b"x", [clause], False, time.time())
+        assert one.open(sealed).purposes == {"operations"}
+    assert len(one._covers) == 2
+
+
+@pytest.mark.parametrize(
+    ("lines", "problem"),
+    [
+        ('vocabulary_file = "v"\nissuer = "{0}"', "absolute path"),
+        ('vocabulary_file = "/v"\nissuer = "{0}"\ngrant_files = ["/g"]', "name its file"),
+        ('vocabulary_file = "/v"\nissuer = "abc"', "issuer"),
+    ],
+)
+def test_a_configuration_with_keys_that_cannot_be_meant_is_refused(lines: str, problem: str) -> None:
+    def settings(purposes: str, alias: str) -> GatewaySettings:
+        text = f"""
+{purposes}
+[daemon]
+socket = "/s"
+[[gateway.alias]]
+name = "cars"
+link_file = "/l"
+{alias}
+[gateway.alias.keys]
+{lines.format("0" * 64)}
+{USERS}"""
+        parsed = parse_settings(text.encode(), "gateway.toml", GatewaySettings)
+        parsed.check_own()
+        return parsed
+
+    with pytest.raises(UsageError, match=problem):
+        settings("[purposes]", "")
+    if "absolute" in problem:
+        lines = lines.replace('"v"', '"/v"')
+        settings("[purposes]", "")
+        with pytest.raises(UsageError, match="take the alias's purpose out"):
+            settings("[purposes]", 'purpose = "operations"')
