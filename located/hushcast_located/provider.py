@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from hushcast_located.engines import answering, matches
+from hushcast_located.engines import answers, matches
 from hushcast_located.folder import make_folder, write_whole
 from hushcast_protocol.spatial.answer import Feed
 from hushcast_protocol.spatial.subscription import Subscription
@@ -28,7 +28,7 @@ def answer_all(feed: Feed, subscriptions: Mapping[str, Subscription], out: Path)
     """Write `<id>.answer` for each subscription into a folder; raise `UsageError`."""
     make_folder(out)
     told = Answered()
-    made = answering(feed)(list(subscriptions.values()))
+    made = answers(feed, list(subscriptions.values()))
     for name, (data, messages) in zip(subscriptions, made, strict=True):
         write_whole(out / f"{name}.answer", data, replace=True, durable=False)
         told.answers += 1

@@ -64,8 +64,8 @@ class Answerer:
     async def _answer(self, daemon: hushcast.Daemon, batch: Batch) -> None:
         shelf, number, compute = self.shelf, batch.body.number, self.env.compute
         data, table = await shelf.batch_data(batch), await shelf.table_data(batch.body.table)
-        answering = await compute(_answering, data, table, self.owner)
         names = shelf.register.unanswered(number)
+        answering = await compute(_answering, data, table, self.owner, len(names))
         for start in range(0, len(names), _AT_ONCE):
             some = [(name, one) for name in names[start : start + _AT_ONCE] if (one := self._kept(name))]
             made = answering([one.subscription for _, one in some])
@@ -88,6 +88,6 @@ class Answerer:
         return found if isinstance(found, Kept) else None
 
 
-def _answering(batch: bytes, table: bytes, owner: bytes) -> Answering:
+def _answering(batch: bytes, table: bytes, owner: bytes, count: int) -> Answering:
     _, signed, root = read_batch(batch)
-    return answering_from(Feed(signed, root, read_table(table, owner)))
+    return answering_from(Feed(signed, root, read_table(table, owner)), count)
