@@ -12,6 +12,9 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from purposes_house import USERS, house
 
+from hushcast import UsageError
+from hushcast.purposes.paho import PurposeClient
+
 WITHIN = 20.0  # seconds; it takes a fraction of one
 FLEET = USERS.replace(
     "[users.owner]", "[users.fleet]\nuid = [7]\npublish = []\nsubscribe = []\n[users.owner]"
@@ -74,8 +77,8 @@ class Fleet:
     def leave(self) -> None:
         self.paho.disconnect()
         self.paho.loop_stop()
-        if (socket := self.paho.socket()) is not None:
-            socket.close()
+        # It closes its sockets when it is deleted, which a cycle of garbage would leave to chance.
+        self.paho.on_message = self.paho.on_subscribe = self.paho.on_connect = None
 
 
 async def at_a_gateway(work: Callable[[int], None]) -> None:
@@ -110,6 +113,49 @@ async def test_the_published_programs_calls(version: int) -> None:
             client.leave()
 
     await at_a_gateway(work)
+
+
+@pytest.mark.parametrize("version", [paho.MQTTv311, paho.MQTTv5])
+async def test_our_layer_around_paho(version: int) -> None:
+    def work(port: int) -> None:
+        fleet = [Fleet(port, name, version) for name in ("car", "billing", "owner")]
+        car, billing, owner = (PurposeClient(one.paho) for one in fleet)
+        car.reserve("cars/car/#", ["operations"], ["operations/routing"]).wait_for_publish(WITHIN)
+        owner.presubscribe("screen", "cars/#", "operations").wait_for_publish(WITHIN)
+        screen = Fleet(port, "billing", version, client_id="screen")
+        assert screen.subscribe("cars/#") == [1]
+        billing.subscribe_with_purpose("cars/+/position", "operations/billing")
+        assert fleet[1]._told.get(timeout=WITHIN) == [1]
+        for one in (fleet[1], screen):
+            one.subscribe("end")
+        car.send("cars/car/position", b"1").wait_for_publish(WITHIN)
+        car.reserve("cars/car/#").wait_for_publish(WITHIN)
+        car.send("cars/car/position", b"2").wait_for_publish(WITHIN)
+        car.release("cars/car/#").wait_for_publish(WITHIN)
+        car.send("cars/car/position", b"3", retain=True).wait_for_publish(WITHIN)
+        car.send("end", b"end").wait_for_publish(WITHIN)
+        assert [one.came(b"end") for one in (fleet[1], screen)] == [[b"1", b"3"]] * 2
+        for one in (*fleet, screen):
+            one.leave()
+
+    await at_a_gateway(work)
+
+
+@pytest.mark.parametrize(
+    "say",
+    [
+        lambda client: client.reserve("a/HASH", ["x"]),
+        lambda client: client.reserve("", ["x"]),
+        lambda client: client.reserve("a", "operations"),
+        lambda client: client.reserve("a", ["x,y"]),
+        lambda client: client.reserve("a", [""]),
+        lambda client: client.presubscribe("a/b", "t", "x"),
+        lambda client: client.subscribe_with_purpose("t", "x}"),
+    ],
+)
+def test_what_cannot_be_said_in_a_topic(say: Callable[[PurposeClient], object]) -> None:
+    with pytest.raises(UsageError):
+        say(PurposeClient(None))
 
 
 @pytest.mark.parametrize("version", [paho.MQTTv311, paho.MQTTv5])
