@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cache
 from random import Random
 
-from fuzzing import Script, Target
+from fuzzing import Script, Target, scripts
 from mutating import mutate_bytes, mutate_packed, mutate_text
 from spatial_world import OWNER, World, entries, wants
 from targets_decoders import unpacked
@@ -18,6 +19,7 @@ from hushcast_protocol.base.stamps import mint
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.spatial.answer import Feed, decode_answer
 from hushcast_protocol.spatial.batch import WholeBatch, read_batch
+from hushcast_protocol.spatial.following import MAX_EARLY, MAX_PASSED, Arrived, Following
 from hushcast_protocol.spatial.messages import EXAMPLE as MESSAGE
 from hushcast_protocol.spatial.messages import read_message
 from hushcast_protocol.spatial.offer import Offer, read_offer, write_offer
@@ -118,6 +120,53 @@ def _parts(data: bytes) -> object:
         assert assembly.take(second, 3) == honest
         assert len(assembly._begun) <= MAX_BEGUN
     return assembly
+
+
+def _following(data: bytes) -> object:
+    """A provider sends anything, and the subscriber dies now and then: what is told is true."""
+    script, now = Script(data), float(_WORLD.feeds[0].batch.body.start)
+    one = _WORLD.subscriptions[0]
+    following = Following(OWNER.public(), one, now, 1)
+    told: list[int] = []
+    while script:
+        move = script.number()
+        if move < 200:
+            reply = script.choose(_replies())
+            if move < 40:
+                at = script.number(2) % len(reply)
+                reply = reply[:at] + script.take(3) + reply[at + 3 :]
+            following.hear(reply, now, len(told))
+        elif move < 220:
+            following = Following(OWNER.public(), one, now, 1, followed=following.state)
+            told.clear()  # what was not noted may come again
+        elif move < 240:
+            now += script.number(2)
+        elif (deadline := following.deadline) is not None:
+            now = max(now, deadline)
+        for _ in range(200):
+            event = following.step(now)
+            if event is None:
+                break
+            if isinstance(event, Arrived):
+                feed = _WORLD.feeds[event.batch.body.number - 1]
+                wanted = {
+                    each.message.id for each in entries(feed.root) if wants(one, each.message, feed.table)
+                }
+                assert {message.id for message in event.messages} == wanted
+                assert event.batch.body.number not in told
+                told.append(event.batch.body.number)
+        else:
+            raise AssertionError("it never comes to an end")
+        assert following.deadline is None or following.deadline > now
+        assert len(following._early) <= MAX_EARLY
+        assert len(following.state.passed) <= MAX_PASSED
+    return following
+
+
+@cache
+def _replies() -> list[bytes]:
+    taken = [encode(Taken(at % 3, feed.batch.signed)) for at, feed in enumerate(_WORLD.feeds)]
+    return [*_answers(), *taken]
 
 
 def _offer(data: bytes) -> object:
@@ -260,5 +309,6 @@ TARGETS = [
         mutate_packed,
         5,
     ),
+    Target("located-following", _following, scripts, (), weight=5),
     Target("located-message", _message, lambda: [MESSAGE.encode()], (UsageError,), mutate_text, 5),
 ]
