@@ -27,7 +27,7 @@ from hushcast_runtime.logs import QUIET_FOR, configure_logs
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ["protocol", "runtime", "directory", "client", "local"]
-PACKAGES += ["overlay", "central", "brokers", "node", "gateway"]
+PACKAGES += ["overlay", "central", "brokers", "node", "gateway", "located"]
 
 
 def sources() -> Iterator[Path]:

@@ -85,7 +85,7 @@ class BatchTaker:
             self.counters.add("batches_repeated")
             return
         self.counters.add("batches_refused")
-        log.warning("a batch is not taken: it does not follow those before", problem=str(error.problem))
+        log.warning("a batch is not taken: it does not follow those before", reason=str(error.problem))
 
     async def _until_room(self) -> None:
         """Wait for the answers of a batch, or give up one whose weights never came."""
