@@ -52,9 +52,14 @@ _OBSERVED_LEGEND = (
 )
 READ = 0.005  # share of interests from which on, the interval's lower end, a claim counts as broken
 BESIDE = (
-    ("brokers, clear", "brokers, 10 % colluding", "a client's interest", "10 % read: all at its edge broker"),
-    ("brokers, hash", "the same", "the same", "10 % read, where a dictionary has the word"),
-    ("brokers, community", "the same, outside", "the same", "0 % read; 10 % with one member"),
+    (
+        "brokers, clear",
+        "brokers, 10 % colluding",
+        "a client's interest",
+        "10 %, as its edge broker reads it: not measured",
+    ),
+    ("brokers, hash", "the same", "the same", "10 %, where a dictionary has the word: not measured"),
+    ("brokers, community", "the same, outside", "the same", "0 %; 10 % with one member: not measured"),
     (
         "brokers, full, paper",
         "the same",
@@ -79,7 +84,7 @@ BESIDE = (
     ("central, hardened", "the server alone", "bodies; subscriptions of one user", "0 % read; 0 % linked"),
     ("central, hardened", "server, proxies, 10 users", "a topic's subscriber", "chance, while Tor holds"),
 )
-"""What the lab measured of the other carriers (docs/attack-lab.md, docs/threat-model.md)."""
+"""What the lab measured of models and carriers (docs/attack-lab.md), and what follows where it says so."""
 _FIRST_SHARE = 0.1
 _LEGEND = (
     "Everybody but the root colludes with the same probability, in many draws. Read is the share of honest "
