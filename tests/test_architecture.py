@@ -22,6 +22,7 @@ ARROWS: dict[str, set[str]] = {
     "mqtt family": {"base"},
     "spatial family": {"base"},
     "purposes family": {"base", "mqtt family"},
+    "authorities family": {"base"},
     "runtime": {"base", "content"},
     "directory": {"base", "overlay family", "runtime"},
     "client": {"base", "content"},
@@ -34,7 +35,7 @@ ARROWS: dict[str, set[str]] = {
 ARROWS["node"] |= {"overlay family", "central family", "brokers family"}
 ARROWS["gateway"] = {"base", "content", "mqtt family", "purposes family", "runtime", "client"}
 ARROWS["located"] = {"base", "content", "spatial family", "runtime", "client"}
-ARROWS["testnet"] = {*ARROWS["node"], "node", "mqtt family"}
+ARROWS["testnet"] = {*ARROWS["node"], "node", "mqtt family", "authorities family"}
 ARROWS["cli"] = {*ARROWS["testnet"], *ARROWS["gateway"], *ARROWS["located"], "testnet", "gateway", "located"}
 ARROWS["cli"].add("analytics")  # lazily: a test of the CLI holds that
 CARRIERS = ["overlay", "central", "brokers"]
@@ -63,7 +64,7 @@ BY_BROKERS = {
 OF_LAYERS = {
     *("base.errors", "base.secrets", "base.wire", "brokers.items", "brokers.privacy", "brokers.full"),
 }
-FAMILIES = ("overlay", "central", "brokers", "mqtt", "purposes", "spatial")
+FAMILIES = ("overlay", "central", "brokers", "mqtt", "purposes", "spatial", "authorities")
 MAX_LINES = 400
 MAX_FUNCTION = 60  # lines
 MAX_PARAMETERS = 7  # of a constructor

@@ -309,6 +309,6 @@ TARGETS = [
         mutate_packed,
         5,
     ),
-    Target("located-following", _following, scripts, (), weight=5),
+    Target("located-following", _following, scripts, (), weight=1),
     Target("located-message", _message, lambda: [MESSAGE.encode()], (UsageError,), mutate_text, 5),
 ]

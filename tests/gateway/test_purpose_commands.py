@@ -6,6 +6,7 @@ import pytest
 
 from hushcast_gateway.purposes import commands
 from hushcast_gateway.purposes.commands import (
+    MAX_COMMAND,
     MAX_NAMED,
     Control,
     Presubscribe,
@@ -75,6 +76,7 @@ def test_wildcards_are_whole_levels() -> None:
         "!PBAC/CRES/",
         "$DAP/purpose_management",
         "$DAP/other",
+        "!RESERVE/" + "a" * MAX_COMMAND + "{x}",
         "!RESERVE/a{" + ",".join(["x"] * (MAX_NAMED + 1)) + "}",
     ],
 )

@@ -415,6 +415,20 @@ async def test_bounds(autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
         assert [one.filter for one in entries if one.refused] == ["cars/3", "t"]
 
 
+async def test_a_refusal_that_is_long_is_noted_in_short(autojump_clock: MockClock) -> None:
+    store = MemoryStore()
+    async with house(store=store) as place:
+        car = await place.connect("car")
+        long = "/".join(["x" * 32] * 8)
+        given = [("aip", ",".join([long] * 12)), ("pip", "y" * 3_000)]
+        assert await car.publish("!RESERVE/" + "a" * 4_000, user_property=given) == Reason.NOT_AUTHORIZED
+        assert await car.subscribe("!AP/" + "b" * 60_000 + "{" + "p" * 5_000 + "}") == Reason.NOT_AUTHORIZED
+        await trio.sleep(1.5)
+        reserved, subscribed = await noted(store)
+        assert (len(reserved.filter), len(reserved.aip), len(reserved.pip[0])) == (1_024, 8, 264)
+        assert (len(subscribed.filter), len(subscribed.aip[0])) == (1_024, 264)
+
+
 async def test_an_error_in_the_rules_delivers_nothing(
     autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,13 +7,17 @@ others did. Refusals of one client that follow each other and are alike count on
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from hushcast_gateway.purposes.records import AUDIT, AuditRecord, encode, read_audit
+from hushcast_gateway.purposes.records import AUDIT, AuditRecord, What, encode, read_audit
 from hushcast_protocol.mqtt.archive import number_of
+from hushcast_protocol.mqtt.limits import MAX_TOPIC
+from hushcast_protocol.purposes.names import MAX_PURPOSE_LEVEL, MAX_PURPOSE_LEVELS
 
 MAX_DONE = 10_000  # entries of what was done; some 2 MB. Then the oldest goes
 MAX_REFUSED = 1_000  # entries of what was refused
+MAX_NOTED = 8  # purposes of a refusal that are noted; with the bounds below, 6 KB at worst
+_PURPOSE = MAX_PURPOSE_LEVELS * (MAX_PURPOSE_LEVEL + 1)  # characters of one
 
 Write = Callable[[str, bytes, bytes | None], None]
 """Puts a record, or deletes it."""
@@ -45,6 +49,23 @@ class Audit:
         self._next += 1
         if len(numbers) > (MAX_REFUSED if entry.refused else MAX_DONE):
             write(AUDIT, numbers.popleft().to_bytes(8, "big"), None)
+
+
+def refusal(
+    user: str,
+    client_id: str,
+    what: What,
+    wanted: str,
+    aip: Sequence[str],
+    pip: Sequence[str],
+    why: str,
+) -> AuditRecord:
+    """Return what to note of something refused, less the time: who is refused may write what it likes."""
+    return AuditRecord(0.0, user, client_id, what, wanted[:MAX_TOPIC], _cut(aip), _cut(pip), why)
+
+
+def _cut(purposes: Sequence[str]) -> tuple[str, ...]:
+    return tuple(one[:_PURPOSE] for one in purposes[:MAX_NOTED])
 
 
 def _is_alike(one: AuditRecord, other: AuditRecord) -> bool:

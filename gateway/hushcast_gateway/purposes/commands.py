@@ -31,6 +31,7 @@ Each that was granted, with `/#` where it is for all below, too.
 """
 _TERMS = frozenset({ALLOWED, PROHIBITED, DAP_ALLOWED, OPENED})
 _REMOVE = "remove"
+MAX_COMMAND = 4_096  # characters of a command's topic: the longest filter, and purposes of a long list
 MAX_NAMED = 64  # purposes of one command: as many as a packet may have user properties
 
 
@@ -89,6 +90,8 @@ def is_command(topic: str) -> bool:
 def read_command(topic: str, payload: bytes, properties: Properties) -> Command:
     """Return the command that was published; raises `Unreadable`."""
     given = properties.get("user_property", [])
+    if len(topic) > MAX_COMMAND:
+        raise Unreadable(f"a command has {MAX_COMMAND} characters at most")
     if topic == DAP_RESERVE:
         return _dap(given)
     first, _, rest = topic.partition("/")

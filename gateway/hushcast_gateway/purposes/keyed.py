@@ -46,7 +46,7 @@ class KeysSection(Section, frozen=True, kw_only=True):
     """A file of mode 0600 with the key that grants are sealed to; for who only publishes, none."""
     grant_files: Annotated[tuple[PathText, ...], Meta(max_length=MAX_GRANTS)] = ()
     """The grants."""
-    one_time_key: Literal["day", "message"] = "day"
+    one_time_key: Literal["message", "day"] = "message"
     """How long what could open own messages is kept; for a day it ties messages together, and is quicker."""
 
     def paths(self) -> tuple[tuple[str, str], ...]:

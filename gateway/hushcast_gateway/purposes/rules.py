@@ -6,18 +6,20 @@ An error in here gives nobody anything: what cannot be decided is not delivered.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from weakref import WeakKeyDictionary
 
+import msgspec
 import structlog
 
 from hushcast_gateway.purposes import commands, told
+from hushcast_gateway.purposes.audit import refusal
 from hushcast_gateway.purposes.claims import Claims
 from hushcast_gateway.purposes.commands import Unreadable
 from hushcast_gateway.purposes.doing import NOT_CLAIMED, Doing, Refused
 from hushcast_gateway.purposes.kept import Kept
 from hushcast_gateway.purposes.readers import Readers
-from hushcast_gateway.purposes.records import AuditRecord, Presubscription
+from hushcast_gateway.purposes.records import AuditRecord, Presubscription, What
 from hushcast_gateway.purposes.resting import Resting
 from hushcast_gateway.purposes.settings import CONFIGURATION, PurposesOfUser, PurposesSection
 from hushcast_protocol.base.errors import UsageError
@@ -139,7 +141,7 @@ class Purposes:
         named = named or self._of_connect.get(permissions, "")
         inside = (split_share(wanted) or ("", wanted))[1]
         if named and not self._may_claim(user, named):
-            self._refuse(user, client_id, "subscribe", inside, NOT_CLAIMED, named)
+            self._refuse(user, client_id, "subscribe", inside, NOT_CLAIMED, (named,))
             return Reason.NOT_AUTHORIZED
         purpose = self._readers.purpose_of(user, client_id, inside, named)
         if self._resting.would(inside, purpose):
@@ -161,8 +163,8 @@ class Purposes:
         try:
             done = self._doing.do(command, permissions, client_id, self._readers.claims, here)
         except Refused as refused:
-            what, wanted = _named(command)
-            self._refuse(user, client_id, what, wanted, refused.why)
+            what, wanted, *purposes = _named(command)
+            self._refuse(user, client_id, what, wanted, refused.why, *purposes)
             return refused.reason
         if done is not None:
             self._audit(done)
@@ -304,23 +306,21 @@ class Purposes:
 
     # What is noted.
 
-    def _refuse(self, user: str, client_id: str, what: str, wanted: str, why: str, purpose: str = "") -> None:
+    def _refuse(
+        self,
+        user: str,
+        client_id: str,
+        what: What,
+        wanted: str,
+        why: str,
+        aip: Sequence[str] = (),
+        pip: Sequence[str] = (),
+    ) -> None:
         self.counts["purpose_commands_refused"] += 1
-        named = (purpose,) if purpose else ()
-        self._audit(AuditRecord(0.0, user, client_id, what, wanted, named, (), why))  # type: ignore[arg-type]
+        self._audit(refusal(user, client_id, what, wanted, aip, pip, why))
 
     def _audit(self, entry: AuditRecord) -> None:
-        noted = AuditRecord(
-            self._now(),
-            entry.user,
-            entry.client_id,
-            entry.what,
-            entry.filter,
-            entry.aip,
-            entry.pip,
-            entry.refused,
-        )
-        self.kept.audit(noted)
+        self.kept.audit(msgspec.structs.replace(entry, at=self._now()))
 
 
 def configured(section: PurposesSection, vocabulary: Vocabulary) -> list[Clause]:
@@ -334,9 +334,12 @@ def configured(section: PurposesSection, vocabulary: Vocabulary) -> list[Clause]
     return found
 
 
-def _named(command: commands.Command) -> tuple[str, str]:
-    """Return how the audit log names a command, and its filter."""
+def _named(command: commands.Command) -> tuple[What, str, Sequence[str], Sequence[str]]:
+    """Return how the audit log names a command, its filter and purposes."""
     if isinstance(command, commands.Control):
-        return "control", command.name
-    kinds = {commands.Reserve: "reserve", commands.Release: "release"}
-    return kinds.get(type(command), "presubscribe"), command.filter
+        return "control", command.name, (), ()
+    if isinstance(command, commands.Reserve):
+        return "reserve", command.filter, command.aip, command.pip
+    if isinstance(command, commands.Release):
+        return "release", command.filter, (), ()
+    return "presubscribe", command.filter, (command.purpose,), ()

@@ -75,6 +75,13 @@ class Domain(bytes, Enum):
     LOCATED_PART = b"hc.loc-part"
     LOCATED_OFFER = b"hc.loc-offer"
     LOCATED_REQUEST = b"hc.loc-request"
+    AUTHORITIES = b"hc.authorities"
+    BALLOT = b"hc.ballot"
+    LISTING = b"hc.listing"
+    HEAD = b"hc.head"
+    BEACON_SECRET = b"hc.beacon-secret"
+    BEACON_COMMIT = b"hc.beacon-commit"
+    BEACON = b"hc.beacon"
     # `tree` shuffles with `hc.tree` by itself: it depends on the standard library alone.
 
 

@@ -33,6 +33,8 @@ class Purpose(bytes, Enum):
     LOCATED_TABLE = b"hushcast located table 1\x00"
     VOCABULARY = b"hushcast vocabulary 1\x00"
     GRANT = b"hushcast grant 1\x00"
+    BALLOT = b"hushcast ballot 1\x00"
+    ASSENT = b"hushcast assent 1\x00"
 
 
 class Signed(Wire, frozen=True, tag="signed"):

@@ -1,0 +1,73 @@
+"""Plain values around the machine of an authority: what it wants done, and what it has to remember."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import msgspec
+
+from hushcast_protocol.authorities.ballots import Listed
+from hushcast_protocol.authorities.chain import Followed
+from hushcast_protocol.authorities.evidence import Evidence, Fork
+from hushcast_protocol.authorities.frames import Frame
+from hushcast_protocol.authorities.heads import Certified
+from hushcast_protocol.base.wire import PublicKey
+
+
+class Kept(msgspec.Struct, frozen=True, array_like=True):
+    """All that has to outlast a restart; an authority that lost it needs a new key."""
+
+    chain: Followed
+    voted: int = -1
+    """The last epoch that a ballot was cast for."""
+    assented: int = -1
+    """The last epoch that a head was assented to."""
+
+
+class Do(Enum):
+    """What is to be done, where the name says all."""
+
+    GATHER = "exchange descriptors with the other authorities: ballots are cast soon"
+    VOTE = "call `cast` at once, with who is to be listed"
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Have this on disk before anything that follows is done: the later one replaces the earlier."""
+
+    kept: Kept
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send a frame to other authorities, by their keys; it may be lost."""
+
+    to: tuple[PublicKey, ...]
+    frame: Frame
+
+
+@dataclass(frozen=True, slots=True)
+class Publish:
+    """Serve this head from now on; `listed` are the relays that it stands for, where they are known here."""
+
+    certified: Certified
+    listed: tuple[Listed, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Accuse:
+    """Keep and show evidence: one of the authorities said two things."""
+
+    evidence: Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Keep and show the proof that there are two heads of one epoch; the machine votes no more."""
+
+    fork: Fork
+
+
+Action = Do | Keep | Send | Publish | Accuse | Stop
+Actions = list[Action]

@@ -1,0 +1,82 @@
+"""Ballots: what one authority says of an epoch, and the short statement by which it and others sign it.
+
+A signature is over the statement (`Cast`), which names network, epoch, author and the ballot's digest. So two
+statements of one author with different digests prove, without either ballot, that it said two things.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Annotated
+
+import msgspec
+
+from hushcast_protocol.authorities.heads import MAX_CERTIFIED, Certified
+from hushcast_protocol.authorities.members import Authorities
+from hushcast_protocol.base.errors import DecodeError
+from hushcast_protocol.base.hashes import Domain, digest
+from hushcast_protocol.base.roster import MAX_RELAYS
+from hushcast_protocol.base.wire import Bytes16, Bytes32, Counter, PublicKey, RelayId, Wire, decoder, encode
+
+LISTED = 53  # bytes of a relay and its descriptor's digest
+MAX_BALLOT = MAX_RELAYS * LISTED + MAX_CERTIFIED + 1024  # bytes; a set of nine authorities has some 330
+
+Listed = tuple[RelayId, Bytes16]
+"""A relay and the digest of its descriptor (`descriptor_digest`)."""
+
+
+class Ballot(Wire, frozen=True, tag="ballot/1"):
+    """What one authority would have in the head of an epoch."""
+
+    network: Bytes32
+    epoch: Counter
+    author: PublicKey
+    previous: Certified | None
+    """The newest head that it holds, with the signatures: whoever lacks it has it then."""
+    listed: Annotated[tuple[Listed, ...], msgspec.Meta(max_length=MAX_RELAYS)]
+    """In ascending order of relays, each once."""
+    commit: Bytes32 | None
+    reveal: Bytes32 | None
+    next: Authorities | None
+    """Who should be the authorities, where not those of now."""
+
+
+class Cast(Wire, frozen=True, tag="cast/1"):
+    """What is signed for `BALLOT`: by the author, that this is its ballot; by others, that they hold it."""
+
+    network: Bytes32
+    epoch: Counter
+    author: PublicKey
+    ballot: Bytes32
+
+
+_decode: Callable[[bytes], Ballot] = decoder(Ballot, "ballot", MAX_BALLOT)
+
+
+def descriptor_digest(body: bytes) -> bytes:
+    """Return the 16 bytes that ballots name a relay's signed descriptor by (`Signed.body`)."""
+    return digest(Domain.LISTING, body, size=16)
+
+
+def ballot_digest(body: bytes) -> bytes:
+    """Return the 32 bytes that an encoded ballot is named by."""
+    return digest(Domain.BALLOT, body)
+
+
+def read_ballot(body: bytes, cast: Cast) -> Ballot:
+    """Return the ballot that a statement names; raise `DecodeError` if this is not it, or says nonsense.
+
+    Whether `previous` was certified is for the caller, who knows the authorities.
+    """
+    if ballot_digest(body) != cast.ballot:
+        raise DecodeError("a ballot is not the one that was asked for")
+    ballot = _decode(body)
+    if encode(ballot) != body:
+        raise DecodeError("a ballot is not encoded in the one way")
+    if (ballot.network, ballot.epoch, ballot.author) != (cast.network, cast.epoch, cast.author):
+        raise DecodeError("a ballot is of another network, epoch or author than its statement")
+    relays = [relay for relay, _ in ballot.listed]
+    if any(one >= other for one, other in pairwise(relays)):
+        raise DecodeError("a ballot does not list relays once each, in ascending order")
+    return ballot

@@ -1,0 +1,139 @@
+"""The chain: the newest certified head that somebody holds, and which authorities may sign the next.
+
+Authorities and daemons follow it alike. A head counts with the signatures of a quorum of the set in charge of
+its epoch, and if it is newer than the one held. That set is the one known, or the one that a head announced a
+day before it took over. Two certified heads of one epoch are a fork: the chain stops for good, and keeps them
+as proof. A head that was certified but shown to nobody may be passed over by a later one that names an older
+`previous`; that takes nothing back, since only the newest head counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from hushcast_protocol.authorities.evidence import Fork
+from hushcast_protocol.authorities.heads import Certified, Head, check_certified, decode_head
+from hushcast_protocol.authorities.members import Authorities
+from hushcast_protocol.base.errors import AuthenticationError
+
+MAX_HEADS = 48  # heads of the past that are compared: two days, as rosters
+MAX_TURNS = 16  # heads that tell of a change of authorities, for those who were away: as hand-overs
+
+
+class Followed(msgspec.Struct, frozen=True, array_like=True):
+    """All of a chain that has to outlast a restart."""
+
+    authorities: Authorities
+    """Of now; at first those that the configuration names."""
+    since: int = 0
+    """The first epoch that is theirs."""
+    before: Authorities | None = None
+    """Those just before, for their last heads."""
+    turns: tuple[Certified, ...] = ()
+    """For each set but the first the newest head held of the set before it, which announced it."""
+    newest: Certified | None = None
+    fork: Fork | None = None
+
+
+@dataclass
+class Chain:
+    """One follower of a network's heads."""
+
+    network: bytes
+    state: Followed
+    _head: Head | None = field(init=False, default=None)
+    _heads: dict[int, Certified] = field(init=False, default_factory=dict)
+    _checked: dict[Certified, Head] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Go on with what was kept."""
+        if self.state.newest is not None:
+            self._head = decode_head(self.state.newest.head)
+            self._heads[self._head.epoch] = self.state.newest
+
+    @property
+    def head(self) -> Head | None:
+        """The newest head."""
+        return self._head
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the newest head, −1 before the first."""
+        return -1 if self._head is None else self._head.epoch
+
+    def in_charge(self, epoch: int) -> Authorities | None:
+        """Return whose quorum signs for an epoch, as far as the heads held tell; `None` if they do not."""
+        state = self.state
+        if epoch < state.since:
+            return state.before
+        coming = self._head.change if self._head is not None else None
+        return coming.authorities if coming is not None and epoch >= coming.epoch else state.authorities
+
+    def members(self) -> set[bytes]:
+        """Return the keys of all authorities of just before, of now and to come."""
+        state, coming = self.state, self._head.change if self._head is not None else None
+        sets = (state.before, state.authorities, coming.authorities if coming is not None else None)
+        return {key for one in sets if one is not None for key in one.keys}
+
+    def knows_set_of(self, certified: Certified) -> bool:
+        """Tell whether a head is of the set that is in charge of its epoch, as far as is known here."""
+        head = decode_head(certified.head)
+        authorities = self.in_charge(head.epoch)
+        return head.epoch <= self.epoch or (
+            authorities is not None and authorities.digest == head.authorities
+        )
+
+    def check(self, certified: Certified) -> Head:
+        """Return a head that a quorum of those in charge signed; `DecodeError`, `AuthenticationError`."""
+        if certified in self._checked:
+            return self._checked[certified]
+        authorities = self.in_charge(decode_head(certified.head).epoch)
+        if authorities is None:
+            raise AuthenticationError("a head is from before the authorities that are known")
+        head = check_certified(certified, self.network, authorities)
+        if len(self._checked) >= MAX_HEADS:
+            self._checked.clear()
+        self._checked[certified] = head
+        return head
+
+    def take(self, certified: Certified) -> bool:
+        """Follow a head; tell whether anything is new, which is to be kept. Raises as `check` does."""
+        head = self.check(certified)
+        known = self._heads.get(head.epoch)
+        if known is not None:
+            if known.head == certified.head or self.state.fork is not None:
+                return False
+            self.state = msgspec.structs.replace(self.state, fork=Fork(known, certified))
+            return True
+        if self.state.fork is not None:
+            return False
+        is_newer = head.epoch > self.epoch
+        if is_newer:
+            self._move(head, certified)
+        self._heads[head.epoch] = certified
+        for epoch in sorted(self._heads)[:-MAX_HEADS]:
+            del self._heads[epoch]
+        return is_newer
+
+    def after(self, epoch: int | None) -> Sequence[Certified]:
+        """Return the heads by which somebody who holds that of an epoch comes to the newest, in order."""
+        held = -1 if epoch is None else epoch
+        newest = () if self.state.newest is None else (self.state.newest,)
+        way = (*self.state.turns, *newest)
+        return [one for one in way if decode_head(one.head).epoch > held]
+
+    def _move(self, head: Head, certified: Certified) -> None:
+        state, last = self.state, self._head
+        if last is not None and last.change is not None and head.epoch >= last.change.epoch:
+            assert state.newest is not None
+            state = msgspec.structs.replace(
+                state,
+                authorities=last.change.authorities,
+                since=last.change.epoch,
+                before=state.authorities,
+                turns=(*state.turns, state.newest)[-MAX_TURNS:],
+            )
+        self.state, self._head = msgspec.structs.replace(state, newest=certified), head

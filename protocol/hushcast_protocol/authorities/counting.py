@@ -1,0 +1,81 @@
+"""Counting: the head that follows from the ballots that count, one and the same for all who have these."""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections.abc import Iterable, Mapping
+
+from hushcast_protocol.authorities.ballots import Ballot, Listed
+from hushcast_protocol.authorities.beacon import advance
+from hushcast_protocol.authorities.heads import (
+    Certified,
+    Change,
+    Head,
+    decode_head,
+    head_digest,
+    listing_root,
+)
+from hushcast_protocol.authorities.members import Authorities
+from hushcast_protocol.base.epochs import EPOCHS_A_DAY
+from hushcast_protocol.base.roster import GENESIS, MAX_RELAYS
+
+
+def listed_by(authorities: Authorities, ballots: Iterable[Ballot]) -> tuple[Listed, ...]:
+    """Return who is listed: a relay with one descriptor, on the ballots of more than half of all authorities.
+
+    Of all, not of those that were heard: else the fewer there are, the fewer it takes. One of them is honest,
+    and so holds the descriptor. Where relays are too many, those that most authorities list stay.
+    """
+    tally = Tally(one for ballot in ballots for one in ballot.listed)
+    enough = [(-votes, one) for one, votes in tally.items() if votes >= authorities.majority]
+    return tuple(sorted(one for _, one in sorted(enough)[:MAX_RELAYS]))
+
+
+def count(
+    network: bytes,
+    epoch: int,
+    authorities: Authorities,
+    ballots: Mapping[bytes, Ballot],
+    faults: Iterable[bytes],
+) -> tuple[Head, tuple[Listed, ...]] | None:
+    """Return the head of an epoch and the relays it stands for, `None` if too few ballots count.
+
+    `ballots` are by author, with certified heads in them; `faults` are the authors that cast two.
+    """
+    if len(ballots) < authorities.quorum:
+        return None
+    listed = listed_by(authorities, ballots.values())
+    certified = _newest(ballots.values())
+    last = None if certified is None else decode_head(certified.head)
+    head = Head(
+        network,
+        epoch,
+        GENESIS if certified is None else head_digest(certified.head),
+        authorities.digest,
+        listing_root(listed),
+        len(listed),
+        advance(last, network, epoch, authorities, ballots),
+        tuple(sorted(faults)),
+        _change(last, epoch, authorities, ballots.values()),
+    )
+    return head, listed
+
+
+def _newest(ballots: Iterable[Ballot]) -> Certified | None:
+    shown = [ballot.previous for ballot in ballots if ballot.previous is not None]
+    # By digest where there are two of one epoch: that is a fork, and whoever knows of it has stopped.
+    return max(shown, key=lambda one: (decode_head(one.head).epoch, head_digest(one.head)), default=None)
+
+
+def _change(
+    last: Head | None, epoch: int, authorities: Authorities, ballots: Iterable[Ballot]
+) -> Change | None:
+    """Return the coming set: the one announced, or one that a quorum asks for, from a day's beginning on."""
+    if last is not None and last.change is not None and epoch < last.change.epoch:
+        return last.change
+    wanted = Tally(ballot.next for ballot in ballots if ballot.next not in (None, authorities))
+    for following, votes in wanted.items():
+        if following is not None and votes >= authorities.quorum:
+            # A whole day ahead, so that everybody has heard; at a change of day, for a beacon is of one set.
+            return Change((-(-epoch // EPOCHS_A_DAY) + 1) * EPOCHS_A_DAY, following)
+    return None

@@ -1,0 +1,59 @@
+"""What authorities say to each other: echoes of ballots, assents, heads, and questions for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated
+
+import msgspec
+
+from hushcast_protocol.authorities.ballots import MAX_BALLOT
+from hushcast_protocol.authorities.chain import MAX_TURNS
+from hushcast_protocol.authorities.heads import MAX_CERTIFIED, Certified, Marks
+from hushcast_protocol.authorities.members import MAX_AUTHORITIES
+from hushcast_protocol.base.wire import Bytes32, Bytes64, Counter, PublicKey, Wire, decoder
+
+MAX_ECHO = MAX_BALLOT + 80 * MAX_AUTHORITIES + 256  # bytes; larger than any other frame
+
+
+class Echo(Wire, frozen=True, tag="echo"):
+    """A ballot's digest with the signatures of who holds it; the ballot from its author, or for who asked."""
+
+    epoch: Counter
+    author: PublicKey
+    ballot: Bytes32
+    marks: Marks
+    body: Annotated[bytes, msgspec.Meta(max_length=MAX_BALLOT)] | None
+
+
+class AskBallot(Wire, frozen=True, tag="ask-ballot"):
+    """Ask for a ballot, which the other end has said that it holds."""
+
+    epoch: Counter
+    ballot: Bytes32
+
+
+class Assent(Wire, frozen=True, tag="assent"):
+    """Agree to a head, once an epoch."""
+
+    epoch: Counter
+    head: Bytes32
+    signature: Bytes64
+
+
+class AskHeads(Wire, frozen=True, tag="ask-heads"):
+    """Ask how one comes from the head of an epoch, or from none, to the newest."""
+
+    after: Counter | None
+
+
+class Heads(Wire, frozen=True, tag="heads"):
+    """The newest head last; before it those that tell of changes of authorities."""
+
+    heads: Annotated[tuple[Certified, ...], msgspec.Meta(max_length=MAX_TURNS + 1)]
+
+
+Frame = Echo | AskBallot | Assent | AskHeads | Heads
+
+decode_frame: Callable[[bytes], Frame] = decoder(Frame, "frame between authorities", MAX_ECHO)
+assert (MAX_TURNS + 1) * MAX_CERTIFIED < MAX_ECHO

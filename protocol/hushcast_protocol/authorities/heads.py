@@ -1,0 +1,147 @@
+"""Heads: what the authorities of a network agreed on for one epoch, with the signatures of a quorum."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated
+
+import msgspec
+
+from hushcast_protocol.authorities.members import MAX_AUTHORITIES, Authorities
+from hushcast_protocol.base.errors import AuthenticationError, DecodeError
+from hushcast_protocol.base.hashes import Domain, digest
+from hushcast_protocol.base.roster import MAX_RELAYS
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.signatures import Purpose, check, signature
+from hushcast_protocol.base.wire import Bytes32, Bytes64, Counter, PublicKey, Wire, decoder, encode
+
+MAX_HEAD = (
+    4096  # bytes; one of nine authorities that all committed, revealed and were at fault has some 2,800
+)
+MAX_CERTIFIED = MAX_HEAD + 80 * MAX_AUTHORITIES + 64  # bytes
+
+Place = Annotated[int, msgspec.Meta(ge=0, lt=MAX_AUTHORITIES)]
+"""Which of the set of authorities, counted from 0."""
+
+
+class Mark(Wire, frozen=True, tag="mark"):
+    """A signature, and whose it is."""
+
+    place: Place
+    signature: Bytes64
+
+
+Marks = Annotated[tuple[Mark, ...], msgspec.Meta(min_length=1, max_length=MAX_AUTHORITIES)]
+
+
+class Share(Wire, frozen=True, tag="share"):
+    """What one authority adds to a beacon: first a commitment, later the secret behind it."""
+
+    author: PublicKey
+    value: Bytes32
+
+
+Shares = Annotated[tuple[Share, ...], msgspec.Meta(max_length=MAX_AUTHORITIES)]
+Keys = Annotated[tuple[PublicKey, ...], msgspec.Meta(max_length=MAX_AUTHORITIES)]
+
+
+class Beacon(Wire, frozen=True, tag="beacon"):
+    """A value that nobody could foresee, for one day."""
+
+    day: Counter
+    value: Bytes32
+
+
+class Draw(Wire, frozen=True, tag="draw"):
+    """The beacons, and how far the next one is."""
+
+    today: Beacon | None
+    """Of the newest day up to this one that has one."""
+    tomorrow: Beacon | None
+    commits: Shares
+    reveals: Shares
+    left_out: Keys
+    """Who committed and did not reveal when tomorrow's was drawn, or today's while it is not: for a day."""
+
+
+class Change(Wire, frozen=True, tag="change"):
+    """Who the authorities are from an epoch on."""
+
+    epoch: Counter
+    authorities: Authorities
+
+
+class Head(Wire, frozen=True, tag="head/1"):
+    """What authorities agreed on for an epoch."""
+
+    network: Bytes32
+    epoch: Counter
+    previous: Bytes32
+    """Digest of the head before, 32 zero bytes for the first."""
+    authorities: Bytes32
+    """Digest of the set whose quorum signs."""
+    root: Bytes32
+    """`listing_root` of the relays."""
+    count: Annotated[int, msgspec.Meta(ge=0, le=MAX_RELAYS)]
+    """How many relays are listed."""
+    draw: Draw
+    faults: Keys
+    """Who cast two ballots for this epoch."""
+    change: Change | None
+    """The set that follows, in every head until it takes over."""
+
+
+class Certified(Wire, frozen=True, tag="certified"):
+    """An encoded head and signatures of its authorities."""
+
+    head: bytes
+    marks: Marks
+
+
+class Accord(Wire, frozen=True, tag="accord/1"):
+    """What is signed for `ASSENT`, at most once an epoch."""
+
+    network: Bytes32
+    epoch: Counter
+    head: Bytes32
+
+
+decode_head: Callable[[bytes], Head] = decoder(Head, "head", MAX_HEAD)
+
+
+def head_digest(head: bytes) -> bytes:
+    """Return the 32 bytes that an encoded head is named by."""
+    return digest(Domain.HEAD, head)
+
+
+def listing_root(listed: object) -> bytes:
+    """Return the 32 bytes that stand for all relays that are listed, with their descriptors' digests."""
+    return digest(Domain.LISTING, encode(listed))
+
+
+def assent_to(seed: Seed, accord: Accord) -> bytes:
+    """Return the signature of an authority that agrees."""
+    return signature(seed, Purpose.ASSENT, encode(accord))
+
+
+def check_certified(certified: Certified, network: bytes, authorities: Authorities) -> Head:
+    """Return a head that a quorum of these authorities signed; `DecodeError`, `AuthenticationError`.
+
+    A signature that does not hold, or an authority that signs twice, spoils all: nobody honest sends such.
+    """
+    head = decode_head(certified.head)
+    if encode(head) != certified.head:
+        raise DecodeError("a head is not encoded in the one way")
+    if head.network != network:
+        raise DecodeError("a head is of another network")
+    if head.authorities != authorities.digest:
+        raise AuthenticationError("a head is of other authorities")
+    places = {mark.place for mark in certified.marks}
+    if len(places) != len(certified.marks) or max(places) >= len(authorities.keys):
+        raise DecodeError("a head is signed twice by one authority, or by none of them")
+    if len(places) < authorities.quorum:
+        raise AuthenticationError("a head has too few signatures")
+    accord = encode(Accord(network, head.epoch, head_digest(certified.head)))
+    for mark in certified.marks:
+        check(authorities.keys[mark.place], Purpose.ASSENT, accord, mark.signature)
+    return head

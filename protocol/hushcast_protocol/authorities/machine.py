@@ -1,0 +1,289 @@
+"""The machine of one authority: from the exchange before an epoch to the head that a quorum signed.
+
+It is moved by `tick`, once `deadline` has passed, by `received` with what another authority sent, and by
+`cast`. Each returns what is to be done, in order (`actions.py`); what stands after a `Keep` waits until that
+is on disk. It sends to other authorities by key, over links that prove the sender; frames may be lost, come
+twice or out of order.
+
+    phase       event                            next        actions
+    WAITING     the exchange begins              GATHERING   Send Heads, Do.GATHER
+    GATHERING   time to cast                     VOTING      Do.VOTE
+    VOTING      `cast`, in time                  VOTING      Keep, Send Echo
+    VOTING      an echo                          VOTING      as in `rounds.py`
+    VOTING      the last round over, too few
+                ballots                          WAITING     -
+    VOTING      the last round over              ASSENTING   Keep, Send Assent
+    ASSENTING   a quorum assented to the same    WAITING     Keep, Publish, Send Heads
+    any         a newer head with a quorum       (the same)  Keep, Publish
+    any         another head of one epoch        STOPPED     Keep, Stop, and Accuse who signed both
+    any but STOPPED: next exchange begins        GATHERING   as above
+
+Who is not among the authorities in charge of an epoch stays WAITING, and follows. After a restart a machine
+sits out the epoch whose exchange has begun. It never casts twice for an epoch, nor assents twice: the epochs
+are on disk before, and each is later than the last.
+"""
+
+from __future__ import annotations
+
+import math
+from enum import IntEnum
+
+from hushcast_protocol.authorities.actions import Accuse, Actions, Do, Keep, Kept, Publish, Send, Stop
+from hushcast_protocol.authorities.ballots import Ballot, Listed
+from hushcast_protocol.authorities.beacon import to_say
+from hushcast_protocol.authorities.chain import Chain
+from hushcast_protocol.authorities.counting import count
+from hushcast_protocol.authorities.evidence import Evidence, who_forked
+from hushcast_protocol.authorities.frames import (
+    AskBallot,
+    AskHeads,
+    Assent,
+    Echo,
+    Frame,
+    Heads,
+    decode_frame,
+)
+from hushcast_protocol.authorities.heads import Accord, Certified, Mark, assent_to, decode_head, head_digest
+from hushcast_protocol.authorities.members import Authorities
+from hushcast_protocol.authorities.rounds import Rounds
+from hushcast_protocol.authorities.schedule import Schedule, next_epoch, schedule
+from hushcast_protocol.base.epochs import Calendar
+from hushcast_protocol.base.errors import AuthenticationError, PeerError
+from hushcast_protocol.base.roster import Network
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.signatures import Purpose, Signed, check
+from hushcast_protocol.base.wire import PublicKey, encode
+
+MAX_ASSENTS = 2  # to different heads that one authority is heard with: two are evidence
+MAX_ASKED = 8  # times an epoch that one authority is told how heads follow each other
+
+
+class Phase(IntEnum):
+    """What the machine is about."""
+
+    WAITING = 0
+    GATHERING = 1
+    VOTING = 2
+    ASSENTING = 3
+    STOPPED = 4
+
+
+class Authority:
+    """One of the directories of a network."""
+
+    def __init__(self, network: Network, seed: Seed, kept: Kept, now: float) -> None:
+        """Begin with what was kept; at first `Kept(Followed(authorities))`."""
+        self.key: PublicKey = seed.public()
+        self.chain = Chain(network.id, kept.chain)
+        self.phase = Phase.WAITING if kept.chain.fork is None else Phase.STOPPED
+        self._network = network.id
+        self._calendar: Calendar = network.calendar
+        self._seed = seed
+        self._voted, self._assented = kept.voted, kept.assented
+        self._epoch = max(next_epoch(self._calendar, now), kept.voted + 1, kept.assented + 1)
+        self._rounds: Rounds | None = None
+        self._times: Schedule | None = None
+        self._head: bytes | None = None  # that was assented to
+        self._listed: tuple[Listed, ...] = ()
+        self._assents: dict[PublicKey, dict[bytes, bytes]] = {}
+        self._answered: dict[PublicKey, int] = {}
+
+    @property
+    def kept(self) -> Kept:
+        """All that has to outlast a restart, as it is now."""
+        return Kept(self.chain.state, self._voted, self._assented)
+
+    @property
+    def deadline(self) -> float:
+        """When `tick` is to be called, Unix seconds; infinite once stopped."""
+        if self.phase is Phase.STOPPED:
+            return math.inf
+        if self.phase is Phase.GATHERING and self._times is not None:
+            return self._times.cast
+        if self.phase is Phase.VOTING and self._times is not None:
+            return self._times.counted
+        return self._calendar.epoch_start(self._epoch) - self._calendar.grace
+
+    def tick(self, now: float) -> Actions:
+        """Do what the deadline that has passed asks for; call it again while there is another."""
+        if now < self.deadline:
+            return []
+        if self.phase is Phase.GATHERING:
+            self.phase = Phase.VOTING
+            return [Do.VOTE]
+        if self.phase is Phase.VOTING:
+            return self._count()
+        return self._begin(now)
+
+    def cast(self, listed: tuple[Listed, ...], following: Authorities | None, now: float) -> Actions:
+        """Cast a ballot; nothing if it is too late for the first round.
+
+        `listed` are the relays that this authority reached, in ascending order, each with the digest of its
+        newest descriptor; `following` the authorities that it would have instead of those of now.
+        """
+        rounds, times = self._rounds, self._times
+        if self.phase is not Phase.VOTING or rounds is None or times is None or times.number(now) > 1:
+            return []
+        if rounds.epoch <= self._voted:
+            return []
+        commit, reveal = to_say(self._seed, self._network, rounds.epoch)
+        newest = self.chain.state.newest
+        ballot = Ballot(self._network, rounds.epoch, self.key, newest, listed, commit, reveal, following)
+        self._voted = rounds.epoch
+        return [Keep(self.kept), *rounds.cast(ballot)]
+
+    def received(self, sender: PublicKey, data: bytes, now: float) -> Actions:
+        """Take a frame of another authority; raise a `PeerError` for what no honest one sends."""
+        frame = decode_frame(data)
+        if isinstance(frame, Heads):
+            return self._follow(sender, frame)
+        if isinstance(frame, AskHeads):
+            return self._show(sender, frame)
+        rounds = self._rounds
+        if rounds is None or frame.epoch != rounds.epoch or self.phase is Phase.STOPPED:
+            return []  # of another epoch: it came late, or this one sat it out
+        if sender not in rounds.authorities.keys:
+            raise AuthenticationError("a frame of a vote is from nobody of its authorities")
+        if isinstance(frame, AskBallot):
+            return rounds.answer(sender, frame)
+        if isinstance(frame, Assent):
+            return self._agreed(sender, frame, rounds)
+        return self._echoed(sender, frame, rounds, now)
+
+    def _begin(self, now: float) -> Actions:
+        """Begin the exchange before an epoch; one whose time to vote has passed is left out."""
+        epoch = max(self._epoch, next_epoch(self._calendar, now) - 1)
+        self._epoch, self._head, self._listed = epoch + 1, None, ()
+        self._assents, self._answered = {}, {}
+        self._rounds = self._times = None
+        authorities = self.chain.in_charge(epoch)
+        self.phase = Phase.WAITING
+        if authorities is None or epoch <= self.chain.epoch:
+            return []
+        if self.key not in authorities.keys:
+            return self._to_others(authorities, self._question())
+        self._times = schedule(self._calendar, epoch, authorities)
+        if now >= self._times.cast + self._times.round:
+            return []
+        self._rounds = Rounds(self._network, epoch, authorities, self._seed, self.chain.check)
+        self.phase = Phase.GATHERING
+        newest = self.chain.state.newest
+        shown = [] if newest is None else self._to_others(authorities, Heads((newest,)))
+        return [*shown, Do.GATHER]
+
+    def _echoed(self, sender: PublicKey, echo: Echo, rounds: Rounds, now: float) -> Actions:
+        times = self._times
+        if times is None or self.phase not in (Phase.GATHERING, Phase.VOTING) or now >= times.counted:
+            return []
+        return rounds.take(sender, echo, times.number(now))
+
+    def _count(self) -> Actions:
+        """Count what the rounds left, and assent to the head that follows from it."""
+        rounds = self._rounds
+        assert rounds is not None
+        ballots, faults = rounds.counted()
+        actions: Actions = []
+        for ballot in ballots.values():
+            if ballot.previous is not None:
+                actions += self._take(ballot.previous)
+        if self.phase is Phase.STOPPED:
+            return actions
+        found = count(self._network, rounds.epoch, rounds.authorities, ballots, faults)
+        if found is None or rounds.epoch <= self._assented:
+            self.phase = Phase.WAITING
+            return actions
+        self.phase = Phase.ASSENTING
+        head, self._listed = found
+        self._head, self._assented = encode(head), rounds.epoch
+        digest = head_digest(self._head)
+        given = assent_to(self._seed, Accord(self._network, rounds.epoch, digest))
+        self._assents.setdefault(self.key, {})[digest] = given
+        actions += [
+            Keep(self.kept),
+            *self._to_others(rounds.authorities, Assent(rounds.epoch, digest, given)),
+        ]
+        return actions + self._certify(rounds)
+
+    def _agreed(self, sender: PublicKey, assent: Assent, rounds: Rounds) -> Actions:
+        given = self._assents.setdefault(sender, {})
+        if assent.head in given or len(given) >= MAX_ASSENTS or sender == self.key:
+            return []
+        body = encode(Accord(self._network, rounds.epoch, assent.head))
+        check(sender, Purpose.ASSENT, body, assent.signature)
+        actions: Actions = []
+        for head, before in given.items():
+            first = Signed(encode(Accord(self._network, rounds.epoch, head)), before)
+            actions.append(Accuse(Evidence(sender, first, Signed(body, assent.signature))))
+        given[assent.head] = assent.signature
+        return actions + self._certify(rounds)
+
+    def _certify(self, rounds: Rounds) -> Actions:
+        """Make a certified head of the own one once a quorum assented to it."""
+        if self.phase is not Phase.ASSENTING or self._head is None:
+            return []
+        digest, places = head_digest(self._head), enumerate(rounds.authorities.keys)
+        marks = tuple(
+            Mark(place, self._assents[key][digest])
+            for place, key in places
+            if digest in self._assents.get(key, ())
+        )
+        if len(marks) < rounds.authorities.quorum:
+            return []
+        certified = Certified(self._head, marks)
+        actions = self._take(certified)
+        if self.phase is Phase.ASSENTING:
+            self.phase = Phase.WAITING
+        return actions + self._to_others(rounds.authorities, Heads((certified,)))
+
+    def _follow(self, sender: PublicKey, frame: Heads) -> Actions:
+        """Take heads that another authority shows, as far as a quorum signed them."""
+        if self.phase is Phase.STOPPED:
+            return self._show(sender, AskHeads(None))
+        actions: Actions = []
+        for certified in frame.heads:
+            try:
+                if not self.chain.knows_set_of(certified):
+                    # The sender may know how it came about.
+                    return actions + (self._to(sender, self._question()) if len(frame.heads) == 1 else [])
+                actions += self._take(certified)
+            except PeerError:
+                if not actions:
+                    raise
+                break  # what came before it holds, and is to be kept
+        return actions
+
+    def _question(self) -> AskHeads:
+        return AskHeads(None if self.chain.head is None else self.chain.epoch)
+
+    def _show(self, sender: PublicKey, question: AskHeads) -> Actions:
+        """Show how heads follow each other, or the fork that ended them."""
+        fork = self.chain.state.fork
+        heads = self.chain.after(question.after) if fork is None else (fork.first, fork.second)
+        return self._to(sender, Heads(tuple(heads))) if heads else []
+
+    def _to(self, sender: PublicKey, frame: AskHeads | Heads) -> Actions:
+        """Send to one authority, of now, of before or to come, a few times an epoch."""
+        told = self._answered.get(sender, 0)
+        if told >= MAX_ASKED or sender not in self.chain.members():
+            return []
+        self._answered[sender] = told + 1
+        return [Send((sender,), frame)]
+
+    def _take(self, certified: Certified) -> Actions:
+        """Follow a certified head; stop if it is one of two for its epoch."""
+        if not self.chain.take(certified):
+            return []
+        fork = self.chain.state.fork
+        if fork is None:
+            listed = self._listed if certified.head == self._head else None
+            return [Keep(self.kept), Publish(certified, listed)]
+        self.phase = Phase.STOPPED
+        authorities = self.chain.in_charge(decode_head(certified.head).epoch)
+        assert authorities is not None
+        accused = [Accuse(one) for one in who_forked(fork, self._network, authorities)]
+        proof = Heads((fork.first, fork.second))
+        return [Keep(self.kept), Stop(fork), *accused, *self._to_others(authorities, proof)]
+
+    def _to_others(self, authorities: Authorities, frame: Frame) -> Actions:
+        others = tuple(key for key in authorities.keys if key != self.key)
+        return [Send(others, frame)] if others else []

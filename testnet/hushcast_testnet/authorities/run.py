@@ -1,0 +1,167 @@
+"""Many epochs of authorities, of which some are faulty in every kind and combination of kinds."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from random import Random
+
+from hushcast_protocol.authorities.ballots import descriptor_digest
+from hushcast_protocol.authorities.chain import Chain, Followed
+from hushcast_protocol.authorities.heads import Certified, decode_head, head_digest
+from hushcast_protocol.authorities.members import Authorities
+from hushcast_protocol.base.errors import PeerError
+from hushcast_protocol.base.secrets import Seed
+from hushcast_testnet.authorities.adversary import PHANTOM, Fault, Faulty
+from hushcast_testnet.authorities.world import EPOCH_SECONDS, Member, World
+
+RELAYS = 6  # that register; each authority reaches each of them, but for one time in ten
+REACHED = 0.9
+HEALED = 0.25  # of an epoch after its beginning: all that was late is there
+TOLD_EVERY = 200  # epochs
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is simulated."""
+
+    authorities: int
+    quorum: int
+    faulty: int
+    epochs: int
+    late: float = 0.0
+    """Share of honest messages that come one to three rounds after the one that they belong to."""
+    seed: int = 1
+
+
+@dataclass
+class Outcome:
+    """What came of it. Epochs are those with one head, with two, and with none."""
+
+    epochs: int = 0
+    heads: int = 0
+    forks: int = 0
+    """Epochs for which two different heads had the signatures of a quorum."""
+    without: int = 0
+    proven: int = 0
+    """Forks that every honest authority held the proof of within an epoch without late messages."""
+    accused: int = 0
+    """Faulty authorities, epoch by epoch, that honest ones had evidence of: two ballots or two assents."""
+    named: int = 0
+    """Faulty authorities, head by head, that it names for two ballots."""
+    wrong: int = 0
+    """Honest ones accused or named, relays listed that too few reached, heads taken without a quorum."""
+
+    def as_dict(self) -> dict[str, int]:
+        """Return it for JSON."""
+        return asdict(self)
+
+
+def simulate(plan: Plan, progress: Callable[[str], None] = lambda text: None) -> Outcome:
+    """Run all epochs; the same plan gives the same outcome."""
+    run = _Run(plan)
+    for number in range(plan.epochs):
+        if number and number % TOLD_EVERY == 0:
+            found = run.outcome
+            progress(f"{number} of {plan.epochs} epochs, {found.heads} heads, {found.forks} forks")
+        run.epoch(number)
+    return run.outcome
+
+
+class _Run:
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._random = Random(plan.seed)  # noqa: S311
+        self.outcome = Outcome()
+        kinds = itertools.combinations_with_replacement(Fault, plan.faulty)
+        self._combinations = list(kinds)
+        self._healing = False
+        self._begin(0)
+
+    def _begin(self, epoch: int) -> None:
+        """Make a network whose first epoch this is."""
+        plan, random = self._plan, self._random
+        seeds = sorted((Seed(random.randbytes(32)) for _ in range(plan.authorities)), key=Seed.public)
+        faulty = set(random.sample([seed.public() for seed in seeds], plan.faulty))
+        members = Authorities(tuple(seed.public() for seed in seeds), plan.quorum)
+        self.world = World(members, seeds, faulty, random)
+        self.world.now = (epoch - 1 + HEALED) * EPOCH_SECONDS
+        self._adversary = self.world.adversary = Faulty(self.world)
+        for member in self.world.members.values():
+            member.start()
+        self._daemon = Chain(self.world.network.id, Followed(members))
+        self._relays = [random.randbytes(32) for _ in range(RELAYS)]
+
+    def epoch(self, number: int) -> None:
+        """Simulate one epoch, and count what came of it."""
+        epoch = number + 1  # the exchange of epoch 0 would be before time began
+        world, healing = self.world, self._healing
+        world.late = 0.0 if healing else self._plan.late
+        self._adversary.begin(epoch, self._combinations[number % len(self._combinations)])
+        for member in world.members.values():
+            member.listed, member.accused = self._reached(member, epoch), []
+        world.run((epoch + HEALED) * EPOCH_SECONDS)
+        self.outcome.epochs += 1
+        heads = self._heads(epoch)
+        if len(heads) > 1:
+            self.outcome.forks += 1
+        elif heads:
+            self.outcome.heads += 1
+        else:
+            self.outcome.without += 1
+        self._judge(epoch, heads)
+        if healing:
+            self.outcome.proven += all(member.disk.chain.fork is not None for member in world.honest)
+            self._begin(epoch + 1)
+        self._healing = not healing and len(heads) > 1
+
+    def _reached(self, member: Member, epoch: int) -> tuple[tuple[bytes, bytes], ...]:
+        reached = [
+            (relay, descriptor_digest(relay + bytes([epoch % 256])))
+            for relay in self._relays
+            if self._random.random() < REACHED
+        ]
+        phantom = [(PHANTOM, descriptor_digest(PHANTOM))] if member.is_faulty else []
+        return tuple(sorted(reached + phantom))
+
+    def _heads(self, epoch: int) -> dict[bytes, Certified]:
+        """Return the heads of an epoch that honest authorities hold with a quorum's signatures."""
+        found = {}
+        for member in self.world.honest:
+            chain = member.disk.chain
+            fork = () if chain.fork is None else (chain.fork.first, chain.fork.second)
+            for one in (chain.newest, *fork):
+                if one is not None and decode_head(one.head).epoch == epoch:
+                    found[head_digest(one.head)] = one
+        return found
+
+    def _judge(self, epoch: int, heads: dict[bytes, Certified]) -> None:
+        world, outcome = self.world, self.outcome
+        honest = {member.key for member in world.honest}
+        accused = {key for member in world.honest for key in member.accused}
+        named = {key for one in heads.values() for key in decode_head(one.head).faults}
+        outcome.accused += len(accused - honest)
+        outcome.named += len(named - honest)
+        outcome.wrong += len((accused | named) & honest)
+        for member in world.honest:
+            listed = member.published.pop(epoch, None) or ()
+            outcome.wrong += sum(not self._is_reached(one) for one in listed)
+        self._ask_as_daemon(heads)
+
+    def _is_reached(self, one: tuple[bytes, bytes]) -> bool:
+        """Tell whether so many honest authorities list a relay that with all faulty ones it is a majority."""
+        votes = sum(one in member.listed for member in self.world.honest)
+        return votes > 0 and votes + self._plan.faulty >= self.world.authorities.majority
+
+    def _ask_as_daemon(self, heads: dict[bytes, Certified]) -> None:
+        """Have a daemon ask a faulty authority, which makes something up, and then all others."""
+        chain, before = self._daemon, self._daemon.state.newest
+        shown = [self._adversary.made_up(chain.epoch + 1) for _ in range(bool(self._plan.faulty))]
+        for made_up in shown:
+            try:
+                self.outcome.wrong += chain.take(made_up)
+            except PeerError:
+                assert chain.state.newest is before
+        for one in heads.values():
+            chain.take(one)
