@@ -47,7 +47,7 @@ class ProviderSettings(ProcessSettings, frozen=True, kw_only=True):
     """Such a file for the topic that subscriptions come on; one is made in `state` unless given."""
     daemon: ProvidersDaemonSection
     difficulty: Annotated[int, msgspec.Meta(ge=1, le=MAX_DIFFICULTY)] = 16
-    """Bits of the stamp that a request needs: 16 take a subscriber some 50 ms, each more twice as long."""
+    """Bits of the stamp that a request needs: 16 take a subscriber some 20 ms, each more twice as long."""
     most: Annotated[int, msgspec.Meta(ge=1, le=MAX_SUBSCRIPTIONS)] = 1_000
     """Subscriptions that are answered; more are refused, and nobody makes room for them."""
     patience: Annotated[int, msgspec.Meta(ge=1, le=MAX_INTERVAL)] = 900
