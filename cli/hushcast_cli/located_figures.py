@@ -48,7 +48,7 @@ def figures(choices: Choices, out: Path, subscriptions: int, messages: int, seed
     """Measure matching and proofs, as in figures 6 to 9 of the paper.
 
     Draws subscriptions and messages, and for nine pairs of alpha and theta matches them with pruning and
-    without, makes proofs for 200 subscribers, and verifies them. Writes index.html, an SVG each, and
+    without, makes proofs for 2,000 subscribers, and verifies 200. Writes index.html, an SVG each, and
     figures.json. It needs numpy. The default takes two minutes, a million subscriptions ten minutes and
     500 MB.
 
