@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import trio
 from fake_daemon import FakeDaemon
-from running import COMMAND, environment, hushcast
+from running import COMMAND, hushcast
 
 import hushcast as library
 from hushcast_cli.first_config import first_provider_config
