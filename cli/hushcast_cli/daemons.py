@@ -9,6 +9,7 @@ import click
 from hushcast_cli.checked import tell_summary
 from hushcast_cli.options import FILE, Choices, config_option, json_option, pass_choices
 from hushcast_cli.places import config_of
+from hushcast_cli.simulated_authorities import simulate_authorities
 
 _config_option = config_option("The configuration, TOML; the one that `hushcast init` wrote unless given.")
 
@@ -40,7 +41,10 @@ def run_node_command(config: Path | None) -> None:
 
 @click.group()
 def directory() -> None:
-    """Run a directory."""
+    """Run a directory, or simulate several that agree."""
+
+
+directory.add_command(simulate_authorities)
 
 
 @directory.command("run")

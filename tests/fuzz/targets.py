@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import targets_authorities
 import targets_broker
 import targets_central
 import targets_community
@@ -42,6 +43,7 @@ TARGETS = {
         targets_located,
         targets_purpose_keys,
         targets_purposes,
+        targets_authorities,
     )
     for target in module.TARGETS
 }

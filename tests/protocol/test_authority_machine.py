@@ -65,8 +65,11 @@ def test_an_epoch_of_one() -> None:
     assert machine.cast(RELAYS, None, times.cast) == [Keep(machine.kept)]
     assert machine.deadline == times.counted == times.cast + 300
     first, second, published = machine.tick(times.counted)
-    assert isinstance(first, Keep) and first.kept.assented == FIRST and first.kept.chain.newest is None
-    assert isinstance(second, Keep) and isinstance(published, Publish)
+    assert isinstance(first, Keep)
+    assert first.kept.assented == FIRST
+    assert first.kept.chain.newest is None
+    assert isinstance(second, Keep)
+    assert isinstance(published, Publish)
     assert second.kept.chain.newest == published.certified
     assert published.listed == RELAYS
     assert decode_head(published.certified.head).count == 3
@@ -125,7 +128,8 @@ def test_who_equivocates_is_named_and_counts_for_nothing() -> None:
     assert decode_head(head).faults == (liar,)
     for one in world.honest.values():
         (proof,) = one.proofs
-        assert isinstance(proof, Accuse) and proof.evidence.accused == liar
+        assert isinstance(proof, Accuse)
+        assert proof.evidence.accused == liar
 
 
 def partitioned(authorities: Authorities, two_faced: int) -> World:
@@ -283,7 +287,8 @@ def test_questions_are_answered_a_few_times_an_epoch() -> None:
     answers = [one.machine.received(FIVE.keys[1], asked, world.now) for _ in range(MAX_ASKED + 3)]
     assert sum(map(bool, answers)) == MAX_ASKED
     (send,) = answers[0]
-    assert isinstance(send, Send) and send.frame == Heads((one.published[-1],))
+    assert isinstance(send, Send)
+    assert send.frame == Heads((one.published[-1],))
     assert one.machine.received(SEEDS[8].public(), asked, world.now) == []
 
 
@@ -306,7 +311,8 @@ def test_heads_without_a_quorum_move_nobody() -> None:
         with pytest.raises(PeerError):
             chain.take(false)
     assert chain.epoch == -1
-    assert chain.take(certified) and not chain.take(certified)
+    assert chain.take(certified)
+    assert not chain.take(certified)
     other = Chain(bytes(32), Followed(FIVE))
     with pytest.raises(PeerError):
         other.take(certified)
@@ -336,7 +342,8 @@ def test_one_becomes_three_and_who_was_away_follows() -> None:
         world.epoch(epoch)
         heads = [each.machine.chain.head for each in world.honest.values()]
         if epoch == FIRST:
-            assert heads[0] is not None and heads[0].change is not None
+            assert heads[0] is not None
+            assert heads[0].change is not None
             assert heads[0].change.epoch == FIRST + 24  # a whole day ahead
             assert heads[0].change.authorities == three
     assert world.authorities == five

@@ -189,7 +189,7 @@ class Authority:
         if self.phase is Phase.STOPPED:
             return actions
         found = count(self._network, rounds.epoch, rounds.authorities, ballots, faults)
-        if found is None or rounds.epoch <= self._assented:
+        if found is None:
             self.phase = Phase.WAITING
             return actions
         self.phase = Phase.ASSENTING

@@ -19,7 +19,7 @@ from hushcast_testnet.authorities.world import EPOCH_SECONDS, Member, World
 RELAYS = 6  # that register; each authority reaches each of them, but for one time in ten
 REACHED = 0.9
 HEALED = 0.25  # of an epoch after its beginning: all that was late is there
-TOLD_EVERY = 200  # epochs
+TOLD_EVERY = 10  # epochs
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def simulate(plan: Plan, progress: Callable[[str], None] = lambda text: None) ->
     for number in range(plan.epochs):
         if number and number % TOLD_EVERY == 0:
             found = run.outcome
-            progress(f"{number} of {plan.epochs} epochs, {found.heads} heads, {found.forks} forks")
+            progress(f"{number} of {plan.epochs} epochs: {found.heads} with one head, {found.forks} with two")
         run.epoch(number)
     return run.outcome
 

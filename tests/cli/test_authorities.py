@@ -1,0 +1,34 @@
+"""`hushcast directory simulate`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from running import hushcast
+
+SIMULATE = ("directory", "simulate", "--authorities", "3", "--epochs", "10")
+
+
+async def test_simulate_prints_what_came_of_it() -> None:
+    outcome = await hushcast(*SIMULATE, "--json")
+    found = json.loads(outcome.stdout)
+    names = ["epochs", "heads", "forks", "without", "proven", "accused", "named", "wrong"]
+    assert list(found) == names
+    assert (found["epochs"], found["heads"], found["forks"], found["wrong"]) == (10, 10, 0, 0)
+    people = await hushcast(*SIMULATE)
+    assert "with one head   10" in people.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--quorum", "1"), "between 2 and 3"),
+        (("--quorum", "4"), "between 2 and 3"),
+        (("--faulty", "3"), "has to be honest"),
+    ],
+)
+async def test_simulate_refuses_nonsense(arguments: tuple[str, ...], told: str) -> None:
+    outcome = await hushcast(*SIMULATE, *arguments)
+    assert outcome.code == 2
+    assert told in outcome.stderr

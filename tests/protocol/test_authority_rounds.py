@@ -1,0 +1,375 @@
+"""Rounds, ballots, heads and evidence: which signatures count, and that hostile bytes are refused."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from authority_world import FIRST, NETWORK, RELAYS, SEEDS, World, members
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hushcast_protocol.authorities.actions import Accuse, Send
+from hushcast_protocol.authorities.ballots import (
+    LISTED,
+    MAX_BALLOT,
+    Ballot,
+    Cast,
+    ballot_digest,
+    descriptor_digest,
+    read_ballot,
+)
+from hushcast_protocol.authorities.beacon import advance, commitment, secret_of, to_say
+from hushcast_protocol.authorities.counting import count, listed_by
+from hushcast_protocol.authorities.evidence import Evidence, check_evidence
+from hushcast_protocol.authorities.frames import MAX_ECHO, AskBallot, Echo, decode_frame
+from hushcast_protocol.authorities.heads import (
+    MAX_CERTIFIED,
+    MAX_HEAD,
+    Accord,
+    Beacon,
+    Certified,
+    Change,
+    Draw,
+    Head,
+    Mark,
+    Share,
+    assent_to,
+    check_certified,
+    decode_head,
+    head_digest,
+)
+from hushcast_protocol.authorities.members import MAX_AUTHORITIES, Authorities
+from hushcast_protocol.authorities.rounds import MAX_ANSWERS, MAX_SHOWN, Rounds
+from hushcast_protocol.base.errors import DecodeError, PeerError
+from hushcast_protocol.base.roster import GENESIS, MAX_RELAYS
+from hushcast_protocol.base.signatures import Purpose, Signed, signature
+from hushcast_protocol.base.wire import decoder, encode
+
+FIVE = members(5, 3)
+LIAR, OTHER = FIVE.keys[:2]
+HONEST = FIVE.keys[4]
+
+
+def rounds() -> Rounds:
+    def check(certified: Certified) -> Head:
+        return check_certified(certified, NETWORK.id, FIVE)
+
+    return Rounds(NETWORK.id, FIRST, FIVE, SEEDS[4], check)
+
+
+def liars() -> World:
+    return World(FIVE, two_faced=4)
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_a_ballot_is_taken_with_as_many_signatures_as_the_round_asks_for(number: int) -> None:
+    for signers in range(1, 4):
+        one = rounds()
+        echo = liars().cast(LIAR, FIRST, RELAYS, *FIVE.keys[:signers])
+        actions = one.take(OTHER, echo, number)
+        assert bool(actions) == (signers >= number)
+        assert list(one.counted()[0]) == ([LIAR] if signers >= number else [])
+        if actions:
+            (send,) = actions
+            assert isinstance(send, Send)
+            assert isinstance(send.frame, Echo)
+            assert send.frame.body is None
+            assert set(send.to) == set(FIVE.keys[signers:4])
+            assert [mark.place for mark in send.frame.marks] == [*range(signers), 4]
+            assert one.take(OTHER, echo, number) == []
+
+
+def test_nothing_is_taken_after_the_last_round() -> None:
+    assert rounds().take(OTHER, liars().cast(LIAR, FIRST, RELAYS, *FIVE.keys[:4]), 4) == []
+
+
+def test_only_what_is_held_entire_is_signed() -> None:
+    one, echo = rounds(), liars().cast(LIAR, FIRST, RELAYS)
+    bare = msgspec.structs.replace(echo, body=None)
+    assert one.take(OTHER, bare, 1) == [Send((OTHER,), AskBallot(FIRST, echo.ballot))]
+    assert one.take(OTHER, bare, 1) == []  # asked once
+    assert one.take(LIAR, bare, 1) == [Send((LIAR,), AskBallot(FIRST, echo.ballot))]
+    assert one.answer(OTHER, AskBallot(FIRST, echo.ballot)) == []
+    assert len(one.take(LIAR, echo, 1)) == 1
+    for _ in range(MAX_ANSWERS):
+        (answer,) = one.answer(OTHER, AskBallot(FIRST, echo.ballot))
+        assert isinstance(answer, Send)
+        assert isinstance(answer.frame, Echo)
+        assert answer.frame.body == echo.body
+    assert one.answer(OTHER, AskBallot(FIRST, echo.ballot)) == []
+
+
+def test_two_ballots_are_evidence_and_a_third_is_refused_from_the_same() -> None:
+    one, world = rounds(), liars()
+    echoes = [world.cast(LIAR, FIRST, RELAYS[:many]) for many in range(4)]
+    assert len(one.take(OTHER, echoes[0], 1)) == 1
+    accuse, send = one.take(OTHER, echoes[1], 1)
+    assert isinstance(accuse, Accuse)
+    assert isinstance(send, Send)
+    assert check_evidence(accuse.evidence, NETWORK.id) == FIRST
+    assert one.counted() == ({}, [LIAR])
+    with pytest.raises(DecodeError, match="third"):
+        one.take(OTHER, echoes[2], 1)
+    assert MAX_SHOWN == 2
+    assert one.take(FIVE.keys[2], echoes[2], 1) == []  # says nothing new
+
+
+def test_room_that_one_fills_is_not_anothers() -> None:
+    """Ballots without bodies, as many as one may show, keep out no ballot that an honest one shows."""
+    one, world = rounds(), liars()
+    for sender in FIVE.keys[:3]:
+        for many in range(2):
+            listed = ((bytes([sender[0]]) * 32, bytes([many]) * 16),)
+            one.take(sender, msgspec.structs.replace(world.cast(LIAR, FIRST, listed), body=None), 1)
+    assert one.take(FIVE.keys[3], world.cast(LIAR, FIRST, RELAYS), 1)
+    assert LIAR in one.counted()[0]
+
+
+def test_hostile_echoes_are_refused_with_a_reason() -> None:
+    world = liars()
+    echo = world.cast(LIAR, FIRST, RELAYS)
+    stranger = SEEDS[8]
+    replace = msgspec.structs.replace
+    cases = {
+        "nobody of the authorities": replace(echo, author=stranger.public()),
+        "not signed by its author": replace(
+            echo, marks=world.cast(OTHER, FIRST, RELAYS).marks[:0] + _by(echo, 1)
+        ),
+        "signed by nobody": replace(echo, marks=(*echo.marks, Mark(7, bytes(64)))),
+        "does not hold": replace(echo, marks=(*echo.marks, Mark(1, bytes(64)))),
+        "not the one": replace(echo, body=world.cast(LIAR, FIRST, RELAYS[:1]).body),
+    }
+    for reason, bad in cases.items():
+        one = rounds()
+        with pytest.raises(PeerError, match=reason):
+            one.take(OTHER, bad, 1)
+        assert one.counted() == ({}, [])
+        assert not any(one._held.values())
+    # Nobody else casts one's own ballot.
+    assert rounds().take(OTHER, replace(echo, author=HONEST), 1) == []
+
+
+def _by(echo: Echo, place: int) -> tuple[Mark, ...]:
+    cast = Cast(NETWORK.id, echo.epoch, echo.author, echo.ballot)
+    return (Mark(place, signature(SEEDS[place], Purpose.BALLOT, encode(cast))),)
+
+
+def _echo_of(ballot: Ballot) -> Echo:
+    body = encode(ballot)
+    echo = Echo(FIRST, LIAR, ballot_digest(body), (Mark(0, bytes(64)),), body)
+    return msgspec.structs.replace(echo, marks=_by(echo, 0))
+
+
+def test_a_ballot_that_says_nonsense_is_signed_by_nobody() -> None:
+    good = Ballot(NETWORK.id, FIRST, LIAR, None, RELAYS, None, None, None)
+    assert rounds().take(LIAR, _echo_of(good), 1)
+    late = certified(head(epoch=FIRST), 3)
+    changes: list[dict[str, object]] = [
+        {"network": bytes(32)},
+        {"epoch": FIRST + 1},
+        {"author": OTHER},
+        {"listed": RELAYS[::-1]},
+        {"listed": (RELAYS[0], RELAYS[0])},
+        {"previous": late},
+        {"previous": certified(head(), 2)},
+    ]
+    for change in changes:
+        with pytest.raises(PeerError):
+            rounds().take(LIAR, _echo_of(msgspec.structs.replace(good, **change)), 1)
+    assert rounds().take(LIAR, _echo_of(msgspec.structs.replace(good, previous=certified(head(), 3))), 1)
+
+
+def head(epoch: int = FIRST - 1) -> Head:
+    draw = Draw(None, None, (), (), ())
+    return Head(NETWORK.id, epoch, GENESIS, FIVE.digest, bytes(32), 0, draw, (), None)
+
+
+def certified(given: Head, signers: int) -> Certified:
+    body = encode(given)
+    accord = Accord(given.network, given.epoch, head_digest(body))
+    return Certified(body, tuple(Mark(place, assent_to(SEEDS[place], accord)) for place in range(signers)))
+
+
+def test_what_a_head_needs() -> None:
+    good = certified(head(), 3)
+    assert check_certified(good, NETWORK.id, FIVE) == head()
+    replace = msgspec.structs.replace
+    for bad in (
+        certified(head(), 2),
+        replace(good, marks=(*good.marks, good.marks[0])),
+        replace(good, marks=(*good.marks, Mark(5, bytes(64)))),
+        replace(good, marks=(*good.marks, Mark(3, bytes(64)))),
+        replace(good, head=encode(head(FIRST))),
+        certified(replace(head(), network=bytes(32)), 3),
+        certified(replace(head(), authorities=bytes(32)), 3),
+    ):
+        with pytest.raises(PeerError):
+            check_certified(bad, NETWORK.id, FIVE)
+
+
+def test_evidence_holds_only_against_who_said_two_things() -> None:
+    world = liars()
+    echoes = [world.cast(LIAR, FIRST, RELAYS[:many]) for many in range(2)]
+    bodies = [encode(Cast(NETWORK.id, FIRST, LIAR, echo.ballot)) for echo in echoes]
+    own = [Signed(body, signature(SEEDS[0], Purpose.BALLOT, body)) for body in bodies]
+    assert check_evidence(Evidence(LIAR, *own), NETWORK.id) == FIRST
+    # Who passes both on has signed both, too, and is not to blame.
+    passed = [Signed(body, signature(SEEDS[4], Purpose.BALLOT, body)) for body in bodies]
+    accord = encode(Accord(NETWORK.id, FIRST, bytes(32)))
+    assent = Signed(accord, signature(SEEDS[0], Purpose.ASSENT, accord))
+    later = encode(Cast(NETWORK.id, FIRST + 1, LIAR, echoes[1].ballot))
+    for bad in (
+        Evidence(HONEST, *passed),
+        Evidence(LIAR, *passed),
+        Evidence(HONEST, *own),
+        Evidence(LIAR, own[0], own[0]),
+        Evidence(LIAR, own[0], assent),
+        Evidence(LIAR, own[0], Signed(later, signature(SEEDS[0], Purpose.BALLOT, later))),
+        Evidence(LIAR, own[0], Signed(own[1].body, bytes(64))),
+    ):
+        with pytest.raises(PeerError):
+            check_evidence(bad, NETWORK.id)
+    with pytest.raises(DecodeError, match="another network"):
+        check_evidence(Evidence(LIAR, *own), bytes(32))
+
+
+def test_a_set_has_a_majority_for_its_quorum() -> None:
+    decode = decoder(Authorities, "set", 1000)
+    keys = FIVE.keys
+    for bad in ((keys, 2), (keys, 6), (keys[::-1], 3), ((*keys, keys[4]), 4), ((), 1), (keys[:1], 0)):
+        with pytest.raises(DecodeError):
+            decode(encode(["authorities/1", *bad]))
+    for many in range(1, MAX_AUTHORITIES + 1):
+        for quorum in range(many // 2 + 1, many + 1):
+            found = members(many, quorum)
+            assert decode(encode(found)) == found
+            assert found.rounds == many - quorum + 1
+
+
+@given(st.data())
+def test_every_cut_and_flip_of_a_frame_is_refused_or_read(data: st.DataObject) -> None:
+    whole = encode(liars().cast(LIAR, FIRST, RELAYS))
+    cut = data.draw(st.integers(0, len(whole) - 1))
+    flipped = bytearray(whole)
+    flipped[cut] ^= 1 << data.draw(st.integers(0, 7))
+    for bad in (whole[:cut], bytes(flipped)):
+        try:
+            frame = decode_frame(bad)
+            if isinstance(frame, Echo) and frame.epoch == FIRST:
+                rounds().take(OTHER, frame, 1)
+        except PeerError:
+            continue
+        assert bad != whole[:cut]
+
+
+def test_the_largest_fit_their_bounds() -> None:
+    keys = members(9, 5).keys
+    shares = tuple(Share(key, bytes(32)) for key in keys)
+    draw = Draw(Beacon(2**47, bytes(32)), Beacon(2**47, bytes(32)), shares, shares, keys)
+    largest = Head(
+        NETWORK.id,
+        2**47,
+        bytes(32),
+        bytes(32),
+        bytes(32),
+        MAX_RELAYS,
+        draw,
+        keys,
+        Change(2**47, members(9, 5)),
+    )
+    body = encode(largest)
+    assert 2500 < len(body) <= MAX_HEAD
+    shown = Certified(body + bytes(MAX_HEAD - len(body)), tuple(Mark(place, bytes(64)) for place in range(9)))
+    assert len(encode(shown)) <= MAX_CERTIFIED
+    listed = tuple((number.to_bytes(32, "big"), bytes(16)) for number in range(MAX_RELAYS))
+    assert len(encode(listed)) <= MAX_RELAYS * LISTED + 3
+    ballot = Ballot(NETWORK.id, 2**47, LIAR, shown, listed, bytes(32), bytes(32), members(9, 5))
+    assert len(encode(ballot)) <= MAX_BALLOT
+    marks = tuple(Mark(place, bytes(64)) for place in range(9))
+    echo = Echo(2**47, LIAR, bytes(32), marks, encode(ballot).ljust(MAX_BALLOT, b"\x00"))
+    assert decode_frame(encode(echo)) == echo
+    assert len(encode(echo)) <= MAX_ECHO
+    with pytest.raises(DecodeError, match="over the limit"):
+        decode_head(bytes(MAX_HEAD + 1))
+    with pytest.raises(DecodeError):
+        read_ballot(bytes(10), Cast(NETWORK.id, FIRST, LIAR, bytes(32)))
+
+
+def test_where_relays_are_too_many_those_of_most_authorities_stay() -> None:
+    listed = [(number.to_bytes(32, "big"), bytes(16)) for number in range(MAX_RELAYS + 3)]
+
+    def ballot(*which: tuple[bytes, bytes]) -> Ballot:
+        return Ballot(NETWORK.id, FIRST, LIAR, None, which, None, None, None)
+
+    first, last = listed[:MAX_RELAYS], listed[3:]
+    ballots = [ballot(*first)] * 2 + [ballot(*first[3:])] + [ballot(*last)] * 2
+    found = listed_by(FIVE, ballots)
+    assert len(found) <= MAX_RELAYS
+    assert found == tuple(listed[3:MAX_RELAYS])
+    assert descriptor_digest(b"one") != descriptor_digest(b"two")
+
+
+# The beacon.
+
+
+def day(silent: int = 0, false: int = 0, missing: range = range(0), gap: int = 0) -> list[Head]:
+    """Return a day's heads and a few more, where some commit and do not reveal, or reveal what does not fit."""
+    last: Head | None = None
+    heads = []
+    for epoch in [*range(FIRST, FIRST + 26), *range(FIRST + 26 + gap, FIRST + 28 + gap)]:
+        if epoch - FIRST in missing:
+            continue
+        ballots = {}
+        shown = None if last is None else certified(last, 3)
+        for place, key in enumerate(FIVE.keys):
+            commit, reveal = to_say(SEEDS[place], NETWORK.id, epoch)
+            if reveal is not None and place < silent + false:
+                reveal = None if place < silent else bytes(32)
+            ballots[key] = Ballot(NETWORK.id, epoch, key, shown, (), commit, reveal, None)
+        found = count(NETWORK.id, epoch, FIVE, ballots, ())
+        assert found is not None
+        last = found[0]
+        heads.append(last)
+    return heads
+
+
+def test_a_beacon_comes_of_all_secrets_and_anybody_can_check_it() -> None:
+    heads = day()
+    assert [one.draw.tomorrow for one in heads[:12]] == [None] * 12
+    tomorrow = heads[12].draw.tomorrow
+    assert tomorrow is not None
+    assert tomorrow.day == FIRST // 24 + 1
+    for share in heads[11].draw.reveals:
+        committed = {one.author: one.value for one in heads[5].draw.commits}
+        assert commitment(NETWORK.id, tomorrow.day, share.author, share.value) == committed[share.author]
+    assert len(heads[12].draw.reveals) == 5
+    assert heads[24].draw.today == tomorrow
+    assert heads[24].draw.tomorrow is None
+    assert secret_of(SEEDS[0], NETWORK.id, 5) != secret_of(SEEDS[0], NETWORK.id, 6)
+
+
+@pytest.mark.parametrize(("silent", "false"), [(2, 0), (0, 2), (1, 1)])
+def test_who_withholds_is_named_and_left_out_for_a_day(silent: int, false: int) -> None:
+    heads = day(silent, false)
+    assert heads[12].draw.tomorrow is not None
+    assert heads[12].draw.tomorrow != day()[12].draw.tomorrow
+    assert heads[12].draw.left_out == FIVE.keys[:2]
+    assert [share.author for share in heads[25].draw.commits] == list(FIVE.keys[2:])
+
+
+def test_without_enough_secrets_there_is_no_beacon_and_the_last_one_stays() -> None:
+    heads = day(silent=3)
+    assert heads[23].draw.tomorrow is None
+    assert heads[24].draw.today is None
+    assert len(heads[12].draw.left_out) == 3
+    one = advance(heads[23], NETWORK.id, FIRST + 24, FIVE, {})
+    assert one.today is None
+
+
+def test_a_missing_head_delays_a_beacon_and_a_missing_day_ends_it() -> None:
+    heads = day(missing=range(12, 14))
+    assert heads[12].epoch == FIRST + 14
+    assert heads[12].draw.tomorrow == day()[12].draw.tomorrow
+    late = day(gap=72)
+    assert late[-1].draw.today == day()[12].draw.tomorrow
+    assert late[-1].draw.left_out == ()

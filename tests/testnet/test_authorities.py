@@ -1,0 +1,37 @@
+"""Authorities among faulty ones, epoch after epoch: the same seed, the same outcome; one head each."""
+
+from __future__ import annotations
+
+from hushcast_testnet.authorities.run import Outcome, Plan, simulate
+
+
+def test_one_head_each_with_every_combination_of_two_faulty() -> None:
+    """All 55 once; 10,000 epochs take some minutes, and are in docs/authorities.md."""
+    told: list[str] = []
+    plan = Plan(authorities=5, quorum=3, faulty=2, epochs=55, seed=7)
+    outcome = simulate(plan, told.append)
+    assert (outcome.epochs, outcome.heads, outcome.forks, outcome.without) == (55, 55, 0, 0)
+    assert outcome.wrong == 0
+    assert outcome.accused >= outcome.named > 0
+    assert told[-1].startswith("50 of 55 epochs: 50 with one head")
+
+
+def test_late_messages_fork_no_seven_of_five() -> None:
+    outcome = simulate(Plan(authorities=7, quorum=5, faulty=2, epochs=10, late=0.2))
+    assert outcome.forks == outcome.wrong == 0
+    assert outcome.heads + outcome.without == 10
+
+
+def test_forks_of_five_of_three_are_proven() -> None:
+    """A fifth of all messages late, and two who sign anything: forks, and each is proven in the next epoch."""
+    outcome = simulate(Plan(authorities=5, quorum=3, faulty=2, epochs=24, late=0.3, seed=3))
+    assert outcome.forks > 0
+    assert outcome.forks - outcome.proven in (0, 1)  # the last epoch's has no epoch after it
+    assert outcome.wrong == 0
+
+
+def test_one_authority_and_the_same_seed() -> None:
+    plan = Plan(authorities=1, quorum=1, faulty=0, epochs=30)
+    assert simulate(plan) == Outcome(epochs=30, heads=30)
+    plan = Plan(authorities=3, quorum=2, faulty=1, epochs=10, late=0.1)
+    assert simulate(plan) == simulate(plan)
