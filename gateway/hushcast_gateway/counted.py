@@ -17,16 +17,21 @@ OWN_COUNTERS = {
     "network_not_sealed": "messages of clients that an alias had no keys for: its vocabulary is not for now",
     "network_not_opened": "messages that came by an alias with keys, or ought to, and did not open",
     "network_subscriptions_refused": "subscriptions that the daemon refused; tried again each minute",
+    **COMMON_COUNTERS,
+}
+PURPOSE_COUNTERS = {
     "purposes_allowed": "decisions that a subscription may have a topic's messages, by what they are for",
     "purposes_refused": "decisions that it may not",
     "purposes_errors": "decisions that could not be made: nothing was delivered; please report them",
     "purpose_commands": "reservations, presubscriptions and other commands of clients",
     "purpose_commands_refused": "of these, and of purposes that clients named, those that were refused",
-    **COMMON_COUNTERS,
 }
+"""Of a gateway that asks what messages are for."""
 MQTT = "mqtt_"
 """What the broker counts begins with this: a daemon counts messages, too, and other ones."""
-GATEWAY_COUNTERS = OWN_COUNTERS | {MQTT + name: meaning for name, meaning in COUNTS.items()}
+GATEWAY_COUNTERS = (
+    OWN_COUNTERS | PURPOSE_COUNTERS | {MQTT + name: meaning for name, meaning in COUNTS.items()}
+)
 """By name, with its meaning."""
 GATEWAY_GAUGES = {
     "ready": "1 when the gateway is ready, else 0",

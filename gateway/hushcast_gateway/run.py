@@ -187,7 +187,7 @@ class _Gateway:
         assert self._server is not None
         counts = {MQTT + name: count for name, count in self._state.broker.counts.items()}
         if self._purposes is not None:
-            counts |= self._purposes.counts
+            counts |= self._purposes.counters.as_dict()
         return counts | {"internal_errors": self._server.internal_errors}
 
     def _readings(self) -> dict[str, float]:

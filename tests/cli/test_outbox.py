@@ -72,12 +72,21 @@ async def test_timeout_says_where_the_message_is(daemon: FakeDaemon) -> None:
     assert STAYS in people.error
 
 
-async def test_a_daemon_that_goes_away_says_where_the_message_is(daemon: FakeDaemon) -> None:
+async def test_a_daemon_that_goes_away_says_where_the_message_is(
+    daemon: FakeDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
     daemon.network.receipts = trio.Event()
+    heard = trio.Event()  # the command asks for the receipt once it has heard that the message is there
+    taken = daemon.service.taken
+
+    async def asked(token: bytes) -> object:
+        heard.set()
+        return await taken(token)
+
+    monkeypatch.setattr(daemon.service, "taken", asked)
     running = await Running.start("--json", "--socket", daemon.socket, "publish", "t", "x")
     with trio.fail_after(30):
-        while not daemon.service.outbox():  # noqa: ASYNC110 - another process makes it true
-            await trio.sleep(0.01)
+        await heard.wait()
     daemon.stop()
     outcome = await running.outcome()
     assert outcome.code == 3

@@ -318,7 +318,7 @@ async def test_strict_gives_nobody_what_nobody_reserved(autojump_clock: MockCloc
         await car.publish(POSITION, b"2")
         assert await billing.got() == [b"2"]
         place.broker.tick(1_000_100.0)
-        assert place.rules.counts["purposes_errors"] == 0
+        assert place.rules.counters["purposes_errors"] == 0
 
 
 async def test_a_presubscription_for_a_client_of_another_user(autojump_clock: MockClock) -> None:
@@ -444,7 +444,7 @@ async def test_an_error_in_the_rules_delivers_nothing(
         await car.reserve("cars/car/#", "operations")
         await car.publish(POSITION, b"1")
         assert await billing.got() == [b"0"]
-        assert place.rules.counts["purposes_errors"] == 1
+        assert place.rules.counters["purposes_errors"] == 1
 
 
 # Modes

@@ -17,7 +17,7 @@ import stem.util.log
 import structlog
 
 from hushcast_directory.counted import DIRECTORY_COUNTERS
-from hushcast_gateway.counted import OWN_COUNTERS
+from hushcast_gateway.counted import OWN_COUNTERS, PURPOSE_COUNTERS
 from hushcast_node.counted import COUNTERS
 from hushcast_protocol.base.addresses import onion_address
 from hushcast_protocol.base.secrets import FilterKey, LeaseSecret, ParcelKey, Seed, TopicKey
@@ -96,6 +96,7 @@ def test_what_is_counted_is_declared_and_what_is_declared_is_counted() -> None:
     """Computed names (`refused_…`, and those by outcome of a decision) are looked at where they are made."""
     assert counted() >= DIRECTORY_COUNTERS.keys()
     assert counted() >= OWN_COUNTERS.keys() - COMMON_COUNTERS.keys()
+    assert counted() >= PURPOSE_COUNTERS.keys()
     literal = {name for name in counted() if name in COUNTERS}
     outcomes = {"messages_duplicate", "messages_looped", "messages_unrouted"}
     text = "".join(path.read_text() for path in sources())

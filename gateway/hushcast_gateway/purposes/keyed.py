@@ -146,7 +146,7 @@ def _warn(issued: Issued, grants: Iterable[Grant], now: float) -> None:
         for grant in grants:
             grant.check(issued, now)
     except NotUsable as error:
-        log.warning("keys of an alias are not for now", problem=str(error.problem))
+        log.warning("keys of an alias are not for now", reason=str(error.problem))
 
 
 def _read_grant(file: Path, reader: AgreementKey, issuer: bytes) -> Grant:

@@ -5,13 +5,13 @@ An error in here gives nobody anything: what cannot be decided is not delivered.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from weakref import WeakKeyDictionary
 
 import msgspec
 import structlog
 
+from hushcast_gateway.counted import PURPOSE_COUNTERS
 from hushcast_gateway.purposes import commands, told
 from hushcast_gateway.purposes.audit import refusal
 from hushcast_gateway.purposes.claims import Claims
@@ -35,6 +35,7 @@ from hushcast_protocol.purposes.clauses import Clause, of_message, reserve
 from hushcast_protocol.purposes.deciding import decide
 from hushcast_protocol.purposes.names import Purpose, is_purpose
 from hushcast_protocol.purposes.vocabulary import Vocabulary
+from hushcast_runtime.counters import Counters
 from hushcast_runtime.store import Store
 
 MANY = 16  # subscriptions that turn at once, from which on all topics are looked at anew
@@ -67,7 +68,7 @@ class Purposes:
         self.remembers = section.mode == "subscribe" or section.store == "cached"
         self.changes: list[Callable[[], None]] = []
         """Called after each change of what may be used for what."""
-        self.counts: Counter[str] = Counter()
+        self.counters = Counters(PURPOSE_COUNTERS)
         """Events, by names of `counted`."""
 
     @property
@@ -153,7 +154,7 @@ class Purposes:
         user = permissions.user
         if not commands.is_command(topic):
             return self._of_message(user, client_id, topic, packet.properties)
-        self.counts["purpose_commands"] += 1
+        self.counters.add("purpose_commands")
         try:
             command = commands.read_command(topic, packet.payload, packet.properties)
         except Unreadable as error:
@@ -178,11 +179,11 @@ class Purposes:
         try:
             is_allowed = self._may_have(session, granted, topic, message.properties)
         except Exception as error:
-            if not self.counts["purposes_errors"]:
+            if not self.counters["purposes_errors"]:
                 log.error("purposes cannot be decided: nothing is delivered", error=type(error).__name__)
-            self.counts["purposes_errors"] += 1
+            self.counters.add("purposes_errors")
             return False
-        self.counts["purposes_allowed" if is_allowed else "purposes_refused"] += 1
+        self.counters.add("purposes_allowed" if is_allowed else "purposes_refused")
         return is_allowed
 
     @property
@@ -316,7 +317,7 @@ class Purposes:
         aip: Sequence[str] = (),
         pip: Sequence[str] = (),
     ) -> None:
-        self.counts["purpose_commands_refused"] += 1
+        self.counters.add("purpose_commands_refused")
         self._audit(refusal(user, client_id, what, wanted, aip, pip, why))
 
     def _audit(self, entry: AuditRecord) -> None:
