@@ -203,6 +203,7 @@ def test_a_line_that_is_wrong_stops_all_answers(changes: dict[str, Any], told: s
 def test_what_is_typed_wrong_is_told(feed: Feed) -> None:
     assert "there is no batch in" in feed.refused(*feed.match())
     feed.told(*feed.batch("--start", 1000))
+    assert "--master is of --engine spark" in feed.refused(*feed.match("--master", "local[2]"))
     assert "7.batch cannot be read: No such file" in feed.refused(*feed.match("--number", 7))
     assert "goes back in time: the one before ends at 1300" in feed.refused(*feed.batch("--start", 1299))
     assert "is not a number of kilometres" in feed.refused(
