@@ -14,6 +14,8 @@ from typing import Any
 
 import msgspec.inspect as shapes
 
+from hushcast_protocol.authorities import ballots, evidence, heads, members
+from hushcast_protocol.authorities import frames as authorities
 from hushcast_protocol.base import handovers, links, roster, signatures, stamps
 from hushcast_protocol.base.hashes import Domain
 from hushcast_protocol.base.signatures import Purpose
@@ -152,6 +154,26 @@ SECTIONS: dict[str, tuple[type, ...]] = {
         requests.Withdraw,
         requests.AskTable,
         requests.Taken,
+    ),
+    "authorities": (
+        members.Authorities,
+        ballots.Ballot,
+        ballots.Cast,
+        authorities.Echo,
+        authorities.AskBallot,
+        heads.Mark,
+        authorities.Assent,
+        heads.Accord,
+        heads.Head,
+        heads.Draw,
+        heads.Beacon,
+        heads.Share,
+        heads.Change,
+        heads.Certified,
+        authorities.AskHeads,
+        authorities.Heads,
+        evidence.Evidence,
+        evidence.Fork,
     ),
     "roster": (roster.RosterBody, roster.Network, roster.Entry, roster.Descriptor),
 }

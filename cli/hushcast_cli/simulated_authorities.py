@@ -102,7 +102,7 @@ def simulate_authorities(
     with reporting() as progress:
         plan = Plan(authorities, needed, bad, epochs, late, seed)
         result = simulate(plan, _now_and_then(progress)).as_dict()
-    rows = [[_ROWS[name], str(value)] for name, value in result.items()]
+    rows = [(_ROWS[name], str(value)) for name, value in result.items()]
     write(json_line(result) if choices.json else table(rows))
 
 

@@ -8,6 +8,8 @@ from types import ModuleType
 import pytest
 from pages import ROOT
 
+from hushcast_protocol.authorities import ballots, evidence, heads, members
+from hushcast_protocol.authorities import frames as authority_frames
 from hushcast_protocol.base import handovers, links, roster, signatures, stamps
 from hushcast_protocol.base.wire import Wire
 from hushcast_protocol.brokers import frames as brokers_frames
@@ -36,6 +38,11 @@ from hushcast_protocol.spatial import (
 from hushcast_protocol.spatial import messages as located_messages
 
 MODULES = (
+    authority_frames,
+    ballots,
+    evidence,
+    heads,
+    members,
     brokers_frames,
     brokers_network,
     tree,

@@ -57,7 +57,7 @@ def _machine() -> Authority:
 
 
 def _frame(data: bytes) -> object:
-    """A two-faced one says it: nothing is followed that a quorum did not sign, and what is kept reads back."""
+    """A two-faced one says it: only what a quorum signed is followed, and what is kept reads back."""
     frame = decode_frame(data)
     assert decode_frame(encode(frame)) == frame
     machine = _machine()

@@ -313,7 +313,7 @@ def test_where_relays_are_too_many_those_of_most_authorities_stay() -> None:
 
 
 def day(silent: int = 0, false: int = 0, missing: range = range(0), gap: int = 0) -> list[Head]:
-    """Return a day's heads and a few more, where some commit and do not reveal, or reveal what does not fit."""
+    """Return a day's heads and a few more, where some do not reveal, or what does not fit."""
     last: Head | None = None
     heads = []
     for epoch in [*range(FIRST, FIRST + 26), *range(FIRST + 26 + gap, FIRST + 28 + gap)]:

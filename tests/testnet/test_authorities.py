@@ -23,7 +23,7 @@ def test_late_messages_fork_no_seven_of_five() -> None:
 
 
 def test_forks_of_five_of_three_are_proven() -> None:
-    """A fifth of all messages late, and two who sign anything: forks, and each is proven in the next epoch."""
+    """Nearly a third of all messages late, and two who sign anything: each fork is proven at once."""
     outcome = simulate(Plan(authorities=5, quorum=3, faulty=2, epochs=24, late=0.3, seed=3))
     assert outcome.forks > 0
     assert outcome.forks - outcome.proven in (0, 1)  # the last epoch's has no epoch after it
