@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hushcast_protocol.authorities.actions import Accuse, Do, Keep, Kept, Publish, Send, Stop
-from hushcast_protocol.authorities.chain import MAX_HEADS, Chain, Followed
+from hushcast_protocol.authorities.chain import MAX_HEADS, MAX_TURNS, Chain, Followed
 from hushcast_protocol.authorities.evidence import check_fork, who_forked
 from hushcast_protocol.authorities.frames import AskHeads, Assent, Echo, Heads, decode_frame
-from hushcast_protocol.authorities.heads import Certified, decode_head, head_digest
+from hushcast_protocol.authorities.heads import Accord, Certified, Mark, assent_to, decode_head, head_digest
 from hushcast_protocol.authorities.machine import MAX_ASKED, MAX_ASSENTS, Authority, Phase
 from hushcast_protocol.authorities.members import Authorities
 from hushcast_protocol.authorities.schedule import schedule
@@ -359,6 +359,23 @@ def test_one_becomes_three_and_who_was_away_follows() -> None:
     assert not lost.knows_set_of(newest.state.newest)
     with pytest.raises(AuthenticationError, match="other authorities"):
         lost.take(newest.state.newest)
+
+
+def test_the_oldest_changes_are_forgotten() -> None:
+    world = World(members(1, 1))
+    (member,) = world.honest.values()
+    member.following = following = members(1, 1, first=1)
+    world.epoch(FIRST)
+    (first,) = member.published
+    state = msgspec.structs.replace(member.disk.chain, turns=(first,) * MAX_TURNS)
+    chain = Chain(NETWORK.id, state)
+    changed = msgspec.structs.replace(
+        decode_head(first.head), epoch=FIRST + 24, authorities=following.digest, change=None
+    )
+    accord = Accord(NETWORK.id, changed.epoch, head_digest(encode(changed)))
+    assert chain.take(Certified(encode(changed), (Mark(0, assent_to(SEEDS[1], accord)),)))
+    assert len(chain.state.turns) == MAX_TURNS
+    assert chain.state.authorities == following
 
 
 def test_fewer_than_a_quorum_change_no_set() -> None:
