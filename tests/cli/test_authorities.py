@@ -7,7 +7,14 @@ import json
 import pytest
 from running import hushcast
 
+from hushcast_cli.simulated_authorities import AUTHORITIES
+from hushcast_protocol.authorities.members import MAX_AUTHORITIES
+
 SIMULATE = ("directory", "simulate", "--authorities", "3", "--epochs", "5")
+
+
+def test_as_many_as_there_may_be() -> None:
+    assert AUTHORITIES == MAX_AUTHORITIES
 
 
 async def test_simulate_prints_what_came_of_it() -> None:
