@@ -118,6 +118,8 @@ def locked(state: Path) -> Iterator[None]:
 
 async def _live(work: Work, health: Callable[[], Health], configuration: _Configuration[Any]) -> None:
     manager = service_manager()
+    # What the receiver has not handed out when it closes is raised again: a reload that comes with the stop.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
             async with trio.open_nursery() as nursery:

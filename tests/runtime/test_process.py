@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -39,3 +41,32 @@ def test_what_changed_during_the_start_is_applied_before_it_is_ready(
     file.write_text(TEXT.replace("info", "loud"))
     configuration.catch_up()
     assert "going on with the one before" in capsys.readouterr().err
+
+
+STOPPED_AND_RELOADED = """
+import signal, sys
+from pathlib import Path
+import trio
+from hushcast_directory.settings import DirectorySettings
+from hushcast_runtime.config import load_settings
+from hushcast_runtime.process import run_until_signal
+from hushcast_runtime.readiness import Health
+
+async def live(nursery: trio.Nursery) -> None:
+    signal.raise_signal(signal.SIGTERM)
+    signal.raise_signal(signal.SIGHUP)
+    await trio.sleep_forever()
+
+settings = load_settings(Path(sys.argv[1]), DirectorySettings)
+run_until_signal(settings, lambda: settings, live, lambda: Health(True, ""))
+print("stopped")
+"""
+
+
+def test_a_reload_that_comes_with_the_stop_does_not_kill(tmp_path: Path) -> None:
+    file = tmp_path / "directory.toml"
+    file.write_text(TEXT.replace("/nowhere", str(tmp_path / "state")))
+    command = [sys.executable, "-c", STOPPED_AND_RELOADED, str(file)]
+    for _ in range(3):  # which of the two signals is looked at first is not told
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert (done.returncode, done.stdout) == (0, "stopped\n"), done.stderr

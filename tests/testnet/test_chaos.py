@@ -48,8 +48,10 @@ def test_twenty_kills_lose_nothing_and_repeat_nothing_acknowledged(tmp_path: Pat
         testnet.down(directory)
 
 
-def test_twenty_kills_of_server_proxies_and_nodes_lose_nothing_and_show_nothing_twice(tmp_path: Path) -> None:
-    directory = tmp_path / "net"
+def test_twenty_kills_of_server_proxies_and_nodes_lose_nothing_and_show_nothing_twice(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    directory = tmp_path_factory.mktemp("kills") / "net"  # a proxy's sockets have long paths of their own
     testnet.up(directory, 6, None, "tcp", 3600, carrier="central")  # no day ends within
     try:
         # With this seed each of the three that serve the nodes is killed twice.
