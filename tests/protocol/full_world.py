@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 from hushcast_protocol.base.errors import AuthenticationError
 from hushcast_protocol.base.hashes import Domain, digest
-from hushcast_protocol.base.secrets import AgreementKey
+from hushcast_protocol.base.secrets import AgreementKey, Secret
 from hushcast_protocol.base.wire import decoder, encode
 from hushcast_protocol.brokers.full.actions import Action
-from hushcast_protocol.brokers.full.enclosing import enclosed
+from hushcast_protocol.brokers.full.enclosing import content_of, labels_of, streamed
 from hushcast_protocol.brokers.full.holder import Holder
 from hushcast_protocol.brokers.full.items import Layered
 from hushcast_protocol.brokers.full.keys import Keyring, LayerKeys
@@ -59,6 +59,12 @@ def word_of(number: int) -> bytes:
 def message(*words: bytes, text: bytes = b"body", day: int = DAY) -> Message:
     body = text.ljust(HEADER + PADDED_SIZES[0] + SEAL, b".")
     return Message(message_id(day, body), day, words, bytes(TRAIL_SIZE), body)
+
+
+def enclosed(action: Action, root: Secret, published: Message) -> tuple[Message, tuple[Label, ...]]:
+    """Return the outer message, and the labels, as a root makes them that somebody asked."""
+    content = content_of(action, root, published)
+    return streamed(content, published), labels_of(content, published)
 
 
 @dataclass

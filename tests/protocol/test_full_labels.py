@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from full_world import DAY, FIGURE_2, NETWORK, World, key_of, message, word_of
+from full_world import DAY, FIGURE_2, NETWORK, World, enclosed, key_of, message, word_of
 
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
 from hushcast_protocol.brokers.full.actions import GROUP, PADS
-from hushcast_protocol.brokers.full.enclosing import enclosed, streamed
+from hushcast_protocol.brokers.full.enclosing import streamed
 from hushcast_protocol.brokers.full.labels import MAX_LABELS, Label, as_tokens, onward, read_labels
 from hushcast_protocol.brokers.full.words import element_name, published_names
 from hushcast_protocol.content.messages import MAX_TOKENS, Message, check_message

@@ -19,17 +19,11 @@ from hushcast_protocol.content.messages import NONCE, Message, message_id
 _NONCE = bytes(NONCE)  # a key serves one message
 
 
-def enclosed(action: Action, root: Secret, published: Message) -> tuple[Message, tuple[Label, ...]]:
-    """Return the outer message, which has the tokens of the published one still, and labels of these.
+def content_of(action: Action, root: Secret, published: Message) -> bytes:
+    """Return the content element of a message, M.
 
     `root` is a secret of the root, of which M is made: what is published again becomes the same message.
     """
-    content = content_of(action, root, published)
-    return streamed(content, published), labels_of(content, published)
-
-
-def content_of(action: Action, root: Secret, published: Message) -> bytes:
-    """Return the content element of a message, M."""
     return action.element(digest(Domain.CONTENT, published.id, key=root.reveal()))
 
 
