@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from hushcast.files import read_private
+from hushcast.files import read_key, read_private
 from hushcast_cli import purpose_folder
 from hushcast_cli.options import Choices
 from hushcast_cli.output import json_line, text_line, write
@@ -70,7 +70,7 @@ def tell_signed(choices: Choices, file: Path, issued: Issued) -> None:
 
 def show_vocabulary(choices: Choices, file: Path, issuer: str | None) -> None:
     """Show a vocabulary; raise `Refusal` where it cannot be used."""
-    public = None if issuer is None else read_key(issuer, "issuer's key")
+    public = None if issuer is None else typed_key(issuer, "issuer's key")
     data, _ = read_private(file, MAX_ISSUED, "vocabulary")
     try:
         issued = read_issued(data, public)
@@ -90,7 +90,7 @@ def show_vocabulary(choices: Choices, file: Path, issuer: str | None) -> None:
 def make(choices: Choices, directory: Path, reader: str, wanted: str, weeks: int | None, beside: str) -> None:
     """Make a grant in an issuer's folder, and tell of it; raise `UsageError`."""
     folder, now = purpose_folder.load(directory), time.time()
-    key, purpose = read_key(reader, "reader's key"), folder.issued.vocabulary.read(wanted)
+    key, purpose = typed_key(reader, "reader's key"), folder.issued.vocabulary.read(wanted)
     first, stop = epoch_of(now), folder.issued.epochs.stop
     again = f"`hushcast purpose vocabulary new {directory}` signs the next version"
     if first >= stop:
@@ -139,15 +139,10 @@ def check_grant(choices: Choices, file: Path, key_file: Path, vocabulary: Path) 
 
 def read_reader(file: Path) -> AgreementKey:
     """Return the key in a file that only its owner can read; raise `UsageError`."""
-    data, alone = read_private(file, AgreementKey.LENGTH, "key file")
-    if not alone:
-        raise UsageError(f"others can read the key file {file}: chmod 600 it, or make another key")
-    if len(data) != AgreementKey.LENGTH:
-        raise UsageError(f"{file} is no key: `hushcast purpose key new FILE` makes one")
-    return AgreementKey(data)
+    return AgreementKey(read_key(file, AgreementKey.LENGTH, "hushcast purpose key new FILE"))
 
 
-def read_key(text: str, what: str) -> bytes:
+def typed_key(text: str, what: str) -> bytes:
     """Return a public key that a person typed; raise `UsageError`."""
     try:
         key = bytes.fromhex(text.strip())

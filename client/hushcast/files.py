@@ -23,6 +23,19 @@ def read_private(path: Path, most: int, what: str) -> tuple[bytes, bool]:
         raise UsageError(f"the {what} {path} cannot be read: {error.strerror}") from None
 
 
+def read_key(path: Path, size: int, makes_one: str) -> bytes:
+    """Return the key of `size` bytes in a file that only its owner can read; raise `UsageError`.
+
+    `makes_one` is the command that makes such a file.
+    """
+    data, alone = read_private(path, size, "key file")
+    if not alone:
+        raise UsageError(f"others can read the key file {path}: chmod 600 it, or make another key")
+    if len(data) != size:
+        raise UsageError(f"{path} is no key: `{makes_one}` makes one")
+    return data
+
+
 def write_new(path: Path, data: bytes, what: str) -> None:
     """Write a file that only its owner can read; raise `UsageError` rather than overwrite one."""
     try:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hushcast.files import read_private, write_new
+from hushcast.files import read_key, read_private, write_new
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.secrets import Seed, TopicSecret
 from hushcast_protocol.content.bodies import fingerprint
@@ -43,13 +43,7 @@ def new_author(path: str | os.PathLike[str], randomness: Randomness = os.urandom
 
 def read_author(path: str | os.PathLike[str]) -> Author:
     """Return the author whose key lies in a file that only its owner can read; raise `UsageError`."""
-    file = Path(path)
-    data, alone = read_private(file, Seed.LENGTH, "key file")
-    if not alone:
-        raise UsageError(f"others can read the key file {file}: chmod 600 it, or make another key")
-    if len(data) != Seed.LENGTH:
-        raise UsageError(f"{file} is no key: `hushcast key new FILE` makes one")
-    return Author(Seed(data))
+    return Author(Seed(read_key(Path(path), Seed.LENGTH, "hushcast key new FILE")))
 
 
 def new_link(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
@@ -23,7 +22,7 @@ from hushcast_protocol.mqtt import access
 from hushcast_protocol.mqtt.access import CLIENT, USER, Access
 from hushcast_protocol.mqtt.limits import LARGEST_PACKET, MAX_PACKET
 from hushcast_protocol.mqtt.topics import intersects, is_filter
-from hushcast_runtime.config import PathText, ProcessSettings, Section, check_path
+from hushcast_runtime.config import PathText, ProcessSettings, Section, below_state_home, check_path
 
 MAX_USERS = 1_000
 MAX_FILTERS = 256  # of one list
@@ -164,8 +163,7 @@ class GatewaySettings(ProcessSettings, frozen=True, kw_only=True):
 
     def state_path(self) -> Path:
         """Return the state directory."""
-        home = Path(os.environ.get("HOME") or "/")
-        return Path(os.environ.get("XDG_STATE_HOME") or home / ".local" / "state", self.state)
+        return below_state_home(self.state)
 
     def listeners(self) -> tuple[ListenSection, ...]:
         """Return where clients connect: this machine alone unless something was given."""

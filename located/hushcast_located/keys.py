@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hushcast.files import read_private, write_new
+from hushcast.files import read_key, write_new
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.secrets import Randomness, Seed
 
@@ -18,12 +18,7 @@ def new_owner(path: Path, randomness: Randomness) -> Seed:
 
 def read_owner(path: Path) -> Seed:
     """Return the key in a file that only its owner can read; raise `UsageError`."""
-    data, alone = read_private(path, Seed.LENGTH, "key file")
-    if not alone:
-        raise UsageError(f"others can read the key file {path}: chmod 600 it, or make another key")
-    if len(data) != Seed.LENGTH:
-        raise UsageError(f"{path} is no key: `hushcast located key new FILE` makes one")
-    return Seed(data)
+    return Seed(read_key(path, Seed.LENGTH, "hushcast located key new FILE"))
 
 
 def read_public(text: str) -> bytes:

@@ -44,9 +44,7 @@ def to_publish(
     The table of weights goes first, if asked for; with `None`, if the batch before was by another. Raises
     `UsageError`.
     """
-    chosen = folder.newest() if number is None else number
-    if chosen is None:
-        raise UsageError(f"there is no batch in {folder.path}: `hushcast located batch` makes one")
+    chosen = folder.chosen(number)
     owner, feed = folder.read(chosen)
     if owner != seed.public():
         raise UsageError(f"the batches in {folder.path} are another owner's: name the key that signed them")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,6 +23,12 @@ from hushcast_runtime.transports.tcp import TcpTransport
 MAX_CONFIG = 64 * 1024  # bytes
 
 PathText = Annotated[str, msgspec.Meta(pattern=r"^[^\x00]*\Z")]  # TOML can write what no path can hold
+
+
+def below_state_home(path: str) -> Path:
+    """Return a path, a relative one below `$XDG_STATE_HOME` or `~/.local/state`."""
+    home = Path(os.environ.get("HOME") or "/")
+    return Path(os.environ.get("XDG_STATE_HOME") or home / ".local" / "state", path)
 
 
 class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

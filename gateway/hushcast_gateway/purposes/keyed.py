@@ -14,7 +14,7 @@ from typing import Annotated, Literal, NamedTuple, TypeVar
 import structlog
 from msgspec import Meta
 
-from hushcast.files import read_private
+from hushcast.files import read_key, read_private
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.secrets import AgreementKey, Randomness
 from hushcast_protocol.purposes.clauses import Clause
@@ -156,9 +156,4 @@ def _read_grant(file: Path, reader: AgreementKey, issuer: bytes) -> Grant:
 def _read_reader(path: PathText | None) -> AgreementKey:
     if path is None:
         raise UsageError("grants are sealed to a key: name its file as reader_key_file")
-    data, alone = read_private(Path(path), AgreementKey.LENGTH, "key file")
-    if not alone:
-        raise UsageError(f"others can read the key file {path}: chmod 600 it, or make another key")
-    if len(data) != AgreementKey.LENGTH:
-        raise UsageError(f"{path} is no key: `hushcast purpose key new FILE` makes one")
-    return AgreementKey(data)
+    return AgreementKey(read_key(Path(path), AgreementKey.LENGTH, "hushcast purpose key new FILE"))

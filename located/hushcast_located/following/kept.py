@@ -17,6 +17,7 @@ from hushcast_protocol.spatial.following import Followed
 from hushcast_protocol.spatial.offer import MAX_OFFER, Link
 from hushcast_protocol.spatial.subscription import Subscription
 from hushcast_protocol.spatial.table import MAX_TABLE
+from hushcast_runtime.files import sync_directory, write_private
 
 MAX_KEPT = 65_536  # bytes of a file without a table: three of the largest subscriptions take 51,000
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}\Z")
@@ -171,18 +172,8 @@ def _read(file: Path, most: int) -> bytes | None:
 
 
 def _write(file: Path, data: bytes) -> None:
-    fresh = file.with_name(f".{file.name}.new")  # nobody else writes it: there is a lock
     try:
-        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(descriptor)
-        fresh.replace(file)
-        folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        write_private(file, data)
+        sync_directory(file.parent)
     except OSError as error:
         raise UsageError(f"{file} cannot be written: {error.strerror}") from None

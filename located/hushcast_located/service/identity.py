@@ -33,12 +33,11 @@ class Identity:
 def open_identity(settings: ProviderSettings, randomness: Randomness) -> Identity:
     """Return the identity in a state directory, drawing what is missing; raise `UsageError`."""
     state = settings.state_path()
-    requests = Path(settings.requests) if settings.requests else state / REQUESTS_FILE
-    if not settings.requests and not requests.exists():
+    if not settings.requests and not (made := state / REQUESTS_FILE).exists():
         link = new_link("requests to a provider", private=True, randomness=randomness)
-        write_private(requests, f"{link}\n".encode())
+        write_private(made, f"{link}\n".encode())
     key = AgreementKey(load_or_create(state / KEY_FILE, AgreementKey.LENGTH, randomness))
-    identity = _identity(settings, key, requests)
+    identity = _identity(settings, key)
     write_private(state / OFFER_FILE, f"{write_offer(identity.offer)}\n".encode())
     return identity
 
@@ -46,7 +45,6 @@ def open_identity(settings: ProviderSettings, randomness: Randomness) -> Identit
 def read_identity(settings: ProviderSettings) -> Identity:
     """Return the identity in a state directory; raise `UsageError` where there is none yet."""
     state = settings.state_path()
-    requests = Path(settings.requests) if settings.requests else state / REQUESTS_FILE
     try:
         key = (state / KEY_FILE).read_bytes()
     except FileNotFoundError:
@@ -57,10 +55,11 @@ def read_identity(settings: ProviderSettings) -> Identity:
         raise UsageError(f"{state / KEY_FILE} cannot be read: {error.strerror}") from None
     if len(key) != AgreementKey.LENGTH:
         raise UsageError(f"{state / KEY_FILE} is damaged: restore it from a backup")
-    return _identity(settings, AgreementKey(key), requests)
+    return _identity(settings, AgreementKey(key))
 
 
-def _identity(settings: ProviderSettings, key: AgreementKey, requests: Path) -> Identity:
+def _identity(settings: ProviderSettings, key: AgreementKey) -> Identity:
+    requests = Path(settings.requests or settings.state_path() / REQUESTS_FILE)
     link = read_link(requests)
     if len(link) > MAX_LINK:
         raise UsageError(

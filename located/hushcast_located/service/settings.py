@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, ClassVar
@@ -13,7 +12,7 @@ from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.stamps import MAX_DIFFICULTY
 from hushcast_protocol.spatial.batch import MAX_INTERVAL
 from hushcast_protocol.spatial.register import MAX_SUBSCRIPTIONS
-from hushcast_runtime.config import PathText, ProcessSettings, Section, check_path
+from hushcast_runtime.config import PathText, ProcessSettings, Section, below_state_home, check_path
 from hushcast_runtime.doctors_socket import DOCTORS_SOCKET
 
 _ABSOLUTE = "give an absolute path, so that it does not depend on where you start"
@@ -55,8 +54,7 @@ class ProviderSettings(ProcessSettings, frozen=True, kw_only=True):
 
     def state_path(self) -> Path:
         """Return the state directory."""
-        home = Path(os.environ.get("HOME") or "/")
-        return Path(os.environ.get("XDG_STATE_HOME") or home / ".local" / "state", self.state)
+        return below_state_home(self.state)
 
     def doctors_socket(self) -> Path:
         """Return where a provider that runs is asked by its doctor."""
