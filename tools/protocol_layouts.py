@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec.inspect as shapes
 
-from hushcast_protocol.authorities import ballots, evidence, heads, members
+from hushcast_protocol.authorities import admission, ballots, evidence, heads, listing, members
 from hushcast_protocol.authorities import frames as authorities
 from hushcast_protocol.base import handovers, links, roster, signatures, stamps
 from hushcast_protocol.base.hashes import Domain
@@ -157,6 +157,8 @@ SECTIONS: dict[str, tuple[type, ...]] = {
     ),
     "authorities": (
         members.Authorities,
+        members.Member,
+        admission.Admission,
         ballots.Ballot,
         ballots.Cast,
         authorities.Echo,
@@ -172,6 +174,8 @@ SECTIONS: dict[str, tuple[type, ...]] = {
         heads.Certified,
         authorities.AskHeads,
         authorities.Heads,
+        authorities.AskListing,
+        listing.Listing,
         evidence.Evidence,
         evidence.Fork,
     ),
