@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec.inspect as shapes
 
-from hushcast_protocol.authorities import ballots, evidence, heads, members
+from hushcast_protocol.authorities import admission, ballots, evidence, heads, listing, members
 from hushcast_protocol.authorities import frames as authorities
 from hushcast_protocol.authorities import requests as directory_requests
 from hushcast_protocol.base import handovers, links, roster, signatures, stamps
@@ -159,6 +159,8 @@ SECTIONS: dict[str, tuple[type, ...]] = {
     ),
     "authorities": (
         members.Authorities,
+        members.Member,
+        admission.Admission,
         ballots.Ballot,
         ballots.Cast,
         authorities.Echo,
@@ -174,6 +176,8 @@ SECTIONS: dict[str, tuple[type, ...]] = {
         heads.Certified,
         authorities.AskHeads,
         authorities.Heads,
+        authorities.AskListing,
+        listing.Listing,
         evidence.Evidence,
         evidence.Fork,
     ),
