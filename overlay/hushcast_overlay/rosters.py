@@ -8,6 +8,7 @@ import trio
 
 from hushcast_directory.client import DirectoryClient
 from hushcast_directory.trust import Trust
+from hushcast_protocol.authorities.requests import HandedOver
 from hushcast_protocol.base.clocks import published
 from hushcast_protocol.base.errors import AuthenticationError, PeerError, Refusal
 from hushcast_protocol.base.handovers import CheckRoster
@@ -15,7 +16,6 @@ from hushcast_protocol.base.roster import Network, Relay, Roster, View, check_ro
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.standing import UNSEAT_AFTER, Seating, Standing, follow, restored, seating
 from hushcast_protocol.base.wire import RelayId, encode
-from hushcast_protocol.overlay.frames import HandedOver
 from hushcast_runtime.clock import DaemonClock
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import LOOK_EVERY, Environment

@@ -12,6 +12,7 @@ from hushcast_directory.succession import hand_over, load_succession
 from hushcast_directory.trust import Trust
 from hushcast_node.counted import COUNTERS
 from hushcast_overlay.rosters import RosterKeeper
+from hushcast_protocol.authorities.requests import HandedOver
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError
 from hushcast_protocol.base.handovers import (
     MAX_HANDOVERS,
@@ -23,7 +24,6 @@ from hushcast_protocol.base.handovers import (
 from hushcast_protocol.base.roster import check_roster
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import Purpose, Signed, sign
-from hushcast_protocol.overlay.frames import HandedOver
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.store import MemoryStore
 from hushcast_runtime.transports.base import TransportError

@@ -10,6 +10,7 @@ from directory_bench import BEGIN, CALENDAR, DIRECTORY, EPOCH, NETWORK, Bench, b
 
 from hushcast_directory.registry import CATCH_UP, ROSTERS_KEPT, Registry
 from hushcast_overlay.rosters import MAX_ABSENCE, ROSTERS_HELD, RosterKeeper
+from hushcast_protocol.authorities.requests import Rosters
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, Refusal
 from hushcast_protocol.base.roster import (
     GENESIS,
@@ -22,7 +23,6 @@ from hushcast_protocol.base.roster import (
     sign_roster,
 )
 from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.overlay.frames import Rosters
 from hushcast_runtime.store import Change, MemoryStore
 from hushcast_runtime.transports.base import TransportError
 

@@ -21,6 +21,16 @@ from core_examples import (
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hushcast_protocol.authorities.chain import MAX_TURNS
+from hushcast_protocol.authorities.heads import MAX_HEAD, Certified, Mark
+from hushcast_protocol.authorities.members import MAX_AUTHORITIES
+from hushcast_protocol.authorities.requests import (
+    MAX_DIRECTORY_ANSWER,
+    MAX_DIRECTORY_REQUEST,
+    Agreed,
+    Register,
+    Rosters,
+)
 from hushcast_protocol.base.addresses import MAX_ADDRESS, onion_address
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError
 from hushcast_protocol.base.roster import (
@@ -41,7 +51,6 @@ from hushcast_protocol.base.roster import (
 )
 from hushcast_protocol.base.signatures import Purpose, Signed, sign
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.overlay.frames import MAX_DIRECTORY_ANSWER, MAX_DIRECTORY_REQUEST, Register, Rosters
 
 KEY = DIRECTORY.public()
 
@@ -138,6 +147,9 @@ def test_the_largest_descriptors_and_rosters_fit_their_limits():
     roster = sign_roster(DIRECTORY, full)
     assert len(roster.body) <= MAX_ROSTER
     assert len(encode(Rosters(roster, True))) <= MAX_DIRECTORY_ANSWER
+    heads = (Certified(bytes(MAX_HEAD), (Mark(8, bytes(64)),) * MAX_AUTHORITIES),) * (MAX_TURNS + 2)
+    agreed = Agreed(heads, full.entries, (relay_id(0),) * MAX_RELAYS, False)
+    assert len(encode(agreed)) <= MAX_DIRECTORY_ANSWER
 
 
 # Rosters
