@@ -82,6 +82,7 @@ class Domain(bytes, Enum):
     BEACON_SECRET = b"hc.beacon-secret"
     BEACON_COMMIT = b"hc.beacon-commit"
     BEACON = b"hc.beacon"
+    WORK = b"hc.work"
     # `tree` shuffles with `hc.tree` by itself: it depends on the standard library alone.
 
 
