@@ -26,7 +26,7 @@ ARROWS: dict[str, set[str]] = {
     "shards family": {"base"},
     "runtime": {"base", "content"},
     "directory": {"base", "authorities family", "overlay family", "runtime"},
-    "client": {"base", "content"},
+    "client": {"base", "content", "mqtt family", "purposes family"},
     "local": {"base", "content", "runtime", "client"},
     "overlay": {"base", "content", "authorities family", "overlay family", "runtime", "directory"},
     "central": {"base", "content", "central family", "runtime"},
@@ -263,6 +263,7 @@ INJECTED = {
     "runtime/hushcast_runtime/tor/authentication.py": {"os.urandom"},
     # Defaults for programs, which replay nothing.
     "client/hushcast/keys.py": {"os.urandom"},
+    "client/hushcast/purposes/keys.py": {"os.urandom", "time.time"},
     "located/hushcast_located/following/world.py": {"os.urandom", "time.time"},
 }
 SOURCES = {

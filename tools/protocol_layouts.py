@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec.inspect as shapes
 
-from hushcast_protocol.authorities import ballots, evidence, heads, members
+from hushcast_protocol.authorities import admission, ballots, evidence, heads, listing, members
 from hushcast_protocol.authorities import frames as authorities
 from hushcast_protocol.authorities import requests as directory_requests
 from hushcast_protocol.base import handovers, links, roster, signatures, stamps
@@ -160,6 +160,8 @@ SECTIONS: dict[str, tuple[type, ...]] = {
     ),
     "authorities": (
         members.Authorities,
+        members.Member,
+        admission.Admission,
         ballots.Ballot,
         ballots.Cast,
         authorities.Echo,
@@ -175,6 +177,8 @@ SECTIONS: dict[str, tuple[type, ...]] = {
         heads.Certified,
         authorities.AskHeads,
         authorities.Heads,
+        authorities.AskListing,
+        listing.Listing,
         evidence.Evidence,
         evidence.Fork,
     ),

@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 from core_examples import (
+    AUTHORITIES,
     DAY,
     DIRECTORY,
     EPOCH,
@@ -67,8 +68,8 @@ EXAMPLES: list[tuple[str, object]] = [
     ("answer", asked.Registered()),
     ("answer", asked.Rosters(roster.sign_roster(DIRECTORY, roster_body(2)), True)),
     ("answer", asked.Rosters(None, False)),
-    ("answer", asked.Agreed((), (), (), False)),
-    ("answer", asked.Agreed((HEAD, HEAD), roster_body(2).entries, (relay_id(3),), True)),
+    ("answer", asked.Agreed(AUTHORITIES, (), (), (), False)),
+    ("answer", asked.Agreed(AUTHORITIES, (HEAD, HEAD), roster_body(2).entries, ((relay_id(3), 7),), True)),
     ("answer", asked.HandedOver((HANDED, HANDED))),
     ("answer", asked.Refused("quota")),
     ("proof", PROOF),
