@@ -26,7 +26,7 @@ def _check_kind(of_shards: dict[str, Any]) -> None:
     if of_shards["relays"] is None:
         if stray := [name for name, value in of_shards.items() if value is not None]:
             raise click.UsageError(f"--{stray[0]} is for a network of shards: give --relays, too", context)
-        needed = _OF_TRACES
+        needed: tuple[str, ...] = _OF_TRACES
     else:
         if given:
             raise click.UsageError(
@@ -119,6 +119,7 @@ def generate(choices: Choices, /, out: str | None, master: str | None, **asked: 
 
         draw(of_shards | {"seed": asked["seed"]}, master, choices.json)
         return
+    assert out is not None
     from hushcast_cli.output import json_line, text_line, write
     from hushcast_cli.progress import person_watches, reporting
     from hushcast_cli.spark import check_spark, spark_session, told
