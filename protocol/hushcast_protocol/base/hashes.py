@@ -75,7 +75,6 @@ class Domain(bytes, Enum):
     LOCATED_PART = b"hc.loc-part"
     LOCATED_OFFER = b"hc.loc-offer"
     LOCATED_REQUEST = b"hc.loc-request"
-    AUTHORITIES = b"hc.authorities"
     BALLOT = b"hc.ballot"
     LISTING = b"hc.listing"
     ADMISSION = b"hc.admission"
