@@ -9,16 +9,18 @@ import msgspec
 
 from hushcast_protocol.authorities.chain import MAX_TURNS
 from hushcast_protocol.authorities.heads import MAX_CERTIFIED, Certified
+from hushcast_protocol.authorities.listing import MAX_WAITING, Waiting
+from hushcast_protocol.authorities.members import MAX_SET, Authorities
 from hushcast_protocol.authorities.work import Work
 from hushcast_protocol.base.handovers import MAX_HANDOVERS
 from hushcast_protocol.base.roster import MAX_RELAYS, MAX_ROSTER, Entry
 from hushcast_protocol.base.signatures import Signed
-from hushcast_protocol.base.wire import Counter, RelayId, Wire, decoder
+from hushcast_protocol.base.wire import Counter, Wire, decoder
 
-NAMED = 34  # bytes of a relay that waits
+WAITING = 44  # bytes of a relay that waits
 MAX_DIRECTORY_REQUEST = 1024  # bytes; a descriptor has about 300, work about 70
 # bytes: what a roster has, those that wait, the heads by which the newest is followed, and 4 KiB
-MAX_DIRECTORY_ANSWER = MAX_ROSTER + MAX_RELAYS * NAMED + (MAX_TURNS + 2) * MAX_CERTIFIED + 4096
+MAX_DIRECTORY_ANSWER = MAX_ROSTER + MAX_WAITING * WAITING + (MAX_TURNS + 2) * MAX_CERTIFIED + MAX_SET + 4096
 
 
 class Register(Wire, frozen=True, tag="register"):
@@ -55,15 +57,17 @@ class HandedOver(Wire, frozen=True, tag="handed-over"):
 class Agreed(Wire, frozen=True, tag="agreed"):
     """An authority's answer: a head and the relays that it stands for, or nothing if there is none."""
 
+    authorities: Authorities
+    """Those in charge of the first head, or of now: who begins knows keys and quorum alone."""
     heads: Annotated[tuple[Certified, ...], msgspec.Meta(max_length=MAX_TURNS + 2)]
     """The last is the head; before it those that announced other authorities since what was asked.
 
     If the last two are of one epoch, they show a fork, and no relays come with them.
     """
     seats: Annotated[tuple[Entry, ...], msgspec.Meta(max_length=MAX_RELAYS)]
-    """In ascending order of relays."""
-    waiting: Annotated[tuple[RelayId, ...], msgspec.Meta(max_length=MAX_RELAYS)]
-    """Relays that were reached and have no seat yet, in ascending order."""
+    """In ascending order of relays, as in the listing that the head stands for."""
+    waiting: Annotated[tuple[Waiting, ...], msgspec.Meta(max_length=MAX_WAITING)]
+    """Relays without a seat, as in that listing."""
     more: bool
     """Later heads exist."""
 
