@@ -16,8 +16,9 @@ from paho_client import PahoClient
 from two_houses import House, running
 
 from hushcast.purposes.paho import PurposeClient
-from hushcast_gateway.purposes.keyed import KeysSection, read_files
+from hushcast_protocol.base.secrets import AgreementKey
 from hushcast_protocol.purposes.cover import Element
+from hushcast_protocol.purposes.grants import read_grant
 from hushcast_protocol.purposes.issued import read_issued
 from hushcast_protocol.purposes.names import Purpose
 from hushcast_protocol.purposes.problems import NotUsable
@@ -119,14 +120,10 @@ class Fleet:
         return {name for name in GRANTED if self._opens(name, sealed)}
 
     def _opens(self, name: str, sealed: bytes) -> bool:
-        section = KeysSection(
-            vocabulary_file=str(self.vocabulary),
-            issuer=self.public,
-            reader_key_file=str(self.key(name)),
-            grant_files=(str(self.grant(name)),),
-        )
+        key = AgreementKey(self.key(name).read_bytes())
+        grant = read_grant(self.grant(name).read_bytes(), key, bytes.fromhex(self.public))
         try:
-            Opener(read_files(section).grants).open(sealed)
+            Opener([grant]).open(sealed)
         except NotUsable:
             return False
         return True
