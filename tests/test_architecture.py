@@ -24,10 +24,10 @@ ARROWS: dict[str, set[str]] = {
     "purposes family": {"base", "mqtt family"},
     "authorities family": {"base"},
     "runtime": {"base", "content"},
-    "directory": {"base", "overlay family", "runtime"},
-    "client": {"base", "content"},
+    "directory": {"base", "authorities family", "overlay family", "runtime"},
+    "client": {"base", "content", "mqtt family", "purposes family"},
     "local": {"base", "content", "runtime", "client"},
-    "overlay": {"base", "content", "overlay family", "runtime", "directory"},
+    "overlay": {"base", "content", "authorities family", "overlay family", "runtime", "directory"},
     "central": {"base", "content", "central family", "runtime"},
     "brokers": {"base", "content", "brokers family", "runtime"},
     "node": {"base", "content", "runtime", "directory", "client", "local", "overlay", "central", "brokers"},
@@ -259,6 +259,7 @@ INJECTED = {
     "runtime/hushcast_runtime/tor/authentication.py": {"os.urandom"},
     # Defaults for programs, which replay nothing.
     "client/hushcast/keys.py": {"os.urandom"},
+    "client/hushcast/purposes/keys.py": {"os.urandom", "time.time"},
     "located/hushcast_located/following/world.py": {"os.urandom", "time.time"},
 }
 SOURCES = {

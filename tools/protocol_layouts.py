@@ -14,8 +14,9 @@ from typing import Any
 
 import msgspec.inspect as shapes
 
-from hushcast_protocol.authorities import ballots, evidence, heads, members
+from hushcast_protocol.authorities import admission, ballots, evidence, heads, listing, members
 from hushcast_protocol.authorities import frames as authorities
+from hushcast_protocol.authorities import requests as directory_requests
 from hushcast_protocol.base import handovers, links, roster, signatures, stamps
 from hushcast_protocol.base.hashes import Domain
 from hushcast_protocol.base.signatures import Purpose
@@ -50,12 +51,13 @@ SECTIONS: dict[str, tuple[type, ...]] = {
         frames.ParcelAnswer,
     ),
     "directory": (
-        frames.Register,
-        frames.Registered,
-        frames.Fetch,
-        frames.Rosters,
-        frames.HandedOver,
-        frames.Refused,
+        directory_requests.Register,
+        directory_requests.Registered,
+        directory_requests.Fetch,
+        directory_requests.Rosters,
+        directory_requests.HandedOver,
+        directory_requests.Agreed,
+        directory_requests.Refused,
     ),
     "handover": (handovers.Handover,),
     "stamp": (stamps.Stamp,),
@@ -157,6 +159,8 @@ SECTIONS: dict[str, tuple[type, ...]] = {
     ),
     "authorities": (
         members.Authorities,
+        members.Member,
+        admission.Admission,
         ballots.Ballot,
         ballots.Cast,
         authorities.Echo,
@@ -172,6 +176,8 @@ SECTIONS: dict[str, tuple[type, ...]] = {
         heads.Certified,
         authorities.AskHeads,
         authorities.Heads,
+        authorities.AskListing,
+        listing.Listing,
         evidence.Evidence,
         evidence.Fork,
     ),

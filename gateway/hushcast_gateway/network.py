@@ -17,7 +17,6 @@ from hushcast_gateway.inward import Inward, Source
 from hushcast_gateway.lately import Lately
 from hushcast_gateway.outward import Leaving, Made, Outward
 from hushcast_gateway.purposes.commands import opened_for
-from hushcast_gateway.purposes.keyed import Keyed
 from hushcast_gateway.purposes.rules import Purposes
 from hushcast_gateway.refreshing import Refreshing
 from hushcast_gateway.settings import GatewaySettings
@@ -33,6 +32,7 @@ from hushcast_protocol.mqtt.reasons import PacketError, Reason
 from hushcast_protocol.mqtt.seams import Done, Nothing
 from hushcast_protocol.mqtt.topics import MAX_LEVELS, is_name
 from hushcast_protocol.mqtt.ways import OWN, Way, Ways
+from hushcast_protocol.purposes.keyed import Keyed
 from hushcast_protocol.purposes.problems import NotUsable
 from hushcast_protocol.purposes.sealed import is_sealed
 from hushcast_runtime.counters import Counters
@@ -234,7 +234,7 @@ class Network:
 
     def _may_read(self, way: Way) -> bool:
         keyed = self._keys_of(way)
-        return keyed is None or keyed.may_read
+        return keyed is None or bool(keyed.granted)
 
     def _keys_of(self, way: Way) -> Keyed | None:
         return None if way.is_open else self._keyed.get(way.name)

@@ -14,7 +14,7 @@ from hushcast_gateway.listeners import Listeners
 from hushcast_gateway.network import Network, NoDaemon
 from hushcast_gateway.passwords import Passwords
 from hushcast_gateway.peer import Peer
-from hushcast_gateway.purposes.keyed import Keyed, KeysSection, read_keys
+from hushcast_gateway.purposes.keyed import KeysSection, read_keys
 from hushcast_gateway.purposes.rules import Purposes
 from hushcast_gateway.purposes.settings import check_vocabulary, vocabulary_of
 from hushcast_gateway.server import Server
@@ -29,6 +29,7 @@ from hushcast_protocol.mqtt.limits import LARGEST_PACKET
 from hushcast_protocol.mqtt.packets import Connect
 from hushcast_protocol.mqtt.reasons import Reason
 from hushcast_protocol.mqtt.seams import Permissions
+from hushcast_protocol.purposes.keyed import Keyed
 from hushcast_runtime.environment import Environment, system_environment
 from hushcast_runtime.layout import DATABASE, check_version, kept_version, migrate
 from hushcast_runtime.metrics import MetricsServer

@@ -10,6 +10,7 @@ from pages import ROOT
 
 from hushcast_protocol.authorities import ballots, evidence, heads, members
 from hushcast_protocol.authorities import frames as authority_frames
+from hushcast_protocol.authorities import requests as directory_requests
 from hushcast_protocol.base import handovers, links, roster, signatures, stamps
 from hushcast_protocol.base.wire import Wire
 from hushcast_protocol.brokers import frames as brokers_frames
@@ -39,6 +40,7 @@ from hushcast_protocol.spatial import messages as located_messages
 
 MODULES = (
     authority_frames,
+    directory_requests,
     ballots,
     evidence,
     heads,

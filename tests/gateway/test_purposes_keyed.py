@@ -13,6 +13,7 @@ import pytest
 import trio
 from fake_daemon import FakeDaemon
 from memory_gateway import Gateway
+from purpose_files import EPOCH, ISSUER, VOCABULARY, issued, write_files
 from purposes_house import ALL, Reader
 
 import hushcast
@@ -23,32 +24,24 @@ from hushcast_gateway.counted import GatewayCounters
 from hushcast_gateway.doctor import Doctor
 from hushcast_gateway.network import Network
 from hushcast_gateway.peer import Peer
-from hushcast_gateway.purposes.keyed import Keyed, KeysSection, read_keys
+from hushcast_gateway.purposes.keyed import KeysSection, read_keys
 from hushcast_gateway.purposes.rules import Purposes
 from hushcast_gateway.server import Server
 from hushcast_gateway.settings import GatewaySettings
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.base.secrets import AgreementKey, Seed
 from hushcast_protocol.mqtt.access import Permissions
 from hushcast_protocol.mqtt.packets import Connect
 from hushcast_protocol.mqtt.reasons import Reason
 from hushcast_protocol.purposes.clauses import Clause
-from hushcast_protocol.purposes.grants import Granted, make_grant
-from hushcast_protocol.purposes.issued import Issued, issue, write_issued
-from hushcast_protocol.purposes.keys import epoch_of
+from hushcast_protocol.purposes.issued import Issued
+from hushcast_protocol.purposes.keyed import Keyed
 from hushcast_protocol.purposes.names import Purpose
 from hushcast_protocol.purposes.sealed import is_sealed
-from hushcast_protocol.purposes.vocabulary import Vocabulary
 from hushcast_runtime.config import parse_settings
 from hushcast_runtime.environment import system_environment
 from hushcast_runtime.store import MemoryStore
 
 LINK = hushcast.new_link("cars", private=True)
-VOCABULARY = Vocabulary(
-    ["operations/billing", "operations/routing", "marketing/individualized", "marketing/newsletter"]
-)
-ISSUER = Seed(b"i" * 32)
-EPOCH = epoch_of(time.time())
 USERS = f"""
 [users.car]
 uid = [1]
@@ -72,28 +65,14 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(daemon_link, "AGAIN", 0.05)
 
 
-def issued(series: int = 0, version: int = 1, epochs: range = range(EPOCH, EPOCH + 2)) -> Issued:
-    return issue(ISSUER, VOCABULARY, epochs, version, series, 0)
-
-
 def keys_section(folder: Path, purposes: Iterable[str], signed: Issued | None = None) -> KeysSection:
     """Write the files of an alias's keys, with grants for these purposes."""
-    signed = signed or issued()
-    folder.mkdir(exist_ok=True)
-    reader = AgreementKey.draw(os.urandom)
-    (folder / "reader.key").touch(mode=0o600)
-    (folder / "reader.key").write_bytes(reader.reveal())
-    (folder / "vocabulary").write_bytes(write_issued(signed))
-    files = []
-    for number, purpose in enumerate(purposes):
-        asked = Granted(number, reader.public(), Purpose(purpose), signed.epochs)
-        (folder / f"{number}.grant").write_bytes(make_grant(ISSUER, signed, asked, 0, os.urandom))
-        files.append(str(folder / f"{number}.grant"))
+    files = write_files(folder, purposes, signed)
     return KeysSection(
-        vocabulary_file=str(folder / "vocabulary"),
+        vocabulary_file=str(files.vocabulary),
         issuer=ISSUER.public().hex(),
-        reader_key_file=str(folder / "reader.key"),
-        grant_files=tuple(files),
+        reader_key_file=str(files.reader_key),
+        grant_files=tuple(map(str, files.grants)),
     )
 
 
@@ -314,6 +293,39 @@ def tags_asked(daemon: FakeDaemon) -> list[int]:
     return [one["where"].count(",") + 1 for one in daemon.service.subscriptions()]
 
 
+@asynccontextmanager
+async def program(daemon: FakeDaemon) -> AsyncIterator[hushcast.Daemon]:
+    """A program beside a house of its own, on the same network."""
+    async with trio.open_nursery() as nursery:
+        beside = FakeDaemon(daemon.socket.with_suffix(".program"), network=daemon.network)
+        await beside.start(nursery)
+        async with hushcast.connect(beside.socket) as connected:
+            yield connected
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_program_reads_what_a_gateway_seals_and_a_gateway_what_a_program_seals(
+    tmp_path: Path,
+) -> None:
+    files = write_files(tmp_path / "p", ["operations"])
+    fleet = hushcast.read_purpose_keys(files.vocabulary, reader_key=files.reader_key, grants=files.grants)
+    async with (
+        network(tmp_path, keyed(tmp_path / "o", ["marketing/individualized"])) as (one,),
+        program(one.daemon) as daemon,
+    ):
+        advertiser, car = await one.reads("advertiser"), await one.connect("car")
+        async with daemon.subscribe(LINK, purpose=fleet.read_for("operations/billing")) as messages:
+            assert await car.reserve("hush/cars/#", "operations") == 0
+            assert await car.publish(POSITION, b"from the gateway") == 0
+            message = await anext(messages)
+        assert (message.path, message.text) == ("7/position", "from the gateway")
+        await car.release("hush/cars/#")
+        for allowed in (["operations"], ["marketing"]):
+            await daemon.publish(LINK, f"for {allowed[0]}", purposes=fleet.allow(allowed))
+        await until(lambda: one.counters.as_dict()["network_arrived"] == 1)
+        assert await advertiser.got() == [b"for marketing"]
+
+
 def test_keys_that_do_not_hold_are_said(tmp_path: Path) -> None:
     def problem(section: KeysSection) -> str:
         with pytest.raises(UsageError) as found:
@@ -370,7 +382,7 @@ grant_files = ["{keys.grant_files[0]}"]
 def test_covers_are_remembered_by_what_they_follow_from(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hushcast_gateway.purposes.keyed.MAX_COVERS", 2)
+    monkeypatch.setattr("hushcast_protocol.purposes.keyed.MAX_COVERS", 2)
     one = keyed(tmp_path / "k", ["operations"])
     for owner in "abca":
         clause = Clause(owner, "#", frozenset({Purpose("operations")}), frozenset())

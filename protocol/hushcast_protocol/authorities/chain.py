@@ -18,6 +18,7 @@ from hushcast_protocol.authorities.evidence import Fork
 from hushcast_protocol.authorities.heads import Certified, Head, check_certified, decode_head
 from hushcast_protocol.authorities.members import Authorities
 from hushcast_protocol.base.errors import AuthenticationError
+from hushcast_protocol.base.roster import GENESIS
 
 MAX_HEADS = 48  # heads of the past that are compared: two days, as rosters
 MAX_TURNS = 16  # heads that tell of a change of authorities, for those who were away: as hand-overs
@@ -36,6 +37,8 @@ class Followed(msgspec.Struct, frozen=True, array_like=True):
     """For each set but the first the newest head held of the set before it, which announced it."""
     newest: Certified | None = None
     fork: Fork | None = None
+    beginning: bytes = GENESIS
+    """What the first head names as the one before: a single directory's last roster, if there was one."""
 
 
 @dataclass

@@ -16,7 +16,7 @@ from hushcast_protocol.base.signatures import Purpose, check, signature
 from hushcast_protocol.base.wire import Bytes32, Bytes64, Counter, PublicKey, Wire, decoder, encode
 
 MAX_HEAD = (
-    4096  # bytes; one of nine authorities that all committed, revealed and were at fault has some 2,800
+    4096  # bytes; one of nine authorities that all committed, revealed and were at fault has some 3,300
 )
 MAX_CERTIFIED = MAX_HEAD + 80 * MAX_AUTHORITIES + 64  # bytes
 
@@ -77,13 +77,13 @@ class Head(Wire, frozen=True, tag="head/1"):
     network: Bytes32
     epoch: Counter
     previous: Bytes32
-    """Digest of the head before, 32 zero bytes for the first."""
+    """Digest of the head before; for the first 32 zero bytes, or the digest of the last roster before it."""
     authorities: Bytes32
     """Digest of the set whose quorum signs."""
     root: Bytes32
-    """`listing_root` of the relays."""
+    """`Listing.root` of the relays."""
     count: Annotated[int, msgspec.Meta(ge=0, le=MAX_RELAYS)]
-    """How many relays are listed."""
+    """How many relays have a seat."""
     draw: Draw
     faults: Keys
     """Who cast two ballots for this epoch."""
@@ -112,11 +112,6 @@ decode_head: Callable[[bytes], Head] = decoder(Head, "head", MAX_HEAD)
 def head_digest(head: bytes) -> bytes:
     """Return the 32 bytes that an encoded head is named by."""
     return digest(Domain.HEAD, head)
-
-
-def listing_root(listed: object) -> bytes:
-    """Return the 32 bytes that stand for all relays that are listed, with their descriptors' digests."""
-    return digest(Domain.LISTING, encode(listed))
 
 
 def assent_to(seed: Seed, accord: Accord) -> bytes:

@@ -78,6 +78,7 @@ class Domain(bytes, Enum):
     AUTHORITIES = b"hc.authorities"
     BALLOT = b"hc.ballot"
     LISTING = b"hc.listing"
+    ADMISSION = b"hc.admission"
     HEAD = b"hc.head"
     BEACON_SECRET = b"hc.beacon-secret"
     BEACON_COMMIT = b"hc.beacon-commit"
