@@ -9,7 +9,7 @@ import msgspec
 from hushcast_protocol.base.roster import MAX_RELAYS
 from hushcast_protocol.base.wire import Wire
 
-MAX_WORK = 16  # bits: at some 0.1 s a try more would take a slow machine a day
+MAX_WORK = 20  # bits: at some 0.1 s a try a day of one core
 
 
 class Admission(Wire, frozen=True, tag="admission/1"):
