@@ -13,6 +13,7 @@ import pytest
 import trio
 from fake_daemon import FakeDaemon
 from memory_gateway import Gateway
+from msgspec.structs import replace
 from purpose_files import EPOCH, ISSUER, VOCABULARY, issued, write_files
 from purposes_house import ALL, Reader
 
@@ -87,7 +88,7 @@ class House:
     daemon: FakeDaemon
     counters: GatewayCounters
     gateway: Gateway
-    store: MemoryStore
+    network: Network
 
     async def connect(self, user: str) -> Reader:
         return Reader(await self.gateway.connect(user, username=user))
@@ -138,7 +139,7 @@ link_file = "/unused"
         nursery.start_soon(state.run)
         nursery.start_soon(network.run, state, store)
         gateway = Gateway(state, Server(state, authenticate), nursery)
-        yield House(daemon, counters, gateway, store)
+        yield House(daemon, counters, gateway, network)
         nursery.cancel_scope.cancel()
 
 
@@ -289,6 +290,74 @@ async def test_a_subscription_whose_grants_changed_takes_the_place_of_the_one_be
             nursery.cancel_scope.cancel()
 
 
+async def test_another_grant_is_read_by_while_the_gateway_runs_without_a_gap(tmp_path: Path) -> None:
+    section = keys_section(tmp_path / "k", ["operations", "marketing"])
+    few = replace(section, grant_files=section.grant_files[:1])
+    async with network(tmp_path, keyed(tmp_path / "f", ()), by(few)) as (one, two):
+        dashboard, car = await two.reads("dashboard"), await one.connect("car")
+        terms = {"user_property": [("aip", "marketing")]}
+        assert await car.publish(POSITION, b"1", **terms) == 0
+        two.network.replace_keys({"cars": by(section, by(few))})
+        await until(lambda: tags_asked(two.daemon) == [5])
+        advertiser = await two.connect("advertiser")
+        assert await advertiser.subscribe("hush/cars/#") == 1
+        assert await car.publish(POSITION, b"2", **terms) == 0
+        assert await car.publish(POSITION, b"3") == 0
+        await until(lambda: two.counters.as_dict()["network_arrived"] == 2)
+        assert await advertiser.got() == [b"2", b"3"]
+        assert await dashboard.got() == [b"3"]
+
+
+async def test_a_grant_that_is_gone_hands_out_nothing_more_that_it_opened(tmp_path: Path) -> None:
+    section = keys_section(tmp_path / "k", ["operations"])
+    async with network(tmp_path, keyed(tmp_path / "f", ()), by(section)) as (one, two):
+        dashboard, car = await two.reads("dashboard"), await one.connect("car")
+        assert await car.publish(POSITION, b"kept", retain=True) == 0
+        await until(lambda: two.gateway.broker.retained == 1)
+        assert await dashboard.got() == [b"kept"]
+        Path(section.grant_files[0]).unlink()
+        two.network.replace_keys({"cars": by(section, by(keys_section(tmp_path / "k2", [])))})
+        late = await two.connect("dashboard")
+        assert await late.subscribe("hush/cars/#") == Reason.NOT_AUTHORIZED
+        assert await late.subscribe("#") == 1
+        assert await late.got() == []
+        await until(lambda: tags_asked(two.daemon) == [1])  # nothing that anybody seals for a purpose
+
+
+async def test_who_gets_a_first_grant_reads_what_a_map_brings(tmp_path: Path) -> None:
+    maps = '[[gateway.map]]\nfrom = "home/#"\nto = "cars"'
+    section = keys_section(tmp_path / "k", ["operations"])
+    none = replace(section, grant_files=())
+    async with network(tmp_path, by(none), keyed(tmp_path / "f", ()), maps=maps) as (one, two):
+        screen, car = await one.connect("dashboard"), await two.connect("car")
+        assert await screen.subscribe("home/#") == 1
+        assert one.daemon.service.subscriptions() == []
+        one.network.replace_keys({"cars": by(section, by(none))})
+        await until(lambda: any(held["ready"] for held in one.daemon.service.subscriptions()))
+        assert await car.publish("hush/cars/home/lamp", b"on") == 0
+        await until(lambda: one.counters.as_dict()["network_arrived"] == 1)
+        assert await screen.got() == [b"on"]
+        one.network.replace_keys({"cars": by(none, by(section))})
+        await until(lambda: one.daemon.service.subscriptions() == [])
+
+
+def test_an_older_vocabulary_does_not_take_the_place_of_a_newer_one(tmp_path: Path) -> None:
+    newer = by(keys_section(tmp_path / "n", [], issued(version=2)))
+    with pytest.raises(UsageError, match="a newer version is known"):
+        by(keys_section(tmp_path / "o", []), newer)
+    forked = keys_section(tmp_path / "x", [], issued(version=2, epochs=range(EPOCH, EPOCH + 3)))
+    with pytest.raises(UsageError, match="two of one version"):
+        by(forked, newer)
+    other = keys_section(tmp_path / "p", ["operations"])
+    Path(other.grant_files[0]).write_bytes(b"\0")
+    with pytest.raises(UsageError, match="cut off"):
+        by(other, by(keys_section(tmp_path / "o", [])))
+
+
+def by(section: KeysSection, before: Keyed | None = None) -> Keyed:
+    return read_keys(section, time.time, os.urandom, before)
+
+
 def tags_asked(daemon: FakeDaemon) -> list[int]:
     return [one["where"].count(",") + 1 for one in daemon.service.subscriptions()]
 
@@ -333,8 +402,6 @@ def test_keys_that_do_not_hold_are_said(tmp_path: Path) -> None:
         return str(found.value)
 
     good = keys_section(tmp_path / "k", ["operations"])
-    from msgspec.structs import replace
-
     assert "another issuer" in problem(replace(good, issuer="00" * 32))
     assert "reader_key_file" in problem(replace(good, reader_key_file=None))
     other = keys_section(tmp_path / "other", [])

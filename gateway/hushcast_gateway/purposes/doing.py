@@ -52,6 +52,10 @@ class Doing:
         self._changed = changed
         self._presubscribed = presubscribed
 
+    def replace(self, section: PurposesSection, vocabulary: Vocabulary) -> None:
+        """Go by another configuration."""
+        self._section, self._vocabulary = section, vocabulary
+
     def do(
         self, command: Command, permissions: Permissions, client_id: str, claims: Claims, here: Session | None
     ) -> AuditRecord | None:

@@ -12,8 +12,10 @@ from typing import Annotated, Literal
 
 import structlog
 from msgspec import Meta
+from msgspec.structs import replace
 
 from hushcast.purposes.files import Files, read_grant_files, read_vocabulary_file
+from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.secrets import Randomness
 from hushcast_protocol.purposes.keyed import Keyed
 from hushcast_protocol.purposes.problems import NotUsable
@@ -46,14 +48,40 @@ class KeysSection(Section, frozen=True, kw_only=True):
         return (*files, *((f"grant_files #{n}", one) for n, one in enumerate(self.grant_files, 1)))
 
 
-def read_keys(section: KeysSection, now: Callable[[], float], randomness: Randomness) -> Keyed:
-    """Return what an alias seals and opens by; raises `UsageError` as `read_files`."""
+def read_keys(
+    section: KeysSection, now: Callable[[], float], randomness: Randomness, before: Keyed | None = None
+) -> Keyed:
+    """Return what an alias seals and opens by; raises `UsageError` as `read_files`.
+
+    `before` is what it does so by until now. Then no vocabulary is taken that is older, and a grant whose
+    file is gone is held no longer: somebody took it away.
+    """
+    if before is not None:
+        there = tuple(file for file in section.grant_files if _is_there(Path(file)))
+        if there != section.grant_files:
+            log.warning("files of grants are gone: they open nothing more")
+        section = replace(section, grant_files=there)
     files = read_files(section)
     try:
         files.check(now())
     except NotUsable as error:
         log.warning("keys of an alias are not for now", reason=str(error.problem))
+    if before is not None and before.issued.body.issuer == files.issued.body.issuer:
+        try:
+            files.issued.check_newer(before.issued)
+        except NotUsable as error:
+            raise UsageError(f"{section.vocabulary_file}: {error}") from None
     return Keyed(files.issued, files.grants, section.one_time_key == "message", randomness)
+
+
+def _is_there(file: Path) -> bool:
+    try:
+        file.stat()
+    except FileNotFoundError:
+        return False
+    except OSError:
+        pass  # to read it will say why it cannot be
+    return True
 
 
 def read_files(section: KeysSection) -> Files:

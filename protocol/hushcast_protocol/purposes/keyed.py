@@ -26,7 +26,7 @@ class Keyed:
 
     def __init__(self, issued: Issued, grants: Iterable[Grant], each_message: bool, randomness: Randomness):
         held = tuple(grants)
-        self._issued = issued
+        self.issued = issued
         self._sealer = Sealer(issued, randomness, each_message)
         self._opener = Opener(held)
         self._covers: OrderedDict[tuple[frozenset[Clause], bool], tuple[Element, ...]] = OrderedDict()
@@ -43,7 +43,7 @@ class Keyed:
         Raises `NotUsable` where the vocabulary has no keys for `now`.
         """
         elements = self._cover(frozenset(clauses), strict)
-        return self._sealer.seal(elements, content, now), message_tags(self._issued.body.issuer, elements)
+        return self._sealer.seal(elements, content, now), message_tags(self.issued.body.issuer, elements)
 
     def open(self, data: bytes) -> Opened:
         """Open a message; raise `NotUsable`."""
@@ -53,7 +53,7 @@ class Keyed:
         place = clauses, strict
         found = self._covers.get(place)
         if found is None:
-            found = self._covers[place] = cover_by(clauses, strict, self._issued.vocabulary)
+            found = self._covers[place] = cover_by(clauses, strict, self.issued.vocabulary)
             if len(self._covers) > MAX_COVERS:
                 self._covers.popitem(last=False)
         self._covers.move_to_end(place)
