@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -145,7 +146,7 @@ link_file = "/unused"
 
 
 @asynccontextmanager
-async def network(tmp_path: Path, *keys: Keyed | None, **options: str) -> AsyncIterator[list[House]]:
+async def network(tmp_path: Path, *keys: Keyed | None, **options: Any) -> AsyncIterator[list[House]]:
     """Run a house for each set of keys; the options are the first one's."""
     with trio.fail_after(30):
         async with trio.open_nursery() as nursery, AsyncExitStack() as stack:

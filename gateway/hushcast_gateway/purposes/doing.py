@@ -21,6 +21,7 @@ from hushcast_protocol.purposes.wide import effective
 
 NOT_YOURS = "the user may not reserve this"
 NOT_CLAIMED = "the user may not claim this purpose"
+NOT_GRANTED = "no grant is held for this purpose, or for one above it"
 CONFIGURED = "this stands in the configuration alone"
 NO_KEYS = "only what travels by an alias with keys is withdrawn: elsewhere reservations hold at once"
 NO_SUCH = "there is no such command"
@@ -189,7 +190,7 @@ class Doing:
         if not permissions.may_subscribe(wanted) and not claims.may_reserve(
             permissions.user, client_id, wanted
         ):
-            raise Refused(Reason.NOT_AUTHORIZED, NOT_YOURS)
+            raise Refused(Reason.NOT_AUTHORIZED, "the user may neither read nor reserve this")
         store: Reservations = self._kept.reservations
         found = effective(wanted, store.intersecting(wanted), self._vocabulary, self._section.strict)
         text = "unknown" if found is None else "{" + ",".join(sorted(found)) + "}"
