@@ -27,7 +27,10 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     ),
     "What a daemon tells": ("Publication", "Unsent", "Subscription", "Finding"),
     "Links and authors": ("new_link", "read_link", "Author", "new_author", "read_author"),
-    "Purposes": ("read_purpose_keys", "PurposeKeys", "Allowed", "ReadFor"),
+    "Purposes": (
+        *("read_purpose_keys", "PurposeKeys", "Allowed", "ReadFor"),
+        *("Lock", "new_lock", "read_lock"),
+    ),
     "Errors": (
         *("HushcastError", "UsageError", "Refusal", "Waiting"),
         *("NoDaemon", "OtherVersion", "TimedOut"),

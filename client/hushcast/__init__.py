@@ -38,7 +38,15 @@ if TYPE_CHECKING:
     )
     from hushcast.keys import Author, new_author, new_link, read_author, read_link
     from hushcast.messages import Messages
-    from hushcast.purposes.keys import Allowed, PurposeKeys, ReadFor, read_purpose_keys
+    from hushcast.purposes.keys import (
+        Allowed,
+        Lock,
+        PurposeKeys,
+        ReadFor,
+        new_lock,
+        read_lock,
+        read_purpose_keys,
+    )
     from hushcast.words import Terms
 
 _PUBLIC = {
@@ -52,7 +60,10 @@ _PUBLIC = {
     ),
     "keys": ("Author", "new_author", "new_link", "read_author", "read_link"),
     "messages": ("Messages",),
-    "purposes.keys": ("Allowed", "PurposeKeys", "ReadFor", "read_purpose_keys"),
+    "purposes.keys": (
+        *("Allowed", "Lock", "PurposeKeys", "ReadFor"),
+        *("new_lock", "read_lock", "read_purpose_keys"),
+    ),
     "words": ("Terms",),
 }
 _HOME = {name: module for module, names in _PUBLIC.items() for name in names}
@@ -69,6 +80,7 @@ __all__ = [
     "Finding",
     "Gap",
     "HushcastError",
+    "Lock",
     "Lost",
     "Message",
     "Messages",
@@ -91,8 +103,10 @@ __all__ = [
     "connect_sync",
     "new_author",
     "new_link",
+    "new_lock",
     "read_author",
     "read_link",
+    "read_lock",
     "read_purpose_keys",
 ]
 

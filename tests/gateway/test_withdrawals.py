@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 import trio
 from fake_daemon import FakeDaemon
-from keyed_houses import POSITION, House, house, keyed, network, quick, until
+from keyed_houses import LINK, POSITION, House, house, keyed, network, quick, until
+from purpose_files import write_files
 from purposes_house import Reader
 
+import hushcast
 from hushcast_gateway.purposes import withdrawals as withdrawals_module
 from hushcast_gateway.purposes.records import AUDIT, read_audit
 from hushcast_gateway.purposes.withdrawals import Withdrawals, digest_in
@@ -118,6 +120,31 @@ async def test_what_comes_behind_its_withdrawal_is_given_to_nobody(tmp_path: Pat
         await one.publish_beside(again, tags)
         await arrived(two, 3)  # and the withdrawal
         assert await dashboard.got() == []
+
+
+async def test_a_program_withdraws_what_gateways_keep_of_its_own(tmp_path: Path) -> None:
+    files = write_files(tmp_path / "w", [])
+    fleet = hushcast.read_purpose_keys(files.vocabulary)
+    locks = [hushcast.new_lock(tmp_path / name) for name in ("a.lock", "b.lock")]
+    async with network(tmp_path, keyed(tmp_path / "o", ["operations"])) as (house,):
+        await house.reads("dashboard")
+        await away(house, "away", "hush/cars/#")
+        async with hushcast.connect(house.daemon.socket) as daemon:
+            for lock in locks:
+                await daemon.publish(LINK, "kept", purposes=fleet.allow(["operations"], lock=lock))
+            await arrived(house, 2)
+            await daemon.publish(LINK, b"", purposes=fleet.withdraw(hushcast.read_lock(tmp_path / "a.lock")))
+        await until(lambda: house.gateway.broker.counts["withdrawn"] == 1)
+        assert await back(house, "away") == [b"kept"]
+
+
+def test_a_lock_shown_on_one_topic_withdraws_nothing_on_another_and_shows_nothing(tmp_path: Path) -> None:
+    lock = hushcast.new_lock(tmp_path / "a.lock")
+    assert lock.of("cars") == lock.of(hushcast.new_link("cars")) != lock.of(LINK)
+    assert repr(lock) == "Lock(...)"
+    (tmp_path / "a.lock").chmod(0o644)
+    with pytest.raises(UsageError, match="chmod 600"):
+        hushcast.read_lock(tmp_path / "a.lock")
 
 
 async def test_a_withdrawal_waits_for_the_daemon_over_a_restart(tmp_path: Path) -> None:
