@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec.inspect as shapes
 
-from hushcast_protocol.authorities import admission, ballots, evidence, heads, listing, members
+from hushcast_protocol.authorities import admission, ballots, evidence, heads, listing, members, work
 from hushcast_protocol.authorities import frames as authorities
 from hushcast_protocol.authorities import requests as directory_requests
 from hushcast_protocol.base import handovers, links, roster, signatures, stamps
@@ -59,6 +59,7 @@ SECTIONS: dict[str, tuple[type, ...]] = {
         directory_requests.HandedOver,
         directory_requests.Agreed,
         directory_requests.Refused,
+        work.Work,
     ),
     "handover": (handovers.Handover,),
     "stamp": (stamps.Stamp,),

@@ -49,6 +49,7 @@ class Registry:
         self._descriptors: dict[RelayId, tuple[Descriptor, Signed]] = {}
         self._rosters: dict[int, SignedRoster] = {}
         self._answers_until: dict[RelayId, float] = {}
+        self._allowed: frozenset[RelayId] | None = None
         self.succession = Succession()
         """The keys that the directory had before."""
 
@@ -71,6 +72,10 @@ class Registry:
         """The network's epochs."""
         return self._calendar
 
+    def confine(self, names: frozenset[RelayId] | None) -> None:
+        """List none but these relays from the next roster on; `None`: all that are reached."""
+        self._allowed = names
+
     @property
     def newest(self) -> SignedRoster | None:
         """The roster published last."""
@@ -87,6 +92,8 @@ class Registry:
     def examine(self, signed: Signed, now: float) -> Descriptor:
         """Check a descriptor that a relay hands in; raise a `PeerError`, or `Refusal` with the reason."""
         descriptor = check_descriptor(signed, self._network)
+        if self._allowed is not None and descriptor.relay not in self._allowed:
+            raise Refusal("the network is closed: have whoever runs its directory list this relay's name")
         if descriptor.expires <= now:
             raise Refusal("the descriptor has expired: check the relay's clock")
         if descriptor.issued > now + MAX_AHEAD:
@@ -236,11 +243,11 @@ class Registry:
         return any(known not in self._rosters for known in range(first, epoch))
 
     def _live(self, now: float) -> dict[RelayId, tuple[Descriptor, Signed]]:
-        until = self._answers_until
+        until, allowed = self._answers_until, self._allowed
         return {
             relay: held
             for relay, held in self._descriptors.items()
-            if max(held[0].expires, until.get(relay, 0)) > now
+            if max(held[0].expires, until.get(relay, 0)) > now and (allowed is None or relay in allowed)
         }
 
     def _forget_expired(self, now: float) -> None:

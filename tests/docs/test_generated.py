@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 from pages import ROOT
 
-from hushcast_protocol.authorities import ballots, evidence, heads, members
+from hushcast_protocol.authorities import admission, ballots, evidence, heads, listing, members, work
 from hushcast_protocol.authorities import frames as authority_frames
 from hushcast_protocol.authorities import requests as directory_requests
 from hushcast_protocol.base import handovers, links, roster, signatures, stamps
@@ -40,6 +40,9 @@ from hushcast_protocol.spatial import (
 from hushcast_protocol.spatial import messages as located_messages
 
 MODULES = (
+    admission,
+    listing,
+    work,
     authority_frames,
     directory_requests,
     ballots,

@@ -68,7 +68,9 @@ def settle(
         if admission.age:
             entitled = [relay for relay in line if _is_aged(waited.get(relay), last, epoch, beacon)]
         today = epoch - epoch % EPOCHS_A_DAY
-        let_in = admission.cap(len(held)) - sum(since >= today for since in seats.values())
+        # A newcomer that is gone gives its place back: what is bounded is how many of the seats are new.
+        begun = sum(since < today for since in seats.values())
+        let_in = admission.cap(begun) - (len(seats) - begun)
         fresh = entitled[: max(0, min(let_in, MAX_RELAYS - len(seats)))]
     seats |= dict.fromkeys(fresh, epoch)
     waiting = [relay for relay in line if relay not in seats][:MAX_WAITING]

@@ -11,13 +11,14 @@ from hushcast_protocol.authorities.chain import MAX_TURNS
 from hushcast_protocol.authorities.heads import MAX_CERTIFIED, Certified
 from hushcast_protocol.authorities.listing import MAX_WAITING, Waiting
 from hushcast_protocol.authorities.members import MAX_SET, Authorities
+from hushcast_protocol.authorities.work import Work
 from hushcast_protocol.base.handovers import MAX_HANDOVERS
 from hushcast_protocol.base.roster import MAX_RELAYS, MAX_ROSTER, Entry
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import Counter, Wire, decoder
 
 WAITING = 44  # bytes of a relay that waits
-MAX_DIRECTORY_REQUEST = 1024  # bytes; a descriptor has about 300
+MAX_DIRECTORY_REQUEST = 1024  # bytes; a descriptor has about 300, work about 70
 # bytes: what a roster has, those that wait, the heads by which the newest is followed, and 4 KiB
 MAX_DIRECTORY_ANSWER = MAX_ROSTER + MAX_WAITING * WAITING + (MAX_TURNS + 2) * MAX_CERTIFIED + MAX_SET + 4096
 
@@ -26,6 +27,8 @@ class Register(Wire, frozen=True, tag="register"):
     """A relay's signed descriptor, for the rosters to come."""
 
     descriptor: Signed
+    work: Work | None = None
+    """Where newcomers are asked for it; a relay shows it each time."""
 
 
 class Registered(Wire, frozen=True, tag="registered"):

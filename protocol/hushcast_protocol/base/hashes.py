@@ -89,6 +89,7 @@ class Domain(bytes, Enum):
     GUIDE = b"hc.guide"
     PIECE = b"hc.piece"
     MERKLE = b"hc.merkle"
+    WORK = b"hc.work"
     # `tree` shuffles with `hc.tree` by itself: it depends on the standard library alone.
 
 
