@@ -25,7 +25,17 @@ if TYPE_CHECKING:
         UsageError,
         Waiting,
     )
-    from hushcast.events import Coverage, Disconnected, Event, Gap, Lost, Message, Reconnected, Unopened
+    from hushcast.events import (
+        Coverage,
+        Disconnected,
+        Event,
+        Gap,
+        Lost,
+        Message,
+        Reconnected,
+        Unopened,
+        Withdrawn,
+    )
     from hushcast.keys import Author, new_author, new_link, read_author, read_link
     from hushcast.messages import Messages
     from hushcast.purposes.keys import Allowed, PurposeKeys, ReadFor, read_purpose_keys
@@ -36,7 +46,10 @@ _PUBLIC = {
     "daemon": ("Daemon", "connect"),
     "descriptions": ("Finding", "Publication", "Subscription", "Unsent"),
     "errors": ("HushcastError", "NoDaemon", "OtherVersion", "Refusal", "TimedOut", "UsageError", "Waiting"),
-    "events": ("Coverage", "Disconnected", "Event", "Gap", "Lost", "Message", "Reconnected", "Unopened"),
+    "events": (
+        *("Coverage", "Disconnected", "Event", "Gap", "Lost", "Message"),
+        *("Reconnected", "Unopened", "Withdrawn"),
+    ),
     "keys": ("Author", "new_author", "new_link", "read_author", "read_link"),
     "messages": ("Messages",),
     "purposes.keys": ("Allowed", "PurposeKeys", "ReadFor", "read_purpose_keys"),
@@ -73,6 +86,7 @@ __all__ = [
     "Unsent",
     "UsageError",
     "Waiting",
+    "Withdrawn",
     "connect",
     "connect_sync",
     "new_author",

@@ -15,8 +15,9 @@ from hushcast_protocol.base.errors import AuthenticationError, Refusal, UsageErr
 from hushcast_protocol.base.secrets import Randomness
 from hushcast_protocol.content.messages import MAX_PAYLOAD
 from hushcast_protocol.content.predicates import Predicate, write_where
-from hushcast_protocol.mqtt.envelope import Enclosed, disclose, enclose
+from hushcast_protocol.mqtt.envelope import Enclosed, enclose
 from hushcast_protocol.purposes.clauses import Clause, of_message
+from hushcast_protocol.purposes.inside import Inside
 from hushcast_protocol.purposes.keyed import Keyed, OnePurpose
 from hushcast_protocol.purposes.problems import NotUsable, Problem
 
@@ -120,10 +121,10 @@ class ReadFor:
         tags = write_where(Predicate((), self._reader.tags))
         return ", ".join(part for part in (condition, tags) if part)
 
-    def open(self, payload: bytes) -> Enclosed | Problem:
+    def open(self, payload: bytes) -> Inside | Problem:
         """Return what is in a message, or why it does not open for this purpose."""
         try:
-            return disclose(self._reader.open(payload))
+            return self._reader.open(payload)
         except NotUsable as error:
             return error.problem
 

@@ -102,6 +102,9 @@ class Rules(Protocol):
         Return its reason if it was a command; `None` if it is a message, which may go on.
         """
 
+    def owned(self, user: str, topic: str, properties: Properties) -> Properties:
+        """Return the properties of a user's message that goes beyond, with what its rules add to them."""
+
     def has_terms(self, properties: Properties) -> bool:
         """Tell whether a message with these properties is decided apart from its topic's others."""
 
