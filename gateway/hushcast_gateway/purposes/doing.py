@@ -21,7 +21,7 @@ from hushcast_protocol.purposes.wide import effective
 
 NOT_YOURS = "the user may not reserve this"
 NOT_CLAIMED = "the user may not claim this purpose"
-NOT_GRANTED = "no grant is held for this purpose, or for one above it"
+NOT_GRANTED = "no grant that is held is for its purpose, or for one above it"
 CONFIGURED = "this stands in the configuration alone"
 NO_KEYS = "only what travels by an alias with keys is withdrawn: elsewhere reservations hold at once"
 NO_SUCH = "there is no such command"
