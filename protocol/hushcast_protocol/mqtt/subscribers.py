@@ -76,11 +76,13 @@ class Subscribers:
         self._rules = rules
         self._remembers = rules is None or rules.remembers
         self._tree: FilterTree[_Leaf] = FilterTree()
+        self._wholes: dict[str, Plan] = {}
         self._plans: dict[str, Plan] = {}
         self.count = 0
 
     def add(self, session: Session, granted: Granted) -> bool:
         """Add a subscription or put it in place of the same; return whether the filter had no other."""
+        self._wholes.clear()
         self._plans.clear()
         leaf = self._tree.get(granted.wanted)
         is_first = leaf is None
@@ -100,6 +102,7 @@ class Subscribers:
 
     def remove(self, session: Session, granted: Granted) -> bool:
         """Take a subscription away; return whether nobody is left at its filter."""
+        self._wholes.clear()
         self._plans.clear()
         leaf = self._tree.get(granted.wanted)
         if leaf is None:
@@ -128,18 +131,15 @@ class Subscribers:
         """Return who gets the messages of a topic that have no properties."""
         plan = self._plans.get(topic)
         if plan is None:
-            if len(self._plans) >= MAX_PLANS:
-                self._plans.clear()
-            plan = self._draw(topic)
+            plan = self._let_have(self._whole(topic), Message(topic, b""))
             if self._remembers:
-                plan = self._let_have(plan, Message(topic, b""))
-            self._plans[topic] = plan
-        return plan if self._remembers else self._let_have(plan, Message(topic, b""))
+                _keep(self._plans, topic, plan)
+        return plan
 
     def plan_of(self, message: Message) -> Plan:
         """Return who gets a message."""
         if message.properties and self._rules is not None and self._rules.has_terms(message.properties):
-            return self._let_have(self._draw(message.topic), message)
+            return self._let_have(self._whole(message.topic), message)
         return self.plan(message.topic)
 
     def forget(self, wanted: str | None) -> None:
@@ -147,19 +147,24 @@ class Subscribers:
         if wanted is None:
             self._plans.clear()
             return
-        for topic in [one for one in self._plans if matches(wanted, one)]:
+        begins = wanted.partition("+")[0].partition("#")[0].rstrip("/")  # most topics are told apart by that
+        for topic in [one for one in self._plans if one.startswith(begins) and matches(wanted, one)]:
             del self._plans[topic]
 
-    def _draw(self, topic: str) -> Plan:
-        """Return who is subscribed to a topic."""
-        by_session: dict[Session, list[Granted]] = {}
-        groups: list[Group] = []
-        for leaf in self._tree.match(topic):
-            for session, granted in leaf.plain.items():
-                by_session.setdefault(session, []).append(granted)
-            groups += leaf.groups.values()
-        recipients = {session: Recipient(session, found) for session, found in by_session.items()}
-        return Plan(recipients, groups, self._is_ours(topic), 0)
+    def _whole(self, topic: str) -> Plan:
+        """Return the plan of all who are subscribed to a topic, whatever the rules say."""
+        plan = self._wholes.get(topic)
+        if plan is None:
+            by_session: dict[Session, list[Granted]] = {}
+            groups: list[Group] = []
+            for leaf in self._tree.match(topic):
+                for session, granted in leaf.plain.items():
+                    by_session.setdefault(session, []).append(granted)
+                groups += leaf.groups.values()
+            recipients = {session: Recipient(session, found) for session, found in by_session.items()}
+            plan = Plan(recipients, groups, self._is_ours(topic), 0)
+            _keep(self._wholes, topic, plan)
+        return plan
 
     def _let_have(self, plan: Plan, message: Message) -> Plan:
         """Return the plan without those subscriptions by which the rules let nobody have a message."""
@@ -180,3 +185,9 @@ class Subscribers:
         if is_whole:
             return plan
         return Plan(found, plan.groups, self._is_ours(message.topic), len(plan.recipients) - len(found))
+
+
+def _keep(plans: dict[str, Plan], topic: str, plan: Plan) -> None:
+    if len(plans) >= MAX_PLANS:
+        plans.clear()
+    plans[topic] = plan
