@@ -14,7 +14,7 @@ from benchmarks import gateway_process
 from benchmarks.figures import PeerMissing
 from benchmarks.peers import mosquitto
 from benchmarks.peers.mqtt import connected, packet, text
-from benchmarks.processes import free_port, running
+from benchmarks.processes import connect, free_port, running
 
 MODES = {"subscribe": "on subscribe", "publish": "on publish", "hybrid": "hybrid"}
 STORES = ("cached", "tree", "flat")
@@ -71,6 +71,14 @@ class Running:
     async def connect(self, client: bytes) -> trio.SocketStream:
         """Connect a client; raises `PeerMissing`."""
         return await connected(self._port, client, self.process, self._log)
+
+    def listening(self) -> int:
+        """Wait until it listens, and return its port; raises `PeerMissing`."""
+        trio.run(self._reached)
+        return self._port
+
+    async def _reached(self) -> None:
+        await (await connect(self._port, self.process, self._log)).aclose()
 
 
 @contextmanager
