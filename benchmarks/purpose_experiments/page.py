@@ -163,7 +163,8 @@ def _tables(results: Results) -> str:
         "paper",
     )
     about = """<p>Throughput lost is what a broker no longer passes with one core busy, from the CPU time that
-its process takes for a message, the least of the turns. Latencies are medians, one message at a time. The
+its process takes for a message, the least of the turns. Latencies are medians of messages sent one at a
+time, the least of the turns. The
 paper's percentages are to its broker without the extension. It does not name the store of filtering on
 subscribe and of the hybrid mode; they stand beside our tree.</p>"""
     return about + _table(head, body)

@@ -1,4 +1,4 @@
-"""The runner of the public benchmark: what it hands over, and what it reads; a stand-in plays the benchmark."""
+"""The runner of the public benchmark: what it hands over and reads; a stand-in plays the benchmark."""
 
 import sys
 from pathlib import Path
