@@ -17,18 +17,18 @@ from benchmarks.processes import printed_by, resident
 from hushcast_node.daemon import Daemon, Parts
 from hushcast_node.overlay_side import OverlayParts
 from hushcast_overlay.identity import Identity, draw_identity
-from hushcast_protocol.base.addresses import memory_address
-from hushcast_protocol.base.links import Link
-from hushcast_protocol.base.roster import GENESIS, Network, Relay, Roster
-from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.signatures import Signed
-from hushcast_protocol.overlay.frames import (
+from hushcast_protocol.authorities.requests import (
     MAX_DIRECTORY_REQUEST,
     Fetch,
     Registered,
     Rosters,
     decode_directory_request,
 )
+from hushcast_protocol.base.addresses import memory_address
+from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.roster import GENESIS, Network, Relay, SignedRoster
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.overlay.profile import HARDENED
 from hushcast_runtime.channel import accept_channel
 from hushcast_runtime.environment import simulated_environment
@@ -68,9 +68,9 @@ class Daemons:
         self._identities = [
             draw_identity(simulated_environment(f"identity {number}").randomness) for number in range(count)
         ]
-        self._roster = Roster(
-            _SIGNED, NETWORK, NETWORK.calendar.epoch(BEGIN), GENESIS, dict(map(_listed, self._identities))
-        )
+        relays = dict(map(_listed, self._identities))
+        epoch = NETWORK.calendar.epoch(BEGIN)
+        self._roster = SignedRoster(NETWORK, epoch, GENESIS, bytes(32), relays, _SIGNED)
         self.held: list[Daemon] = []
 
     async def start(self, nursery: trio.Nursery) -> None:

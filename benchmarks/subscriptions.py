@@ -13,7 +13,6 @@ from benchmarks.figures import Effort, Figure, alternate, at_most
 from hushcast_protocol.base.addresses import onion_address
 from hushcast_protocol.base.roster import GENESIS, Network, Relay, Roster
 from hushcast_protocol.base.secrets import LeaseSecret, ParcelKey, Randomness, Seed
-from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.overlay import installations
 from hushcast_protocol.overlay.installations import Installation, MailboxRoot, seal_down
 from hushcast_protocol.overlay.parcels import Parcel
@@ -41,7 +40,7 @@ def _roster(nodes: int) -> Roster:
     for _ in range(nodes):
         relay = os.urandom(32)
         relays[relay] = Relay(relay, onion_address(relay), ParcelKey.draw(os.urandom).public(), _EPOCH)
-    return Roster(Signed(b"", bytes(64)), Network("bench", "hardened", 3600), _EPOCH, GENESIS, relays)
+    return Roster(Network("bench", "hardened", 3600), _EPOCH, GENESIS, bytes(32), relays)
 
 
 def _subscribe(roster: Roster) -> dict[bytes, bytes]:

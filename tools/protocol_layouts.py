@@ -14,8 +14,9 @@ from typing import Any
 
 import msgspec.inspect as shapes
 
-from hushcast_protocol.authorities import ballots, evidence, heads, members
+from hushcast_protocol.authorities import admission, ballots, evidence, heads, listing, members, work
 from hushcast_protocol.authorities import frames as authorities
+from hushcast_protocol.authorities import requests as directory_requests
 from hushcast_protocol.base import handovers, links, roster, signatures, stamps
 from hushcast_protocol.base.hashes import Domain
 from hushcast_protocol.base.signatures import Purpose
@@ -31,6 +32,7 @@ from hushcast_protocol.central import introduction, network, rerouting
 from hushcast_protocol.content import messages, reports
 from hushcast_protocol.overlay import frames, leases, parcels
 from hushcast_protocol.purposes import grants, issued
+from hushcast_protocol.shards import guides, slices
 from hushcast_protocol.spatial import answer as located
 from hushcast_protocol.spatial import batch, offer, pages, parts, proof, requests, subscription, table
 from hushcast_protocol.spatial import messages as located_messages
@@ -50,12 +52,14 @@ SECTIONS: dict[str, tuple[type, ...]] = {
         frames.ParcelAnswer,
     ),
     "directory": (
-        frames.Register,
-        frames.Registered,
-        frames.Fetch,
-        frames.Rosters,
-        frames.HandedOver,
-        frames.Refused,
+        directory_requests.Register,
+        directory_requests.Registered,
+        directory_requests.Fetch,
+        directory_requests.Rosters,
+        directory_requests.HandedOver,
+        directory_requests.Agreed,
+        directory_requests.Refused,
+        work.Work,
     ),
     "handover": (handovers.Handover,),
     "stamp": (stamps.Stamp,),
@@ -157,6 +161,8 @@ SECTIONS: dict[str, tuple[type, ...]] = {
     ),
     "authorities": (
         members.Authorities,
+        members.Member,
+        admission.Admission,
         ballots.Ballot,
         ballots.Cast,
         authorities.Echo,
@@ -172,9 +178,12 @@ SECTIONS: dict[str, tuple[type, ...]] = {
         heads.Certified,
         authorities.AskHeads,
         authorities.Heads,
+        authorities.AskListing,
+        listing.Listing,
         evidence.Evidence,
         evidence.Fork,
     ),
+    "shards": (slices.Sharding, slices.Slice, slices.Leaf, guides.Piece, guides.Guide),
     "roster": (roster.RosterBody, roster.Network, roster.Entry, roster.Descriptor),
 }
 

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 from hushcast_directory.trust import Trust
-from hushcast_protocol.base.addresses import Address
-from hushcast_protocol.base.errors import DecodeError, Refusal
-from hushcast_protocol.base.links import Link
-from hushcast_protocol.base.signatures import Signed
-from hushcast_protocol.overlay.frames import (
+from hushcast_protocol.authorities.requests import (
     MAX_DIRECTORY_ANSWER,
     DirectoryAnswer,
     DirectoryRequest,
@@ -19,6 +15,10 @@ from hushcast_protocol.overlay.frames import (
     Rosters,
     decode_directory_answer,
 )
+from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.errors import DecodeError, Refusal
+from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.signatures import Signed
 from hushcast_runtime.channel import open_channel
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.transports.base import Transport

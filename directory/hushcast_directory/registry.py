@@ -14,8 +14,8 @@ from hushcast_protocol.base.roster import (
     Descriptor,
     Entry,
     Network,
-    Roster,
     RosterBody,
+    SignedRoster,
     check_descriptor,
     check_roster,
     listed_descriptors,
@@ -47,8 +47,9 @@ class Registry:
         self._store = store
         self._first_roster = first_roster
         self._descriptors: dict[RelayId, tuple[Descriptor, Signed]] = {}
-        self._rosters: dict[int, Roster] = {}
+        self._rosters: dict[int, SignedRoster] = {}
         self._answers_until: dict[RelayId, float] = {}
+        self._allowed: frozenset[RelayId] | None = None
         self.succession = Succession()
         """The keys that the directory had before."""
 
@@ -71,12 +72,16 @@ class Registry:
         """The network's epochs."""
         return self._calendar
 
+    def confine(self, names: frozenset[RelayId] | None) -> None:
+        """List none but these relays from the next roster on; `None`: all that are reached."""
+        self._allowed = names
+
     @property
-    def newest(self) -> Roster | None:
+    def newest(self) -> SignedRoster | None:
         """The roster published last."""
         return self._rosters[max(self._rosters)] if self._rosters else None
 
-    def after(self, epoch: int | None) -> tuple[Roster | None, bool]:
+    def after(self, epoch: int | None) -> tuple[SignedRoster | None, bool]:
         """Return the first roster after an epoch, or the newest; and whether there are later ones."""
         newest = self.newest
         if epoch is None or newest is None:
@@ -87,6 +92,8 @@ class Registry:
     def examine(self, signed: Signed, now: float) -> Descriptor:
         """Check a descriptor that a relay hands in; raise a `PeerError`, or `Refusal` with the reason."""
         descriptor = check_descriptor(signed, self._network)
+        if self._allowed is not None and descriptor.relay not in self._allowed:
+            raise Refusal("the network is closed: have whoever runs its directory list this relay's name")
         if descriptor.expires <= now:
             raise Refusal("the descriptor has expired: check the relay's clock")
         if descriptor.issued > now + MAX_AHEAD:
@@ -141,7 +148,7 @@ class Registry:
         assert self.newest is not None
         self._answers_until[relay] = self._calendar.epoch_start(self._coming(now, self.newest)) + 1
 
-    def _coming(self, now: float, last: Roster) -> int:
+    def _coming(self, now: float, last: SignedRoster) -> int:
         # After a time away the roster of the running epoch, else of the coming one.
         return max(last.epoch + 1, self._calendar.epoch(now + self._calendar.lead))
 
@@ -152,7 +159,7 @@ class Registry:
             return self._calendar.epoch_start(newest.epoch + 1) - self._calendar.lead
         return now if len(self._live(now)) >= self._first_roster else None
 
-    async def publish(self, now: float) -> Roster:
+    async def publish(self, now: float) -> SignedRoster:
         """Sign the roster of the epoch that follows, or, the first time, of this one; durable on return."""
         last = self.newest
         epoch = self._calendar.epoch(now) if last is None else self._coming(now, last)
@@ -209,12 +216,12 @@ class Registry:
         return ahead
 
     @staticmethod
-    def _since(relay: RelayId, epoch: int, last: Roster | None) -> int:
+    def _since(relay: RelayId, epoch: int, last: SignedRoster | None) -> int:
         if last is None or relay not in last.relays:
             return epoch
         return last.relays[relay].since
 
-    def _listed(self, epoch: int, last: Roster | None) -> dict[RelayId, tuple[Descriptor, Signed]]:
+    def _listed(self, epoch: int, last: SignedRoster | None) -> dict[RelayId, tuple[Descriptor, Signed]]:
         start = self._calendar.epoch_start(epoch)
         # More can be live than a roster holds: several may have taken the last place at once.
         latest = sorted(self._live(start).items(), key=lambda item: item[1][0].expires)[-MAX_RELAYS:]
@@ -236,11 +243,11 @@ class Registry:
         return any(known not in self._rosters for known in range(first, epoch))
 
     def _live(self, now: float) -> dict[RelayId, tuple[Descriptor, Signed]]:
-        until = self._answers_until
+        until, allowed = self._answers_until, self._allowed
         return {
             relay: held
             for relay, held in self._descriptors.items()
-            if max(held[0].expires, until.get(relay, 0)) > now
+            if max(held[0].expires, until.get(relay, 0)) > now and (allowed is None or relay in allowed)
         }
 
     def _forget_expired(self, now: float) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import structlog
 import trio
 
+from hushcast_directory.closed import read_names
 from hushcast_directory.counted import DIRECTORY_COUNTERS
 from hushcast_directory.publishing import Publishing
 from hushcast_directory.registry import Registry
@@ -17,6 +18,7 @@ from hushcast_directory.settings import DirectorySettings
 from hushcast_directory.upgrade import MIGRATIONS, VERSION
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.wire import RelayId
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import system_environment
 from hushcast_runtime.files import load_seed, write_private
@@ -43,7 +45,7 @@ def run_directory(load: Load[DirectorySettings]) -> None:
     """Run the directory until SIGTERM or SIGINT; raises the `HushcastError` that ended it."""
     settings = load()
     directory = _Directory(settings)
-    run_until_signal(settings, load, directory.live, directory.health)
+    run_until_signal(settings, load, directory.live, directory.health, directory.apply)
 
 
 class _Directory:
@@ -57,6 +59,13 @@ class _Directory:
         self._publishing: Publishing | None = None
         self._counters = Counters(DIRECTORY_COUNTERS)
         self._published = False
+        self._names = _names(settings)
+
+    def apply(self, settings: DirectorySettings) -> None:
+        """Take another list of relays; raise `UsageError` if there is none to be read."""
+        self._names = _names(settings)
+        if self._registry is not None:
+            self._registry.confine(self._names)
 
     async def live(self, nursery: trio.Nursery) -> None:
         """Start everything; what it needs to be reached is in place when `running` is logged."""
@@ -76,6 +85,7 @@ class _Directory:
                 living.start_soon(store.run)
                 await migrate(store, MIGRATIONS)
                 await registry.load()
+                registry.confine(self._names)
                 self._registry = registry
                 transport = await open_transport(settings, nursery, self._announce)
                 listener = await open_address(service, transport, store)
@@ -115,6 +125,10 @@ class _Directory:
 
     def _announce(self, tor: TorTransport) -> None:
         self._tor = tor
+
+
+def _names(settings: DirectorySettings) -> frozenset[RelayId] | None:
+    return None if settings.relays is None else read_names(Path(settings.relays))
 
 
 def _write_network_file(path: Path, settings: DirectorySettings, address: Address, seed: Seed) -> None:

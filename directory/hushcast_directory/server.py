@@ -11,16 +11,8 @@ from hushcast_directory.checks import Checks
 from hushcast_directory.counted import DIRECTORY_COUNTERS
 from hushcast_directory.publishing import Publishing
 from hushcast_directory.registry import Registry
-from hushcast_protocol.base.addresses import parse_address
-from hushcast_protocol.base.errors import PeerError, Refusal
-from hushcast_protocol.base.links import Link
-from hushcast_protocol.base.roster import Descriptor
-from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.signatures import Signed
-from hushcast_protocol.base.wire import PublicKey
-from hushcast_protocol.overlay.frames import (
+from hushcast_protocol.authorities.requests import (
     MAX_DIRECTORY_REQUEST,
-    MAX_OVERLAY_FRAME,
     DirectoryAnswer,
     DirectoryRequest,
     Fetch,
@@ -30,8 +22,15 @@ from hushcast_protocol.overlay.frames import (
     Registered,
     Rosters,
     decode_directory_request,
-    decode_overlay,
 )
+from hushcast_protocol.base.addresses import parse_address
+from hushcast_protocol.base.errors import PeerError, Refusal
+from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.roster import Descriptor
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.base.wire import PublicKey
+from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
 from hushcast_runtime.channel import Channel, open_channel
 from hushcast_runtime.clock import DaemonClock
 from hushcast_runtime.counters import Counters

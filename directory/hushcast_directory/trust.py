@@ -14,7 +14,7 @@ from hushcast_protocol.base.handovers import (
     check_roster_by,
     following,
 )
-from hushcast_protocol.base.roster import Network, Roster
+from hushcast_protocol.base.roster import Network, SignedRoster
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import PublicKey, encode
 from hushcast_runtime.store import Change, Store, record_reader
@@ -58,6 +58,6 @@ class Trust:
         self.key = handovers[-1].new
         log.info("the directory handed over to a new key", count=len(self._past))
 
-    def check(self, signed: Signed, check: CheckRoster) -> Roster:
+    def check(self, signed: Signed, check: CheckRoster) -> SignedRoster:
         """Return a checked roster of this directory; raises as `check_roster` does."""
         return check_roster_by(self.key, self._past, signed, self._network, check)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hushcast_directory.client import DirectoryClient
+from hushcast_directory.single import SingleDirectory
 from hushcast_directory.trust import Trust
 from hushcast_local.topic_keys import Derive, TopicKeys
 from hushcast_node.relay import Relay, make_relay
@@ -61,15 +62,11 @@ class OverlaySide:
         self._parts = parts
         self._around = around
         self._env = around.env
-        self._trust = Trust(parts.network, parts.directory_key)
+        trust, transport = Trust(parts.network, parts.directory_key), around.transport
+        client = DirectoryClient(self._env, transport, parts.network.id, parts.directory_address, trust)
+        self._source = SingleDirectory(self._env, around.store, trust, client, parts.check_roster)
         self.rosters = RosterKeeper(
-            parts.network,
-            self._trust,
-            self._env,
-            around.store,
-            around.counters,
-            parts.check_roster,
-            around.clock,
+            parts.network, self._source, self._env, around.store, around.counters, around.clock
         )
         self._registration = Registration()
         self._routes: Routes | None = None
@@ -113,13 +110,10 @@ class OverlaySide:
         parts, around = self._parts, self._around
         await self.rosters.load()
         connector = Connector(around.transport, self._env, self.rosters, around.counters)
-        directory = DirectoryClient(
-            self._env, around.transport, parts.network.id, parts.directory_address, self._trust
-        )
         carrier = self._carrier(connector, context)
         if parts.identity is not None:
-            await self._start_relay(parts.identity, connector, directory, context)
-        context.spawn(self.rosters.run, directory)
+            await self._start_relay(parts.identity, connector, context)
+        context.spawn(self.rosters.run)
         if context.tracer.is_on:  # it looks through each roster
             context.spawn(self._trace_rosters, context)
         return carrier
@@ -143,9 +137,7 @@ class OverlaySide:
         probes = Probes(rosters, dropper, env)
         return OverlayCarrier(rosters, dropper, self._routes, probes, env, can_subscribe)
 
-    async def _start_relay(
-        self, identity: Identity, connector: Connector, directory: DirectoryClient, context: Context
-    ) -> None:
+    async def _start_relay(self, identity: Identity, connector: Connector, context: Context) -> None:
         parts, around = self._parts, self._around
         relay = self.relay = make_relay(
             identity, parts.profile, self.rosters, connector, self.routes.take_listed, context
@@ -163,7 +155,7 @@ class OverlaySide:
             identity,
             listener,
             parts.network,
-            directory,
+            self._source,
             self._env,
             self._registration,
             relay.admission.difficulty,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import structlog
 import trio
 
-from hushcast_directory.client import DirectoryClient
+from hushcast_directory.sources import Source
 from hushcast_overlay.identity import Identity
 from hushcast_protocol.base.backoff import Backoff
 from hushcast_protocol.base.errors import PeerError, Refusal
@@ -35,7 +35,7 @@ async def keep_registered(
     identity: Identity,
     listener: Listener,
     network: Network,
-    directory: DirectoryClient,
+    source: Source,
     env: Environment,
     registration: Registration,
     difficulty: Callable[[], int],
@@ -61,7 +61,7 @@ async def keep_registered(
         )
         try:
             await listener.published()
-            await directory.register(sign_descriptor(identity.seed, descriptor))
+            await source.register(sign_descriptor(identity.seed, descriptor))
         except (TransportError, PeerError, Refusal) as error:
             registration.problem = str(error)
             pause = backoff.next()

@@ -6,16 +6,12 @@ import msgspec
 import structlog
 import trio
 
-from hushcast_directory.client import DirectoryClient
-from hushcast_directory.trust import Trust
+from hushcast_directory.sources import Source
 from hushcast_protocol.base.clocks import published
 from hushcast_protocol.base.errors import AuthenticationError, PeerError, Refusal
-from hushcast_protocol.base.handovers import CheckRoster
-from hushcast_protocol.base.roster import Network, Relay, Roster, View, check_roster, check_successor
-from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.base.roster import Network, Relay, Roster, View
 from hushcast_protocol.base.standing import UNSEAT_AFTER, Seating, Standing, follow, restored, seating
 from hushcast_protocol.base.wire import RelayId, encode
-from hushcast_protocol.overlay.frames import HandedOver
 from hushcast_runtime.clock import DaemonClock
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import LOOK_EVERY, Environment
@@ -28,7 +24,6 @@ MAX_ABSENCE = 40  # epochs away after which the chain is not followed link by li
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds between attempts to get a roster that should be there
 
 _KIND, _STANDING = "roster", "roster-standing"
-_decode_signed = record_reader(Signed, "roster")
 
 
 class _StoredStanding(msgspec.Struct, frozen=True, array_like=True):
@@ -46,21 +41,19 @@ class RosterKeeper:
     def __init__(
         self,
         network: Network,
-        trust: Trust,
+        source: Source,
         env: Environment,
         store: Store,
         counters: Counters,
-        check: CheckRoster = check_roster,
         clock: DaemonClock | None = None,
     ) -> None:
         """`clock` hears of the rosters: they are witnesses of the time."""
         self.network = network
         self.calendar = network.calendar
-        self._trust = trust
+        self._source = source
         self._env = env
         self._store = store
         self._counters = counters
-        self._check = check
         self._clock = clock or DaemonClock(env, network.calendar)
         self._standings: list[Standing] = []
         self._digests: dict[int, bytes] = {}
@@ -72,12 +65,12 @@ class RosterKeeper:
 
     async def load(self) -> None:
         """Read back the rosters held before a restart, but those of a directory that is trusted no more."""
-        await self._trust.load(self._store)
+        await self._source.load()
         noted = {key: _decode_standing(value) for key, value in await self._store.scan(_STANDING)}
         rosters: dict[int, Roster] = {}
         for key, value in await self._store.scan(_KIND):
             try:
-                roster = self._trust.check(_decode_signed(value), self._check)
+                roster = self._source.restored(value)
             except AuthenticationError:
                 log.warning("a roster kept from before is not by this directory: going on without it")
                 continue
@@ -165,13 +158,13 @@ class RosterKeeper:
         """Wait for the next roster."""
         await self._changed.park()
 
-    async def run(self, directory: DirectoryClient) -> None:
+    async def run(self) -> None:
         """Fetch rosters as they are published, until cancelled."""
         pause = FIRST_PAUSE
         while True:
             before, asked = self.newest, False
             try:
-                await self._catch_up(directory)
+                await self._catch_up()
                 asked = bool(self._clock.jump())
             except (TransportError, PeerError, Refusal) as error:
                 log.warning("no roster from the directory", reason=str(error), again_in=round(pause))
@@ -183,31 +176,22 @@ class RosterKeeper:
             while self._env.now() < moment and (asked or not self._clock.jump()):  # noqa: ASYNC110
                 await trio.sleep(min(max(0.0, moment - self._env.now()), LOOK_EVERY))
 
-    async def _catch_up(self, directory: DirectoryClient) -> None:
+    async def _catch_up(self) -> None:
         self._pass_over_ahead()
         more = True
         while more:
             chained = self.newest is not None and not self._is_far_behind()
             after = self.newest.epoch if self.newest is not None and chained else self._begin
-            answer = await directory.roster(after)
-            if isinstance(answer, HandedOver):
-                await self._trust.take(answer.handovers, self._store)
-                answer = await directory.roster(after)
-            if isinstance(answer, HandedOver):
-                raise AuthenticationError("the directory hands over again and again")
-            if answer.roster is None or (self.newest and answer.roster.body == self.newest.signed.body):
+            fetched = await self._source.fetch(after, self.newest)
+            if fetched.roster is None:
                 break
-            await self._take(answer.roster, chained)
-            more = answer.more
+            await self._take(fetched.roster, fetched.record, chained)
+            more = fetched.more
         if self.newest is not None:
             self._clock.witness_roster(self.newest.epoch)
 
-    async def _take(self, signed: Signed, chained: bool) -> None:
-        # A signature for each relay: in a big network too long for the scheduler to wait.
-        roster = await self._env.compute(self._trust.check, signed, self._check)
-        if chained:
-            check_successor(roster, self.newest)
-        elif self.newest is not None and roster.epoch <= self.newest.epoch:
+    async def _take(self, roster: Roster, record: bytes, chained: bool) -> None:
+        if self.newest is not None and roster.epoch <= self.newest.epoch:
             raise AuthenticationError("the directory gave an older roster than the one held")
         if self._clock.is_ahead(roster.epoch):
             self._clock.witness_roster(roster.epoch)
@@ -218,22 +202,23 @@ class RosterKeeper:
             self._standings.clear()
             self._digests.clear()
         standing = follow(self._standings[-1] if self._standings else None, roster)
-        await self._keep(standing)
+        await self._keep(standing, record)
         self._hold(standing)
         self._counters.add("rosters_taken")
         log.info("roster taken", epoch=roster.epoch, relays=len(roster.relays))
         self._tell(standing)
         self._changed.unpark_all()
 
-    async def _keep(self, standing: Standing) -> None:
+    async def _keep(self, standing: Standing, record: bytes) -> None:
         roster = standing.roster
         key, note = _key(roster.epoch), _StoredStanding(standing.acted.epoch, standing.held)
         staying = {_key(epoch) for kept in self._staying(standing) for epoch in _epochs_of(kept)}
         stored = {(kind, key) for kind in (_KIND, _STANDING) for key, _ in await self._store.scan(kind)}
         await self._store.write(
             *(Change(kind, old, None) for kind, old in sorted(stored) if old not in staying),
-            Change(_KIND, key, encode(roster.signed)),
+            Change(_KIND, key, record),
             Change(_STANDING, key, encode(note)),
+            *self._source.following(roster),
         )
 
     def _hold(self, standing: Standing) -> None:

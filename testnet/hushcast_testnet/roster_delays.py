@@ -13,7 +13,7 @@ from statistics import fmean
 from typing import Any
 
 from hushcast_directory.registry import Registry
-from hushcast_protocol.base.roster import Roster
+from hushcast_protocol.base.roster import SignedRoster
 from hushcast_protocol.base.standing import UNSEAT_AFTER
 from hushcast_protocol.overlay.leases import lease_id, lease_word
 from hushcast_runtime.environment import Environment
@@ -68,13 +68,13 @@ class RosterDelays:
         registry, relay = self._registry, self._relay.key
         honest_list, honest_after = registry._listed, registry.after
 
-        def listed(epoch: int, last: Roster | None) -> dict[bytes, Any]:
+        def listed(epoch: int, last: SignedRoster | None) -> dict[bytes, Any]:
             everybody = honest_list(epoch, last)
             if epoch % PERIOD == 0:
                 return everybody
             return {key: value for key, value in everybody.items() if key != relay}
 
-        def after(epoch: int | None) -> tuple[Roster | None, bool]:
+        def after(epoch: int | None) -> tuple[SignedRoster | None, bool]:
             roster, more = honest_after(epoch)
             if roster is None or roster.epoch < self._first or roster.epoch % PERIOD:
                 return roster, more

@@ -11,13 +11,14 @@ import trio
 from hushcast_directory.client import DirectoryClient
 from hushcast_directory.registry import Registry
 from hushcast_directory.server import DirectoryServer
+from hushcast_directory.single import SingleDirectory
 from hushcast_directory.trust import Trust
 from hushcast_node.counted import COUNTERS
 from hushcast_overlay.rosters import RosterKeeper
 from hushcast_protocol.base.addresses import Address, memory_address
 from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.base.links import Link
-from hushcast_protocol.base.roster import Descriptor, Network, Roster, sign_descriptor
+from hushcast_protocol.base.roster import Descriptor, Network, SignedRoster, sign_descriptor
 from hushcast_protocol.base.secrets import ParcelKey, Seed
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
@@ -151,13 +152,12 @@ class Bench:
     # Daemons
 
     def keeper(self, name: str = "keeper", store: MemoryStore | None = None) -> RosterKeeper:
-        return RosterKeeper(
-            NETWORK,
-            self.trust(),
-            simulated_environment(name, BEGIN),
-            store or MemoryStore(),
-            Counters(COUNTERS),
-        )
+        return self.keeper_by(self.trust(), name, store)
+
+    def keeper_by(self, trust: Trust, name: str = "keeper", store: MemoryStore | None = None) -> RosterKeeper:
+        env, store = simulated_environment(name, BEGIN), store or MemoryStore()
+        source = SingleDirectory(env, store, trust, self.client(trust))
+        return RosterKeeper(NETWORK, source, env, store, Counters(COUNTERS))
 
     async def sleep_until(self, moment: float) -> None:
         await trio.sleep(moment - self.now)
@@ -165,8 +165,14 @@ class Bench:
     async def sleep_until_epoch(self, epoch: int, before: float = 0.0) -> None:
         await self.sleep_until(CALENDAR.epoch_start(epoch) - before)
 
-    def rosters(self) -> list[Roster]:
+    def rosters(self) -> list[SignedRoster]:
         return [self.registry._rosters[epoch] for epoch in sorted(self.registry._rosters)]
+
+
+async def catch_up_with(keeper: RosterKeeper, directory: Any) -> None:
+    """Have a keeper catch up with what another directory than its own answers."""
+    keeper._source._client = directory  # type: ignore[attr-defined]
+    await keeper._catch_up()
 
 
 @asynccontextmanager

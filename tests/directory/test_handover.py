@@ -5,13 +5,13 @@ from __future__ import annotations
 import msgspec
 import pytest
 import trio
-from directory_bench import DIRECTORY, NETWORK, Bench, bench
+from directory_bench import DIRECTORY, NETWORK, Bench, bench, catch_up_with
 from test_rosters import made_roster
 
 from hushcast_directory.succession import hand_over, load_succession
 from hushcast_directory.trust import Trust
-from hushcast_node.counted import COUNTERS
 from hushcast_overlay.rosters import RosterKeeper
+from hushcast_protocol.authorities.requests import HandedOver
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError
 from hushcast_protocol.base.handovers import (
     MAX_HANDOVERS,
@@ -23,8 +23,6 @@ from hushcast_protocol.base.handovers import (
 from hushcast_protocol.base.roster import check_roster
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import Purpose, Signed, sign
-from hushcast_protocol.overlay.frames import HandedOver
-from hushcast_runtime.counters import Counters
 from hushcast_runtime.store import MemoryStore
 from hushcast_runtime.transports.base import TransportError
 
@@ -118,7 +116,7 @@ async def test_one_that_hands_over_without_end_is_left_alone() -> None:
     async with bench() as made:
         restless = Restless()
         with pytest.raises(AuthenticationError, match="again and again"):
-            await made.keeper()._catch_up(restless)  # type: ignore[arg-type]
+            await catch_up_with(made.keeper(), restless)
         assert restless.asked == 2
 
 
@@ -141,7 +139,7 @@ async def test_daemons_follow_the_directory_to_its_new_key() -> None:
     async with bench(1) as made:  # its relay knows the old key alone, and goes on
         store = MemoryStore()
         keeper = made.keeper("before", store)
-        await keeper._catch_up(made.client())
+        await keeper._catch_up()
         first = keeper.newest
         assert first is not None
         await rotate(made, KEYS[0], KEYS[1])
@@ -152,7 +150,7 @@ async def test_daemons_follow_the_directory_to_its_new_key() -> None:
         await keeper.load()
         assert keeper.newest is not None
         assert keeper.newest.digest == first.digest
-        await keeper._catch_up(made.client(trust))
+        await keeper._catch_up()
         assert keeper.newest.epoch >= first.epoch + 4
         assert len(keeper.newest.relays) == 1
         assert trust.key == KEYS[2].public()
@@ -161,9 +159,9 @@ async def test_daemons_follow_the_directory_to_its_new_key() -> None:
             await again.load()
             assert again.newest is not None
             assert again.newest.digest == keeper.newest.digest
-            await again._catch_up(made.client(trust))
+            await again._catch_up()
         fresh, trust = keeper_of(made, KEYS[2], MemoryStore())
-        await fresh._catch_up(made.client(trust))
+        await fresh._catch_up()
         assert fresh.newest is not None
 
 
@@ -171,22 +169,22 @@ async def test_without_a_hand_over_nobody_follows_and_who_changes_the_key_goes_o
     async with bench(1) as made:
         store = MemoryStore()
         keeper = made.keeper("before", store)
-        await keeper._catch_up(made.client())
+        await keeper._catch_up()
         await rotate(made, KEYS[0], KEYS[1], signs=False)
         assert made.registry.newest is not None, "its own chain goes on"
         with pytest.raises((PeerError, TransportError)):
-            await keeper._catch_up(made.client())
-        changed, trust = keeper_of(made, KEYS[1], store)
+            await keeper._catch_up()
+        changed, _ = keeper_of(made, KEYS[1], store)
         await changed.load()
         assert changed.newest is None
-        await changed._catch_up(made.client(trust))
+        await changed._catch_up()
         assert changed.newest is not None
         assert changed.newest.digest == made.registry.newest.digest
 
 
 def keeper_of(made: Bench, pinned: Seed, store: MemoryStore) -> tuple[RosterKeeper, Trust]:
     trust = Trust(NETWORK, pinned.public())
-    return RosterKeeper(NETWORK, trust, made.env, store, Counters(COUNTERS)), trust
+    return made.keeper_by(trust, store=store), trust
 
 
 async def test_one_whose_new_key_never_came_into_use_is_void() -> None:

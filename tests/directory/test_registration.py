@@ -8,12 +8,12 @@ from directory_bench import EPOCH, NETWORK, Bench, bench, parcel_key, relay_seed
 
 from hushcast_directory import registry
 from hushcast_directory.registry import MAX_AHEAD, MAX_VALIDITY
+from hushcast_protocol.authorities.requests import Fetch, Register, Registered
 from hushcast_protocol.base.addresses import memory_address, onion_address
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.roster import MAX_DESCRIPTOR, Network, Roster, check_descriptor, check_roster
 from hushcast_protocol.base.signatures import Signed
-from hushcast_protocol.overlay.frames import Fetch, Register, Registered
 from hushcast_runtime.channel import open_channel
 from hushcast_runtime.transports.base import TransportError
 

@@ -11,11 +11,11 @@ from directory_bench import DIRECTORY, EPOCH, NETWORK, Bench, bench, relay_seed
 from hushcast_directory import checks, server
 from hushcast_directory.checks import REACH_WITHIN
 from hushcast_directory.server import REQUEST_TIMEOUT, ROSTER_WITHIN
+from hushcast_protocol.authorities.requests import MAX_DIRECTORY_ANSWER, Fetch, decode_directory_answer
 from hushcast_protocol.base.addresses import Address, memory_address
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.signatures import Signed
-from hushcast_protocol.overlay.frames import MAX_DIRECTORY_ANSWER, Fetch, decode_directory_answer
 from hushcast_runtime.channel import Channel, open_channel
 from hushcast_runtime.transports.base import TransportError
 

@@ -6,23 +6,34 @@ from itertools import pairwise
 
 import pytest
 import trio
-from directory_bench import BEGIN, CALENDAR, DIRECTORY, EPOCH, NETWORK, Bench, bench, relay_seed
+from directory_bench import (
+    BEGIN,
+    CALENDAR,
+    DIRECTORY,
+    EPOCH,
+    NETWORK,
+    Bench,
+    bench,
+    catch_up_with,
+    relay_seed,
+)
 
 from hushcast_directory.registry import CATCH_UP, ROSTERS_KEPT, Registry
 from hushcast_overlay.rosters import MAX_ABSENCE, ROSTERS_HELD, RosterKeeper
+from hushcast_protocol.authorities.requests import Rosters
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, Refusal
 from hushcast_protocol.base.roster import (
     GENESIS,
     Entry,
     Roster,
     RosterBody,
+    SignedRoster,
     View,
     check_roster,
     check_successor,
     sign_roster,
 )
 from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.overlay.frames import Rosters
 from hushcast_runtime.store import Change, MemoryStore
 from hushcast_runtime.transports.base import TransportError
 
@@ -173,7 +184,7 @@ async def test_a_directory_that_was_away_goes_on_with_the_same_relays(away: int)
     """Relays could not renew their descriptors meanwhile; that is not their fault, nor are they gone."""
     async with bench(3) as made:
         keeper = made.keeper()
-        made.nursery.start_soon(keeper.run, made.client())
+        made.nursery.start_soon(keeper.run)
         await trio.sleep(2 * EPOCH)
         await made.stop()
         await trio.sleep(away * EPOCH)
@@ -212,7 +223,7 @@ async def test_nobody_falls_out_before_there_was_time_to_renew() -> None:
 
 async def follow(made: Bench, keeper: RosterKeeper) -> None:
     await keeper.load()
-    await keeper.run(made.client())
+    await keeper.run()
 
 
 async def test_daemons_follow_and_each_asks_at_a_moment_of_its_own() -> None:
@@ -340,7 +351,7 @@ async def test_a_daemon_far_behind_starts_with_the_newest() -> None:
 class LyingDirectory:
     """Answers with whatever rosters it is given."""
 
-    def __init__(self, *rosters: Roster) -> None:
+    def __init__(self, *rosters: SignedRoster) -> None:
         self.answers = list(rosters)
 
     async def roster(self, after: int | None) -> Rosters:
@@ -352,7 +363,7 @@ class LyingDirectory:
 
 def made_roster(
     epoch: int, previous: bytes = GENESIS, by: Seed = DIRECTORY, entries: tuple[Entry, ...] = ()
-) -> Roster:
+) -> SignedRoster:
     signed = sign_roster(by, RosterBody(NETWORK, epoch, previous, entries))
     return check_roster(signed, by.public(), NETWORK)
 
@@ -371,12 +382,12 @@ async def test_a_fork_is_refused() -> None:
         }
         for name, roster in wrong.items():
             keeper = made.keeper()
-            await keeper._catch_up(LyingDirectory(first, second))  # type: ignore[arg-type]
+            await catch_up_with(keeper, LyingDirectory(first, second))
             with pytest.raises(AuthenticationError, match="forked"):
-                await keeper._catch_up(LyingDirectory(roster))  # type: ignore[arg-type]
+                await catch_up_with(keeper, LyingDirectory(roster))
             assert keeper.newest is not None, name
             assert keeper.newest.digest == second.digest, name
-            await keeper._catch_up(LyingDirectory(made_roster(epoch + 2, second.digest)))  # type: ignore[arg-type]
+            await catch_up_with(keeper, LyingDirectory(made_roster(epoch + 2, second.digest)))
             assert keeper.newest.epoch == epoch + 2
 
 
@@ -389,12 +400,12 @@ async def test_rosters_of_another_directory_or_network_are_refused() -> None:
         keeper = made.keeper()
         forged = made_roster(made.epoch, by=Seed(bytes(32)))
         with pytest.raises(AuthenticationError):
-            await keeper._catch_up(LyingDirectory(forged))  # type: ignore[arg-type]
+            await catch_up_with(keeper, LyingDirectory(forged))
         other = type(NETWORK)("another", "hardened", EPOCH)
         signed = sign_roster(DIRECTORY, RosterBody(other, made.epoch, GENESIS, ()))
-        lying = LyingDirectory(Roster(signed, other, made.epoch, GENESIS, {}))
+        lying = LyingDirectory(SignedRoster(other, made.epoch, GENESIS, bytes(32), {}, signed))
         with pytest.raises(DecodeError):
-            await keeper._catch_up(lying)  # type: ignore[arg-type]
+            await catch_up_with(keeper, lying)
         assert keeper.newest is None
         with pytest.raises(Refusal, match="no roster yet"):
             keeper.current()
@@ -408,7 +419,7 @@ async def test_views_are_compared_where_they_can_be() -> None:
         keeper = made.keeper()
         assert keeper.view() is None
         keeper.compare(View(epoch, bytes(32)))  # who holds none has nothing to compare
-        await keeper._catch_up(LyingDirectory(first, second))  # type: ignore[arg-type]
+        await catch_up_with(keeper, LyingDirectory(first, second))
         assert keeper.view() == View(epoch, first.digest), "the coming one would tell when it was fetched"
         keeper.compare(View(epoch + 1, bytes(32)))  # nor does a lie about it
         await made.sleep_until_epoch(epoch + 1)

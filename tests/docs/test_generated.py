@@ -8,8 +8,9 @@ from types import ModuleType
 import pytest
 from pages import ROOT
 
-from hushcast_protocol.authorities import ballots, evidence, heads, members
+from hushcast_protocol.authorities import admission, ballots, evidence, heads, listing, members, work
 from hushcast_protocol.authorities import frames as authority_frames
+from hushcast_protocol.authorities import requests as directory_requests
 from hushcast_protocol.base import handovers, links, roster, signatures, stamps
 from hushcast_protocol.base.wire import Wire
 from hushcast_protocol.brokers import frames as brokers_frames
@@ -24,6 +25,7 @@ from hushcast_protocol.central import introduction, network, rerouting
 from hushcast_protocol.content import messages, reports
 from hushcast_protocol.overlay import frames, leases, parcels
 from hushcast_protocol.purposes import grants, issued
+from hushcast_protocol.shards import guides, slices
 from hushcast_protocol.spatial import (
     answer,
     batch,
@@ -38,7 +40,11 @@ from hushcast_protocol.spatial import (
 from hushcast_protocol.spatial import messages as located_messages
 
 MODULES = (
+    admission,
+    listing,
+    work,
     authority_frames,
+    directory_requests,
     ballots,
     evidence,
     heads,
@@ -81,6 +87,8 @@ MODULES = (
     subscription,
     table,
     tomography_frames,
+    slices,
+    guides,
 )
 
 

@@ -13,7 +13,15 @@ from hushcast_protocol.authorities.actions import Keep, Kept
 from hushcast_protocol.authorities.ballots import Cast, read_ballot
 from hushcast_protocol.authorities.chain import Chain, Followed
 from hushcast_protocol.authorities.evidence import Evidence, Fork, check_evidence, check_fork
-from hushcast_protocol.authorities.frames import AskBallot, AskHeads, Assent, Echo, Heads, decode_frame
+from hushcast_protocol.authorities.frames import (
+    AskBallot,
+    AskHeads,
+    AskListing,
+    Assent,
+    Echo,
+    Heads,
+    decode_frame,
+)
 from hushcast_protocol.authorities.heads import Certified, decode_head
 from hushcast_protocol.authorities.machine import Authority
 from hushcast_protocol.authorities.schedule import schedule
@@ -73,11 +81,20 @@ def _frames() -> list[bytes]:
     machine = _machine()
     own = machine.received(FIVE.keys[0], encode(_echoes()[0]), _TIMES.cast)
     asked = [AskBallot(FIRST + 1, _echoes()[0].ballot), AskHeads(None), AskHeads(FIRST)]
+    listing = next(iter(_world().honest.values())).listings[FIRST]
     assent = _world().assent(FIVE.keys[0], FIRST + 1, bytes(32))
     assert own
     return [
         encode(one)
-        for one in (*_echoes(), *asked, assent, Heads((_head(),)), Assent(1, bytes(32), bytes(64)))
+        for one in (
+            *_echoes(),
+            *asked,
+            assent,
+            Heads((_head(),)),
+            Assent(1, bytes(32), bytes(64)),
+            AskListing(listing.root),
+            listing,
+        )
     ]
 
 

@@ -33,6 +33,16 @@ from hushcast_overlay.identity import Identity
 from hushcast_overlay.lease_store import LeaseStore
 from hushcast_overlay.parcels import Parcels
 from hushcast_overlay.route import Planned, RouteRecords, mailbox_record
+from hushcast_protocol.authorities.requests import (
+    MAX_DIRECTORY_ANSWER,
+    Fetch,
+    HandedOver,
+    Refused,
+    Register,
+    Registered,
+    Rosters,
+    decode_directory_answer,
+)
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.errors import HushcastError, PeerError, Refusal
 from hushcast_protocol.base.handovers import Handover, sign_handover
@@ -44,18 +54,7 @@ from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.hops import Send
 from hushcast_protocol.content.topics import Interest, make_topic
-from hushcast_protocol.overlay.frames import (
-    MAX_DIRECTORY_ANSWER,
-    MAX_OVERLAY_FRAME,
-    Fetch,
-    HandedOver,
-    Refused,
-    Register,
-    Registered,
-    Rosters,
-    decode_directory_answer,
-    decode_overlay,
-)
+from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
 from hushcast_protocol.overlay.hops import relay_hop
 from hushcast_protocol.overlay.installations import Installation, MailboxRoot
 from hushcast_protocol.overlay.tree import plan

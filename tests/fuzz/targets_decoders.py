@@ -24,6 +24,7 @@ from fuzzing import Target
 from mutating import mutate_packed
 from nacl.bindings import crypto_aead_xchacha20poly1305_ietf_encrypt as aead_seal
 
+from hushcast_protocol.authorities import requests as asked
 from hushcast_protocol.base import links, roster
 from hushcast_protocol.base.errors import DecodeError, PeerError, Refusal
 from hushcast_protocol.base.hashes import Domain, digest
@@ -297,8 +298,8 @@ TARGETS = [
     _packed("frame", _frame, _frames, 30),
     _packed("message", _message, _messages, 20),
     Target("body", _body, _bodies, (PeerError,), weight=20),
-    _packed("request", frames.decode_directory_request, _drawn(examples.requests, 30), 20, DecodeError),
-    _packed("answer", frames.decode_directory_answer, _drawn(examples.answers, 30), 20, DecodeError),
+    _packed("request", asked.decode_directory_request, _drawn(examples.requests, 30), 20, DecodeError),
+    _packed("answer", asked.decode_directory_answer, _drawn(examples.answers, 30), 20, DecodeError),
     _packed("proof", examples.READERS["proof"], _drawn(examples.proofs, 30), 20, DecodeError),
     _packed("view", _decode_view, _drawn(examples.views, 20), 10, DecodeError),
     _packed("descriptor", _descriptor, _descriptors, 10),

@@ -14,7 +14,8 @@ import msgspec
 from core_examples import seed
 
 from hushcast_protocol.authorities.actions import Accuse, Actions, Do, Keep, Kept, Publish, Send, Stop
-from hushcast_protocol.authorities.ballots import Ballot, Cast, Listed, ballot_digest
+from hushcast_protocol.authorities.admission import OPEN, Admission
+from hushcast_protocol.authorities.ballots import Ballot, Cast, ballot_digest
 from hushcast_protocol.authorities.chain import Followed
 from hushcast_protocol.authorities.evidence import check_evidence, check_fork
 from hushcast_protocol.authorities.frames import Assent, Echo, Frame, Heads
@@ -26,9 +27,12 @@ from hushcast_protocol.authorities.heads import (
     check_certified,
     head_digest,
 )
+from hushcast_protocol.authorities.listing import Listed, Listing
 from hushcast_protocol.authorities.machine import Authority
 from hushcast_protocol.authorities.members import Authorities
+from hushcast_protocol.authorities.members import Member as Named
 from hushcast_protocol.authorities.schedule import schedule
+from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.base.roster import Network
 from hushcast_protocol.base.secrets import Seed
@@ -43,9 +47,10 @@ MOST = 40  # messages on their way
 
 
 @cache
-def members(count: int, quorum: int, first: int = 0) -> Authorities:
+def members(count: int, quorum: int, first: int = 0, admission: Admission = OPEN) -> Authorities:
     """Return a set of `count` of `SEEDS`, from the one numbered `first` on."""
-    return Authorities(tuple(one.public() for one in SEEDS[first : first + count]), quorum)
+    keys = [one.public() for one in SEEDS[first : first + count]]
+    return Authorities(tuple(Named(key, memory_address(key)) for key in keys), quorum, admission)
 
 
 def start_of(epoch: int) -> float:
@@ -63,12 +68,15 @@ class Member:
         self.following: Authorities | None = None
         self.said: dict[tuple[type, int], bytes] = {}
         self.published: list[Certified] = []
+        self.listings: dict[int, Listing] = {}
         self.proofs: list[Accuse | Stop] = []
         self.restart()
 
     def restart(self) -> None:
         """Lose all but the disk."""
         self.machine = Authority(NETWORK, self.seed, self.disk, self.world.now)
+        for listing in list(self.listings.values())[-3:]:
+            self.machine.know(listing)
 
     def tick(self) -> None:
         for _ in range(100):
@@ -86,6 +94,8 @@ class Member:
                 self.do(self.machine.cast(self.listed, self.following, self.world.now))
             elif isinstance(action, Keep):
                 self.disk = action.kept
+                if action.listing is not None:
+                    self.listings[action.listing.epoch] = action.listing
             elif isinstance(action, Send):
                 self._check_said(action.frame)
                 for key in action.to:
@@ -93,6 +103,8 @@ class Member:
             elif isinstance(action, Publish):
                 head = check_certified(action.certified, NETWORK.id, self._set_of(action.certified))
                 assert self.disk.chain.newest == action.certified, "published before it is on disk"
+                assert action.listing.root == head.root
+                self.listings[action.listing.epoch] = action.listing
                 assert not self.published or head.epoch > self.world.epoch_of(self.published[-1])
                 self.published.append(action.certified)
             elif isinstance(action, Accuse):

@@ -11,6 +11,9 @@ import nacl.public
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
+from hushcast_protocol.authorities import heads
+from hushcast_protocol.authorities import requests as asked
+from hushcast_protocol.authorities.members import Authorities, Member
 from hushcast_protocol.base import links, roster, stamps
 from hushcast_protocol.base.addresses import Address, memory_address, onion_address
 from hushcast_protocol.base.epochs import Calendar
@@ -62,6 +65,8 @@ def parcel_key(number: int) -> ParcelKey:
 NETWORK = roster.Network("example", "hardened", 60)
 DIRECTORY = seed(1)
 MAILBOX = seed(2)
+AUTHORITIES = Authorities((Member(DIRECTORY.public(), onion_address(DIRECTORY.public())),), 1)
+"""The directory as the one authority of its network."""
 TOPIC_KEY = TopicKey(b"k" * 32)
 LEASE_SECRET = LeaseSecret(b"l" * 32)
 
@@ -191,8 +196,8 @@ def read_message(data: bytes) -> object:
 READERS = {
     "overlay": frames.decode_overlay,
     "message": read_message,
-    "request": frames.decode_directory_request,
-    "answer": frames.decode_directory_answer,
+    "request": asked.decode_directory_request,
+    "answer": asked.decode_directory_answer,
     "proof": _decode_proof,
     "descriptor": read_descriptor,
     "roster": read_roster,
@@ -246,11 +251,24 @@ overlay_frames = st.one_of(
         st.lists(bytes32, max_size=3).map(tuple),
     ),
 )
-requests = st.builds(frames.Register, signed) | st.builds(frames.Fetch, st.none() | counters)
+certified = st.builds(
+    heads.Certified,
+    st.binary(max_size=100),
+    st.lists(st.builds(heads.Mark, st.integers(0, 8), bytes64), min_size=1, max_size=3).map(tuple),
+)
+requests = st.builds(asked.Register, signed) | st.builds(asked.Fetch, st.none() | counters)
 answers = st.one_of(
-    st.just(frames.Registered()),
-    st.builds(frames.Rosters, st.none() | signed, st.booleans()),
-    st.builds(frames.Refused, printable),
+    st.just(asked.Registered()),
+    st.builds(asked.Rosters, st.none() | signed, st.booleans()),
+    st.builds(
+        asked.Agreed,
+        st.just(AUTHORITIES),
+        st.lists(certified, max_size=3).map(tuple),
+        st.lists(st.builds(roster.Entry, signed, counters), max_size=3).map(tuple),
+        st.lists(st.tuples(bytes32, counters), max_size=3).map(tuple),
+        st.booleans(),
+    ),
+    st.builds(asked.Refused, printable),
 )
 proofs = st.builds(links.Proof, bytes32, bytes64, views) | st.builds(links.Anonymous, views)
 open_parcels = st.builds(

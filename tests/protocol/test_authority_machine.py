@@ -11,11 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hushcast_protocol.authorities.actions import Accuse, Do, Keep, Kept, Publish, Send, Stop
+from hushcast_protocol.authorities.admission import OPEN, Admission
 from hushcast_protocol.authorities.chain import MAX_HEADS, MAX_TURNS, Chain, Followed
 from hushcast_protocol.authorities.evidence import check_fork, who_forked
 from hushcast_protocol.authorities.frames import AskHeads, Assent, Echo, Heads, decode_frame
 from hushcast_protocol.authorities.heads import Accord, Certified, Mark, assent_to, decode_head, head_digest
-from hushcast_protocol.authorities.machine import MAX_ASKED, MAX_ASSENTS, Authority, Phase
+from hushcast_protocol.authorities.listing import Listing
+from hushcast_protocol.authorities.machine import MAX_ASKED, MAX_ASSENTS, MAX_LISTINGS, Authority, Phase
 from hushcast_protocol.authorities.members import Authorities
 from hushcast_protocol.authorities.schedule import schedule
 from hushcast_protocol.base.errors import AuthenticationError, PeerError
@@ -71,9 +73,78 @@ def test_an_epoch_of_one() -> None:
     assert isinstance(second, Keep)
     assert isinstance(published, Publish)
     assert second.kept.chain.newest == published.certified
-    assert published.listed == RELAYS
+    assert first.listing == published.listing
+    assert published.listing.seats == tuple((relay, known, FIRST) for relay, known in RELAYS)
     assert decode_head(published.certified.head).count == 3
     assert times.published == NETWORK.calendar.epoch_start(FIRST) - NETWORK.calendar.lead
+
+
+def test_one_alone_waits_for_nobody() -> None:
+    world = World(members(1, 1))
+    (member,) = world.honest.values()
+    machine, now = member.machine, start_of(FIRST)
+    vote, assent, kept, published = machine.alone(RELAYS, None, now)
+    assert isinstance(vote, Keep)
+    assert isinstance(assent, Keep)
+    assert isinstance(kept, Keep)
+    assert isinstance(published, Publish)
+    assert (vote.kept.voted, assent.kept.assented) == (FIRST - 1, FIRST - 1)
+    assert assent.listing == published.listing
+    assert published.listing.epoch == machine.chain.epoch == FIRST - 1
+    assert machine.alone(RELAYS, None, now) == []
+    member.disk = kept.kept
+    world.epoch(FIRST)
+    assert machine.chain.epoch == FIRST
+    # After days away it goes on at once, and then as before.
+    world.now += 3 * 86400
+    member.listings[FIRST] = member.listings.get(FIRST, published.listing)
+    member.restart()
+    epoch = NETWORK.calendar.epoch(world.now + NETWORK.calendar.lead)
+    assert isinstance(member.machine.alone(RELAYS, None, world.now)[-1], Publish)
+    assert member.machine.chain.epoch == epoch
+    assert World(FIVE).honest[FIVE.keys[0]].machine.alone(RELAYS, None, now) == []
+
+
+def test_one_goes_on_from_the_last_roster_of_a_single_directory() -> None:
+    one, roster = members(1, 1), bytes([9]) * 32
+    before = Listing(FIRST, tuple((relay, known, FIRST - 50) for relay, known in RELAYS[:2]), ())
+    kept = Kept(Followed(one, beginning=roster))
+    machine = Authority(NETWORK, SEEDS[0], kept, start_of(FIRST), before)
+    assert machine.alone(RELAYS, None, start_of(FIRST)) == []  # there is a roster for that epoch
+    times = schedule(NETWORK.calendar, FIRST + 1, one)
+    assert machine.deadline == times.gathered
+    machine.tick(times.gathered)
+    machine.tick(times.cast)
+    machine.cast(RELAYS, None, times.cast)
+    *_, published = machine.tick(times.counted)
+    assert isinstance(published, Publish)
+    assert decode_head(published.certified.head).previous == roster
+    assert [since for *_, since in published.listing.seats] == [FIRST - 50, FIRST - 50, FIRST + 1]
+
+
+def test_without_the_listing_before_there_is_no_assent_until_it_comes() -> None:
+    world = World(FIVE)
+    world.epoch(FIRST)
+    lost = next(iter(world.honest.values()))
+    lost.listings.clear()
+    lost.restart()
+    assert not any(isinstance(one, Publish) for one in lost.machine.tick(lost.machine.deadline))
+    lost.machine.phase = Phase.VOTING
+    assert lost.machine._before(lost.disk.chain.newest) is None
+    world.epoch(FIRST + 1)
+    lost.restart()
+    world.epoch(FIRST + 2)
+    assert lost.disk.assented == FIRST + 2
+    assert FIRST + 1 in lost.listings
+    # Another listing than the one asked for is passed over, and few are held.
+    made_up = encode(Listing(FIRST + 2, (), ()))
+    assert lost.machine.received(FIVE.keys[1], made_up, world.now) == []
+    for number in range(MAX_LISTINGS + 3):
+        lost.machine.know(Listing(number, (), ()))
+    assert len(lost.machine._listings) == MAX_LISTINGS
+    lost.machine._listings.clear()
+    assert lost.machine.received(FIVE.keys[1], made_up, world.now) == []
+    assert lost.machine._listings == {}
 
 
 def test_a_quorum_agrees_with_two_silent() -> None:
@@ -361,6 +432,24 @@ def test_one_becomes_three_and_who_was_away_follows() -> None:
         lost.take(newest.state.newest)
 
 
+def test_rules_and_addresses_change_as_the_set_does_and_need_no_turn() -> None:
+    rules = Admission(newcomers=1)
+    world = World(members(1, 1))
+    (member,) = world.honest.values()
+    member.following = members(1, 1, admission=rules)
+    chains = [Chain(NETWORK.id, Followed(members(1, 1))) for _ in range(2)]
+    for epoch in range(FIRST, FIRST + 26):
+        world.epoch(epoch)
+        chains[0].take(member.published[-1])
+        head = decode_head(member.published[-1].head)
+        assert head.authorities.admission == (rules if epoch >= FIRST + 24 else OPEN)
+    # Who was away meanwhile knows the keys, and so all else.
+    chains[1].take(member.published[-1])
+    for chain in chains:
+        assert chain.state.authorities == member.following
+        assert chain.state.turns == ()
+
+
 def test_the_oldest_changes_are_forgotten() -> None:
     world = World(members(1, 1))
     (member,) = world.honest.values()
@@ -370,7 +459,7 @@ def test_the_oldest_changes_are_forgotten() -> None:
     state = msgspec.structs.replace(member.disk.chain, turns=(first,) * MAX_TURNS)
     chain = Chain(NETWORK.id, state)
     changed = msgspec.structs.replace(
-        decode_head(first.head), epoch=FIRST + 24, authorities=following.digest, change=None
+        decode_head(first.head), epoch=FIRST + 24, authorities=following, change=None
     )
     accord = Accord(NETWORK.id, changed.epoch, head_digest(encode(changed)))
     assert chain.take(Certified(encode(changed), (Mark(0, assent_to(SEEDS[1], accord)),)))

@@ -5,21 +5,22 @@ from __future__ import annotations
 import msgspec
 import pytest
 from authority_world import FIRST, NETWORK, RELAYS, SEEDS, World, members
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hushcast_protocol.authorities.actions import Accuse, Send
+from hushcast_protocol.authorities.admission import MAX_WORK, Admission
 from hushcast_protocol.authorities.ballots import (
     LISTED,
     MAX_BALLOT,
+    MAX_LISTED,
     Ballot,
     Cast,
     ballot_digest,
-    descriptor_digest,
     read_ballot,
 )
 from hushcast_protocol.authorities.beacon import advance, commitment, secret_of, to_say
-from hushcast_protocol.authorities.counting import count, listed_by
+from hushcast_protocol.authorities.counting import Before, count, listed_by
 from hushcast_protocol.authorities.evidence import Evidence, check_evidence
 from hushcast_protocol.authorities.frames import MAX_ECHO, AskBallot, Echo, decode_frame
 from hushcast_protocol.authorities.heads import (
@@ -38,8 +39,15 @@ from hushcast_protocol.authorities.heads import (
     decode_head,
     head_digest,
 )
-from hushcast_protocol.authorities.members import MAX_AUTHORITIES, Authorities
+from hushcast_protocol.authorities.listing import (
+    MAX_LISTING,
+    MAX_WAITING,
+    Listing,
+    descriptor_digest,
+)
+from hushcast_protocol.authorities.members import MAX_AUTHORITIES, MAX_SET, Authorities
 from hushcast_protocol.authorities.rounds import MAX_ANSWERS, MAX_SHOWN, Rounds
+from hushcast_protocol.base.addresses import onion_address
 from hushcast_protocol.base.errors import DecodeError, PeerError
 from hushcast_protocol.base.roster import GENESIS, MAX_RELAYS
 from hushcast_protocol.base.signatures import Purpose, Signed, signature
@@ -181,7 +189,7 @@ def test_a_ballot_that_says_nonsense_is_signed_by_nobody() -> None:
 
 def head(epoch: int = FIRST - 1) -> Head:
     draw = Draw(None, None, (), (), ())
-    return Head(NETWORK.id, epoch, GENESIS, FIVE.digest, bytes(32), 0, draw, (), None)
+    return Head(NETWORK.id, epoch, GENESIS, FIVE, bytes(32), 0, draw, (), None)
 
 
 def certified(given: Head, signers: int) -> Certified:
@@ -201,7 +209,7 @@ def test_what_a_head_needs() -> None:
         replace(good, marks=(*good.marks, Mark(3, bytes(64)))),
         replace(good, head=encode(head(FIRST))),
         certified(replace(head(), network=bytes(32)), 3),
-        certified(replace(head(), authorities=bytes(32)), 3),
+        certified(replace(head(), authorities=members(5, 4)), 3),
     ):
         with pytest.raises(PeerError):
             check_certified(bad, NETWORK.id, FIVE)
@@ -235,8 +243,17 @@ def test_evidence_holds_only_against_who_said_two_things() -> None:
 
 def test_a_set_has_a_majority_for_its_quorum() -> None:
     decode = decoder(Authorities, "set", 1000)
-    keys = FIVE.keys
-    for bad in ((keys, 2), (keys, 6), (keys[::-1], 3), ((*keys, keys[4]), 4), ((), 1), (keys[:1], 0)):
+    own = FIVE.members
+    nowhere = ["authority/1", own[0].key, "example.org:80"]
+    for bad in (
+        (own, 2),
+        (own, 6),
+        (own[::-1], 3),
+        ((*own, own[4]), 4),
+        ((), 1),
+        (own[:1], 0),
+        ((nowhere,), 1),
+    ):
         with pytest.raises(DecodeError):
             decode(encode(["authorities/1", *bad]))
     for many in range(1, MAX_AUTHORITIES + 1):
@@ -246,6 +263,7 @@ def test_a_set_has_a_majority_for_its_quorum() -> None:
             assert found.rounds == many - quorum + 1
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_every_cut_and_flip_of_a_frame_is_refused_or_read(data: st.DataObject) -> None:
     whole = encode(liars().cast(LIAR, FIRST, RELAYS))
@@ -263,28 +281,35 @@ def test_every_cut_and_flip_of_a_frame_is_refused_or_read(data: st.DataObject) -
 
 
 def test_the_largest_fit_their_bounds() -> None:
-    keys = members(9, 5).keys
+    far = [msgspec.structs.replace(one, address=onion_address(one.key)) for one in members(9, 5).members]
+    nine = Authorities(tuple(far), 5, Admission(MAX_RELAYS, 1000, True, MAX_WORK))
+    assert 1000 < len(encode(nine)) <= MAX_SET
+    keys = nine.keys
     shares = tuple(Share(key, bytes(32)) for key in keys)
     draw = Draw(Beacon(2**47, bytes(32)), Beacon(2**47, bytes(32)), shares, shares, keys)
     largest = Head(
         NETWORK.id,
         2**47,
         bytes(32),
-        bytes(32),
+        nine,
         bytes(32),
         MAX_RELAYS,
         draw,
         keys,
-        Change(2**47, members(9, 5)),
+        Change(2**47, nine),
     )
     body = encode(largest)
-    assert 2500 < len(body) <= MAX_HEAD
+    assert 4200 < len(body) <= MAX_HEAD
     shown = Certified(body + bytes(MAX_HEAD - len(body)), tuple(Mark(place, bytes(64)) for place in range(9)))
     assert len(encode(shown)) <= MAX_CERTIFIED
-    listed = tuple((number.to_bytes(32, "big"), bytes(16)) for number in range(MAX_RELAYS))
-    assert len(encode(listed)) <= MAX_RELAYS * LISTED + 3
-    ballot = Ballot(NETWORK.id, 2**47, LIAR, shown, listed, bytes(32), bytes(32), members(9, 5))
+    listed = tuple((number.to_bytes(32, "big"), bytes(16)) for number in range(MAX_LISTED))
+    assert len(encode(listed)) <= MAX_LISTED * LISTED + 3
+    ballot = Ballot(NETWORK.id, 2**47, LIAR, shown, listed, bytes(32), bytes(32), nine)
     assert len(encode(ballot)) <= MAX_BALLOT
+    seats = tuple((relay, known, 2**47) for relay, known in listed[:MAX_RELAYS])
+    listing = Listing(2**47, seats, tuple((relay, 2**47) for relay, _ in listed[:MAX_WAITING]))
+    assert len(encode(listing)) <= MAX_LISTING
+    assert decode_frame(encode(listing)) == listing
     marks = tuple(Mark(place, bytes(64)) for place in range(9))
     echo = Echo(2**47, LIAR, bytes(32), marks, encode(ballot).ljust(MAX_BALLOT, b"\x00"))
     assert decode_frame(encode(echo)) == echo
@@ -295,17 +320,14 @@ def test_the_largest_fit_their_bounds() -> None:
         read_ballot(bytes(10), Cast(NETWORK.id, FIRST, LIAR, bytes(32)))
 
 
-def test_where_relays_are_too_many_those_of_most_authorities_stay() -> None:
-    listed = [(number.to_bytes(32, "big"), bytes(16)) for number in range(MAX_RELAYS + 3)]
+def test_a_relay_is_listed_with_the_descriptor_that_most_name() -> None:
+    one, other = RELAYS[0], (RELAYS[0][0], bytes(16))
 
     def ballot(*which: tuple[bytes, bytes]) -> Ballot:
         return Ballot(NETWORK.id, FIRST, LIAR, None, which, None, None, None)
 
-    first, last = listed[:MAX_RELAYS], listed[3:]
-    ballots = [ballot(*first)] * 2 + [ballot(*first[3:])] + [ballot(*last)] * 2
-    found = listed_by(FIVE, ballots)
-    assert len(found) <= MAX_RELAYS
-    assert found == tuple(listed[3:MAX_RELAYS])
+    assert listed_by(FIVE, [ballot(one)] * 3 + [ballot(other)] * 2) == (one,)
+    assert listed_by(FIVE, [ballot(one)] * 2 + [ballot(other)] * 2) == ()
     assert descriptor_digest(b"one") != descriptor_digest(b"two")
 
 
@@ -315,6 +337,7 @@ def test_where_relays_are_too_many_those_of_most_authorities_stay() -> None:
 def day(silent: int = 0, false: int = 0, missing: range = range(0), gap: int = 0) -> list[Head]:
     """Return a day's heads and a few more, where some do not reveal, or what does not fit."""
     last: Head | None = None
+    listing: Listing | None = None
     heads = []
     for epoch in [*range(FIRST, FIRST + 26), *range(FIRST + 26 + gap, FIRST + 28 + gap)]:
         if epoch - FIRST in missing:
@@ -326,9 +349,10 @@ def day(silent: int = 0, false: int = 0, missing: range = range(0), gap: int = 0
             if reveal is not None and place < silent + false:
                 reveal = None if place < silent else bytes(32)
             ballots[key] = Ballot(NETWORK.id, epoch, key, shown, (), commit, reveal, None)
-        found = count(NETWORK.id, epoch, FIVE, ballots, ())
+        before = Before(GENESIS) if shown is None else Before(head_digest(shown.head), last, listing)
+        found = count(NETWORK.id, epoch, FIVE, ballots, (), before)
         assert found is not None
-        last = found[0]
+        last, listing = found
         heads.append(last)
     return heads
 

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from core_examples import relay_id, small_message, stream
 
+from hushcast_protocol.authorities import requests as asked
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.roster import MAX_RELAYS
 from hushcast_protocol.base.secrets import TopicKey
@@ -70,8 +71,8 @@ PRINTABLE = "".join(map(chr, range(32, 127)))
 
 @pytest.mark.parametrize("reason", ["", PRINTABLE, "x" * 256])
 def test_a_directory_says_why_in_printable_ascii(reason):
-    answer = frames.Refused(reason)
-    assert frames.decode_directory_answer(encode(answer)) == answer
+    answer = asked.Refused(reason)
+    assert asked.decode_directory_answer(encode(answer)) == answer
 
 
 @pytest.mark.parametrize(
@@ -79,19 +80,23 @@ def test_a_directory_says_why_in_printable_ascii(reason):
 )
 def test_a_directory_cannot_write_on_a_terminal_or_forge_log_lines(reason):
     with pytest.raises(DecodeError):
-        frames.decode_directory_answer(encode(frames.Refused(reason)))
+        asked.decode_directory_answer(encode(asked.Refused(reason)))
 
 
 def test_each_kind_of_end_reads_its_own_frames_only():
     overlay = [frames.Forward(small_message()), frames.Ack(1, ()), frames.Receipt("accepted")]
     requests, answers = (
-        [frames.Fetch(1)],
-        [frames.Registered(), frames.Refused("full"), frames.Rosters(None, False)],
+        [asked.Fetch(1)],
+        [
+            asked.Registered(),
+            asked.Refused("full"),
+            asked.Rosters(None, False),
+        ],
     )
     readers = [
         (frames.decode_overlay, overlay),
-        (frames.decode_directory_request, requests),
-        (frames.decode_directory_answer, answers),
+        (asked.decode_directory_request, requests),
+        (asked.decode_directory_answer, answers),
     ]
     for read, own in readers:
         for _, theirs in readers:

@@ -23,7 +23,6 @@ from hypothesis import strategies as st
 
 from hushcast_protocol.base.errors import AuthenticationError
 from hushcast_protocol.base.roster import GENESIS, Relay, Roster
-from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.overlay.elements import ORIGIN, element
 from hushcast_protocol.overlay.installations import Installation, ListedRoot, MailboxRoot, seal_down
@@ -54,7 +53,7 @@ def roster(count: int) -> Roster:
     for number in range(count):
         listed = descriptor_of(number)
         relays[listed.relay] = Relay(listed.relay, listed.address, listed.parcel_key, EPOCH)
-    return Roster(Signed(b"", bytes(64)), NETWORK, EPOCH, GENESIS, relays)
+    return Roster(NETWORK, EPOCH, GENESIS, bytes(32), relays)
 
 
 def installation(
@@ -249,7 +248,7 @@ def test_the_largest_network_fits_its_parcels(depth):
     tree = plan([number.to_bytes(32, "big") for number in range(2000)], depth, bytes(32))
     keys = parcel_key(0).public()
     relays = {relay: Relay(relay, mailbox_address(), keys, EPOCH) for relay in tree.parents}
-    whole = Roster(Signed(b"", bytes(64)), NETWORK, EPOCH, GENESIS, relays)
+    whole = Roster(NETWORK, EPOCH, GENESIS, bytes(32), relays)
     width = branching(2000, depth)
     consent = installation(HARDENED, 1, entries=(TRUNK,)).install(HARDENED, RELAYS[0]).next_hop
     largest = Install(

@@ -21,6 +21,18 @@ from core_examples import (
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hushcast_protocol.authorities.admission import MAX_WORK, Admission
+from hushcast_protocol.authorities.chain import MAX_TURNS
+from hushcast_protocol.authorities.heads import MAX_HEAD, Certified, Mark
+from hushcast_protocol.authorities.listing import MAX_WAITING
+from hushcast_protocol.authorities.members import MAX_AUTHORITIES, MAX_SET, Authorities, Member
+from hushcast_protocol.authorities.requests import (
+    MAX_DIRECTORY_ANSWER,
+    MAX_DIRECTORY_REQUEST,
+    Agreed,
+    Register,
+    Rosters,
+)
 from hushcast_protocol.base.addresses import MAX_ADDRESS, onion_address
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError
 from hushcast_protocol.base.roster import (
@@ -36,12 +48,12 @@ from hushcast_protocol.base.roster import (
     check_descriptor,
     check_roster,
     check_successor,
+    roster_digest,
     sign_descriptor,
     sign_roster,
 )
 from hushcast_protocol.base.signatures import Purpose, Signed, sign
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.overlay.frames import MAX_DIRECTORY_ANSWER, MAX_DIRECTORY_REQUEST, Register, Rosters
 
 KEY = DIRECTORY.public()
 
@@ -138,6 +150,12 @@ def test_the_largest_descriptors_and_rosters_fit_their_limits():
     roster = sign_roster(DIRECTORY, full)
     assert len(roster.body) <= MAX_ROSTER
     assert len(encode(Rosters(roster, True))) <= MAX_DIRECTORY_ANSWER
+    heads = (Certified(bytes(MAX_HEAD), (Mark(8, bytes(64)),) * MAX_AUTHORITIES),) * (MAX_TURNS + 2)
+    members = tuple(Member(key, onion_address(key)) for key in (bytes([n]) * 32 for n in range(1, 10)))
+    authorities = Authorities(members, 9, Admission(MAX_RELAYS, 1000, True, MAX_WORK))
+    assert len(encode(authorities)) <= MAX_SET
+    agreed = Agreed(authorities, heads, full.entries, ((relay_id(0), 2**48 - 1),) * MAX_WAITING, False)
+    assert len(encode(agreed)) <= MAX_DIRECTORY_ANSWER
 
 
 # Rosters
@@ -264,10 +282,7 @@ def test_what_does_not_follow_is_refused(case):
 
 def test_the_digest_covers_every_bit():
     good = sign_roster(DIRECTORY, roster_body(1))
-    digests = {
-        Roster(Signed(damaged, good.signature), NETWORK, EPOCH, GENESIS, {}).digest
-        for damaged in bit_flips(good.body)
-    }
+    digests = {roster_digest(damaged) for damaged in bit_flips(good.body)}
     assert len(digests) == len(good.body) * 8
     assert checked(roster_body(1)).digest not in digests
 

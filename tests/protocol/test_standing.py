@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from hushcast_protocol.base.addresses import parse_address
 from hushcast_protocol.base.roster import GENESIS, Network, Relay, Roster
-from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.standing import (
     LEAST_LOSS,
     MAX_HELD,
@@ -28,7 +27,7 @@ members = st.sets(st.sampled_from(RELAYS))
 
 def a_roster(epoch, relays, difficulty=0):
     listed = {relay: Relay(relay, ADDRESS, relay, 0, difficulty) for relay in relays}
-    return Roster(Signed(epoch.to_bytes(8, "big"), bytes(64)), NETWORK, epoch, GENESIS, listed)
+    return Roster(NETWORK, epoch, GENESIS, epoch.to_bytes(32, "big"), listed)
 
 
 def walk(*lists):

@@ -7,11 +7,11 @@ from enum import Enum
 
 import msgspec
 
-from hushcast_protocol.authorities.ballots import Listed
 from hushcast_protocol.authorities.chain import Followed
 from hushcast_protocol.authorities.evidence import Evidence, Fork
 from hushcast_protocol.authorities.frames import Frame
 from hushcast_protocol.authorities.heads import Certified
+from hushcast_protocol.authorities.listing import Listing
 from hushcast_protocol.base.wire import PublicKey
 
 
@@ -37,6 +37,8 @@ class Keep:
     """Have this on disk before anything that follows is done: the later one replaces the earlier."""
 
     kept: Kept
+    listing: Listing | None = None
+    """Of a head that is assented to: without it none could follow. Two days of them are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +51,10 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Publish:
-    """Serve this head from now on; `listed` are the relays that it stands for, where they are known here."""
+    """Serve this head from now on, with the relays that it stands for."""
 
     certified: Certified
-    listed: tuple[Listed, ...] | None
+    listing: Listing
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,17 +13,16 @@ from typing import Annotated
 import msgspec
 
 from hushcast_protocol.authorities.heads import MAX_CERTIFIED, Certified
-from hushcast_protocol.authorities.members import Authorities
+from hushcast_protocol.authorities.listing import MAX_WAITING, Listed
+from hushcast_protocol.authorities.members import MAX_SET, Authorities
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.roster import MAX_RELAYS
-from hushcast_protocol.base.wire import Bytes16, Bytes32, Counter, PublicKey, RelayId, Wire, decoder, encode
+from hushcast_protocol.base.wire import Bytes32, Counter, PublicKey, Wire, decoder, encode
 
 LISTED = 53  # bytes of a relay and its descriptor's digest
-MAX_BALLOT = MAX_RELAYS * LISTED + MAX_CERTIFIED + 1024  # bytes; a set of nine authorities has some 330
-
-Listed = tuple[RelayId, Bytes16]
-"""A relay and the digest of its descriptor (`descriptor_digest`)."""
+MAX_LISTED = MAX_RELAYS + MAX_WAITING  # relays on a ballot: those with a seat, and newcomers
+MAX_BALLOT = MAX_LISTED * LISTED + MAX_CERTIFIED + MAX_SET + 512  # bytes
 
 
 class Ballot(Wire, frozen=True, tag="ballot/1"):
@@ -34,7 +33,7 @@ class Ballot(Wire, frozen=True, tag="ballot/1"):
     author: PublicKey
     previous: Certified | None
     """The newest head that it holds, with the signatures: whoever lacks it has it then."""
-    listed: Annotated[tuple[Listed, ...], msgspec.Meta(max_length=MAX_RELAYS)]
+    listed: Annotated[tuple[Listed, ...], msgspec.Meta(max_length=MAX_LISTED)]
     """In ascending order of relays, each once."""
     commit: Bytes32 | None
     reveal: Bytes32 | None
@@ -52,11 +51,6 @@ class Cast(Wire, frozen=True, tag="cast/1"):
 
 
 _decode: Callable[[bytes], Ballot] = decoder(Ballot, "ballot", MAX_BALLOT)
-
-
-def descriptor_digest(body: bytes) -> bytes:
-    """Return the 16 bytes that ballots name a relay's signed descriptor by (`Signed.body`)."""
-    return digest(Domain.LISTING, body, size=16)
 
 
 def ballot_digest(body: bytes) -> bytes:

@@ -18,6 +18,7 @@ from hushcast_protocol.authorities.evidence import Fork
 from hushcast_protocol.authorities.heads import Certified, Head, check_certified, decode_head
 from hushcast_protocol.authorities.members import Authorities
 from hushcast_protocol.base.errors import AuthenticationError
+from hushcast_protocol.base.roster import GENESIS
 
 MAX_HEADS = 48  # heads of the past that are compared: two days, as rosters
 MAX_TURNS = 16  # heads that tell of a change of authorities, for those who were away: as hand-overs
@@ -27,7 +28,7 @@ class Followed(msgspec.Struct, frozen=True, array_like=True):
     """All of a chain that has to outlast a restart."""
 
     authorities: Authorities
-    """Of now; at first those that the configuration names."""
+    """Of now; at first those that the configuration names, of which keys and quorum count."""
     since: int = 0
     """The first epoch that is theirs."""
     before: Authorities | None = None
@@ -36,6 +37,8 @@ class Followed(msgspec.Struct, frozen=True, array_like=True):
     """For each set but the first the newest head held of the set before it, which announced it."""
     newest: Certified | None = None
     fork: Fork | None = None
+    beginning: bytes = GENESIS
+    """What the first head names as the one before: a single directory's last roster, if there was one."""
 
 
 @dataclass
@@ -83,7 +86,7 @@ class Chain:
         head = decode_head(certified.head)
         authorities = self.in_charge(head.epoch)
         return head.epoch <= self.epoch or (
-            authorities is not None and authorities.digest == head.authorities
+            authorities is not None and authorities.signers == head.authorities.signers
         )
 
     def check(self, certified: Certified) -> Head:
@@ -127,13 +130,15 @@ class Chain:
 
     def _move(self, head: Head, certified: Certified) -> None:
         state, last = self.state, self._head
-        if last is not None and last.change is not None and head.epoch >= last.change.epoch:
+        if head.authorities.signers != state.authorities.signers:
             assert state.newest is not None
+            assert last is not None
+            assert last.change is not None
             state = msgspec.structs.replace(
                 state,
-                authorities=last.change.authorities,
                 since=last.change.epoch,
                 before=state.authorities,
                 turns=(*state.turns, state.newest)[-MAX_TURNS:],
             )
-        self.state, self._head = msgspec.structs.replace(state, newest=certified), head
+        self.state = msgspec.structs.replace(state, authorities=head.authorities, newest=certified)
+        self._head = head

@@ -4,31 +4,47 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
-from hushcast_protocol.authorities.ballots import Ballot, Listed
-from hushcast_protocol.authorities.beacon import advance
+from hushcast_protocol.authorities.ballots import Ballot
+from hushcast_protocol.authorities.beacon import advance, day_of
 from hushcast_protocol.authorities.heads import (
     Certified,
     Change,
     Head,
     decode_head,
     head_digest,
-    listing_root,
 )
+from hushcast_protocol.authorities.listing import Listed, Listing, settle
 from hushcast_protocol.authorities.members import Authorities
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
-from hushcast_protocol.base.roster import GENESIS, MAX_RELAYS
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What a head goes on from: the newest that a ballot shows, or what a network began with."""
+
+    digest: bytes
+    head: Head | None = None
+    listing: Listing | None = None
+    """The relays that it stands for; `None` where nothing was before."""
 
 
 def listed_by(authorities: Authorities, ballots: Iterable[Ballot]) -> tuple[Listed, ...]:
     """Return who is listed: a relay with one descriptor, on the ballots of more than half of all authorities.
 
     Of all, not of those that were heard: else the fewer there are, the fewer it takes. One of them is honest,
-    and so holds the descriptor. Where relays are too many, those that most authorities list stay.
+    and so holds the descriptor.
     """
     tally = Tally(one for ballot in ballots for one in ballot.listed)
-    enough = [(-votes, one) for one, votes in tally.items() if votes >= authorities.majority]
-    return tuple(sorted(one for _, one in sorted(enough)[:MAX_RELAYS]))
+    return tuple(sorted(one for one, votes in tally.items() if votes >= authorities.majority))
+
+
+def newest_shown(ballots: Iterable[Ballot]) -> Certified | None:
+    """Return the head that the next one goes on from, `None` if no ballot shows one."""
+    shown = [ballot.previous for ballot in ballots if ballot.previous is not None]
+    # By digest where there are two of one epoch: that is a fork, and whoever knows of it has stopped.
+    return max(shown, key=lambda one: (decode_head(one.head).epoch, head_digest(one.head)), default=None)
 
 
 def count(
@@ -37,34 +53,32 @@ def count(
     authorities: Authorities,
     ballots: Mapping[bytes, Ballot],
     faults: Iterable[bytes],
-) -> tuple[Head, tuple[Listed, ...]] | None:
+    before: Before,
+) -> tuple[Head, Listing] | None:
     """Return the head of an epoch and the relays it stands for, `None` if too few ballots count.
 
     `ballots` are by author, with certified heads in them; `faults` are the authors that cast two.
     """
     if len(ballots) < authorities.quorum:
         return None
+    last = before.head
+    draw = advance(last, network, epoch, authorities, ballots)
+    # One of an earlier day stays for shards; nobody is seated by an order that has been known for days.
+    drawn = None if draw.today is None or draw.today.day != day_of(epoch) else draw.today.value
     listed = listed_by(authorities, ballots.values())
-    certified = _newest(ballots.values())
-    last = None if certified is None else decode_head(certified.head)
+    listing = settle(listed, before.listing, epoch, authorities.admission, drawn)
     head = Head(
         network,
         epoch,
-        GENESIS if certified is None else head_digest(certified.head),
-        authorities.digest,
-        listing_root(listed),
-        len(listed),
-        advance(last, network, epoch, authorities, ballots),
+        before.digest,
+        authorities,
+        listing.root,
+        len(listing.seats),
+        draw,
         tuple(sorted(faults)),
         _change(last, epoch, authorities, ballots.values()),
     )
-    return head, listed
-
-
-def _newest(ballots: Iterable[Ballot]) -> Certified | None:
-    shown = [ballot.previous for ballot in ballots if ballot.previous is not None]
-    # By digest where there are two of one epoch: that is a fork, and whoever knows of it has stopped.
-    return max(shown, key=lambda one: (decode_head(one.head).epoch, head_digest(one.head)), default=None)
+    return head, listing
 
 
 def _change(

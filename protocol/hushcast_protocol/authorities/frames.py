@@ -10,6 +10,7 @@ import msgspec
 from hushcast_protocol.authorities.ballots import MAX_BALLOT
 from hushcast_protocol.authorities.chain import MAX_TURNS
 from hushcast_protocol.authorities.heads import MAX_CERTIFIED, Certified, Marks
+from hushcast_protocol.authorities.listing import MAX_LISTING, Listing
 from hushcast_protocol.authorities.members import MAX_AUTHORITIES
 from hushcast_protocol.base.wire import Bytes32, Bytes64, Counter, PublicKey, Wire, decoder
 
@@ -53,7 +54,13 @@ class Heads(Wire, frozen=True, tag="heads"):
     heads: Annotated[tuple[Certified, ...], msgspec.Meta(max_length=MAX_TURNS + 1)]
 
 
-Frame = Echo | AskBallot | Assent | AskHeads | Heads
+class AskListing(Wire, frozen=True, tag="ask-listing"):
+    """Ask for the listing that a head stands for, by its root."""
+
+    root: Bytes32
+
+
+Frame = Echo | AskBallot | Assent | AskHeads | Heads | AskListing | Listing
 
 decode_frame: Callable[[bytes], Frame] = decoder(Frame, "frame between authorities", MAX_ECHO)
-assert (MAX_TURNS + 1) * MAX_CERTIFIED < MAX_ECHO
+assert max((MAX_TURNS + 1) * MAX_CERTIFIED, MAX_LISTING) < MAX_ECHO

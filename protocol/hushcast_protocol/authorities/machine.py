@@ -14,29 +14,32 @@ twice or out of order.
                 ballots                          WAITING     -
     VOTING      the last round over              ASSENTING   Keep, Send Assent
     ASSENTING   a quorum assented to the same    WAITING     Keep, Publish, Send Heads
-    any         a newer head with a quorum       (the same)  Keep, Publish
+    any         a newer head with a quorum       (the same)  Keep; Publish, or Send AskListing
+    any         the listing asked for            (the same)  Publish
     any         another head of one epoch        STOPPED     Keep, Stop, and Accuse who signed both
     any but STOPPED: next exchange begins        GATHERING   as above
 
 Who is not among the authorities in charge of an epoch stays WAITING, and follows. After a restart a machine
 sits out the epoch whose exchange has begun. It never casts twice for an epoch, nor assents twice: the epochs
-are on disk before, and each is later than the last.
+are on disk before, and each is later than the last. Without the listing of the head before no assent.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from enum import IntEnum
 
 from hushcast_protocol.authorities.actions import Accuse, Actions, Do, Keep, Kept, Publish, Send, Stop
-from hushcast_protocol.authorities.ballots import Ballot, Listed
+from hushcast_protocol.authorities.ballots import Ballot
 from hushcast_protocol.authorities.beacon import to_say
 from hushcast_protocol.authorities.chain import Chain
-from hushcast_protocol.authorities.counting import count
+from hushcast_protocol.authorities.counting import Before, count, newest_shown
 from hushcast_protocol.authorities.evidence import Evidence, who_forked
 from hushcast_protocol.authorities.frames import (
     AskBallot,
     AskHeads,
+    AskListing,
     Assent,
     Echo,
     Frame,
@@ -44,6 +47,7 @@ from hushcast_protocol.authorities.frames import (
     decode_frame,
 )
 from hushcast_protocol.authorities.heads import Accord, Certified, Mark, assent_to, decode_head, head_digest
+from hushcast_protocol.authorities.listing import Listed, Listing
 from hushcast_protocol.authorities.members import Authorities
 from hushcast_protocol.authorities.rounds import Rounds
 from hushcast_protocol.authorities.schedule import Schedule, next_epoch, schedule
@@ -55,7 +59,8 @@ from hushcast_protocol.base.signatures import Purpose, Signed, check
 from hushcast_protocol.base.wire import PublicKey, encode
 
 MAX_ASSENTS = 2  # to different heads that one authority is heard with: two are evidence
-MAX_ASKED = 8  # times an epoch that one authority is told how heads follow each other
+MAX_ASKED = 8  # times an epoch that one authority is told how heads follow each other, or a listing
+MAX_LISTINGS = 4  # listings of heads that are held: of the newest, and of those that somebody may go on from
 
 
 class Phase(IntEnum):
@@ -71,8 +76,13 @@ class Phase(IntEnum):
 class Authority:
     """One of the directories of a network."""
 
-    def __init__(self, network: Network, seed: Seed, kept: Kept, now: float) -> None:
-        """Begin with what was kept; at first `Kept(Followed(authorities))`."""
+    def __init__(
+        self, network: Network, seed: Seed, kept: Kept, now: float, beginning: Listing | None = None
+    ) -> None:
+        """Begin with what was kept; at first `Kept(Followed(authorities))`.
+
+        `beginning` is the listing of the roster that the first head goes on from, if there was one.
+        """
         self.key: PublicKey = seed.public()
         self.chain = Chain(network.id, kept.chain)
         self.phase = Phase.WAITING if kept.chain.fork is None else Phase.STOPPED
@@ -80,11 +90,14 @@ class Authority:
         self._calendar: Calendar = network.calendar
         self._seed = seed
         self._voted, self._assented = kept.voted, kept.assented
-        self._epoch = max(next_epoch(self._calendar, now), kept.voted + 1, kept.assented + 1)
+        begun = -1 if beginning is None else beginning.epoch
+        self._epoch = 1 + max(next_epoch(self._calendar, now) - 1, kept.voted, kept.assented, begun)
         self._rounds: Rounds | None = None
         self._times: Schedule | None = None
         self._head: bytes | None = None  # that was assented to
-        self._listed: tuple[Listed, ...] = ()
+        self._listings: dict[bytes, Listing] = {}  # by root
+        self._beginning = beginning
+        self._asked: set[PublicKey] = set()  # for the listing of the newest head
         self._assents: dict[PublicKey, dict[bytes, bytes]] = {}
         self._answered: dict[PublicKey, int] = {}
 
@@ -103,6 +116,10 @@ class Authority:
         if self.phase is Phase.VOTING and self._times is not None:
             return self._times.counted
         return self._calendar.epoch_start(self._epoch) - self._calendar.grace
+
+    def know(self, listing: Listing) -> Actions:
+        """Take a listing that was kept, those of later epochs later."""
+        return self._learn(listing)
 
     def tick(self, now: float) -> Actions:
         """Do what the deadline that has passed asks for; call it again while there is another."""
@@ -124,13 +141,32 @@ class Authority:
         rounds, times = self._rounds, self._times
         if self.phase is not Phase.VOTING or rounds is None or times is None or times.number(now) > 1:
             return []
-        if rounds.epoch <= self._voted:
-            return []
+        return [] if rounds.epoch <= self._voted else self._vote(rounds, listed, following)
+
+    def _vote(self, rounds: Rounds, listed: tuple[Listed, ...], following: Authorities | None) -> Actions:
         commit, reveal = to_say(self._seed, self._network, rounds.epoch)
         newest = self.chain.state.newest
         ballot = Ballot(self._network, rounds.epoch, self.key, newest, listed, commit, reveal, following)
         self._voted = rounds.epoch
         return [Keep(self.kept), *rounds.cast(ballot)]
+
+    def alone(self, listed: tuple[Listed, ...], following: Authorities | None, now: float) -> Actions:
+        """Publish at once the head that is due, as a network's one authority; nothing if it is not that.
+
+        It is the first, or one after a time away. `listed` and `following` are as in `cast`.
+        """
+        calendar, head = self._calendar, self.chain.head
+        begins = head is None and self._beginning is None
+        epoch = calendar.epoch(now if begins else now + calendar.lead)
+        authorities = self.chain.in_charge(epoch)
+        if authorities is None or authorities.keys != (self.key,) or self.phase is Phase.STOPPED:
+            return []
+        last = -1 if self._beginning is None else self._beginning.epoch
+        if epoch <= max(self._voted, self._assented, self.chain.epoch, last):
+            return []
+        self._set_out(epoch)
+        self._rounds = Rounds(self._network, epoch, authorities, self._seed, self.chain.check)
+        return [*self._vote(self._rounds, listed, following), *self._count()]
 
     def received(self, sender: PublicKey, data: bytes, now: float) -> Actions:
         """Take a frame of another authority; raise a `PeerError` for what no honest one sends."""
@@ -139,6 +175,12 @@ class Authority:
             return self._follow(sender, frame)
         if isinstance(frame, AskHeads):
             return self._show(sender, frame)
+        if isinstance(frame, AskListing):
+            listing = self._listings.get(frame.root)
+            return [] if listing is None else self._to(sender, listing)
+        if isinstance(frame, Listing):
+            lacks = self._lacks_listing()
+            return self._learn(frame) if lacks is not None and lacks == frame.root else []
         rounds = self._rounds
         if rounds is None or frame.epoch != rounds.epoch or self.phase is Phase.STOPPED:
             return []  # of another epoch: it came late, or this one sat it out
@@ -153,23 +195,29 @@ class Authority:
     def _begin(self, now: float) -> Actions:
         """Begin the exchange before an epoch; one whose time to vote has passed is left out."""
         epoch = max(self._epoch, next_epoch(self._calendar, now) - 1)
-        self._epoch, self._head, self._listed = epoch + 1, None, ()
-        self._assents, self._answered = {}, {}
-        self._rounds = self._times = None
-        authorities = self.chain.in_charge(epoch)
+        authorities = self._set_out(epoch)
         self.phase = Phase.WAITING
         if authorities is None or epoch <= self.chain.epoch:
             return []
+        asked = self._ask_listing(key for key in authorities.keys if key != self.key)
         if self.key not in authorities.keys:
-            return self._to_others(authorities, self._question())
-        self._times = schedule(self._calendar, epoch, authorities)
-        if now >= self._times.cast + self._times.round:
-            return []
+            return [*asked, *self._to_others(authorities, self._question())]
+        times = schedule(self._calendar, epoch, authorities)
+        if now >= times.cast + times.round:
+            return asked
+        self._times = times
         self._rounds = Rounds(self._network, epoch, authorities, self._seed, self.chain.check)
         self.phase = Phase.GATHERING
         newest = self.chain.state.newest
         shown = [] if newest is None else self._to_others(authorities, Heads((newest,)))
-        return [*shown, Do.GATHER]
+        return [*asked, *shown, Do.GATHER]
+
+    def _set_out(self, epoch: int) -> Authorities | None:
+        """Forget what was said of another epoch; return who is in charge of this one."""
+        self._epoch, self._head = epoch + 1, None
+        self._assents, self._answered, self._asked = {}, {}, set()
+        self._rounds = self._times = None
+        return self.chain.in_charge(epoch)
 
     def _echoed(self, sender: PublicKey, echo: Echo, rounds: Rounds, now: float) -> Actions:
         times = self._times
@@ -188,21 +236,55 @@ class Authority:
                 actions += self._take(ballot.previous)
         if self.phase is Phase.STOPPED:
             return actions
-        found = count(self._network, rounds.epoch, rounds.authorities, ballots, faults)
+        before = self._before(newest_shown(ballots.values()))
+        found = None
+        if before is not None:
+            found = count(self._network, rounds.epoch, rounds.authorities, ballots, faults, before)
         if found is None:
             self.phase = Phase.WAITING
-            return actions
+            return actions + self._ask_listing(key for key in rounds.authorities.keys if key != self.key)
         self.phase = Phase.ASSENTING
-        head, self._listed = found
+        head, listing = found
+        self._learn(listing)
         self._head, self._assented = encode(head), rounds.epoch
         digest = head_digest(self._head)
         given = assent_to(self._seed, Accord(self._network, rounds.epoch, digest))
         self._assents.setdefault(self.key, {})[digest] = given
         actions += [
-            Keep(self.kept),
+            Keep(self.kept, listing),
             *self._to_others(rounds.authorities, Assent(rounds.epoch, digest, given)),
         ]
         return actions + self._certify(rounds)
+
+    def _before(self, newest: Certified | None) -> Before | None:
+        """Return what the next head goes on from; `None` if the listing of that is not known here."""
+        if newest is None:
+            return Before(self.chain.state.beginning, None, self._beginning)
+        head = decode_head(newest.head)
+        listing = self._listings.get(head.root)
+        return None if listing is None else Before(head_digest(newest.head), head, listing)
+
+    def _lacks_listing(self) -> bytes | None:
+        """Return the root of the newest head if its listing is not here, else `None`."""
+        head = self.chain.head
+        return None if head is None or head.root in self._listings else head.root
+
+    def _ask_listing(self, whom: Iterable[PublicKey]) -> Actions:
+        """Ask for the listing of the newest head if it is not here, everybody once an epoch."""
+        root = self._lacks_listing()
+        to = tuple(key for key in whom if key not in self._asked)
+        if root is None or not to:
+            return []
+        self._asked.update(to)
+        return [Send(to, AskListing(root))]
+
+    def _learn(self, listing: Listing) -> Actions:
+        self._listings[listing.root] = listing
+        for root in list(self._listings)[:-MAX_LISTINGS]:
+            del self._listings[root]
+        newest, head = self.chain.state.newest, self.chain.head
+        is_newest = newest is not None and head is not None and head.root == listing.root
+        return [Publish(newest, listing)] if newest is not None and is_newest else []
 
     def _agreed(self, sender: PublicKey, assent: Assent, rounds: Rounds) -> Actions:
         given = self._assents.setdefault(sender, {})
@@ -250,7 +332,7 @@ class Authority:
                 if not actions:
                     raise
                 break  # what came before it holds, and is to be kept
-        return actions
+        return actions + self._ask_listing((sender,))
 
     def _question(self) -> AskHeads:
         return AskHeads(None if self.chain.head is None else self.chain.epoch)
@@ -261,7 +343,7 @@ class Authority:
         heads = self.chain.after(question.after) if fork is None else (fork.first, fork.second)
         return self._to(sender, Heads(tuple(heads))) if heads else []
 
-    def _to(self, sender: PublicKey, frame: AskHeads | Heads) -> Actions:
+    def _to(self, sender: PublicKey, frame: AskHeads | Heads | Listing) -> Actions:
         """Send to one authority, of now, of before or to come, a few times an epoch."""
         told = self._answered.get(sender, 0)
         if told >= MAX_ASKED or sender not in self.chain.members():
@@ -275,8 +357,10 @@ class Authority:
             return []
         fork = self.chain.state.fork
         if fork is None:
-            listed = self._listed if certified.head == self._head else None
-            return [Keep(self.kept), Publish(certified, listed)]
+            self._asked.clear()
+            head = decode_head(certified.head)
+            listing = self._listings.get(head.root)
+            return [Keep(self.kept), *([] if listing is None else [Publish(certified, listing)])]
         self.phase = Phase.STOPPED
         authorities = self.chain.in_charge(decode_head(certified.head).epoch)
         assert authorities is not None

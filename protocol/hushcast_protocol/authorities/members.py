@@ -1,4 +1,4 @@
-"""Who the authorities of a network are, and how many of them have to agree."""
+"""Who the authorities of a network are, where they are reached, and how many of them have to agree."""
 
 from __future__ import annotations
 
@@ -6,37 +6,60 @@ from typing import Annotated
 
 import msgspec
 
-from hushcast_protocol.base.hashes import Domain, digest
-from hushcast_protocol.base.wire import PublicKey, Wire, encode
+from hushcast_protocol.authorities.admission import OPEN, Admission
+from hushcast_protocol.base.addresses import MAX_ADDRESS, parse_address
+from hushcast_protocol.base.errors import DecodeError
+from hushcast_protocol.base.wire import PublicKey, Wire
 
 MAX_AUTHORITIES = 9  # messages grow with the cube; more than nine operators who never meet agree on nothing
+MAX_SET = MAX_AUTHORITIES * (MAX_ADDRESS + 56) + 64  # bytes of a set with its rules
+
+
+class Member(Wire, frozen=True, tag="authority/1"):
+    """One authority: its key, and its address."""
+
+    key: PublicKey
+    address: Annotated[str, msgspec.Meta(max_length=MAX_ADDRESS)]
+
+    def __post_init__(self) -> None:
+        """Raise `ValueError` if the address has none of the forms of addresses."""
+        try:
+            parse_address(self.address)
+        except DecodeError as error:
+            raise ValueError(str(error)) from None
 
 
 class Authorities(Wire, frozen=True, tag="authorities/1"):
-    """The keys of a network's directories, in ascending order, and how many signatures a head needs."""
+    """A network's directories, in ascending order of keys, the signatures a head needs, and who is seated."""
 
-    keys: Annotated[tuple[PublicKey, ...], msgspec.Meta(min_length=1, max_length=MAX_AUTHORITIES)]
+    members: Annotated[tuple[Member, ...], msgspec.Meta(min_length=1, max_length=MAX_AUTHORITIES)]
     quorum: Annotated[int, msgspec.Meta(ge=1, le=MAX_AUTHORITIES)]
-    """More than half of the keys: of two quorums one member is in both."""
+    """More than half of the members: of two quorums one member is in both."""
+    admission: Admission = OPEN
 
     def __post_init__(self) -> None:
         """Raise `ValueError` if the keys are not in order, or a quorum is no majority."""
         if list(self.keys) != sorted(set(self.keys)):
-            raise ValueError("the keys of authorities are listed once each, in ascending order")
-        if not len(self.keys) < 2 * self.quorum <= 2 * len(self.keys):
+            raise ValueError("authorities are listed once each, in ascending order of their keys")
+        if not len(self.members) < 2 * self.quorum <= 2 * len(self.members):
             raise ValueError("a quorum is more than half of the authorities, and no more than all of them")
 
     @property
-    def digest(self) -> bytes:
-        """32 bytes that heads name the set by."""
-        return digest(Domain.AUTHORITIES, encode(self))
+    def keys(self) -> tuple[PublicKey, ...]:
+        """The keys, in ascending order."""
+        return tuple(member.key for member in self.members)
+
+    @property
+    def signers(self) -> tuple[tuple[PublicKey, ...], int]:
+        """Who signs, and how many have to: what is known from elsewhere of a set that a head shows."""
+        return self.keys, self.quorum
 
     @property
     def rounds(self) -> int:
         """Rounds of signatures, n − q + 1: one more than there may be faulty authorities."""
-        return len(self.keys) - self.quorum + 1
+        return len(self.members) - self.quorum + 1
 
     @property
     def majority(self) -> int:
         """The fewest that are more than half of all authorities, silent ones among them."""
-        return len(self.keys) // 2 + 1
+        return len(self.members) // 2 + 1

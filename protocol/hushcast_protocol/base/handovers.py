@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
-from hushcast_protocol.base.roster import Network, Roster
+from hushcast_protocol.base.roster import Network, SignedRoster
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import Purpose, Signed, check, sign
 from hushcast_protocol.base.wire import Bytes32, Counter, PublicKey, Wire, decoder
@@ -14,7 +14,7 @@ from hushcast_protocol.base.wire import Bytes32, Counter, PublicKey, Wire, decod
 MAX_HANDOVERS = 16  # that a directory keeps: one a year for longer than keys should be pinned
 MAX_HANDOVER = 256  # bytes; ours have some 130
 
-CheckRoster = Callable[[Signed, PublicKey, Network], Roster]
+CheckRoster = Callable[[Signed, PublicKey, Network], SignedRoster]
 
 
 class Handover(Wire, frozen=True, tag="handover/1"):
@@ -57,7 +57,7 @@ def following(key: PublicKey, signed: Sequence[Signed], network: Network) -> lis
 
 def check_roster_by(
     key: PublicKey, past: Sequence[Handover], signed: Signed, network: Network, check: CheckRoster
-) -> Roster:
+) -> SignedRoster:
     """Return a roster signed with the key of now, or with an earlier one for an epoch that was its own.
 
     Raises as `check_roster` does.

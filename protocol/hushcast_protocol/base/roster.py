@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Annotated
 
 import msgspec
@@ -89,18 +88,14 @@ class Relay:
 
 @dataclass(frozen=True)
 class Roster:
-    """A roster whose signatures were checked."""
+    """The relays of an epoch, whoever signs for them; all signatures were checked."""
 
-    signed: Signed
     network: Network
     epoch: int
     previous: bytes
+    digest: bytes
+    """Hash of what was signed: the next names it, and who holds another one sees so."""
     relays: dict[RelayId, Relay]
-
-    @cached_property
-    def digest(self) -> bytes:
-        """Hash of the signed bytes; the next roster names it."""
-        return digest(Domain.ROSTER, self.signed.body)
 
     @property
     def origins(self) -> list[RelayId]:
@@ -108,6 +103,13 @@ class Roster:
         if self.previous == GENESIS:
             return list(self.relays)
         return [relay.id for relay in self.relays.values() if relay.since < self.epoch]
+
+
+@dataclass(frozen=True)
+class SignedRoster(Roster):
+    """A roster as a single directory signed it."""
+
+    signed: Signed
 
 
 _decode_descriptor: Callable[[bytes], Descriptor] = decoder(Descriptor, "descriptor", MAX_DESCRIPTOR)
@@ -148,7 +150,12 @@ def sign_again(seed: Seed, signed: Signed) -> Signed:
     return Signed(signed.body, signature(seed, Purpose.ROSTER, signed.body))
 
 
-def check_roster(signed: Signed, directory: PublicKey, network: Network) -> Roster:
+def roster_digest(body: bytes) -> bytes:
+    """Return the 32 bytes that a signed roster is named by (`Signed.body`)."""
+    return digest(Domain.ROSTER, body)
+
+
+def check_roster(signed: Signed, directory: PublicKey, network: Network) -> SignedRoster:
     """Return the roster if directory and relays signed it and it is of this network.
 
     Raises `DecodeError` or `AuthenticationError`.
@@ -157,12 +164,21 @@ def check_roster(signed: Signed, directory: PublicKey, network: Network) -> Rost
     body = _decode_roster(signed.body)
     if body.network != network:
         raise DecodeError("a roster is of another network, profile or epoch length")
+    relays = checked_relays(body.entries, network, body.epoch)
+    return SignedRoster(body.network, body.epoch, body.previous, roster_digest(signed.body), relays, signed)
+
+
+def checked_relays(entries: Iterable[Entry], network: Network, epoch: int) -> dict[RelayId, Relay]:
+    """Return the relays that are listed in an epoch, in the order given, each by a descriptor that it signed.
+
+    Raises `DecodeError` or `AuthenticationError`.
+    """
     relays: dict[RelayId, Relay] = {}
-    for entry in body.entries:
+    for entry in entries:
         descriptor = check_descriptor(entry.descriptor, network)
         if descriptor.relay in relays:
             raise DecodeError("a roster lists a relay twice")
-        if entry.since > body.epoch:
+        if entry.since > epoch:
             raise DecodeError("a roster lists a relay since an epoch to come")
         relays[descriptor.relay] = Relay(
             descriptor.relay,
@@ -171,10 +187,10 @@ def check_roster(signed: Signed, directory: PublicKey, network: Network) -> Rost
             entry.since,
             descriptor.difficulty,
         )
-    return Roster(signed, body.network, body.epoch, body.previous, relays)
+    return relays
 
 
-def listed_descriptors(roster: Roster) -> list[Signed]:
+def listed_descriptors(roster: SignedRoster) -> list[Signed]:
     """Return the descriptors of the relays of a checked roster, as they signed them."""
     return [entry.descriptor for entry in _decode_roster(roster.signed.body).entries]
 

@@ -1,4 +1,4 @@
-"""Frames: everything that two daemons, or a daemon and the directory, say over a link."""
+"""Frames: everything that two daemons of an overlay say over a link."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from hushcast_protocol.base.handovers import MAX_HANDOVERS
 from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.hop_link import MAX_UNROUTED
-from hushcast_protocol.base.roster import MAX_RELAYS, MAX_ROSTER
-from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.base.roster import MAX_RELAYS
 from hushcast_protocol.base.stamps import Stamp
 from hushcast_protocol.base.wire import Counter, RelayId, Wire, decoder
 from hushcast_protocol.content.messages import MAX_BODY, Message
@@ -19,8 +17,6 @@ from hushcast_protocol.overlay.parcels import MAX_PARCEL
 
 MAX_OVERLAY_FRAME = MAX_PARCEL + 4096  # bytes; the largest is a parcel, a message has at most 264 KiB
 assert MAX_BODY + 4096 <= MAX_OVERLAY_FRAME
-MAX_DIRECTORY_REQUEST = 1024  # bytes; a descriptor has about 300
-MAX_DIRECTORY_ANSWER = MAX_ROSTER + 4096  # bytes; rosters come one at a time
 
 Reason = Literal["form", "day", "quota", "stamp", "withdrawn"]
 
@@ -87,48 +83,4 @@ def handed_in(frame: Drop | ParcelFrame) -> bytes:
     return digest(Domain.STAMP, b"parcel", frame.sealed)
 
 
-class Register(Wire, frozen=True, tag="register"):
-    """A relay's signed descriptor, for the rosters to come."""
-
-    descriptor: Signed
-
-
-class Registered(Wire, frozen=True, tag="registered"):
-    """The directory reached the relay at its address and will list it."""
-
-
-class Fetch(Wire, frozen=True, tag="fetch"):
-    """Ask for the first roster after an epoch, or for the newest."""
-
-    after: Counter | None
-
-
-class Rosters(Wire, frozen=True, tag="rosters"):
-    """The roster asked for, or none; `more` tells that later ones exist."""
-
-    roster: Signed | None
-    more: bool
-
-
-class HandedOver(Wire, frozen=True, tag="handed-over"):
-    """Instead of a roster, for who knows a former key of the directory: how it came to the one of now."""
-
-    handovers: Annotated[tuple[Signed, ...], msgspec.Meta(min_length=1, max_length=MAX_HANDOVERS)]
-
-
-class Refused(Wire, frozen=True, tag="refused"):
-    """The directory declines, and why."""
-
-    reason: Annotated[str, msgspec.Meta(max_length=256, pattern=r"^[ -~]*\Z")]
-
-
-DirectoryRequest = Register | Fetch
-DirectoryAnswer = Registered | Rosters | HandedOver | Refused
-
 decode_overlay: Callable[[bytes], OverlayFrame] = decoder(OverlayFrame, "frame", MAX_OVERLAY_FRAME)
-decode_directory_request: Callable[[bytes], DirectoryRequest] = decoder(
-    DirectoryRequest, "request", MAX_DIRECTORY_REQUEST
-)
-decode_directory_answer: Callable[[bytes], DirectoryAnswer] = decoder(
-    DirectoryAnswer, "answer", MAX_DIRECTORY_ANSWER
-)

@@ -7,10 +7,12 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from random import Random
 
-from hushcast_protocol.authorities.ballots import descriptor_digest
 from hushcast_protocol.authorities.chain import Chain, Followed
 from hushcast_protocol.authorities.heads import Certified, decode_head, head_digest
+from hushcast_protocol.authorities.listing import descriptor_digest
 from hushcast_protocol.authorities.members import Authorities
+from hushcast_protocol.authorities.members import Member as Named
+from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.base.secrets import Seed
 from hushcast_testnet.authorities.adversary import PHANTOM, Fault, Faulty
@@ -84,7 +86,8 @@ class _Run:
         plan, random = self._plan, self._random
         seeds = sorted((Seed(random.randbytes(32)) for _ in range(plan.authorities)), key=Seed.public)
         faulty = set(random.sample([seed.public() for seed in seeds], plan.faulty))
-        members = Authorities(tuple(seed.public() for seed in seeds), plan.quorum)
+        named = tuple(Named(seed.public(), memory_address(seed.public())) for seed in seeds)
+        members = Authorities(named, plan.quorum)
         self.world = World(members, seeds, faulty, random)
         self.world.now = (epoch - 1 + HEALED) * EPOCH_SECONDS
         self._adversary = self.world.adversary = Faulty(self.world)
@@ -145,8 +148,9 @@ class _Run:
         outcome.named += len(named - honest)
         outcome.wrong += len((accused | named) & honest)
         for member in world.honest:
-            listed = member.published.pop(epoch, None) or ()
-            outcome.wrong += sum(not self._is_reached(one) for one in listed)
+            listing = member.published.pop(epoch, None)
+            seats = () if listing is None else listing.seats
+            outcome.wrong += sum(not self._is_reached((relay, known)) for relay, known, _ in seats)
         self._ask_as_daemon(heads)
 
     def _is_reached(self, one: tuple[bytes, bytes]) -> bool:

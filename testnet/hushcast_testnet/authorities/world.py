@@ -11,9 +11,9 @@ from random import Random
 from typing import Protocol
 
 from hushcast_protocol.authorities.actions import Accuse, Actions, Do, Keep, Kept, Publish, Send, Stop
-from hushcast_protocol.authorities.ballots import Listed
 from hushcast_protocol.authorities.chain import Followed
 from hushcast_protocol.authorities.frames import Assent, Frame, decode_frame
+from hushcast_protocol.authorities.listing import Listed, Listing
 from hushcast_protocol.authorities.machine import Authority
 from hushcast_protocol.authorities.members import Authorities
 from hushcast_protocol.authorities.schedule import Schedule, schedule
@@ -25,6 +25,7 @@ from hushcast_protocol.base.wire import encode
 EPOCH_SECONDS = 3600
 LEGS = 3  # of a round: an echo, the question for its ballot and the answer all fit into it
 MOST_LATE = 3.0  # rounds by which a message is late that misses one
+LISTINGS = 3  # on each disk
 REMEMBERED = 64  # frames of the past that those who replay have
 
 
@@ -50,7 +51,8 @@ class Member:
         self.following: Authorities | None = None
         self.disk = Kept(Followed(world.authorities))
         self.machine: Authority | None = None
-        self.published: dict[int, tuple[Listed, ...] | None] = {}
+        self.published: dict[int, Listing] = {}
+        self._listings: dict[int, Listing] = {}  # on the disk, by epoch
         self.accused: list[bytes] = []
         self.assented: dict[int, set[bytes]] = {}
         self.stops_after: type | None = None  # it crashes once it has done such an action
@@ -58,6 +60,8 @@ class Member:
     def start(self) -> None:
         """Start, with what is on the disk."""
         self.machine = Authority(self.world.network, self.seed, self.disk, self.world.now)
+        for listing in self._listings.values():
+            self.machine.know(listing)
 
     def crash(self) -> None:
         """Lose all that is not on the disk."""
@@ -88,16 +92,24 @@ class Member:
                 todo.extendleft(reversed(machine.cast(self.listed, self.following, self.world.now)))
             elif isinstance(action, Keep):
                 self.disk = action.kept
+                if action.listing is not None:
+                    self._have(action.listing)
             elif isinstance(action, Send):
                 self._send(action.to, action.frame)
             elif isinstance(action, Publish):
-                self.published[machine.chain.epoch] = action.listed
+                self.published[action.listing.epoch] = action.listing
+                self._have(action.listing)
             elif isinstance(action, Accuse):
                 self.accused.append(action.evidence.accused)
             else:
                 assert action is Do.GATHER or isinstance(action, Stop)
             if self.stops_after is not None and isinstance(action, self.stops_after):
                 self.crash()
+
+    def _have(self, listing: Listing) -> None:
+        self._listings[listing.epoch] = listing
+        for epoch in sorted(self._listings)[:-LISTINGS]:
+            del self._listings[epoch]
 
     def _send(self, to: Iterable[bytes], frame: Frame) -> None:
         if isinstance(frame, Assent):

@@ -1,0 +1,46 @@
+"""Sources: where a daemon's rosters come from, whether one directory signs them or several agree on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from hushcast_protocol.base.roster import Roster
+from hushcast_protocol.base.signatures import Signed
+from hushcast_runtime.store import Change
+
+
+class Fetched(NamedTuple):
+    """A roster whose signatures were checked, if there is one as asked for."""
+
+    roster: Roster | None
+    record: bytes
+    """As it is kept."""
+    more: bool
+    """Later ones exist."""
+
+
+NOTHING = Fetched(None, b"", False)
+
+
+class Source(Protocol):
+    """What gives a daemon rosters, and what it trusts there, which is kept in the store."""
+
+    async def load(self) -> None:
+        """Go on with what was trusted before a restart."""
+
+    def restored(self, record: bytes) -> Roster:
+        """Return a roster that was kept, checked again; raise a `PeerError` if it is trusted no more."""
+
+    async def fetch(self, after: int | None, held: Roster | None) -> Fetched:
+        """Return the first roster after an epoch, or the newest (`None`); none that is `held` already.
+
+        If `after` is the epoch of `held`, it was checked that it follows it. Raises `TransportError`, a
+        `PeerError` or `Refusal`.
+        """
+
+    def following(self, roster: Roster) -> Sequence[Change]:
+        """Trust what led to the roster fetched last, which is taken; return what is to be kept with it."""
+
+    async def register(self, descriptor: Signed) -> None:
+        """Hand in a relay's descriptor; returns once it was reached at its address. Raises as `fetch`."""

@@ -1,0 +1,144 @@
+"""Works: which relays have shown the work that their names cost, and the checks of what they show.
+
+A check takes a tenth of a second of a core and 64 MiB, and whoever asks for it pays nothing. So a relay's
+work is checked once in its thirty days, one after the other, that of listed relays apart from strangers'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+import trio
+
+from hushcast_protocol.authorities.beacon import day_of
+from hushcast_protocol.authorities.heads import Beacon
+from hushcast_protocol.authorities.work import VALID, Work, check_beacon, is_worth, remember
+from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.roster import MAX_RELAYS
+from hushcast_protocol.base.wire import Bytes32, RelayId, encode
+from hushcast_runtime.environment import Environment
+from hushcast_runtime.rooms import Room
+from hushcast_runtime.store import Change, Store, record_reader
+from hushcast_runtime.transports.base import TransportError
+
+MAX_WORK_CHECKS = 1  # works checked at once, of listed relays and of strangers each: half a core, 128 MiB
+MAX_WORK_WAITING = 64  # strangers whose work waits to be checked: at ten a second some six seconds
+WORK_WITHIN = 10.0  # seconds that one waits
+MAX_PROVEN = 2 * MAX_RELAYS  # relays whose work is remembered; that of others is checked again, each time
+
+_PROVEN, _BEACON = "proven", "beacon"
+
+
+class _Proven(msgspec.Struct, frozen=True, array_like=True):
+    work: Work
+    bits: int  # for which it was checked, 0 to `MAX_WORK`
+
+
+_read_proven = record_reader(_Proven, "work")
+_read_value = record_reader(Bytes32, "beacon")
+
+
+class Works:
+    """The works shown to one authority, in memory and in its store; epochs are arguments."""
+
+    def __init__(
+        self,
+        network: bytes,
+        lists: Callable[[RelayId], bool],
+        store: Store,
+        env: Environment,
+        note_turned_away: Callable[[], None],
+    ) -> None:
+        """`lists` tells whether a relay has a seat."""
+        self._network = network
+        self._lists = lists
+        self._store = store
+        self._env = env
+        self._seated = trio.CapacityLimiter(MAX_WORK_CHECKS)
+        self._strangers = trio.CapacityLimiter(MAX_WORK_CHECKS)
+        self._waiting = Room(MAX_WORK_WAITING, env.below, note_turned_away)
+        self._under_way: set[RelayId] = set()
+        self._proven: dict[RelayId, _Proven] = {}
+        self._beacons: dict[int, bytes] = {}
+
+    async def load(self) -> None:
+        """Read back what was kept before a restart."""
+        self._proven = {relay: _read_proven(value) for relay, value in await self._store.scan(_PROVEN)}
+        known = await self._store.scan(_BEACON)
+        self._beacons = {int.from_bytes(day, "big"): _read_value(value) for day, value in known}
+
+    def learn(self, beacon: Beacon | None) -> None:
+        """Hear of the beacon that a head tells."""
+        known = remember(self._beacons, beacon)
+        if known == self._beacons:
+            return
+        gone = self._beacons.keys() - known.keys()
+        fresh = [day for day in known if known[day] != self._beacons.get(day)]
+        self._beacons = known
+        self._store.write_soon(
+            *(Change(_BEACON, _key(day), None) for day in gone),
+            *(Change(_BEACON, _key(day), encode(known[day])) for day in fresh),
+        )
+
+    def holds(self, relay: RelayId, bits: int, epoch: int) -> bool:
+        """Tell whether a relay has shown work of `bits` bits that still holds; of 0 bits anybody has."""
+        proven = self._proven.get(relay)
+        if bits == 0:
+            return True
+        return proven is not None and proven.bits >= bits and day_of(epoch) <= proven.work.beacon.day + VALID
+
+    async def show(self, relay: RelayId, work: Work | None, bits: int, epoch: int) -> None:
+        """Take the work that a relay shows when it registers; raise `Refusal`, with the way out, if it fails.
+
+        A relay's known work is not checked again: other work counts when the known one ends.
+        """
+        if self.holds(relay, bits, epoch) and not self._is_newer(relay, work):
+            return
+        if work is None:
+            raise Refusal(f"newcomers show work of {bits} bits here: the relay looks for it by itself, wait")
+        seated = self._lists(relay)
+        check_beacon(work, self._beacons, epoch, seated)
+        if relay in self._under_way:
+            raise Refusal("the work of this relay is being checked already: try again later")
+        self._under_way.add(relay)
+        try:
+            is_good = await self._check(relay, work, bits, seated)
+        finally:
+            self._under_way.remove(relay)
+        if not is_good:
+            raise Refusal(f"the work is not of this relay, or is not worth {bits} bits")
+        await self._keep(relay, _Proven(work, bits))
+
+    def _is_newer(self, relay: RelayId, work: Work | None) -> bool:
+        proven = self._proven.get(relay)
+        return work is not None and proven is not None and work.beacon.day > proven.work.beacon.day
+
+    async def _check(self, relay: RelayId, work: Work, bits: int, seated: bool) -> bool:
+        limiter = self._seated if seated else self._strangers
+        if seated:
+            await limiter.acquire()
+        else:
+            try:
+                with self._waiting.place(WORK_WITHIN):
+                    await limiter.acquire()
+            except TransportError:
+                raise Refusal("too many newcomers have their work checked: try again later") from None
+        try:
+            return await self._env.compute(is_worth, work, self._network, relay, bits)
+        finally:
+            limiter.release()
+
+    async def _keep(self, relay: RelayId, proven: _Proven) -> None:
+        self._proven.pop(relay, None)
+        gone = list(self._proven)[: max(0, len(self._proven) + 1 - MAX_PROVEN)]
+        for one in gone:
+            del self._proven[one]
+        self._proven[relay] = proven
+        await self._store.write(
+            Change(_PROVEN, relay, encode(proven)), *(Change(_PROVEN, one, None) for one in gone)
+        )
+
+
+def _key(day: int) -> bytes:
+    return day.to_bytes(8, "big")

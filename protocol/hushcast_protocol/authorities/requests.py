@@ -1,0 +1,89 @@
+"""What relays and daemons ask a directory, and its answers: one of a single directory, or one of several."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated
+
+import msgspec
+
+from hushcast_protocol.authorities.chain import MAX_TURNS
+from hushcast_protocol.authorities.heads import MAX_CERTIFIED, Certified
+from hushcast_protocol.authorities.listing import MAX_WAITING, Waiting
+from hushcast_protocol.authorities.members import MAX_SET, Authorities
+from hushcast_protocol.authorities.work import Work
+from hushcast_protocol.base.handovers import MAX_HANDOVERS
+from hushcast_protocol.base.roster import MAX_RELAYS, MAX_ROSTER, Entry
+from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.base.wire import Counter, Wire, decoder
+
+WAITING = 44  # bytes of a relay that waits
+MAX_DIRECTORY_REQUEST = 1024  # bytes; a descriptor has about 300, work about 70
+# bytes: what a roster has, those that wait, the heads by which the newest is followed, and 4 KiB
+MAX_DIRECTORY_ANSWER = MAX_ROSTER + MAX_WAITING * WAITING + (MAX_TURNS + 2) * MAX_CERTIFIED + MAX_SET + 4096
+
+
+class Register(Wire, frozen=True, tag="register"):
+    """A relay's signed descriptor, for the rosters to come."""
+
+    descriptor: Signed
+    work: Work | None = None
+    """Where newcomers are asked for it; a relay shows it each time."""
+
+
+class Registered(Wire, frozen=True, tag="registered"):
+    """The directory reached the relay at its address and will list it."""
+
+
+class Fetch(Wire, frozen=True, tag="fetch"):
+    """Ask for the first roster after an epoch, or for the newest."""
+
+    after: Counter | None
+
+
+class Rosters(Wire, frozen=True, tag="rosters"):
+    """A single directory's answer: the roster asked for, or none; `more` tells that later ones exist."""
+
+    roster: Signed | None
+    more: bool
+
+
+class HandedOver(Wire, frozen=True, tag="handed-over"):
+    """Instead of a roster, for who knows a former key of the directory: how it came to the one of now."""
+
+    handovers: Annotated[tuple[Signed, ...], msgspec.Meta(min_length=1, max_length=MAX_HANDOVERS)]
+
+
+class Agreed(Wire, frozen=True, tag="agreed"):
+    """An authority's answer: a head and the relays that it stands for, or nothing if there is none."""
+
+    authorities: Authorities
+    """Those in charge of the first head, or of now: who begins knows keys and quorum alone."""
+    heads: Annotated[tuple[Certified, ...], msgspec.Meta(max_length=MAX_TURNS + 2)]
+    """The last is the head; before it those that announced other authorities since what was asked.
+
+    If the last two are of one epoch, they show a fork, and no relays come with them.
+    """
+    seats: Annotated[tuple[Entry, ...], msgspec.Meta(max_length=MAX_RELAYS)]
+    """In ascending order of relays, as in the listing that the head stands for."""
+    waiting: Annotated[tuple[Waiting, ...], msgspec.Meta(max_length=MAX_WAITING)]
+    """Relays without a seat, as in that listing."""
+    more: bool
+    """Later heads exist."""
+
+
+class Refused(Wire, frozen=True, tag="refused"):
+    """The directory declines, and why."""
+
+    reason: Annotated[str, msgspec.Meta(max_length=256, pattern=r"^[ -~]*\Z")]
+
+
+DirectoryRequest = Register | Fetch
+DirectoryAnswer = Registered | Rosters | HandedOver | Agreed | Refused
+
+decode_directory_request: Callable[[bytes], DirectoryRequest] = decoder(
+    DirectoryRequest, "request", MAX_DIRECTORY_REQUEST
+)
+decode_directory_answer: Callable[[bytes], DirectoryAnswer] = decoder(
+    DirectoryAnswer, "answer", MAX_DIRECTORY_ANSWER
+)
