@@ -177,7 +177,7 @@ class Inside:
         return found[: self._world.subscriptions]
 
 
-def swept(effort: Effort, axes: Sequence[str] = tuple(AXES)) -> list[Sweep]:
+def swept(effort: Effort, axes: Sequence[str] = tuple(AXES)) -> tuple[Sweep, ...]:
     """Measure all sides along each axis, all else as `World` has it."""
     found = []
     for axis in axes:
@@ -187,10 +187,10 @@ def swept(effort: Effort, axes: Sequence[str] = tuple(AXES)) -> list[Sweep]:
             for name, work in _measured(effort, world, SIDES).items():
                 values.setdefault(name, []).append((place, work))
         found += [Sweep(axis, name, tuple(line)) for name, line in values.items()]
-    return found
+    return tuple(found)
 
 
-def large(effort: Effort, many: int = MANY) -> list[Large]:
+def large(effort: Effort, many: int = MANY) -> tuple[Large, ...]:
     """Measure with as many reservations and subscriptions, a hundredth of these to `cars/#`.
 
     Not the lists: each message would take a million comparisons.
@@ -207,7 +207,7 @@ def large(effort: Effort, many: int = MANY) -> list[Large]:
             found.append(Large(side.name, message, *(min(each) for each in zip(*some, strict=True))))
         else:
             found.append(Large(side.name, message))
-    return found
+    return tuple(found)
 
 
 def _measured(effort: Effort, world: World, sides: Sequence[Side]) -> dict[str, float]:

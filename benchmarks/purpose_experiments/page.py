@@ -46,16 +46,16 @@ td:first-child, th:first-child { text-align: left }
 
 
 class Results(msgspec.Struct, frozen=True):
-    """All that was measured."""
+    """All that was measured; parts may be missing."""
 
-    machine: str
-    rows: list[Row]
-    sweeps: list[Sweep]
-    large: list[Large]
-    verdicts: list[Verdicts]
-    size: Size
-    clients: int
-    many: int
+    machine: str = ""
+    rows: tuple[Row, ...] = ()
+    sweeps: tuple[Sweep, ...] = ()
+    large: tuple[Large, ...] = ()
+    verdicts: tuple[Verdicts, ...] = ()
+    size: Size = Size()
+    clients: int = 0
+    many: int = 0
 
 
 def lost(row: Row, none: Row) -> float | None:
@@ -80,7 +80,8 @@ def files(results: Results) -> dict[str, str]:
     }
     for axis, label in _AXES.items():
         found = {one.side: one.values for one in results.sweeps if one.axis == axis}
-        drawn[f"purposes-{axis}.svg"] = lines(f"µs of CPU for a message over {label}", label, found)
+        if found:
+            drawn[f"purposes-{axis}.svg"] = lines(f"µs of CPU for a message over {label}", label, found)
     parts = [
         "<h1>What purposes cost a gateway, and whether they hold</h1>",
         _intro(results),
@@ -128,6 +129,7 @@ def _figures(drawn: dict[str, str], captions: dict[str, str]) -> str:
     each = (
         f"<figure>{drawn[f'purposes-{name}.svg']}<figcaption>{escape(caption)}</figcaption></figure>"
         for name, caption in captions.items()
+        if f"purposes-{name}.svg" in drawn
     )
     return f'<div class="pair">{"".join(each)}</div>'
 

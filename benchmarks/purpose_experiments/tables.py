@@ -100,7 +100,7 @@ class Fleet:
         return self._streams[(number + 1) % len(self._streams)]
 
 
-async def measured(effort: Effort, sides: Sequence[Side] = ALL, clients: int = CLIENTS) -> list[Row]:
+async def measured(effort: Effort, sides: Sequence[Side] = ALL, clients: int = CLIENTS) -> tuple[Row, ...]:
     """Measure all sides in turn, each idle meanwhile.
 
     Of work and latency the least counts: whatever else the machine does adds to them, and takes nothing away.
@@ -124,10 +124,10 @@ async def measured(effort: Effort, sides: Sequence[Side] = ALL, clients: int = C
                     count = effort.amount(FEW if side.store == "flat" else MESSAGES)
                     work.setdefault(side, []).append(await fleet.measure(count))
                     turns.setdefault(side, []).append(await fleet.turns(effort.amount(TURNS)))
-    return [
+    return tuple(
         Row(side.name, missing=gone[side]) if side in gone else _row(side.name, work[side], turns[side])
         for side in sides
-    ]
+    )
 
 
 def _row(name: str, work: list[tuple[float, float]], turns: list[list[float]]) -> Row:

@@ -142,7 +142,7 @@ def _below(purpose: str, some: frozenset[str]) -> bool:
     return any(f"{purpose}/".startswith(f"{one}/") for one in some)
 
 
-async def judged(size: Size, sides: Sequence[Side] = ALL) -> list[Verdicts]:
+async def judged(size: Size, sides: Sequence[Side] = ALL) -> tuple[Verdicts, ...]:
     """Judge each side, one after the other, in the same world."""
     found = []
     with tempfile.TemporaryDirectory(prefix="hushcast-bench-") as folder:
@@ -151,7 +151,7 @@ async def judged(size: Size, sides: Sequence[Side] = ALL) -> list[Verdicts]:
                 found.append(await _judge(side, World(size), Path(folder) / str(number)))
             except PeerMissing as why:
                 found.append(Verdicts(side.name, missing=str(why)))
-    return found
+    return tuple(found)
 
 
 async def _judge(side: Side, world: World, place: Path) -> Verdicts:

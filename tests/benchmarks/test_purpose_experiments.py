@@ -101,10 +101,10 @@ def test_the_page_has_all_pictures_and_says_what_is_missing():
     ]
     results = Results(
         "a <machine>",
-        [*rows, tables.Row(MOSQUITTO.name, missing="not here")],
-        sweeps,
-        [inside.Large(NONE.name, 2.0), inside.Large(CACHED.name, 2.5, 40.0, 300.0, 20_000.0)],
-        [verdicts.Verdicts(CACHED.name, 1_234, 500, 0, 0, 17, 3)],
+        (*rows, tables.Row(MOSQUITTO.name, missing="not here")),
+        tuple(sweeps),
+        (inside.Large(NONE.name, 2.0), inside.Large(CACHED.name, 2.5, 40.0, 300.0, 20_000.0)),
+        (verdicts.Verdicts(CACHED.name, 1_234, 500, 0, 0, 17, 3),),
         verdicts.Size(),
         250,
         10_000,
@@ -122,5 +122,5 @@ def test_the_page_has_all_pictures_and_says_what_is_missing():
     for name in PAPER:
         assert name in drawn["purposes-throughput.svg"]
     assert "not measured" not in page
-    without = files(Results("m", rows[:1], sweeps, [], [], verdicts.Size(), 250, 10_000))
+    without = files(Results("m", tuple(rows[:1])))
     assert "not measured" in without["purposes-latency.svg"]
