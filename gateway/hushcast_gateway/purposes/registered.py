@@ -23,15 +23,16 @@ MAX_REGISTERED = 16  # filters of a client, by wildcards where it has many topic
 class Registered:
     """What clients that are connected have registered, by filter."""
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        self._vocabulary = vocabulary
+    def __init__(self) -> None:
         self._of_client: WeakKeyDictionary[Permissions, dict[str, tuple[str, str]]] = WeakKeyDictionary()
 
-    def register(self, command: Register, permissions: Permissions, client_id: str) -> AuditRecord:
+    def register(
+        self, command: Register, permissions: Permissions, client_id: str, vocabulary: Vocabulary
+    ) -> AuditRecord:
         """Take a registration in place of the client's for the same filter; raises `Refused`."""
         user = permissions.user
         try:
-            reserve(user, command.filter, command.aip, (), self._vocabulary)
+            reserve(user, command.filter, command.aip, (), vocabulary)
         except UsageError as error:
             raise Refused(Reason.IMPLEMENTATION_SPECIFIC_ERROR, str(error)) from None
         theirs = self._of_client.setdefault(permissions, {})

@@ -62,7 +62,7 @@ class Purposes:
         self._readers = Readers(self.kept, Claims(users, vocabulary))
         self._resting = Resting(self.kept.reservations, self._readers, section.mode, section.strict)
         self._doing = Doing(section, vocabulary, self.kept, self._changed, self._presubscribed)
-        self._registered = Registered(vocabulary)
+        self._registered = Registered()
         self._broker: Broker | None = None
         self._of_connect: WeakKeyDictionary[Permissions, str] = WeakKeyDictionary()
         self._last_terms: tuple[Properties, Clause | None] | None = None
@@ -183,7 +183,7 @@ class Purposes:
         done: AuditRecord | None
         try:
             if isinstance(command, commands.Register):
-                done = self._registered.register(command, permissions, client_id)
+                done = self._registered.register(command, permissions, client_id, self.vocabulary)
             else:
                 done = self._doing.do(command, permissions, client_id, self._readers.claims, here)
         except Refused as refused:
