@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from hushcast_gateway.counted import PURPOSE_COUNTERS
 from hushcast_gateway.purposes import commands, told
-from hushcast_gateway.purposes.audit import refusal
+from hushcast_gateway.purposes.audit import named_in, refusal
 from hushcast_gateway.purposes.claims import Claims
 from hushcast_gateway.purposes.commands import Unreadable
 from hushcast_gateway.purposes.doing import NOT_CLAIMED, NOT_GRANTED, Doing, Refused
@@ -213,7 +213,7 @@ class Purposes:
             else:
                 done = self._doing.do(command, permissions, client_id, self._readers.claims, here)
         except Refused as refused:
-            what, wanted, *purposes = _named(command)
+            what, wanted, *purposes = named_in(command)
             self._refuse(user, client_id, what, wanted, refused.why, *purposes)
             return refused.reason
         if done is not None:
@@ -395,16 +395,3 @@ def configured(section: PurposesSection, vocabulary: Vocabulary) -> list[Clause]
         except UsageError as error:
             raise UsageError(f"purposes.reservation #{number}: {error}") from None
     return found
-
-
-def _named(command: commands.Command) -> tuple[What, str, Sequence[str], Sequence[str]]:
-    """Return how the audit log names a command, its filter and purposes."""
-    if isinstance(command, commands.Control):
-        return "control", command.name, (), ()
-    if isinstance(command, commands.Reserve):
-        return "reserve", command.filter, command.aip, command.pip
-    if isinstance(command, commands.Register):
-        return "message", command.filter, command.aip, ()
-    if isinstance(command, commands.Release):
-        return "release", command.filter, (), ()
-    return "presubscribe", command.filter, (command.purpose,), ()
