@@ -76,7 +76,7 @@ testnet.add_command(watch)
 )
 @click.option(
     "--privacy",
-    type=click.Choice(["clear", "full"]),
+    type=click.Choice(["clear", "community", "full"]),
     help="With --carrier brokers: what brokers learn.  [default: clear]",
 )
 @click.option(
@@ -154,6 +154,7 @@ def up(
       hushcast testnet up --dir /tmp/testnet --authorities 5
       hushcast testnet up --dir /tmp/testnet --carrier central --nodes 6
       hushcast testnet up --dir /tmp/testnet --carrier brokers --privacy full
+      hushcast testnet up --dir /tmp/testnet --carrier brokers --privacy community
       hushcast testnet up --dir /tmp/testnet --gateway
     """
     from hushcast_cli.output import json_line, note, write
