@@ -103,7 +103,7 @@ class Agreeing:
             return "the authorities forked: this one votes no more, see `hushcast directory evidence`"
         if self._waits is not None or (problem := self._clock.problem()) is None:
             problem = self._waits
-        if problem is None and self.peers.count and not self.peers.reached:
+        if problem is None and self.peers.is_cut_off:
             problem = "no other authority is reached"
         return problem
 
