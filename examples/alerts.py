@@ -39,6 +39,8 @@ def told(event: hushcast.Event) -> str:
             return f"-- {event.count} messages were removed before this program got them"
         case hushcast.Gap():
             return f"-- a message was missed that others got: {event.id}"
+        case hushcast.Unopened():
+            return f"-- a message came that does not open here: {event.id}"
         case hushcast.Coverage(share=None):
             return "-- nothing is known yet of how much of the network reaches us"
         case hushcast.Coverage():

@@ -32,6 +32,7 @@ from hushcast_protocol.central import introduction, network, rerouting
 from hushcast_protocol.content import messages, reports
 from hushcast_protocol.overlay import frames, leases, parcels
 from hushcast_protocol.purposes import grants, issued
+from hushcast_protocol.shards import guides, slices
 from hushcast_protocol.spatial import answer as located
 from hushcast_protocol.spatial import batch, offer, pages, parts, proof, requests, subscription, table
 from hushcast_protocol.spatial import messages as located_messages
@@ -182,6 +183,7 @@ SECTIONS: dict[str, tuple[type, ...]] = {
         evidence.Evidence,
         evidence.Fork,
     ),
+    "shards": (slices.Sharding, slices.Slice, slices.Leaf, guides.Piece, guides.Guide),
     "roster": (roster.RosterBody, roster.Network, roster.Entry, roster.Descriptor),
 }
 

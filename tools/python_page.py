@@ -21,9 +21,10 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "The daemon": ("Daemon",),
     "Messages of a subscription": ("Messages", "Terms"),
     "Without an event loop": ("BlockingDaemon", "BlockingMessages"),
-    "Events": ("Event", "Message", "Lost", "Gap", "Coverage", "Disconnected", "Reconnected"),
+    "Events": ("Event", "Message", "Lost", "Gap", "Unopened", "Coverage", "Disconnected", "Reconnected"),
     "What a daemon tells": ("Publication", "Unsent", "Subscription", "Finding"),
     "Links and authors": ("new_link", "read_link", "Author", "new_author", "read_author"),
+    "Purposes": ("read_purpose_keys", "PurposeKeys", "Allowed", "ReadFor"),
     "Errors": (
         *("HushcastError", "UsageError", "Refusal", "Waiting"),
         *("NoDaemon", "OtherVersion", "TimedOut"),

@@ -6,18 +6,23 @@ import select
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import trio
 
 from hushcast.daemon import Daemon
-from hushcast.events import Disconnected, Gap, Lost, Message, Reconnected
+from hushcast.events import Disconnected, Gap, Lost, Message, Reconnected, Unopened
 from hushcast.messages import Messages
 from hushcast.words import Terms
 from hushcast_cli.exits import Failure
 from hushcast_cli.output import StdoutClosed, note, write
 from hushcast_cli.printers import Printer
 from hushcast_cli.progress import shown_when_slow
+from hushcast_protocol.purposes.sealed import is_sealed
 from hushcast_runtime.wording import counted
+
+if TYPE_CHECKING:
+    from hushcast.purposes.keys import ReadFor
 
 _STDOUT = 1
 
@@ -30,6 +35,7 @@ class Wanted:
     where: str
     since: int | None
     terms: Terms | None = None
+    purpose: ReadFor | None = None
 
 
 async def listen(
@@ -43,9 +49,12 @@ async def listen(
     listening = _Listening(daemon, count, printer, ack)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(end_with_reader)
-        async with trio.open_nursery() as listeners:
-            for one in wanted:
-                listeners.start_soon(listening.listen, one, listeners.cancel_scope)
+        try:
+            async with trio.open_nursery() as listeners:
+                for one in wanted:
+                    listeners.start_soon(listening.listen, one, listeners.cancel_scope)
+        finally:
+            listening.tell_unopened()
         nursery.cancel_scope.cancel()
     if count is not None and listening.printed < count:
         raise Failure(f"the subscription was ended after {listening.printed} of {counted(count, 'message')}")
@@ -61,6 +70,15 @@ class _Listening:
         self._ack = ack
         self._turn = trio.Lock()  # of messages, so that exactly `count` are printed and told as shown
         self.printed = 0
+        self._unopened = self._sealed = 0
+
+    def tell_unopened(self) -> None:
+        """Say how many messages came that were not printed because they do not open."""
+        if self._unopened:
+            note(f"{counted(self._unopened, 'message')} came that may not be used for this purpose")
+        if self._sealed:
+            sealed = counted(self._sealed, "message is", "messages are")
+            note(f"{sealed} sealed for purposes: give --purpose, and a grant for it")
 
     async def listen(self, wanted: Wanted, all_topics: trio.CancelScope) -> None:
         """Listen to one topic until its subscription ends; end all when enough were printed."""
@@ -70,6 +88,7 @@ class _Listening:
             since="shown" if wanted.since is None else wanted.since,
             acknowledge="automatic" if self._ack else "never",
             terms=wanted.terms,
+            purpose=wanted.purpose,
         )
         waiting = "waiting until relays or a server route to this daemon"
         if wanted.terms is not None:
@@ -79,7 +98,7 @@ class _Listening:
         is_over = False
         try:
             await print_data(self._printer.subscribed(messages.topic, messages.nodes, messages.by))
-            is_over = await self._print_messages(messages)
+            is_over = await self._print_messages(messages, wanted.purpose is not None)
         finally:
             await messages.__aexit__(*sys.exc_info())
         if is_over and self._count:  # with 0 each topic waits for its own routes
@@ -93,7 +112,7 @@ class _Listening:
         ]
         return ", ".join(coming) or "soon"
 
-    async def _print_messages(self, messages: Messages) -> bool:
+    async def _print_messages(self, messages: Messages, is_opened: bool) -> bool:
         """Return whether enough were printed; false where the subscription ended first."""
         while self._count is None or self.printed < self._count:
             event = await messages.next_event()
@@ -107,6 +126,13 @@ class _Listening:
                 await print_data(self._printer.subscribed(messages.topic, messages.nodes, messages.by))
             elif isinstance(event, Gap):
                 await print_data(self._printer.gap(event))
+            elif isinstance(event, Unopened):
+                self._unopened += 1
+                await print_data(self._printer.unopened(event))
+            elif isinstance(event, Message) and not is_opened and is_sealed(event.payload):
+                self._sealed += 1
+                sealed = Unopened(event.topic, event.id, event.cursor, "no purpose")
+                await print_data(self._printer.unopened(sealed))
             elif isinstance(event, Message | Lost):
                 await self._print_one(messages, event)
         return True

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from hushcast.events import Gap, Lost, Message
+from hushcast.events import Gap, Lost, Message, Unopened
 from hushcast.words import as_text
 from hushcast_cli.output import is_terminal, json_line, note, printable
 from hushcast_protocol.base.errors import UsageError
@@ -31,6 +31,9 @@ class Printer(Protocol):
 
     def gap(self, event: Gap) -> bytes:
         """Return what tells of a message that others got and this daemon did not."""
+
+    def unopened(self, event: Unopened) -> bytes:
+        """Return what tells of a message that came and does not open for the purpose."""
 
 
 class JsonPrinter:
@@ -56,6 +59,8 @@ class JsonPrinter:
             told["attributes"] = event.attributes
         if event.author is not None:
             told["author"] = event.author
+        if event.path:
+            told["path"] = event.path
         return json_line(told)
 
     def lost(self, event: Lost) -> bytes:
@@ -65,6 +70,12 @@ class JsonPrinter:
     def gap(self, event: Gap) -> bytes:
         """Return the contract's `gap` object."""
         return json_line({"event": "gap", "topic": event.topic, "id": event.id})
+
+    def unopened(self, event: Unopened) -> bytes:
+        """Return the contract's `unopened` object."""
+        return json_line(
+            {"event": "unopened", "topic": event.topic, "id": event.id, "problem": event.problem}
+        )
 
 
 class TextPrinter:
@@ -80,7 +91,7 @@ class TextPrinter:
         self._names_topics = names_topics
 
     def message(self, event: Message) -> bytes:
-        """Return a line with topic, attributes and author, as far as told, the payload, and a line's end."""
+        """Return a line with what is told beside the payload, the payload, and a line's end."""
         about = _about(event, self._names_topics)
         if about and is_terminal():
             # Bold, which no payload can be: one that begins with such a line is told from a true one.
@@ -96,6 +107,10 @@ class TextPrinter:
     def gap(self, event: Gap) -> bytes:
         """Tell it on standard error, since it is no payload."""
         note("gap: other subscribers received a message that did not come here; see `hushcast coverage`")
+        return b""
+
+    def unopened(self, event: Unopened) -> bytes:
+        """Tell nothing: people hear in the end how many there were."""
         return b""
 
 
@@ -145,6 +160,7 @@ _TOLD: dict[str, Callable[[Message], bytes]] = {
     "cursor": lambda event: _line(str(event.cursor)),
     "attributes": lambda event: _line(_attributes(event)),
     "author": lambda event: _line(event.author or ""),
+    "path": lambda event: _line(event.path),
 }
 """What a format may name."""
 
@@ -156,6 +172,8 @@ def _about(event: Message, names_topic: bool) -> bytes:
         told.append(_attributes(event))
     if event.author is not None:
         told.append(f"author={event.author}")
+    if event.path:
+        told.append(f"path={_value(event.path)}")
     return _line(f"[{', '.join(told)}]") if told else b""
 
 

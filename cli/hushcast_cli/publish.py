@@ -16,6 +16,7 @@ from hushcast_cli.options import (
     pass_choices,
     timeout_option,
 )
+from hushcast_cli.purpose_options import allowed_options
 
 LINES_AT_ONCE = 256  # lines whose receipts are awaited; a connection carries 512 requests
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from hushcast.daemon import Daemon
     from hushcast.descriptions import Publication
+    from hushcast.purposes.keys import Allowed
 
     Publish = Callable[[Daemon, bytes], Awaitable[Publication]]
 
@@ -60,6 +62,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Return as soon as the message is on the daemon's disk; the daemon goes on until a relay takes it.",
 )
+@allowed_options
 @timeout_option
 @daemon_options
 @pass_choices
@@ -73,6 +76,7 @@ def publish(
     settings: tuple[str, ...],
     key_file: Path | None,
     no_wait: bool,
+    allowed: Allowed | None,
     timeout: float | None,
 ) -> None:
     """Publish PAYLOAD on TOPIC, a text or a link.
@@ -90,14 +94,9 @@ def publish(
       tail -f log | hushcast publish log --lines
       hushcast publish temperatures -- -5
       hushcast publish --link-file fires.link --set lat=60.17 --set kind=fire 'smoke'
+      hushcast publish --link-file car.link --for operations --vocabulary fleet.vocabulary 60.17,24.94
     """
-    from hushcast_cli.links import is_link
-
-    if link_file is not None:
-        if payload is not None or (topic is not None and is_link(topic)):
-            raise click.UsageError("give TOPIC or --link-file, not both", click.get_current_context())
-        topic, payload = None, topic
-    check_one_topic(topic, link_file)
+    topic, payload = _one_topic(topic, payload, link_file)
     _check_one_payload(payload, file, link_file, lines)
     from hushcast.errors import TimedOut
     from hushcast_cli.asking import daemon, run
@@ -107,7 +106,7 @@ def publish(
     async def work() -> None:
         from hushcast_cli.payload import read_lines, read_payload
 
-        hand_in = await _chosen(topic, link_file, settings, key_file, no_wait)
+        hand_in = await _chosen(topic, link_file, settings, key_file, no_wait, allowed)
         if lines:
             async with daemon(choices) as one:
                 await _publish_lines(one, read_lines(file), hand_in, told)
@@ -162,7 +161,12 @@ class _Told:
 
 
 async def _chosen(
-    topic: str | None, link_file: Path | None, settings: tuple[str, ...], key_file: Path | None, no_wait: bool
+    topic: str | None,
+    link_file: Path | None,
+    settings: tuple[str, ...],
+    key_file: Path | None,
+    no_wait: bool,
+    allowed: Allowed | None,
 ) -> Publish:
     """Return what hands a payload to a daemon; raise `UsageError` where the rest of it is wrong."""
     from hushcast.keys import read_author
@@ -174,8 +178,22 @@ async def _chosen(
     attributes = dict(setting.split("=", 1) for setting in settings)
     author = read_author(key_file) if key_file is not None else None
     return lambda daemon, payload: daemon.enqueue(
-        chosen.text, payload, attributes=attributes, author=author, at_once=not no_wait
+        chosen.text, payload, attributes=attributes, author=author, at_once=not no_wait, purposes=allowed
     )
+
+
+def _one_topic(
+    topic: str | None, payload: str | None, link_file: Path | None
+) -> tuple[str | None, str | None]:
+    """Return topic and payload: what stands first is the payload where a file has the topic."""
+    from hushcast_cli.links import is_link
+
+    if link_file is not None:
+        if payload is not None or (topic is not None and is_link(topic)):
+            raise click.UsageError("give TOPIC or --link-file, not both", click.get_current_context())
+        topic, payload = None, topic
+    check_one_topic(topic, link_file)
+    return topic, payload
 
 
 def _check_one_payload(payload: str | None, file: Path | None, link_file: Path | None, lines: bool) -> None:

@@ -13,13 +13,13 @@ from typing import Annotated, NamedTuple
 import msgspec
 
 from hushcast.files import read_private
+from hushcast.purposes.files import read_vocabulary_file
 from hushcast_protocol.base.errors import AuthenticationError, UsageError
 from hushcast_protocol.base.secrets import Randomness, Seed
 from hushcast_protocol.purposes.grants import Granted, make_grant
-from hushcast_protocol.purposes.issued import MAX_ISSUED, Issued, issue, read_issued, write_issued
+from hushcast_protocol.purposes.issued import Issued, issue, write_issued
 from hushcast_protocol.purposes.keys import epoch_of
 from hushcast_protocol.purposes.names import Purpose
-from hushcast_protocol.purposes.problems import NotUsable
 from hushcast_protocol.purposes.vocabulary import Vocabulary
 from hushcast_runtime.files import private_directory, write_private
 
@@ -118,15 +118,6 @@ def load(path: Path) -> Folder:
     except (msgspec.MsgspecError, ValueError):
         raise UsageError(f"{path / REGISTER} is damaged: restore it from a backup") from None
     return Folder(path, seed, issued, granted)
-
-
-def read_vocabulary_file(file: Path, issuer: bytes | None = None) -> Issued:
-    """Read a signed vocabulary; raise `UsageError` where it is none, or another issuer's."""
-    data, _ = read_private(file, MAX_ISSUED, "vocabulary")
-    try:
-        return read_issued(data, issuer)
-    except NotUsable as error:
-        raise UsageError(f"{file}: {error}") from None
 
 
 class Change(NamedTuple):

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from hushcast.files import read_key, read_private
+from hushcast.files import read_private
+from hushcast.purposes.files import read_reader, read_vocabulary_file
 from hushcast_cli import purpose_folder
 from hushcast_cli.options import Choices
 from hushcast_cli.output import json_line, text_line, write
@@ -123,7 +124,7 @@ def list_grants(choices: Choices, directory: Path) -> None:
 def check_grant(choices: Choices, file: Path, key_file: Path, vocabulary: Path) -> None:
     """Tell what a grant is for; raise `Refusal` where it cannot be used."""
     key = read_reader(key_file)
-    issued = purpose_folder.read_vocabulary_file(vocabulary)
+    issued = read_vocabulary_file(vocabulary)
     data, _ = read_private(file, MAX_GRANT, "grant")
     try:
         grant = read_grant(data, key, issued.body.issuer)
@@ -135,11 +136,6 @@ def check_grant(choices: Choices, file: Path, key_file: Path, vocabulary: Path) 
         write(json_line({"number": grant.number, "purpose": grant.purpose, **dates, "problem": None}))
         return
     write(text_line(f"{file}: {grant.purpose}, {_dates(grant.epochs)}"))
-
-
-def read_reader(file: Path) -> AgreementKey:
-    """Return the key in a file that only its owner can read; raise `UsageError`."""
-    return AgreementKey(read_key(file, AgreementKey.LENGTH, "hushcast purpose key new FILE"))
 
 
 def typed_key(text: str, what: str) -> bytes:

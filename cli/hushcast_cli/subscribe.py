@@ -19,8 +19,10 @@ from hushcast_cli.options import (
     timeout_option,
     where_option,
 )
+from hushcast_cli.purpose_options import purpose_options
 
 if TYPE_CHECKING:
+    from hushcast.purposes.keys import ReadFor
     from hushcast.words import Terms
 
 
@@ -48,8 +50,9 @@ if TYPE_CHECKING:
     "line",
     metavar="TEXT",
     help="Print such a line for each message: `{time} {topic}: {payload}`; also {id}, {cursor}, {author}, "
-    "{attributes}.",
+    "{attributes}, {path}.",
 )
+@purpose_options
 @terms_options
 @timeout_option
 @daemon_options
@@ -63,6 +66,7 @@ def subscribe(
     since: int | None,
     ack: bool,
     line: str | None,
+    purpose: ReadFor | None,
     terms: Terms | None,
     timeout: float | None,
 ) -> None:
@@ -76,6 +80,8 @@ def subscribe(
     In a network of brokers, --k asks that topic and condition are shown outside of the edge broker only while
     so many subscribers stand behind them.
 
+    With --purpose come messages that may be used for that, opened; what comes and does not open is counted.
+
     \b
     Examples:
       hushcast subscribe news
@@ -84,6 +90,8 @@ def subscribe(
       hushcast subscribe news --json --since 17 --ack
       hushcast subscribe --link-file fires.link --where 'lat in [60, 61], lon in [24, 25], kind = fire'
       hushcast subscribe --link-file fires.link --where 'kind = fire' --k 5 --otherwise generalise
+      hushcast subscribe --link-file car.link --purpose operations --vocabulary fleet.vocabulary \\
+        --key reader.key --grant 1.grant
     """
     if not topics or link_file is not None:
         check_one_topic(topics[0] if topics else None, link_file)
@@ -103,7 +111,8 @@ def subscribe(
         for topic in dict.fromkeys(topics) or [None]:
             chosen = await choose_topic(topic, link_file)
             warn_of_wildcards(chosen.topic)
-            wanted.append(Wanted(chosen.text, checked_where(chosen.topic, where or ""), since, terms))
+            checked = checked_where(chosen.topic, where or "")
+            wanted.append(Wanted(chosen.text, checked, since, terms, purpose))
         async with daemon(choices, waits=True) as one:
             await listen(one, wanted, count, printer, ack)
 

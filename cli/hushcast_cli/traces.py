@@ -1,4 +1,4 @@
-"""`hushcast traces`: synthetic traces."""
+"""`hushcast traces`: synthetic traces, and shards that are only drawn."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from hushcast_cli.options import Choices, depth_option, json_option, pass_choice
 from hushcast_cli.spark import master_option
 
 _positive = click.IntRange(min=1)
+_OF_TRACES = ("nodes", "subscribers", "publications", "out")
 
 
 @click.group()
@@ -18,14 +19,32 @@ def traces() -> None:
     """Make traces for `hushcast analyze`, of networks larger than a machine can run."""
 
 
+def _check_kind(of_shards: dict[str, Any]) -> None:
+    """Raise `UsageError` unless what is needed for traces, or for shards, is given, and not both."""
+    context = click.get_current_context()
+    given = {name for name in _OF_TRACES if context.params.get(name) is not None}
+    if of_shards["relays"] is None:
+        if stray := [name for name, value in of_shards.items() if value is not None]:
+            raise click.UsageError(f"--{stray[0]} is for a network of shards: give --relays, too", context)
+        needed: tuple[str, ...] = _OF_TRACES
+    else:
+        if given:
+            raise click.UsageError(
+                f"--{min(given)} is for traces, and --relays only draws shards: leave one away", context
+            )
+        needed, given = ("shards",), {name for name, value in of_shards.items() if value is not None}
+    for parameter in context.command.params:
+        if parameter.name in needed and parameter.name not in given:
+            raise click.MissingParameter(ctx=context, param=parameter)
+
+
 @traces.command()
-@click.option("--nodes", type=_positive, required=True, metavar="N", help="Relays.")
-@click.option("--subscribers", type=_positive, required=True, metavar="K", help="Subscribers on each topic.")
+@click.option("--nodes", type=_positive, metavar="N", help="Relays.")
+@click.option("--subscribers", type=_positive, metavar="K", help="Subscribers on each topic.")
 @click.option("--topics", type=_positive, default=1, show_default=True, metavar="T", help="Topics.")
 @click.option(
     "--publications",
     type=click.IntRange(min=0),
-    required=True,
     metavar="P",
     help="Messages published, on all topics together.",
 )
@@ -60,12 +79,23 @@ def traces() -> None:
 )
 @click.option("--seed", type=int, default=1, show_default=True, metavar="S", help="The same gives the same.")
 @click.option("--run", default="generated", show_default=True, metavar="NAME", help="What the run is called.")
-@click.option("--out", required=True, metavar="DIR", help="Where the tables go, beside other runs.")
+@click.option("--out", metavar="DIR", help="Where the tables go, beside other runs.")
+@click.option(
+    "--relays", type=_positive, metavar="N", help="Instead of traces: relays of a network of many shards."
+)
+@click.option("--shards", type=_positive, metavar="S", help="With --relays: how many, a power of two.")
+@click.option("--days", type=_positive, metavar="D", help="With --relays: days; 1 unless given.")
+@click.option(
+    "--colluding",
+    type=click.FloatRange(0, 1),
+    metavar="C",
+    help="With --relays: share of the relays that collude; 0.1 unless given.",
+)
 @master_option
 @json_option
 @pass_choices
-def generate(choices: Choices, /, out: str, master: str | None, **asked: Any) -> None:
-    """Generate the traces of a network, on Spark.
+def generate(choices: Choices, /, out: str | None, master: str | None, **asked: Any) -> None:
+    """Generate the traces of a network, on Spark; or only draw the shards of a large one.
 
     What its daemons would have seen and done, for any number of relays. The same numbers give the same
     traces, on a laptop or a cluster. Attacks on subscribers need many topics: each is one trial.
@@ -77,7 +107,19 @@ def generate(choices: Choices, /, out: str, master: str | None, **asked: Any) ->
       hushcast traces generate --nodes 200 --topics 60 --subscribers 1 --authors 1 \\
         --publications 600 --profile paper --run paper --out /tmp/traces
       hushcast analyze /tmp/traces --out /tmp/analysis
+
+    \b
+    Example, how many colluders come together in one shard of a million relays:
+      hushcast traces generate --relays 1000000 --shards 2048 --days 30 --colluding 0.1
     """
+    of_shards = {name: asked.pop(name) for name in ("relays", "shards", "days", "colluding")}
+    _check_kind(of_shards)
+    if of_shards["relays"] is not None:
+        from hushcast_cli.drawn_shards import draw
+
+        draw(of_shards | {"seed": asked["seed"]}, master, choices.json)
+        return
+    assert out is not None
     from hushcast_cli.output import json_line, text_line, write
     from hushcast_cli.progress import person_watches, reporting
     from hushcast_cli.spark import check_spark, spark_session, told

@@ -25,9 +25,10 @@ if TYPE_CHECKING:
         UsageError,
         Waiting,
     )
-    from hushcast.events import Coverage, Disconnected, Event, Gap, Lost, Message, Reconnected
+    from hushcast.events import Coverage, Disconnected, Event, Gap, Lost, Message, Reconnected, Unopened
     from hushcast.keys import Author, new_author, new_link, read_author, read_link
     from hushcast.messages import Messages
+    from hushcast.purposes.keys import Allowed, PurposeKeys, ReadFor, read_purpose_keys
     from hushcast.words import Terms
 
 _PUBLIC = {
@@ -35,14 +36,16 @@ _PUBLIC = {
     "daemon": ("Daemon", "connect"),
     "descriptions": ("Finding", "Publication", "Subscription", "Unsent"),
     "errors": ("HushcastError", "NoDaemon", "OtherVersion", "Refusal", "TimedOut", "UsageError", "Waiting"),
-    "events": ("Coverage", "Disconnected", "Event", "Gap", "Lost", "Message", "Reconnected"),
+    "events": ("Coverage", "Disconnected", "Event", "Gap", "Lost", "Message", "Reconnected", "Unopened"),
     "keys": ("Author", "new_author", "new_link", "read_author", "read_link"),
     "messages": ("Messages",),
+    "purposes.keys": ("Allowed", "PurposeKeys", "ReadFor", "read_purpose_keys"),
     "words": ("Terms",),
 }
 _HOME = {name: module for module, names in _PUBLIC.items() for name in names}
 
 __all__ = [
+    "Allowed",
     "Author",
     "BlockingDaemon",
     "BlockingMessages",
@@ -59,11 +62,14 @@ __all__ = [
     "NoDaemon",
     "OtherVersion",
     "Publication",
+    "PurposeKeys",
+    "ReadFor",
     "Reconnected",
     "Refusal",
     "Subscription",
     "Terms",
     "TimedOut",
+    "Unopened",
     "Unsent",
     "UsageError",
     "Waiting",
@@ -73,6 +79,7 @@ __all__ = [
     "new_link",
     "read_author",
     "read_link",
+    "read_purpose_keys",
 ]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from types import TracebackType
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
@@ -17,6 +17,9 @@ from hushcast.events import Coverage, Event, Message
 from hushcast.keys import Author
 from hushcast.messages import Acknowledging, Messages
 from hushcast.words import Terms
+
+if TYPE_CHECKING:
+    from hushcast.purposes.keys import Allowed, ReadFor
 
 T = TypeVar("T")
 
@@ -36,11 +39,18 @@ class BlockingDaemon:
         *,
         attributes: Attributes | None = None,
         author: Author | None = None,
+        purposes: Allowed | None = None,
         timeout: float | None = None,
     ) -> Publication:
         """Publish; return once a relay has given its receipt."""
         return self._wait(
-            self._daemon.publish, topic, payload, attributes=attributes, author=author, timeout=timeout
+            self._daemon.publish,
+            topic,
+            payload,
+            attributes=attributes,
+            author=author,
+            purposes=purposes,
+            timeout=timeout,
         )
 
     def enqueue(
@@ -52,6 +62,7 @@ class BlockingDaemon:
         author: Author | None = None,
         at_once: bool = False,
         tags: Iterable[str] = (),
+        purposes: Allowed | None = None,
         timeout: float | None = None,
     ) -> Publication:
         """Publish; return once the message is on the daemon's disk."""
@@ -63,6 +74,7 @@ class BlockingDaemon:
             author=author,
             at_once=at_once,
             tags=tags,
+            purposes=purposes,
             timeout=timeout,
         )
 
@@ -79,10 +91,17 @@ class BlockingDaemon:
         acknowledge: Acknowledging = "automatic",
         coverage: bool = False,
         terms: Terms | None = None,
+        purpose: ReadFor | None = None,
     ) -> BlockingMessages:
         """Return the messages of a subscription, for `with`."""
         messages = self._daemon.subscribe(
-            topic, where=where, since=since, acknowledge=acknowledge, coverage=coverage, terms=terms
+            topic,
+            where=where,
+            since=since,
+            acknowledge=acknowledge,
+            coverage=coverage,
+            terms=terms,
+            purpose=purpose,
         )
         return BlockingMessages(self._portal, messages)
 
@@ -148,6 +167,11 @@ class BlockingMessages:
     def by(self) -> str:
         """What those are: `relay` or `server`."""
         return self._messages.by
+
+    @property
+    def unopened(self) -> int:
+        """Messages that came and do not open for the purpose of the subscription."""
+        return self._messages.unopened
 
     def __enter__(self) -> BlockingMessages:
         """Subscribe; return once messages reach the daemon."""

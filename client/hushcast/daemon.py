@@ -7,7 +7,7 @@ import os
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import anyio
 import msgspec
@@ -28,6 +28,9 @@ from hushcast.keys import Author, new_token
 from hushcast.messages import AGAIN, WINDOW, Acknowledging, Messages
 from hushcast.sockets import daemon_socket
 from hushcast_protocol.content.attributes import MAX_FRACTION
+
+if TYPE_CHECKING:
+    from hushcast.purposes.keys import Allowed, ReadFor
 
 TIMEOUT = 60.0  # seconds that a call may take, unless the program says otherwise
 MAX_HANDED_IN = 64  # publications on their way to the daemon at once, of 256 KiB at most; more wait
@@ -64,16 +67,19 @@ class Daemon:
         *,
         attributes: Attributes | None = None,
         author: Author | None = None,
+        purposes: Allowed | None = None,
         timeout: float | None = None,
     ) -> Publication:
         """Publish; return once a relay has given its receipt.
 
         `payload` has at most 262,144 bytes; a text is sent as UTF-8. `attributes` are those of the topic's
-        link; `author` signs. Raises `Waiting` where no relay answers so far: the message stays in the outbox,
+        link; `author` signs; `purposes` are what it may be used for: it opens for nothing else. Raises
+        `Waiting` where no relay answers so far: the message stays in the outbox,
         so do not publish it again. A daemon that went away in the middle is asked again, and publishes once.
         """
         with self._limit(timeout):
-            publication = await self._enqueue(topic, payload, attributes, author, at_once=True)
+            data, tags = _sealed(payload, purposes, ())
+            publication = await self._enqueue(topic, data, attributes, author, True, tags)
             await self.accepted(publication)
             return publication
 
@@ -86,16 +92,18 @@ class Daemon:
         author: Author | None = None,
         at_once: bool = False,
         tags: Iterable[str] = (),
+        purposes: Allowed | None = None,
         timeout: float | None = None,
     ) -> Publication:
         """Publish; return once the message is on the daemon's disk, which goes on until a relay takes it.
 
         With `at_once` it is refused while the daemon knows no relay. `tags`, at most 32 of 32 hexadecimal
         digits each, do not travel inside: who subscribes with `where="tags [...]"` is brought what has one of
-        these, and relays see neither. Otherwise as `publish`.
+        these, and relays see neither. With `purposes` it has tags of their own. Otherwise as `publish`.
         """
         with self._limit(timeout):
-            return await self._enqueue(topic, payload, attributes, author, at_once, tags)
+            data, tags = _sealed(payload, purposes, tags)
+            return await self._enqueue(topic, data, attributes, author, at_once, tags)
 
     async def accepted(self, publication: Publication, *, timeout: float | None = None) -> None:
         """Return once a relay has given its receipt for what was enqueued.
@@ -114,6 +122,7 @@ class Daemon:
         acknowledge: Acknowledging = "automatic",
         coverage: bool = False,
         terms: words.Terms | None = None,
+        purpose: ReadFor | None = None,
     ) -> Messages:
         """Return the messages of a subscription, for `async with`; what came meanwhile is first.
 
@@ -126,12 +135,15 @@ class Daemon:
         It begins with all that is not acknowledged (`never`: not shown by any program), or behind the message
         whose cursor is `since`, or with what is not `shown`. With `coverage`, `Messages.events` tells of
         changes of coverage, too. `terms`, in a network of brokers alone, say how many subscribers are to
-        stand behind the condition.
+        stand behind the condition. With `purpose` it brings what may be used for that, opened; of all else
+        that comes `Messages.events` tells, and `Messages.unopened` counts it.
         """
         if since is None:
             since = "shown" if acknowledge == "never" else 0
         behind = None if since == "shown" else since
-        return Messages(self, words.Subscribe(topic, where, behind, WINDOW, coverage, terms), acknowledge)
+        asked = where if purpose is None else purpose.where(where)
+        request = words.Subscribe(topic, asked, behind, WINDOW, coverage, terms)
+        return Messages(self, request, acknowledge, purpose)
 
     async def acknowledge(
         self, topic: str, cursor: int, *, where: str | None = None, timeout: float | None = None
@@ -229,16 +241,16 @@ class Daemon:
     async def _enqueue(
         self,
         topic: str,
-        payload: bytes | str,
+        payload: bytes,
         attributes: Attributes | None,
         author: Author | None,
         at_once: bool,
-        tags: Iterable[str] = (),
+        tags: Iterable[str],
     ) -> Publication:
         token = new_token()
         request = words.Publish(
             topic,
-            payload.encode() if isinstance(payload, str) else payload,
+            payload,
             [f"{name}={_written(value)}" for name, value in (attributes or {}).items()],
             author.seed.reveal() if author is not None else None,
             "queued",
@@ -253,6 +265,17 @@ class Daemon:
 
     def _limit(self, timeout: float | None) -> AbstractContextManager[None]:
         return limit(self._timeout if timeout is None else timeout)
+
+
+def _sealed(
+    payload: bytes | str, purposes: Allowed | None, tags: Iterable[str]
+) -> tuple[bytes, Iterable[str]]:
+    """Return what travels, and the tags that it travels by."""
+    data = payload.encode() if isinstance(payload, str) else payload
+    if purposes is None:
+        return data, tags
+    sealed, own = purposes.seal(data)
+    return sealed, {*own, *tags}
 
 
 def _written(value: str | int | float) -> str:

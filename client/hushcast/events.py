@@ -27,6 +27,8 @@ class Message:
     """Those that its writer set, of the topic's; numbers as the topic's resolution rounds them."""
     author: str | None = field(default=None, repr=False)
     """The fingerprint of the key that signed it, whose signature holds; `None` where nobody signed."""
+    path: str = field(default="", repr=False)
+    """Of what was read for a purpose, where an MQTT client published it: `7/position` below the alias."""
 
     @property
     def text(self) -> str:
@@ -54,6 +56,20 @@ class Gap:
     """The topic's name."""
     id: str
     """64 hexadecimal digits."""
+
+
+@dataclass(frozen=True)
+class Unopened:
+    """A message that does not open for the purpose of the subscription: it may not be used for that."""
+
+    topic: str = field(repr=False)
+    """The topic's name."""
+    id: str
+    """64 hexadecimal digits."""
+    cursor: int
+    """Its place among the subscription's messages, from 1."""
+    problem: str
+    """`not granted` as a rule; `form` where it is not sealed for purposes, `changed` where it was forged."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +102,7 @@ class Reconnected:
     """The daemon is back, and messages come again."""
 
 
-Event = Message | Lost | Gap | Coverage | Disconnected | Reconnected
+Event = Message | Lost | Gap | Unopened | Coverage | Disconnected | Reconnected
 
 
 def message(told: words.Delivered) -> Message:

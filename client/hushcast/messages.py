@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from dataclasses import replace
 from types import TracebackType
-from typing import Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
 import anyio
 import anyio.lowlevel
@@ -22,7 +23,10 @@ from hushcast.errors import (
     UnknownCursor,
     UsageError,
 )
-from hushcast.events import Event, Lost, Message
+from hushcast.events import Event, Lost, Message, Unopened
+
+if TYPE_CHECKING:
+    from hushcast.purposes.keys import ReadFor
 
 WINDOW = 64  # messages that may come before the program has taken one; 22 MB of the largest
 AGAIN = 0.25  # seconds until a daemon that is starting is asked again
@@ -65,13 +69,21 @@ class Messages:
     messages go on behind the last one that came.
     """
 
-    def __init__(self, daemon: Link, request: words.Subscribe, acknowledge: Acknowledging) -> None:
+    def __init__(
+        self,
+        daemon: Link,
+        request: words.Subscribe,
+        acknowledge: Acknowledging,
+        purpose: ReadFor | None = None,
+    ) -> None:
         self._daemon = daemon
         self._request = request
         self._mode = acknowledge
+        self._purpose = purpose
+        self._unopened = 0
         self._connection: Connection | None = None
         self._call: Call | None = None
-        self._last: Message | Lost | None = None  # handed out, and not done with
+        self._last: Message | Lost | Unopened | None = None  # handed out, and not done with
         self._got = 0  # the last cursor that came
         self._shown = 0  # the last that the program is done with
         self._acknowledged = 0  # the last that the program needs no more
@@ -95,6 +107,11 @@ class Messages:
     def by(self) -> str:
         """What those are: `relay` or `server`."""
         return self._told.by
+
+    @property
+    def unopened(self) -> int:
+        """Messages that came and do not open for the purpose of the subscription."""
+        return self._unopened
 
     async def __aenter__(self) -> Messages:
         """Subscribe; return once messages reach the daemon. Raises `UsageError`, `Refusal`, `NoDaemon`."""
@@ -156,7 +173,7 @@ class Messages:
         self._shown = self._last.cursor
         if self._mode == "automatic":
             self._acknowledged = max(self._acknowledged, self._shown)
-        self._room += isinstance(self._last, Message)
+        self._room += not isinstance(self._last, Lost)
         self._last, self._is_untold = None, True
         if self._room >= WINDOW // 2:
             self._tell()
@@ -202,7 +219,7 @@ class Messages:
         """Return what an answer tells; `None` at the end."""
         if isinstance(answer, words.Delivered):
             self._got = answer.cursor
-            self._last = events.message(answer)
+            self._last = self._opened(events.message(answer))
             return self._last
         if isinstance(answer, words.Lost):
             self._got = answer.cursor
@@ -216,6 +233,16 @@ class Messages:
             self._is_over = True
             return None
         raise OtherVersion("the daemon speaks another version: its answer is to another question")
+
+    def _opened(self, message: Message) -> Message | Unopened:
+        """Return what is in a message for the purpose of the subscription, if it has one."""
+        if self._purpose is None:
+            return message
+        found = self._purpose.open(message.payload)
+        if isinstance(found, str):
+            self._unopened += 1
+            return Unopened(message.topic, message.id, message.cursor, str(found))
+        return replace(message, payload=found.payload, path=found.path)
 
     async def _open(self) -> None:
         """Subscribe, behind the last message that came."""

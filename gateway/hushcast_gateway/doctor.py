@@ -7,7 +7,7 @@ import os
 import pwd
 import resource
 import socket as sockets
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -23,6 +23,9 @@ from hushcast_gateway.upgrade import VERSION
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.findings import bad, good, warning
 from hushcast_protocol.mqtt.limits import MAX_CONNECTIONS
+from hushcast_protocol.mqtt.topics import intersects
+from hushcast_protocol.mqtt.ways import OWN
+from hushcast_protocol.purposes.names import Purpose, ancestors, is_purpose
 from hushcast_runtime.extras import how_to_get
 from hushcast_runtime.files import acting_as_owner
 from hushcast_runtime.layout import WAY_OUT_OF_NEWER, kept_version
@@ -200,11 +203,11 @@ class Doctor:
                 continue
             check = f"keys of {alias.name}"
             try:
-                ends = read_files(alias.keys).ends
+                files = read_files(alias.keys)
             except UsageError as error:
                 yield bad(check, str(error), "put the issuer's files there, for the gateway's user alone")
                 continue
-            left = (ends - self._now) / (24 * 3600)
+            left = (files.ends - self._now) / (24 * 3600)
             advice = "get the issuer's next vocabulary and grants, put them there, and restart"
             if left < 0:
                 yield bad(check, "the vocabulary, or what was granted, is over", advice)
@@ -212,6 +215,24 @@ class Doctor:
                 yield warning(check, f"{counted(int(left), 'day')} left", advice)
             else:
                 yield good(check, f"{counted(int(left), 'day')} left")
+            if granted := {one.purpose for one in files.grants}:
+                yield from self._not_granted(alias.name, granted)
+
+    def _not_granted(self, alias: str, granted: set[Purpose]) -> Iterator[Finding]:
+        """Find the purposes that those who read an alias name, or may name, in vain."""
+        above = granted.union(*map(ancestors, granted))
+        for name, user in self._settings.speakers().items():
+            if not any(intersects(one, f"{OWN}{alias}/#") for one in user.subscribe):
+                continue
+            vain = [user.purpose] if user.purpose and not _opens(user.purpose, granted) else []
+            # Who may name a purpose may name those below it, which may be what was granted.
+            vain += [one for one in user.purposes if not _opens(one, granted) and one not in above]
+            for purpose in vain:
+                yield warning(
+                    f"grants of {alias}",
+                    f"{name or 'anybody'} may read for {purpose}, and nobody granted that",
+                    "get a grant from the issuer: until then nothing comes for it over the network",
+                )
 
     def _purposes(self) -> Iterator[Finding]:
         section = self._settings.purposes
@@ -230,7 +251,8 @@ class Doctor:
                 where, problem, "add it to the vocabulary, or name another: no gateway starts like this"
             )
         speakers = self._settings.speakers().values()
-        if not section.reservation and not any(one.reserve for one in speakers):
+        keyed = any(one.keys is not None for one in self._settings.gateway.alias)
+        if not keyed and not section.reservation and not any(one.reserve for one in speakers):
             advice = "name topics in some user's `reserve`, or add [[purposes.reservation]]"
             yield warning("reservations", "nobody may reserve anything", advice)
 
@@ -248,6 +270,11 @@ class Doctor:
                 reason = error.strerror or reason
         advice = "start the daemon, set its `socket_group`, and put the gateway's user into that group"
         return bad("daemon", f"{path}: {reason}", advice)
+
+
+def _opens(purpose: str, granted: Collection[str]) -> bool:
+    """Tell whether what is for a purpose, and all below it, opens by what was granted."""
+    return is_purpose(purpose) and any(one in granted for one in ancestors(Purpose(purpose)))
 
 
 def _open_files(pid: int) -> int:

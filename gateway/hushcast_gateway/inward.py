@@ -56,6 +56,10 @@ class _Reading:
     before: bytes = b""
     """What an earlier run asked for, behind a mark."""
     change: trio.Event = field(default_factory=trio.Event)
+    look: trio.Event = field(default_factory=trio.Event)
+    """Set when it may be something else in the network than it was."""
+    open: list[Source] = field(default_factory=list)
+    """What is subscribed to: two while one takes the place of the other."""
 
     def changed(self) -> None:
         self.change.set()
@@ -103,6 +107,11 @@ class Inward:
         reading.wanted -= 1
         reading.changed()
 
+    def look_again(self) -> None:
+        """Ask anew what the topics are in the network; the former is ended when the new one is read."""
+        for reading in self._readings.values():
+            reading.look.set()
+
     async def run(self, store: Store) -> None:
         """Read until cancelled; what an earlier run read and nobody wants any more is ended."""
         for key, value in await store.scan(_KIND):
@@ -122,13 +131,9 @@ class Inward:
         reading = self._readings[way]
         await trio.sleep(self._env.uniform(0.0, BEGIN_WITHIN))
         key = (_OPEN if way.is_open else _ALIAS) + f"{way.name}\0{way.first}".encode()
-        source = self._source_of(way)
-        await self._end_before(reading.before, source)
-        await store.write(Change(_KIND, key, b"\0" if source is None else _ASKED + source.where.encode()))
-        stored = _Stored()
+        await self._end_before(reading.before, self._source_of(way))
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._read, way, stored)
-            nursery.start_soon(stored.acknowledge)
+            nursery.start_soon(self._follow, way, reading, key, store)
             while True:
                 if reading.wanted:
                     await reading.change.wait()
@@ -138,21 +143,51 @@ class Inward:
                     continue
                 break
             nursery.cancel_scope.cancel()
-        await self._end(self._source_of(way))
+        for source in reading.open:
+            await self._end(source)
         await store.write(Change(_KIND, key, None))
         del self._readings[way]
         if reading.wanted:  # somebody came while it ended
             self._reading(way).wanted = reading.wanted
 
-    async def _read(self, way: Way, stored: _Stored) -> None:
-        if (source := self._source_of(way)) is None:
-            return  # its alias was configured once
+    async def _follow(self, way: Way, reading: _Reading, key: bytes, store: Store) -> None:
+        """Read a topic, and what it becomes in the network, without a gap between the two."""
+        scope: trio.CancelScope | None = None
+        async with trio.open_nursery() as nursery:
+            while True:
+                reading.look = trio.Event()
+                source = self._source_of(way)
+                if source is None:  # its alias was configured once
+                    await store.write(Change(_KIND, key, b"\0"))
+                elif source not in reading.open:
+                    reading.open.append(source)
+                    if scope is None:
+                        await store.write(Change(_KIND, key, _ASKED + source.where.encode()))
+                    former, scope = scope, await nursery.start(self._read, way, source)
+                    if former is not None:
+                        former.cancel()
+                        await self._end(reading.open[0])
+                        del reading.open[0]
+                        await store.write(Change(_KIND, key, _ASKED + source.where.encode()))
+                await reading.look.wait()
+
+    async def _read(self, way: Way, source: Source, task_status: trio.TaskStatus[trio.CancelScope]) -> None:
+        """Read a subscription until cancelled; it has started when messages come by it."""
+        stored = _Stored()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(stored.acknowledge)
+            started = partial(task_status.started, nursery.cancel_scope)
+            await self._take_all(way, source, stored, started)
+
+    async def _take_all(self, way: Way, source: Source, stored: _Stored, started: Callable[[], None]) -> None:
         while True:
             daemon = await self._link.get()
             try:
                 async with daemon.subscribe(
                     source.topic, where=source.where, acknowledge="manual"
                 ) as messages:
+                    started()
+                    started = _nothing
                     async for message in messages:
                         self._counters.add("network_arrived")
                         self._take(way, message, partial(stored.note, messages, message))
@@ -183,6 +218,10 @@ class Inward:
             except hushcast.HushcastError:
                 log.warning("the daemon does not end a subscription")
             return
+
+
+def _nothing() -> None:
+    """Do nothing."""
 
 
 class _Stored:

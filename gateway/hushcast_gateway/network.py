@@ -17,7 +17,6 @@ from hushcast_gateway.inward import Inward, Source
 from hushcast_gateway.lately import Lately
 from hushcast_gateway.outward import Leaving, Made, Outward
 from hushcast_gateway.purposes.commands import opened_for
-from hushcast_gateway.purposes.keyed import Keyed
 from hushcast_gateway.purposes.rules import Purposes
 from hushcast_gateway.refreshing import Refreshing
 from hushcast_gateway.settings import GatewaySettings
@@ -33,6 +32,8 @@ from hushcast_protocol.mqtt.reasons import PacketError, Reason
 from hushcast_protocol.mqtt.seams import Done, Nothing
 from hushcast_protocol.mqtt.topics import MAX_LEVELS, is_name
 from hushcast_protocol.mqtt.ways import OWN, Way, Ways
+from hushcast_protocol.purposes.keyed import Keyed
+from hushcast_protocol.purposes.names import Purpose
 from hushcast_protocol.purposes.problems import NotUsable
 from hushcast_protocol.purposes.sealed import is_sealed
 from hushcast_runtime.counters import Counters
@@ -86,7 +87,8 @@ class Network:
     ) -> None:
         """`links` are the aliases' by name, `keyed` the keys of those that have some."""
         assert settings.daemon.socket is not None
-        self._keyed = keyed
+        self._keyed = dict(keyed)
+        self._wanted: dict[str, frozenset[Way]] = {}  # by filter: what is read for it
         self._counters = counters
         self._settings = settings
         self._links = links
@@ -101,9 +103,15 @@ class Network:
         self._out = Outward(self._link, settings.puback == "relay", counters)
         if purposes is not None:
             purposes.changes.append(self._out.look_again)
+            purposes.granted = self._granted
         self._in = Inward(self._link, self._source_of, self._take, env, counters)
         self._refreshing = Refreshing(settings.refresh_retained, self._send_again, env)
         self._state: BrokerState | None = None
+
+    @property
+    def keyed(self) -> Mapping[str, Keyed]:
+        """The keys of aliases that have some."""
+        return self._keyed
 
     @property
     def is_there(self) -> bool:
@@ -114,6 +122,22 @@ class Network:
     def topics_read(self) -> int:
         """Topics of the network that clients are subscribed to, or were lately."""
         return self._in.count
+
+    def replace_keys(self, keyed: Mapping[str, Keyed]) -> None:
+        """Seal and open by other keys, by alias.
+
+        What was opened by a grant that is gone is not handed out any more.
+        """
+        self._keyed |= keyed
+        for wanted, before in self._wanted.items():
+            ways = frozenset(way for way in self._of(wanted) if way in before or self._in.has_room_for(way))
+            for way in ways - before:
+                self._in.want(way)
+            for way in before - ways:
+                self._in.release(way)
+            self._wanted[wanted] = ways
+        self._in.look_again()
+        self._out.look_again()
 
     async def run(self, state: BrokerState, store: Store) -> None:
         """Carry messages out and in until cancelled."""
@@ -169,12 +193,13 @@ class Network:
 
     def wanted(self, wanted: str) -> None:
         """Read the topics of a filter that somebody has now."""
-        for way in self._of(wanted):
+        self._wanted[wanted] = self._of(wanted)
+        for way in self._wanted[wanted]:
             self._in.want(way)
 
     def unwanted(self, wanted: str) -> None:
         """Read them no longer than for a while."""
-        for way in self._of(wanted):
+        for way in self._wanted.pop(wanted):
             self._in.release(way)
 
     def _of(self, wanted: str) -> frozenset[Way]:
@@ -234,7 +259,13 @@ class Network:
 
     def _may_read(self, way: Way) -> bool:
         keyed = self._keys_of(way)
-        return keyed is None or keyed.may_read
+        return keyed is None or bool(keyed.granted)
+
+    def _granted(self, topic: str) -> frozenset[Purpose] | None:
+        """Return for which purposes what comes to a topic may be opened, `None` if it needs no keys."""
+        found = self._ways.of_topic(topic)
+        keyed = None if found is None else self._keys_of(found[0])
+        return None if keyed is None else keyed.granted
 
     def _keys_of(self, way: Way) -> Keyed | None:
         return None if way.is_open else self._keyed.get(way.name)
@@ -288,8 +319,8 @@ class Network:
         return replace(enclosed, properties=opened_for(enclosed.properties, opened))
 
     def _has_come(self, way: Way, message_id: str) -> bool:
-        """Tell whether a message came by another way of the same alias, and remember it."""
-        if way.name not in self._labels or way.is_open:
+        """Tell whether a message came by another subscription to the same alias, and remember it."""
+        if way.is_open or (way.name not in self._labels and way.name not in self._keyed):
             return False
         is_old = message_id in self._seen
         self._seen.add(message_id)

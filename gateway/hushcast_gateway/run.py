@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.metadata import version
 
 import structlog
@@ -14,9 +15,9 @@ from hushcast_gateway.listeners import Listeners
 from hushcast_gateway.network import Network, NoDaemon
 from hushcast_gateway.passwords import Passwords
 from hushcast_gateway.peer import Peer
-from hushcast_gateway.purposes.keyed import Keyed, KeysSection, read_keys
+from hushcast_gateway.purposes.keyed import read_keys
 from hushcast_gateway.purposes.rules import Purposes
-from hushcast_gateway.purposes.settings import check_vocabulary, vocabulary_of
+from hushcast_gateway.purposes.settings import PurposesSection, check_vocabulary, vocabulary_of
 from hushcast_gateway.server import Server
 from hushcast_gateway.settings import GatewaySettings
 from hushcast_gateway.upgrade import MIGRATIONS, VERSION
@@ -29,6 +30,8 @@ from hushcast_protocol.mqtt.limits import LARGEST_PACKET
 from hushcast_protocol.mqtt.packets import Connect
 from hushcast_protocol.mqtt.reasons import Reason
 from hushcast_protocol.mqtt.seams import Permissions
+from hushcast_protocol.purposes.keyed import Keyed
+from hushcast_protocol.purposes.vocabulary import Vocabulary
 from hushcast_runtime.environment import Environment, system_environment
 from hushcast_runtime.layout import DATABASE, check_version, kept_version, migrate
 from hushcast_runtime.metrics import MetricsServer
@@ -45,7 +48,8 @@ log = structlog.get_logger("gateway")
 def run_gateway(load: Load[GatewaySettings]) -> None:
     """Run a gateway until SIGTERM or SIGINT; raises the `HushcastError` that ended it.
 
-    SIGHUP lets in the users of the configuration as it is then, and reads certificates again.
+    SIGHUP goes by the users and purposes of the configuration as it is then, and reads certificates, signed
+    vocabularies and grants again.
     """
     settings = load()
     gateway = _Gateway(settings)
@@ -63,24 +67,41 @@ def _network(
         labels = {one.name for one in parse_topic(links[alias.name]).attributes if isinstance(one, Label)}
         if alias.label is not None and alias.label not in labels:
             raise UsageError(f"gateway.alias {alias.name}: the topic of its link has no label {alias.label}")
-    keyed = {alias.name: _keys(alias.name, alias.keys, env) for alias in settings.gateway.alias if alias.keys}
-    return Network(settings, links, env, counters, purposes, keyed)
+    return Network(settings, links, env, counters, purposes, _keys(settings, env, None))
 
 
-def _keys(alias: str, section: KeysSection, env: Environment) -> Keyed:
-    try:
-        return read_keys(section, env.now, env.randomness)
-    except UsageError as error:
-        raise UsageError(f"gateway.alias {alias}: {error}") from None
+def _keys(
+    settings: GatewaySettings, env: Environment, before: Mapping[str, Keyed] | None
+) -> dict[str, Keyed]:
+    """Return what aliases seal and open by; raises `UsageError`.
+
+    `before` are the aliases of a gateway that runs, of which none gets keys that has none.
+    """
+    found = {}
+    for alias in settings.gateway.alias:
+        if alias.keys is None or (before is not None and alias.name not in before):
+            continue
+        held = before[alias.name] if before else None
+        try:
+            found[alias.name] = read_keys(alias.keys, env.now, env.randomness, held)
+        except UsageError as error:
+            raise UsageError(f"gateway.alias {alias.name}: {error}") from None
+    return found
+
+
+def _vocabulary(settings: GatewaySettings, section: PurposesSection) -> Vocabulary:
+    """Return the purposes there are; raises `UsageError` where the settings name others."""
+    vocabulary = vocabulary_of(section)
+    check_vocabulary(vocabulary, settings.named_purposes())
+    return vocabulary
 
 
 def _purposes(settings: GatewaySettings, env: Environment) -> Purposes | None:
     """Return what decides by purposes, `None` where messages are for anything; raises `UsageError`."""
-    if settings.purposes is None:
+    section = settings.purposes
+    if section is None:
         return None
-    vocabulary = vocabulary_of(settings.purposes)
-    check_vocabulary(vocabulary, settings.named_purposes())
-    return Purposes(settings.purposes, settings.speakers(), vocabulary, env.now)
+    return Purposes(section, settings.speakers(), _vocabulary(settings, section), env.now)
 
 
 class _Gateway:
@@ -165,12 +186,17 @@ class _Gateway:
 
     def apply(self, fresh: GatewaySettings) -> None:
         """Take what a running gateway can take of a configuration; raises `UsageError`, then of nothing."""
-        if self._purposes is not None:
-            check_vocabulary(self._purposes.vocabulary, fresh.named_purposes())
-        self._listeners.read_certificates()
+        keyed = {} if self._network is None else _keys(fresh, self._env, self._network.keyed)
+        section = fresh.purposes or self._settings.purposes
+        vocabulary = None if section is None else _vocabulary(fresh, section)
+        if self._purposes is not None and section is not None and vocabulary is not None:
+            self._purposes.check(section, vocabulary)
+        self._listeners.read_certificates()  # the last that may fail
+        if self._purposes is not None and section is not None and vocabulary is not None:
+            self._purposes.replace(section, fresh.speakers(), vocabulary)
         self._users.replace(fresh)
-        if self._purposes is not None and self._state is not None:
-            self._purposes.replace(fresh.speakers())
+        if self._network is not None and keyed:
+            self._network.replace_keys(keyed)
 
     def health(self) -> Health:
         """Tell how far the gateway is."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
+from msgspec.structs import replace
 
 from hushcast_gateway import passwords
 from hushcast_gateway.listening import MAX_LISTENERS, ListenSection
@@ -160,6 +161,19 @@ class GatewaySettings(ProcessSettings, frozen=True, kw_only=True):
     """What messages may be used for; anything unless given."""
     daemon: DaemonSection = DaemonSection()
     gateway: NetworkTopicsSection = NetworkTopicsSection()
+
+    def beside_live(self, began: GatewaySettings) -> GatewaySettings:
+        """Return these settings with all that a running gateway applies as it was when it began."""
+        keys = {alias.name: alias.keys for alias in began.gateway.alias}
+        aliases = tuple(
+            replace(alias, keys=keys[alias.name]) if alias.keys and keys.get(alias.name) else alias
+            for alias in self.gateway.alias
+        )
+        purposes = self.purposes
+        if purposes is not None and began.purposes is not None:
+            purposes = replace(began.purposes, mode=purposes.mode, store=purposes.store)
+        fresh = replace(self, purposes=purposes, gateway=replace(self.gateway, alias=aliases))
+        return super(GatewaySettings, fresh).beside_live(began)
 
     def state_path(self) -> Path:
         """Return the state directory."""

@@ -18,7 +18,10 @@ def summary(settings: GatewaySettings) -> dict[str, list[str]]:
     users = [f"{name}: {_access(user)}" for name, user in settings.users.items()]
     if settings.anonymous is not None:
         users.append(f"anybody on this machine: {_access(settings.anonymous)}")
-    travels = [f"hush/{alias.name}/…" for alias in settings.gateway.alias]
+    travels = [
+        f"hush/{alias.name}/…" + (", sealed for purposes" if alias.keys is not None else "")
+        for alias in settings.gateway.alias
+    ]
     travels += [f"{way.from_} as hush/{way.to}/…" for way in settings.gateway.map]
     found = {
         "state": [str(settings.state_path())],

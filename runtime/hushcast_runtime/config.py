@@ -112,6 +112,9 @@ class LogSection(Section, frozen=True, kw_only=True):
     """One JSON object a line."""
 
 
+SettingsT = TypeVar("SettingsT", bound="ProcessSettings")
+
+
 class ProcessSettings(Section, frozen=True, kw_only=True):
     """Settings of every process that keeps a state and runs until a signal ends it."""
 
@@ -125,6 +128,10 @@ class ProcessSettings(Section, frozen=True, kw_only=True):
 
     live: ClassVar[frozenset[str]] = frozenset({"log"})
     """The keys at the top that a running process applies when it reads its configuration again."""
+
+    def beside_live(self: SettingsT, began: SettingsT) -> SettingsT:
+        """Return these settings with all that a running process applies as it was when it began."""
+        return msgspec.structs.replace(self, **{key: getattr(began, key) for key in self.live})
 
     def state_path(self) -> Path:
         """Return the state directory."""
@@ -180,7 +187,6 @@ class DaemonSettings(ProcessSettings, frozen=True, kw_only=True):
                 raise UsageError(f"tor: {error}") from None
 
 
-SettingsT = TypeVar("SettingsT", bound=ProcessSettings)
 SectionT = TypeVar("SectionT", bound=Section)
 
 

@@ -11,7 +11,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Generic
 
-import msgspec
 import structlog
 import trio
 
@@ -85,8 +84,7 @@ class _Configuration(Generic[SettingsT]):
         configure_logs(fresh.log.level, fresh.log.json)
         self._last = fresh
         log.info("configuration read again")
-        taken = {key: getattr(self._began, key) for key in fresh.live}
-        if msgspec.structs.replace(fresh, **taken) != self._began:
+        if fresh.beside_live(self._began) != self._began:
             log.warning("settings have changed that a running daemon cannot take: restart it to use them")
 
     def catch_up(self) -> None:

@@ -172,6 +172,46 @@ async def test_doctor_finds_what_is_missing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("granted", "found"),
+    [
+        ("operations", []),
+        ("operations/billing", ["device may read for operations"]),
+        ("marketing", ["billing may read for operations/billing", "device may read for operations"]),
+    ],
+)
+async def test_doctor_finds_what_nobody_granted(tmp_path: Path, granted: str, found: list[str]) -> None:
+    config, key, issuer = written(tmp_path), tmp_path / "reader.key", tmp_path / "issuer"
+
+    async def told(*arguments: object) -> dict[str, object]:
+        (line,) = (await hushcast("purpose", *map(str, arguments), "--json")).objects
+        return line
+
+    reader = (await told("key", "new", key))["reader"]
+    public = (await told("vocabulary", "new", issuer, tmp_path / "vocabulary"))["issuer"]
+    grant = (await told("grant", issuer, "--to", reader, "--for", granted))["file"]
+    config.write_text(
+        config.read_text().replace('subscribe = ["cars/#"]', 'subscribe = ["hush/cars/#"]')
+        + f'''
+[daemon]
+socket = "/s"
+[[gateway.alias]]
+name = "cars"
+link_file = "/l"
+[gateway.alias.keys]
+vocabulary_file = "{issuer}/vocabulary"
+issuer = "{public}"
+reader_key_file = "{key}"
+grant_files = ["{grant}"]
+'''
+    )
+    outcome = await hushcast("gateway", "doctor", "--config", config, "--json")
+    warnings = [one["found"] for one in outcome.objects if one["check"] == "grants of cars"]
+    assert warnings == [f"{one}, and nobody granted that" for one in found]
+    (said,) = (await hushcast("gateway", "check-config", config, "--json")).objects
+    assert said["travels"] == ["hush/cars/…, sealed for purposes"]
+
+
+@pytest.mark.parametrize(
     ("change", "told"),
     [
         (("vocabulary =", "vocabulari ="), "vocabulary"),

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from hushcast.purposes.files import read_reader
 from hushcast_cli import purpose_folder
 from hushcast_cli.main import run
-from hushcast_cli.purpose_told import read_reader
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.purposes.cover import cover
 from hushcast_protocol.purposes.grants import read_grant

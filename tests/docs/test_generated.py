@@ -25,6 +25,7 @@ from hushcast_protocol.central import introduction, network, rerouting
 from hushcast_protocol.content import messages, reports
 from hushcast_protocol.overlay import frames, leases, parcels
 from hushcast_protocol.purposes import grants, issued
+from hushcast_protocol.shards import guides, slices
 from hushcast_protocol.spatial import (
     answer,
     batch,
@@ -86,6 +87,8 @@ MODULES = (
     subscription,
     table,
     tomography_frames,
+    slices,
+    guides,
 )
 
 

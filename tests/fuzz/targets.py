@@ -18,6 +18,7 @@ import targets_mqtt
 import targets_purpose_commands
 import targets_purpose_keys
 import targets_purposes
+import targets_shards
 import targets_texts
 import targets_tomography
 import targets_tree
@@ -44,6 +45,7 @@ TARGETS = {
         targets_purpose_keys,
         targets_purposes,
         targets_authorities,
+        targets_shards,
     )
     for target in module.TARGETS
 }

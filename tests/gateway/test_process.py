@@ -22,7 +22,9 @@ from paho.mqtt.enums import CallbackAPIVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from ports import free_port
+from purpose_files import ISSUER, write_files
 
+from hushcast import new_link
 from hushcast_gateway.passwords import hashed
 
 pytestmark = pytest.mark.processes
@@ -239,6 +241,61 @@ def test_users_can_be_changed_while_it_runs(gateway: Gateway) -> None:
     gateway.process.send_signal(signal.SIGHUP)
     wait_until(lambda: gateway.log.count("configuration read again") > before)
     assert "restart it" not in gateway.log
+
+
+def test_grants_and_rules_can_be_changed_while_it_runs(certificates: Certificates, tmp_path: Path) -> None:
+    files = write_files(tmp_path / "k", ["operations", "marketing"])
+    link = tmp_path / "cars.link"
+    link.touch(mode=0o600)
+    link.write_text(new_link("cars", private=True))
+    gateway = Gateway(tmp_path, certificates)
+    gateway.text = f"""{gateway.text}
+[purposes]
+[daemon]
+socket = "{tmp_path}/no-daemon"
+[[gateway.alias]]
+name = "cars"
+link_file = "{link}"
+[gateway.alias.keys]
+vocabulary_file = "{files.vocabulary}"
+issuer = "{ISSUER.public().hex()}"
+reader_key_file = "{files.reader_key}"
+""".replace('subscribe = ["home/#"]', 'subscribe = ["home/#", "hush/cars/#"]')
+    granted = f'grant_files = ["{files.grants[0]}"]\n'
+
+    def reload(text: str, told: str = "configuration read again") -> None:
+        before = gateway.log.count(told)
+        gateway.file.write_text(text)
+        gateway.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: gateway.log.count(told) > before)
+
+    gateway.start()
+    try:
+        alice = gateway.client("tcp")
+        assert alice.subscribe("hush/cars/#") == 0x87, "there is no grant"
+        reload(gateway.text + granted)
+        assert alice.subscribe("hush/cars/#") == 1
+        good = files.grants[0].read_bytes()
+        files.grants[0].write_bytes(b"\0")
+        reload(gateway.text + granted, "the configuration cannot be used")
+        assert "gateway.alias cars" in gateway.log
+        assert alice.subscribe("hush/cars/a") == 1, "the one before is still held"
+        files.grants[0].unlink()
+        reload(gateway.text + granted)
+        assert alice.subscribe("hush/cars/b") == 0x87, "the grant was taken away"
+        files.grants[0].write_bytes(good)
+        # A reservation counts from now on: nobody here has a purpose, so nobody gets what it reserves.
+        assert alice.subscribe("home/#") == 1
+        reserved = '[[purposes.reservation]]\nfilter = "home/x"\naip = ["marketing"]\n'
+        reload(gateway.text + granted + reserved)
+        for topic, payload in (("home/x", b"reserved"), ("home/y", b"not reserved")):
+            assert alice.publish(topic, payload) in (0, 0x10)
+        assert alice.messages.get(timeout=WITHIN) == ("home/y", b"not reserved")
+        assert "restart it" not in gateway.log
+        reload(gateway.text.replace("[purposes]", '[purposes]\nmode = "subscribe"'), "restart it")
+        alice.close()
+    finally:
+        gateway.stop()
 
 
 def test_metrics_tell_of_clients_and_name_none(gateway: Gateway) -> None:

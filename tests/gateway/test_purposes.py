@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import trio
 from memory_gateway import running
-from purposes_house import ALL, USERS, VOCABULARY, Reader, house, settings
+from purposes_house import ALL, USERS, VOCABULARY, House, Reader, house, settings
 from trio.testing import MockClock
 
 from hushcast_gateway.purposes import audit as audit_module
@@ -20,9 +20,11 @@ from hushcast_gateway.purposes.rules import Purposes
 from hushcast_gateway.purposes.settings import strangers
 from hushcast_gateway.purposes.told import TOPIC
 from hushcast_gateway.settings import GatewaySettings
+from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.mqtt.packets import V5, V311, Disconnect, Will
 from hushcast_protocol.mqtt.reasons import Reason
 from hushcast_protocol.purposes import wide
+from hushcast_protocol.purposes.vocabulary import Vocabulary
 from hushcast_runtime.config import parse_settings
 from hushcast_runtime.store import MemoryStore
 
@@ -348,13 +350,77 @@ async def test_another_configuration_takes_claims_away(autojump_clock: MockClock
         await billing.subscribe("cars/#", ap="operations/billing")
         await device.subscribe("cars/#")
         await car.publish(POSITION, b"1")
-        place.rules.replace(settings(users=USERS.replace('["operations/billing"]', "[]")).speakers())
+        reload(place, users=USERS.replace('["operations/billing"]', "[]"))
         await car.publish(POSITION, b"2")
         assert [await one.got() for one in (billing, device)] == [[b"1"], [b"1", b"2"]]
-        place.rules.replace({})
+        reload(place, users="[users.car]\nuid = [1]")
         await car.publish(POSITION, b"3")
         assert [await one.got() for one in (billing, device)] == [[], []]
         assert await car.reserve("cars/car/#", "operations") == Reason.NOT_AUTHORIZED
+
+
+def reload(place: House, section: str = "", vocabulary: Vocabulary = VOCABULARY, users: str = USERS) -> None:
+    """Have the gateway go by another configuration."""
+    given = settings(section, users)
+    assert given.purposes is not None
+    place.rules.replace(given.purposes, given.speakers(), vocabulary)
+
+
+CONFIGURED = """
+[[purposes.reservation]]
+filter = "cars/#"
+aip = ["{}"]
+"""
+
+
+async def test_another_configuration_reserves_and_is_strict_at_once(autojump_clock: MockClock) -> None:
+    async with house(CONFIGURED.format("operations")) as place:
+        car, device = await place.connect("car"), await place.connect("device")
+        await device.subscribe("#")
+        for number, (section, comes) in enumerate(
+            [
+                (CONFIGURED.format("operations"), True),
+                (CONFIGURED.format("marketing"), False),
+                ("", True),
+                ("strict = true", False),
+                ("strict = true" + CONFIGURED.format("operations/routing"), True),
+            ]
+        ):
+            reload(place, section)
+            await car.publish(POSITION, str(number).encode())
+            assert await device.got() == ([str(number).encode()] if comes else [])
+            assert place.rules.reserved == ("reservation" in section)
+
+
+async def test_another_vocabulary_ends_claims_and_opens_nothing(autojump_clock: MockClock) -> None:
+    smaller = Vocabulary([*VOCABULARY.roots, "operations/routing"])
+    async with house() as place:
+        car, owner, device = [await place.connect(name) for name in ("car", "owner", "device")]
+        await car.reserve("cars/car/#", "operations", "operations/billing")
+        await owner.subscribe("cars/#", ap="operations/routing")
+        await device.subscribe("cars/#")
+        owner_again = await place.connect("owner", "again")
+        assert await owner_again.subscribe("cars/#", ap="operations/billing") == 1
+        with pytest.raises(UsageError, match=r"not in the vocabulary|aip"):
+            reload(place, CONFIGURED.format("operations/billing"), smaller)
+        assert "operations/billing" in place.rules.vocabulary, "nothing has changed"
+        reload(place, "", smaller, USERS.replace('["operations/billing"]', '["operations"]'))
+        await car.publish(POSITION, b"1")
+        # What was prohibited below a purpose stays so; who claimed what is gone has no purpose.
+        assert [await one.got() for one in (owner, device, owner_again)] == [[b"1"], [b"1"], []]
+        assert await owner.subscribe("cars/#", ap="operations/billing") == Reason.NOT_AUTHORIZED
+
+
+async def test_a_configuration_that_reserves_too_much_changes_nothing(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hushcast_gateway.purposes.kept.MAX_RESERVATIONS", 1)
+    async with house() as place:
+        car = await place.connect("car")
+        assert await car.reserve("cars/car/#", "operations") == 0
+        with pytest.raises(UsageError, match="1 reservations of clients"):
+            reload(place, CONFIGURED.format("operations") + "\n[[purposes.reservation]]\nfilter='x'")
+        assert place.rules.reserved == 1
 
 
 # On disk.

@@ -13,6 +13,8 @@ import pytest
 import trio
 from fake_daemon import FakeDaemon
 from memory_gateway import Gateway
+from msgspec.structs import replace
+from purpose_files import EPOCH, ISSUER, VOCABULARY, issued, write_files
 from purposes_house import ALL, Reader
 
 import hushcast
@@ -23,32 +25,24 @@ from hushcast_gateway.counted import GatewayCounters
 from hushcast_gateway.doctor import Doctor
 from hushcast_gateway.network import Network
 from hushcast_gateway.peer import Peer
-from hushcast_gateway.purposes.keyed import Keyed, KeysSection, read_keys
+from hushcast_gateway.purposes.keyed import KeysSection, read_keys
 from hushcast_gateway.purposes.rules import Purposes
 from hushcast_gateway.server import Server
 from hushcast_gateway.settings import GatewaySettings
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.base.secrets import AgreementKey, Seed
 from hushcast_protocol.mqtt.access import Permissions
 from hushcast_protocol.mqtt.packets import Connect
 from hushcast_protocol.mqtt.reasons import Reason
 from hushcast_protocol.purposes.clauses import Clause
-from hushcast_protocol.purposes.grants import Granted, make_grant
-from hushcast_protocol.purposes.issued import Issued, issue, write_issued
-from hushcast_protocol.purposes.keys import epoch_of
+from hushcast_protocol.purposes.issued import Issued
+from hushcast_protocol.purposes.keyed import Keyed
 from hushcast_protocol.purposes.names import Purpose
 from hushcast_protocol.purposes.sealed import is_sealed
-from hushcast_protocol.purposes.vocabulary import Vocabulary
 from hushcast_runtime.config import parse_settings
 from hushcast_runtime.environment import system_environment
 from hushcast_runtime.store import MemoryStore
 
 LINK = hushcast.new_link("cars", private=True)
-VOCABULARY = Vocabulary(
-    ["operations/billing", "operations/routing", "marketing/individualized", "marketing/newsletter"]
-)
-ISSUER = Seed(b"i" * 32)
-EPOCH = epoch_of(time.time())
 USERS = f"""
 [users.car]
 uid = [1]
@@ -72,28 +66,14 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(daemon_link, "AGAIN", 0.05)
 
 
-def issued(series: int = 0, version: int = 1, epochs: range = range(EPOCH, EPOCH + 2)) -> Issued:
-    return issue(ISSUER, VOCABULARY, epochs, version, series, 0)
-
-
 def keys_section(folder: Path, purposes: Iterable[str], signed: Issued | None = None) -> KeysSection:
     """Write the files of an alias's keys, with grants for these purposes."""
-    signed = signed or issued()
-    folder.mkdir(exist_ok=True)
-    reader = AgreementKey.draw(os.urandom)
-    (folder / "reader.key").touch(mode=0o600)
-    (folder / "reader.key").write_bytes(reader.reveal())
-    (folder / "vocabulary").write_bytes(write_issued(signed))
-    files = []
-    for number, purpose in enumerate(purposes):
-        asked = Granted(number, reader.public(), Purpose(purpose), signed.epochs)
-        (folder / f"{number}.grant").write_bytes(make_grant(ISSUER, signed, asked, 0, os.urandom))
-        files.append(str(folder / f"{number}.grant"))
+    files = write_files(folder, purposes, signed)
     return KeysSection(
-        vocabulary_file=str(folder / "vocabulary"),
+        vocabulary_file=str(files.vocabulary),
         issuer=ISSUER.public().hex(),
-        reader_key_file=str(folder / "reader.key"),
-        grant_files=tuple(files),
+        reader_key_file=str(files.reader_key),
+        grant_files=tuple(map(str, files.grants)),
     )
 
 
@@ -108,7 +88,7 @@ class House:
     daemon: FakeDaemon
     counters: GatewayCounters
     gateway: Gateway
-    store: MemoryStore
+    network: Network
 
     async def connect(self, user: str) -> Reader:
         return Reader(await self.gateway.connect(user, username=user))
@@ -159,7 +139,7 @@ link_file = "/unused"
         nursery.start_soon(state.run)
         nursery.start_soon(network.run, state, store)
         gateway = Gateway(state, Server(state, authenticate), nursery)
-        yield House(daemon, counters, gateway, store)
+        yield House(daemon, counters, gateway, network)
         nursery.cancel_scope.cancel()
 
 
@@ -310,8 +290,109 @@ async def test_a_subscription_whose_grants_changed_takes_the_place_of_the_one_be
             nursery.cancel_scope.cancel()
 
 
+async def test_another_grant_is_read_by_while_the_gateway_runs_without_a_gap(tmp_path: Path) -> None:
+    section = keys_section(tmp_path / "k", ["operations", "marketing"])
+    few = replace(section, grant_files=section.grant_files[:1])
+    async with network(tmp_path, keyed(tmp_path / "f", ()), by(few)) as (one, two):
+        dashboard, car = await two.reads("dashboard"), await one.connect("car")
+        terms = {"user_property": [("aip", "marketing")]}
+        assert await car.publish(POSITION, b"1", **terms) == 0
+        two.network.replace_keys({"cars": by(section, by(few))})
+        await until(lambda: tags_asked(two.daemon) == [5])
+        advertiser = await two.connect("advertiser")
+        assert await advertiser.subscribe("hush/cars/#") == 1
+        assert await car.publish(POSITION, b"2", **terms) == 0
+        assert await car.publish(POSITION, b"3") == 0
+        await until(lambda: two.counters.as_dict()["network_arrived"] == 2)
+        assert await advertiser.got() == [b"2", b"3"]
+        assert await dashboard.got() == [b"3"]
+
+
+async def test_a_grant_that_is_gone_hands_out_nothing_more_that_it_opened(tmp_path: Path) -> None:
+    section = keys_section(tmp_path / "k", ["operations"])
+    async with network(tmp_path, keyed(tmp_path / "f", ()), by(section)) as (one, two):
+        dashboard, car = await two.reads("dashboard"), await one.connect("car")
+        assert await car.publish(POSITION, b"kept", retain=True) == 0
+        await until(lambda: two.gateway.broker.retained == 1)
+        assert await dashboard.got() == [b"kept"]
+        Path(section.grant_files[0]).unlink()
+        two.network.replace_keys({"cars": by(section, by(keys_section(tmp_path / "k2", [])))})
+        late = await two.connect("dashboard")
+        assert await late.subscribe("hush/cars/#") == Reason.NOT_AUTHORIZED
+        assert await late.subscribe("#") == 1
+        assert await late.got() == []
+        await until(lambda: tags_asked(two.daemon) == [1])  # nothing that anybody seals for a purpose
+
+
+async def test_who_gets_a_first_grant_reads_what_a_map_brings(tmp_path: Path) -> None:
+    maps = '[[gateway.map]]\nfrom = "home/#"\nto = "cars"'
+    section = keys_section(tmp_path / "k", ["operations"])
+    none = replace(section, grant_files=())
+    async with network(tmp_path, by(none), keyed(tmp_path / "f", ()), maps=maps) as (one, two):
+        screen, car = await one.connect("dashboard"), await two.connect("car")
+        assert await screen.subscribe("home/#") == 1
+        assert one.daemon.service.subscriptions() == []
+        one.network.replace_keys({"cars": by(section, by(none))})
+        await until(lambda: any(held["ready"] for held in one.daemon.service.subscriptions()))
+        assert await car.publish("hush/cars/home/lamp", b"on") == 0
+        await until(lambda: one.counters.as_dict()["network_arrived"] == 1)
+        assert await screen.got() == [b"on"]
+        one.network.replace_keys({"cars": by(none, by(section))})
+        await until(lambda: one.daemon.service.subscriptions() == [])
+
+
+def test_an_older_vocabulary_does_not_take_the_place_of_a_newer_one(tmp_path: Path) -> None:
+    newer = by(keys_section(tmp_path / "n", [], issued(version=2)))
+    with pytest.raises(UsageError, match="a newer version is known"):
+        by(keys_section(tmp_path / "o", []), newer)
+    forked = keys_section(tmp_path / "x", [], issued(version=2, epochs=range(EPOCH, EPOCH + 3)))
+    with pytest.raises(UsageError, match="two of one version"):
+        by(forked, newer)
+    other = keys_section(tmp_path / "p", ["operations"])
+    Path(other.grant_files[0]).write_bytes(b"\0")
+    with pytest.raises(UsageError, match="cut off"):
+        by(other, by(keys_section(tmp_path / "o", [])))
+
+
+def by(section: KeysSection, before: Keyed | None = None) -> Keyed:
+    return read_keys(section, time.time, os.urandom, before)
+
+
 def tags_asked(daemon: FakeDaemon) -> list[int]:
     return [one["where"].count(",") + 1 for one in daemon.service.subscriptions()]
+
+
+@asynccontextmanager
+async def program(daemon: FakeDaemon) -> AsyncIterator[hushcast.Daemon]:
+    """A program beside a house of its own, on the same network."""
+    async with trio.open_nursery() as nursery:
+        beside = FakeDaemon(daemon.socket.with_suffix(".program"), network=daemon.network)
+        await beside.start(nursery)
+        async with hushcast.connect(beside.socket) as connected:
+            yield connected
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_program_reads_what_a_gateway_seals_and_a_gateway_what_a_program_seals(
+    tmp_path: Path,
+) -> None:
+    files = write_files(tmp_path / "p", ["operations"])
+    fleet = hushcast.read_purpose_keys(files.vocabulary, reader_key=files.reader_key, grants=files.grants)
+    async with (
+        network(tmp_path, keyed(tmp_path / "o", ["marketing/individualized"])) as (one,),
+        program(one.daemon) as daemon,
+    ):
+        advertiser, car = await one.reads("advertiser"), await one.connect("car")
+        async with daemon.subscribe(LINK, purpose=fleet.read_for("operations/billing")) as messages:
+            assert await car.reserve("hush/cars/#", "operations") == 0
+            assert await car.publish(POSITION, b"from the gateway") == 0
+            message = await anext(messages)
+        assert (message.path, message.text) == ("7/position", "from the gateway")
+        await car.release("hush/cars/#")
+        for allowed in (["operations"], ["marketing"]):
+            await daemon.publish(LINK, f"for {allowed[0]}", purposes=fleet.allow(allowed))
+        await until(lambda: one.counters.as_dict()["network_arrived"] == 1)
+        assert await advertiser.got() == [b"for marketing"]
 
 
 def test_keys_that_do_not_hold_are_said(tmp_path: Path) -> None:
@@ -321,8 +402,6 @@ def test_keys_that_do_not_hold_are_said(tmp_path: Path) -> None:
         return str(found.value)
 
     good = keys_section(tmp_path / "k", ["operations"])
-    from msgspec.structs import replace
-
     assert "another issuer" in problem(replace(good, issuer="00" * 32))
     assert "reader_key_file" in problem(replace(good, reader_key_file=None))
     other = keys_section(tmp_path / "other", [])
@@ -370,7 +449,7 @@ grant_files = ["{keys.grant_files[0]}"]
 def test_covers_are_remembered_by_what_they_follow_from(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hushcast_gateway.purposes.keyed.MAX_COVERS", 2)
+    monkeypatch.setattr("hushcast_protocol.purposes.keyed.MAX_COVERS", 2)
     one = keyed(tmp_path / "k", ["operations"])
     for owner in "abca":
         clause = Clause(owner, "#", frozenset({Purpose("operations")}), frozenset())

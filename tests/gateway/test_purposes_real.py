@@ -141,6 +141,13 @@ async def test_our_layer_around_paho(version: int) -> None:
     await at_a_gateway(work)
 
 
+def test_what_is_set_is_set_on_pahos_client() -> None:
+    under = paho.Client(paho.CallbackAPIVersion.VERSION2)
+    client = PurposeClient(under)
+    client.on_message = print
+    assert under.on_message is client.on_message is print
+
+
 @pytest.mark.parametrize(
     "say",
     [

@@ -47,6 +47,40 @@ def test_little_has_to_be_said(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.state_path() == Path("/home/u/.local/state/hushcast-gateway")
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "takes_a_restart"),
+    [
+        ('issuer = "{0}"', 'issuer = "{1}"', False),
+        ('grant_files = ["/g"]', 'grant_files = ["/g", "/h"]', False),
+        ("strict = false", "strict = true", False),
+        ('name = "cars"', 'name = "vans"', True),
+        ('link_file = "/l"', 'link_file = "/m"', True),
+        ("mode = ", 'store = "flat"\nmode = ', True),
+        ('mode = "publish"', 'mode = "hybrid"', True),
+    ],
+)
+def test_what_a_gateway_that_runs_takes_of_purposes(before: str, after: str, takes_a_restart: bool) -> None:
+    text = """
+[anonymous]
+[purposes]
+mode = "publish"
+strict = false
+[daemon]
+socket = "/s"
+[[gateway.alias]]
+name = "cars"
+link_file = "/l"
+[gateway.alias.keys]
+vocabulary_file = "/v"
+issuer = "{0}"
+reader_key_file = "/k"
+grant_files = ["/g"]
+"""
+    began, fresh = (parsed(one.format("0" * 64, "1" * 64)) for one in (text, text.replace(before, after)))
+    assert fresh != began
+    assert (fresh.beside_live(began) != began) == takes_a_restart
+
+
 def test_everything_can_be_said() -> None:
     found = parsed(
         'state = "/s"\npuback = "relay"\nproperties = "none"\nrefresh_retained = 6\nwill_jitter = 0\n'

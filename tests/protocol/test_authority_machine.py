@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hushcast_protocol.authorities.actions import Accuse, Do, Keep, Kept, Publish, Send, Stop
+from hushcast_protocol.authorities.admission import OPEN, Admission
 from hushcast_protocol.authorities.chain import MAX_HEADS, MAX_TURNS, Chain, Followed
 from hushcast_protocol.authorities.evidence import check_fork, who_forked
 from hushcast_protocol.authorities.frames import AskHeads, Assent, Echo, Heads, decode_frame
@@ -431,6 +432,24 @@ def test_one_becomes_three_and_who_was_away_follows() -> None:
         lost.take(newest.state.newest)
 
 
+def test_rules_and_addresses_change_as_the_set_does_and_need_no_turn() -> None:
+    rules = Admission(newcomers=1)
+    world = World(members(1, 1))
+    (member,) = world.honest.values()
+    member.following = members(1, 1, admission=rules)
+    chains = [Chain(NETWORK.id, Followed(members(1, 1))) for _ in range(2)]
+    for epoch in range(FIRST, FIRST + 26):
+        world.epoch(epoch)
+        chains[0].take(member.published[-1])
+        head = decode_head(member.published[-1].head)
+        assert head.authorities.admission == (rules if epoch >= FIRST + 24 else OPEN)
+    # Who was away meanwhile knows the keys, and so all else.
+    chains[1].take(member.published[-1])
+    for chain in chains:
+        assert chain.state.authorities == member.following
+        assert chain.state.turns == ()
+
+
 def test_the_oldest_changes_are_forgotten() -> None:
     world = World(members(1, 1))
     (member,) = world.honest.values()
@@ -440,7 +459,7 @@ def test_the_oldest_changes_are_forgotten() -> None:
     state = msgspec.structs.replace(member.disk.chain, turns=(first,) * MAX_TURNS)
     chain = Chain(NETWORK.id, state)
     changed = msgspec.structs.replace(
-        decode_head(first.head), epoch=FIRST + 24, authorities=following.digest, change=None
+        decode_head(first.head), epoch=FIRST + 24, authorities=following, change=None
     )
     accord = Accord(NETWORK.id, changed.epoch, head_digest(encode(changed)))
     assert chain.take(Certified(encode(changed), (Mark(0, assent_to(SEEDS[1], accord)),)))

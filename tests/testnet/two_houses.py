@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -46,13 +46,15 @@ class House:
     def kill(self) -> None:
         trio.run(processes.kill, [self.process])
 
-    def subscriptions_ready(self, count: int) -> None:
-        """Return when relays route so many subscriptions to this house's daemon."""
+    def subscriptions_ready(self, count: int, among: str = "") -> None:
+        """Return when relays route so many subscriptions to this house's daemon, of those to one topic."""
 
         async def ready() -> None:
             with trio.fail_after(ROUTED_WITHIN):
                 async with hushcast.connect(self.net.socket(self.member.daemon)) as daemon:
-                    while sum(one.is_ready for one in await daemon.subscriptions()) < count:  # noqa: ASYNC110
+                    while count > sum(  # noqa: ASYNC110
+                        one.is_ready and among in one.topic for one in await daemon.subscriptions()
+                    ):
                         await trio.sleep(0.1)
 
         trio.run(ready)
@@ -66,12 +68,19 @@ def houses(net: Any, settings: str = "") -> Iterator[list[House]]:
     for house in found:
         config = Path(house.member.config)
         config.write_text(settings + config.read_text())
+    with running(found):
+        yield found
+
+
+@contextmanager
+def running(found: Sequence[House]) -> Iterator[None]:
+    """Run the gateways of houses."""
     started: list[House] = []
     try:
         for house in found:
             started.append(house)
             house.start()
-        yield found
+        yield
     finally:
         for house in started:
             if holder(Path(house.member.state)) is not None:

@@ -30,14 +30,20 @@ _MARKS = frozenset("{}|,!")
 class PurposeClient:
     """A paho client that can name purposes."""
 
+    _client: Any
+    _qos: int
+
     def __init__(self, client: Any, qos: int = 1) -> None:
         """`client` is a `paho.mqtt.client.Client`; `qos` is what this layer publishes and subscribes with."""
-        self._client = client
-        self._qos = qos
+        vars(self).update(_client=client, _qos=qos)
 
     def __getattr__(self, name: str) -> Any:
         """Return what paho's client has."""
         return getattr(self._client, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set what paho's client has: its callbacks, such as `on_message`."""
+        setattr(self._client, name, value)
 
     def reserve(self, wanted: str, aip: Iterable[str] = (), pip: Iterable[str] = ()) -> Any:
         """Say what messages of a filter's topics may be used for (`aip`), and what not (`pip`).

@@ -7,18 +7,22 @@ from collections.abc import Mapping
 from hushcast_gateway.purposes.settings import PurposesOfUser
 from hushcast_protocol.mqtt.access import covers, filled
 from hushcast_protocol.purposes.names import Purpose, ancestors
+from hushcast_protocol.purposes.vocabulary import Vocabulary
 
 
 class Claims:
     """The users' sections, the empty name's being anybody's."""
 
-    def __init__(self, users: Mapping[str, PurposesOfUser]) -> None:
+    def __init__(self, users: Mapping[str, PurposesOfUser], vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
         self._users = dict(users)
         self._claims = {name: frozenset(one.purposes) for name, one in users.items()}
 
     def may_claim(self, user: str, purpose: Purpose) -> bool:
         """Tell whether a user may use messages for a purpose: it, or one above it, is in its list."""
-        return not self._claims.get(user, frozenset()).isdisjoint(ancestors(purpose))
+        return purpose in self._vocabulary and not self._claims.get(user, frozenset()).isdisjoint(
+            ancestors(purpose)
+        )
 
     def default(self, user: str) -> Purpose | None:
         """Return what a user's subscriptions are for that name nothing."""

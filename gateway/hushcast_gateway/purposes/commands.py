@@ -7,7 +7,7 @@ filter's `#` and `+` are written `HASH` and `PLUS` there, each as a whole level.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import NamedTuple
 
 from hushcast_protocol.base.errors import HushcastError
@@ -137,15 +137,18 @@ def opened_for(properties: Properties, opened: Opened) -> Properties:
     return {**properties, "user_property": [*given, (OPENED, ",".join(written))]}
 
 
-def is_opened_for(properties: Properties, purpose: Purpose | None) -> bool:
-    """Tell whether a message opened for a purpose, or did not come sealed.
+def is_opened_for(
+    properties: Properties, purpose: Purpose | None, granted: Container[str] | None = None
+) -> bool:
+    """Tell whether a message opened for a purpose that is `granted` still, or did not come sealed.
 
     A client that writes the property itself narrows: what it says and what the gateway says both count.
     """
     found = [value for name, value in properties.get("user_property", ()) if name == OPENED]
     if not found or purpose is None:
         return not found
-    ways = {purpose, *(f"{above}/#" for above in ancestors(purpose))}
+    still = [one for one in ancestors(purpose) if granted is None or one in granted]
+    ways = {*(f"{above}/#" for above in still), *({purpose} & set(still))}
     return all(not ways.isdisjoint(value.split(",")) for value in found)
 
 

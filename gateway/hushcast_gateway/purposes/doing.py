@@ -52,6 +52,10 @@ class Doing:
         self._changed = changed
         self._presubscribed = presubscribed
 
+    def replace(self, section: PurposesSection, vocabulary: Vocabulary) -> None:
+        """Go by another configuration."""
+        self._section, self._vocabulary = section, vocabulary
+
     def do(
         self, command: Command, permissions: Permissions, client_id: str, claims: Claims, here: Session | None
     ) -> AuditRecord | None:
@@ -165,7 +169,7 @@ class Doing:
         if not permissions.may_subscribe(wanted) and not claims.may_reserve(
             permissions.user, client_id, wanted
         ):
-            raise Refused(Reason.NOT_AUTHORIZED, NOT_YOURS)
+            raise Refused(Reason.NOT_AUTHORIZED, "the user may neither read nor reserve this")
         store: Reservations = self._kept.reservations
         found = effective(wanted, store.intersecting(wanted), self._vocabulary, self._section.strict)
         text = "unknown" if found is None else "{" + ",".join(sorted(found)) + "}"

@@ -94,7 +94,7 @@ class _Why:
         self._kept = Kept(section.store, configured(section, self._vocabulary))
         if (path := settings.state_path() / DATABASE).exists():
             self._kept.read(path)
-        self._claims = Claims(settings.speakers())
+        self._claims = Claims(settings.speakers(), self._vocabulary)
         self._readers = Readers(self._kept, self._claims)
 
     def purpose_of(self, session: Session, granted: Granted) -> Purpose | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from hushcast_gateway.purposes.audit import Audit
@@ -23,7 +23,7 @@ from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.mqtt.ledger import Ledger
 from hushcast_protocol.purposes.cached import Cached
 from hushcast_protocol.purposes.clauses import Clause
-from hushcast_protocol.purposes.stores import Flat, Reservations, Tree
+from hushcast_protocol.purposes.stores import MAX_RESERVATIONS, Flat, Reservations, Tree
 from hushcast_runtime.store import Records, Store, read_records
 
 MAX_PRESUBSCRIPTIONS = 1_000  # that one user made; each client has some filters
@@ -75,6 +75,26 @@ class Kept:
             return False
         self._write(RESERVATION, key_of(owner, wanted), None)
         return True
+
+    def configure(self, configured: Sequence[Clause]) -> None:
+        """Let other reservations stand in the configuration; raises `UsageError` at a bound, then of nothing.
+
+        None of them is on disk.
+        """
+        self.check(configured)
+        former = [one for one in self.reservations if one.owner == CONFIGURATION]
+        for clause in former:
+            self.reservations.remove(CONFIGURATION, clause.filter)
+        for clause in configured:
+            self.reservations.put(clause)
+
+    def check(self, configured: Sequence[Clause]) -> None:
+        """Raise `UsageError` where these are too many beside all that clients reserved."""
+        clients = sum(one.owner != CONFIGURATION for one in self.reservations)
+        if clients + len(configured) > MAX_RESERVATIONS:
+            raise UsageError(
+                f"there are {clients} reservations of clients, and {MAX_RESERVATIONS} are possible"
+            )
 
     def owned(self, owner: str) -> list[str]:
         """Return the filters that an owner has reserved."""

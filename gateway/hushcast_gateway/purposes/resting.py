@@ -29,7 +29,7 @@ class Resting:
         self._reservations = reservations
         self._readers = readers
         self._mode = mode
-        self._strict = strict
+        self.strict = strict
         self._known: dict[tuple[str, Purpose | None], bool] = {}
         self._stale: set[Granted] = set()
         self._turned: set[Granted] = set()
@@ -98,7 +98,7 @@ class Resting:
     def _decide(self, wanted: str, purpose: Purpose | None) -> bool:
         """Decide by the reservations; what cannot be decided rests."""
         try:
-            found = reach(wanted, self._reservations.intersecting(wanted), purpose, self._strict)
+            found = reach(wanted, self._reservations.intersecting(wanted), purpose, self.strict)
             return not (found.everywhere if self._mode == "subscribe" else found.somewhere)
         except Exception as error:
             log.error("a subscription cannot be decided: it rests", error=type(error).__name__)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from weakref import WeakKeyDictionary
 
-import msgspec
 import structlog
+from msgspec.structs import replace
 
 from hushcast_gateway.counted import PURPOSE_COUNTERS
 from hushcast_gateway.purposes import commands, told
@@ -58,7 +58,7 @@ class Purposes:
         self.vocabulary = vocabulary
         self._now = now
         self.kept = Kept(section.store, configured(section, vocabulary))
-        self._readers = Readers(self.kept, Claims(users))
+        self._readers = Readers(self.kept, Claims(users, vocabulary))
         self._resting = Resting(self.kept.reservations, self._readers, section.mode, section.strict)
         self._doing = Doing(section, vocabulary, self.kept, self._changed, self._presubscribed)
         self._broker: Broker | None = None
@@ -68,6 +68,8 @@ class Purposes:
         self.remembers = section.mode == "subscribe" or section.store == "cached"
         self.changes: list[Callable[[], None]] = []
         """Called after each change of what may be used for what."""
+        self.granted: Callable[[str], frozenset[Purpose] | None] = lambda topic: None
+        """Tells for which purposes what comes sealed to a topic may be opened now; `None` where none is."""
         self.counters = Counters(PURPOSE_COUNTERS)
         """Events, by names of `counted`."""
 
@@ -90,11 +92,26 @@ class Purposes:
         self._broker = broker
         self.kept.attach(broker.ledger)
 
-    def replace(self, users: Mapping[str, PurposesOfUser]) -> None:
-        """Let users do what another configuration says from now on."""
-        self._readers.claims = Claims(users)
+    def replace(
+        self, section: PurposesSection, users: Mapping[str, PurposesOfUser], vocabulary: Vocabulary
+    ) -> None:
+        """Go by another configuration from now on, but for its mode and its store.
+
+        Raises `UsageError` as `check`, and then changes nothing.
+        """
+        self.kept.configure(configured(section, vocabulary))
+        self._section = replace(section, mode=self._section.mode, store=self._section.store)
+        self.vocabulary = vocabulary
+        self._doing.replace(self._section, vocabulary)
+        self._resting.strict = section.strict
+        self._readers.claims = Claims(users, vocabulary)
         self._readers.forget_purposes(None)
+        self._last_terms = None
         self._changed(None)
+
+    def check(self, section: PurposesSection, vocabulary: Vocabulary) -> None:
+        """Raise `UsageError` where a configuration names purposes there are not, or reserves too much."""
+        self.kept.check(configured(section, vocabulary))
 
     def connected(self, permissions: Permissions, connect: Connect) -> None:
         """Note the purpose that a CONNECT names for subscriptions that name none."""
@@ -235,7 +252,7 @@ class Purposes:
         if granted is not None and self._resting.holds_back(granted):
             return False
         if "user_property" in properties and not commands.is_opened_for(
-            properties, self._purpose(session, granted)
+            properties, self._purpose(session, granted), self.granted(topic)
         ):
             return False
         try:
@@ -295,8 +312,8 @@ class Purposes:
 
     def _changed(self, wanted: str | None) -> None:
         """Decide anew what a change in a filter reaches, all for `None`."""
-        assert self._broker is not None
-        self._broker.rules_changed(wanted)
+        if self._broker is not None:  # a reload may come before there is one
+            self._broker.rules_changed(wanted)
         self._resting.changed(wanted)
         for told_of in self.changes:
             told_of()
@@ -321,7 +338,7 @@ class Purposes:
         self._audit(refusal(user, client_id, what, wanted, aip, pip, why))
 
     def _audit(self, entry: AuditRecord) -> None:
-        self.kept.audit(msgspec.structs.replace(entry, at=self._now()))
+        self.kept.audit(replace(entry, at=self._now()))
 
 
 def configured(section: PurposesSection, vocabulary: Vocabulary) -> list[Clause]:

@@ -28,7 +28,7 @@ class Followed(msgspec.Struct, frozen=True, array_like=True):
     """All of a chain that has to outlast a restart."""
 
     authorities: Authorities
-    """Of now; at first those that the configuration names."""
+    """Of now; at first those that the configuration names, of which keys and quorum count."""
     since: int = 0
     """The first epoch that is theirs."""
     before: Authorities | None = None
@@ -86,7 +86,7 @@ class Chain:
         head = decode_head(certified.head)
         authorities = self.in_charge(head.epoch)
         return head.epoch <= self.epoch or (
-            authorities is not None and authorities.digest == head.authorities
+            authorities is not None and authorities.signers == head.authorities.signers
         )
 
     def check(self, certified: Certified) -> Head:
@@ -130,13 +130,15 @@ class Chain:
 
     def _move(self, head: Head, certified: Certified) -> None:
         state, last = self.state, self._head
-        if last is not None and last.change is not None and head.epoch >= last.change.epoch:
+        if head.authorities.signers != state.authorities.signers:
             assert state.newest is not None
+            assert last is not None
+            assert last.change is not None
             state = msgspec.structs.replace(
                 state,
-                authorities=last.change.authorities,
                 since=last.change.epoch,
                 before=state.authorities,
                 turns=(*state.turns, state.newest)[-MAX_TURNS:],
             )
-        self.state, self._head = msgspec.structs.replace(state, newest=certified), head
+        self.state = msgspec.structs.replace(state, authorities=head.authorities, newest=certified)
+        self._head = head

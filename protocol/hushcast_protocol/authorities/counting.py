@@ -71,7 +71,7 @@ def count(
         network,
         epoch,
         before.digest,
-        authorities.digest,
+        authorities,
         listing.root,
         len(listing.seats),
         draw,

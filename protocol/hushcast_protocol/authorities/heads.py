@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from hushcast_protocol.authorities.members import MAX_AUTHORITIES, Authorities
+from hushcast_protocol.authorities.members import MAX_AUTHORITIES, MAX_SET, Authorities
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
 from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.roster import MAX_RELAYS
@@ -15,9 +15,7 @@ from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import Purpose, check, signature
 from hushcast_protocol.base.wire import Bytes32, Bytes64, Counter, PublicKey, Wire, decoder, encode
 
-MAX_HEAD = (
-    4096  # bytes; one of nine authorities that all committed, revealed and were at fault has some 3,300
-)
+MAX_HEAD = 3072 + 2 * MAX_SET  # bytes; nine authorities that all committed, revealed and were at fault
 MAX_CERTIFIED = MAX_HEAD + 80 * MAX_AUTHORITIES + 64  # bytes
 
 Place = Annotated[int, msgspec.Meta(ge=0, lt=MAX_AUTHORITIES)]
@@ -78,8 +76,8 @@ class Head(Wire, frozen=True, tag="head/1"):
     epoch: Counter
     previous: Bytes32
     """Digest of the head before; for the first 32 zero bytes, or the digest of the last roster before it."""
-    authorities: Bytes32
-    """Digest of the set whose quorum signs."""
+    authorities: Authorities
+    """The set whose quorum signs, with its addresses and rules of admission."""
     root: Bytes32
     """`Listing.root` of the relays."""
     count: Annotated[int, msgspec.Meta(ge=0, le=MAX_RELAYS)]
@@ -122,6 +120,7 @@ def assent_to(seed: Seed, accord: Accord) -> bytes:
 def check_certified(certified: Certified, network: bytes, authorities: Authorities) -> Head:
     """Return a head that a quorum of these authorities signed; `DecodeError`, `AuthenticationError`.
 
+    Of `authorities` the keys and the quorum count; the head shows the rest.
     A signature that does not hold, or an authority that signs twice, spoils all: nobody honest sends such.
     """
     head = decode_head(certified.head)
@@ -129,7 +128,7 @@ def check_certified(certified: Certified, network: bytes, authorities: Authoriti
         raise DecodeError("a head is not encoded in the one way")
     if head.network != network:
         raise DecodeError("a head is of another network")
-    if head.authorities != authorities.digest:
+    if head.authorities.signers != authorities.signers:
         raise AuthenticationError("a head is of other authorities")
     places = {mark.place for mark in certified.marks}
     if len(places) != len(certified.marks) or max(places) >= len(authorities.keys):

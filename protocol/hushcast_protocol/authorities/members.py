@@ -9,8 +9,7 @@ import msgspec
 from hushcast_protocol.authorities.admission import OPEN, Admission
 from hushcast_protocol.base.addresses import MAX_ADDRESS, parse_address
 from hushcast_protocol.base.errors import DecodeError
-from hushcast_protocol.base.hashes import Domain, digest
-from hushcast_protocol.base.wire import PublicKey, Wire, encode
+from hushcast_protocol.base.wire import PublicKey, Wire
 
 MAX_AUTHORITIES = 9  # messages grow with the cube; more than nine operators who never meet agree on nothing
 MAX_SET = MAX_AUTHORITIES * (MAX_ADDRESS + 56) + 64  # bytes of a set with its rules
@@ -51,9 +50,9 @@ class Authorities(Wire, frozen=True, tag="authorities/1"):
         return tuple(member.key for member in self.members)
 
     @property
-    def digest(self) -> bytes:
-        """32 bytes that heads name the set by."""
-        return digest(Domain.AUTHORITIES, encode(self))
+    def signers(self) -> tuple[tuple[PublicKey, ...], int]:
+        """Who signs, and how many have to: what is known from elsewhere of a set that a head shows."""
+        return self.keys, self.quorum
 
     @property
     def rounds(self) -> int:

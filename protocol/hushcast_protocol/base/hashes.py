@@ -75,7 +75,6 @@ class Domain(bytes, Enum):
     LOCATED_PART = b"hc.loc-part"
     LOCATED_OFFER = b"hc.loc-offer"
     LOCATED_REQUEST = b"hc.loc-request"
-    AUTHORITIES = b"hc.authorities"
     BALLOT = b"hc.ballot"
     LISTING = b"hc.listing"
     ADMISSION = b"hc.admission"
@@ -83,6 +82,13 @@ class Domain(bytes, Enum):
     BEACON_SECRET = b"hc.beacon-secret"
     BEACON_COMMIT = b"hc.beacon-commit"
     BEACON = b"hc.beacon"
+    SHARD = b"hc.shard"
+    TOPIC_SHARD = b"hc.topic-shard"
+    SLICE = b"hc.slice"
+    LEAF = b"hc.leaf"
+    GUIDE = b"hc.guide"
+    PIECE = b"hc.piece"
+    MERKLE = b"hc.merkle"
     WORK = b"hc.work"
     # `tree` shuffles with `hc.tree` by itself: it depends on the standard library alone.
 

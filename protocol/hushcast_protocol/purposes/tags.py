@@ -31,7 +31,11 @@ def reader_tags(issuer: PublicKey, purposes: Iterable[Purpose]) -> frozenset[str
 
     None if there are too many: then it asks for the whole topic.
     """
-    elements = {element for purpose in purposes for element in granted(purpose)}
+    return element_tags(issuer, {element for purpose in purposes for element in granted(purpose)})
+
+
+def element_tags(issuer: PublicKey, elements: Collection[Element]) -> frozenset[str]:
+    """Return the tags that a reader asks for who has the keys of these elements; none as `reader_tags`."""
     tags = frozenset({_wide(issuer), *(_tag(issuer, element) for element in elements)})
     return tags if len(tags) <= MAX_ELEMENT_TAGS else frozenset()
 

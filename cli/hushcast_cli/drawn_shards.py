@@ -1,0 +1,32 @@
+"""The shards of a network that nobody runs: drawn on Spark, told as figures."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from hushcast_cli.output import json_line, text_line, write
+from hushcast_cli.progress import reporting
+from hushcast_cli.spark import check_spark, spark_session, told
+from hushcast_protocol.shards.cost import topic_day
+
+
+def draw(asked: dict[str, Any], master: str | None, as_json: bool) -> None:
+    """Draw and print; `asked` has the fields of the analysis's `Asked`, `None` where nothing was said."""
+    check_spark()
+    from hushcast_analytics.shards.drawing import Asked, shard_days
+    from hushcast_analytics.shards.figures import figures
+
+    with told():
+        wanted = Asked(**{name: value for name, value in asked.items() if value is not None})
+    cost = topic_day(wanted.bits)
+    with reporting() as progress, spark_session(master, progress) as spark:
+        progress(f"drawing the shards of {wanted.relays} relays")
+        made = figures(shard_days(spark, wanted), cost.fixed, cost.a_relay)
+    if as_json:
+        write(json_line(asdict(made)))
+        return
+    above = f"{made.above_15} with more than 15 % colluding, {made.above_20} with more than 20 %"
+    write(text_line(f"{made.shard_days} shard-days: {above}"))
+    write(text_line(f"{made.smallest} to {made.largest} relays in a shard"))
+    write(text_line(f"{made.client_bytes} bytes for a client, each topic and day"))

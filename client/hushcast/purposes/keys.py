@@ -1,0 +1,152 @@
+"""Purposes for programs: what a message may be used for, and what a subscription reads for, by keys.
+
+Sealing and opening happen in the program: the daemon is told neither purposes nor keys.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from hushcast.purposes.files import Files, read_grant_files, read_vocabulary_file
+from hushcast_protocol.base.errors import AuthenticationError, Refusal, UsageError
+from hushcast_protocol.base.secrets import Randomness
+from hushcast_protocol.content.messages import MAX_PAYLOAD
+from hushcast_protocol.content.predicates import Predicate, write_where
+from hushcast_protocol.mqtt.envelope import Enclosed, disclose, enclose
+from hushcast_protocol.purposes.clauses import Clause, of_message
+from hushcast_protocol.purposes.keyed import Keyed, OnePurpose
+from hushcast_protocol.purposes.problems import NotUsable, Problem
+
+
+class PurposeKeys:
+    """A vocabulary to seal by, and grants to open by. Its `repr` shows none of it."""
+
+    def __init__(
+        self, files: Files, now: Callable[[], float] = time.time, randomness: Randomness = os.urandom
+    ) -> None:
+        """Programs use `read_purpose_keys`."""
+        self._files = files
+        self._now = now
+        self._keyed = Keyed(files.issued, (), True, randomness)
+
+    @property
+    def purposes(self) -> tuple[str, ...]:
+        """All purposes of the vocabulary."""
+        return tuple(self._files.issued.vocabulary)
+
+    @property
+    def granted(self) -> tuple[str, ...]:
+        """The purposes for which grants are held, those that are over included."""
+        return tuple(sorted({one.purpose for one in self._files.grants}))
+
+    def allow(self, purposes: Iterable[str] | None = None, but_not: Iterable[str] = ()) -> Allowed:
+        """Return what messages may be used for, for `Daemon.publish`: for these with all below them.
+
+        Without `purposes` for everything; with an empty list for nothing, and nobody opens it. `but_not` are
+        taken away, with all below them. Raises `UsageError` for a purpose that is not in the vocabulary.
+        """
+        vocabulary = self._files.issued.vocabulary
+        return Allowed(self._keyed, of_message("", "#", purposes, but_not, vocabulary), self._now)
+
+    def read_for(self, purpose: str) -> ReadFor:
+        """Return what a subscription reads for, for `Daemon.subscribe`.
+
+        Raises `UsageError` for a purpose that is not in the vocabulary, or that nothing was granted for.
+        """
+        wanted = self._files.issued.vocabulary.read(purpose)
+        one = OnePurpose(self._files.issued, self._files.grants, wanted)
+        if not one.grants:
+            held = f"grants are held for {', '.join(self.granted)}" if self.granted else "no grant is held"
+            raise UsageError(
+                f"no grant is for {wanted} or a purpose above it: {held}; its issuer makes one with "
+                "`hushcast purpose grant`"
+            )
+        return ReadFor(one, self._problem(one))
+
+    def _problem(self, one: OnePurpose) -> str | None:
+        """Return why nothing opens that is sealed now, `None` if something does."""
+        problem = None
+        for grant in one.grants:
+            try:
+                grant.check(self._files.issued, self._now())
+            except NotUsable as error:
+                problem = str(error)
+            else:
+                return None
+        return problem
+
+
+class Allowed:
+    """What messages may be used for; of as many messages as you like."""
+
+    def __init__(self, keyed: Keyed, clause: Clause, now: Callable[[], float]) -> None:
+        """Programs use `PurposeKeys.allow`."""
+        self._keyed = keyed
+        self._clause = clause
+        self._now = now
+
+    def seal(self, payload: bytes) -> tuple[bytes, frozenset[str]]:
+        """Return what is published, and its tags, by which relays find who may read it.
+
+        Raises `Refusal` where it is too large, or the vocabulary is not for now.
+        """
+        try:
+            sealed, tags = self._keyed.seal(enclose(Enclosed(payload)), [self._clause], False, self._now())
+        except (NotUsable, AuthenticationError) as error:
+            raise Refusal(f"{error}; its issuer has its next version") from None
+        if len(sealed) > MAX_PAYLOAD:
+            most = MAX_PAYLOAD - (len(sealed) - len(payload))
+            raise Refusal(f"the payload is too large: sealed for these purposes {most} bytes are possible")
+        return sealed, tags
+
+
+class ReadFor:
+    """What a subscription reads for: it brings what opens for this purpose, and nothing else."""
+
+    def __init__(self, reader: OnePurpose, problem: str | None) -> None:
+        """Programs use `PurposeKeys.read_for`."""
+        self._reader = reader
+        self.problem = problem
+        """Why nothing opens that is sealed now, though what was sealed before may; `None` if it does."""
+
+    def where(self, condition: str = "") -> str:
+        """Return the condition that such a subscription has in the daemon, as other calls take it.
+
+        `condition` is the one on the topic's attributes.
+        """
+        tags = write_where(Predicate((), self._reader.tags))
+        return ", ".join(part for part in (condition, tags) if part)
+
+    def open(self, payload: bytes) -> Enclosed | Problem:
+        """Return what is in a message, or why it does not open for this purpose."""
+        try:
+            return disclose(self._reader.open(payload))
+        except NotUsable as error:
+            return error.problem
+
+
+def read_purpose_keys(
+    vocabulary: str | os.PathLike[str],
+    *,
+    issuer: str | None = None,
+    reader_key: str | os.PathLike[str] | None = None,
+    grants: Iterable[str | os.PathLike[str]] = (),
+) -> PurposeKeys:
+    """Return what lies in an issuer's signed vocabulary, and in its grants to a reader, as files.
+
+    Who only publishes needs the vocabulary alone. `issuer` is the issuer's key in hexadecimal digits, from
+    somebody other than whoever brought the file; without it the file is taken at its word. Raises
+    `UsageError` for what cannot be read, or is not as the issuer made it for this reader.
+    """
+    public = None
+    if issuer is not None:
+        try:
+            public = bytes.fromhex(issuer)
+        except ValueError:
+            raise UsageError("an issuer's key has 64 hexadecimal digits") from None
+    issued = read_vocabulary_file(Path(vocabulary), public)
+    reader = None if reader_key is None else Path(reader_key)
+    return PurposeKeys(Files(issued, read_grant_files(map(Path, grants), reader, issued.body.issuer)))

@@ -1,0 +1,86 @@
+"""Keyed: what a topic is sealed and opened by whose messages are for purposes alone.
+
+A gateway seals and opens so for its clients, a program for itself: what one sealed the other opens.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+
+from hushcast_protocol.base.secrets import Randomness
+from hushcast_protocol.purposes.clauses import Clause
+from hushcast_protocol.purposes.cover import Element, cover_by, granted
+from hushcast_protocol.purposes.grants import Grant
+from hushcast_protocol.purposes.issued import Issued
+from hushcast_protocol.purposes.names import Purpose, ancestors
+from hushcast_protocol.purposes.problems import NotUsable, Problem
+from hushcast_protocol.purposes.sealed import Opened, Opener, Sealer
+from hushcast_protocol.purposes.tags import element_tags, message_tags, reader_tags
+
+MAX_COVERS = 256  # covers that are remembered, by the clauses that they follow from
+
+
+class Keyed:
+    """A vocabulary to seal by, and the grants to open by."""
+
+    def __init__(self, issued: Issued, grants: Iterable[Grant], each_message: bool, randomness: Randomness):
+        held = tuple(grants)
+        self.issued = issued
+        self._sealer = Sealer(issued, randomness, each_message)
+        self._opener = Opener(held)
+        self._covers: OrderedDict[tuple[frozenset[Clause], bool], tuple[Element, ...]] = OrderedDict()
+        self.granted = frozenset(one.purpose for one in held)
+        """The purposes for which anything was granted, now or once."""
+        self.tags = reader_tags(issued.body.issuer, self.granted)
+        """What relays are asked for; none: everything."""
+
+    def seal(
+        self, content: bytes, clauses: Iterable[Clause], strict: bool, now: float
+    ) -> tuple[bytes, frozenset[str]]:
+        """Seal for what the clauses that reach a message allow; return it and the tags that it travels by.
+
+        Raises `NotUsable` where the vocabulary has no keys for `now`.
+        """
+        elements = self._cover(frozenset(clauses), strict)
+        return self._sealer.seal(elements, content, now), message_tags(self.issued.body.issuer, elements)
+
+    def open(self, data: bytes) -> Opened:
+        """Open a message; raise `NotUsable`."""
+        return self._opener.open(data)
+
+    def _cover(self, clauses: frozenset[Clause], strict: bool) -> tuple[Element, ...]:
+        place = clauses, strict
+        found = self._covers.get(place)
+        if found is None:
+            found = self._covers[place] = cover_by(clauses, strict, self.issued.vocabulary)
+            if len(self._covers) > MAX_COVERS:
+                self._covers.popitem(last=False)
+        self._covers.move_to_end(place)
+        return found
+
+
+class OnePurpose:
+    """A reader for one purpose, who opens by the grants for it and for those above it, and by no others."""
+
+    def __init__(self, issued: Issued, grants: Iterable[Grant], purpose: Purpose) -> None:
+        above = ancestors(purpose)
+        self.grants = tuple(one for one in grants if one.purpose in above)
+        """Those that serve; without any nothing opens."""
+        self._purpose = purpose
+        self._opener = Opener(self.grants)
+        elements = {
+            element
+            for grant in self.grants
+            for element in granted(grant.purpose)
+            if element.whole or element.purpose == purpose
+        }
+        self.tags = element_tags(issued.body.issuer, elements)
+        """What relays are asked for; none: everything."""
+
+    def open(self, data: bytes) -> bytes:
+        """Return what is in a message that is for the purpose; raise `NotUsable`."""
+        opened = self._opener.open(data)
+        if self._purpose not in opened.purposes and opened.throughout.isdisjoint(ancestors(self._purpose)):
+            raise NotUsable("message", Problem.NOT_GRANTED)
+        return opened.content

@@ -1,0 +1,1 @@
+"""Networks of many shards: which relays each day puts together, and how many of them collude."""

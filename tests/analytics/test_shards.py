@@ -1,0 +1,63 @@
+"""Shards drawn on Spark: as the protocol assigns them, whatever does the work, and spread as they should."""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import comb
+
+import pytest
+
+from hushcast_analytics.errors import TracesError
+from hushcast_analytics.shards import drawing
+from hushcast_analytics.shards.drawing import Asked, shard_days
+from hushcast_analytics.shards.figures import figures
+from hushcast_protocol.shards.assignment import shard_of_relay
+
+SMALL = Asked(relays=2_000, shards=4, days=3, colluding=0.1, seed=7)
+
+
+def recounted(asked: Asked) -> Counter[tuple[int, int, bool]]:
+    return Counter(
+        (day, shard_of_relay(asked.beacon(day), asked.relay(number), asked.bits), number < asked.colluders)
+        for day in range(asked.days)
+        for number in range(asked.relays)
+    )
+
+
+@pytest.mark.spark
+def test_shards_are_the_protocols_in_any_number_of_pieces(spark, monkeypatch):
+    expected = recounted(SMALL)
+    for piece in (drawing.RELAYS_A_PIECE, 77):
+        monkeypatch.setattr(drawing, "RELAYS_A_PIECE", piece)
+        rows = shard_days(spark, SMALL).collect()
+        assert len(rows) == 12
+        for row in rows:
+            colluders = expected[row.day, row.shard, True]
+            assert row.colluders == colluders
+            assert row.relays == colluders + expected[row.day, row.shard, False]
+
+
+@pytest.mark.spark
+def test_figures_are_of_all_shard_days(spark):
+    rows = [(0, 0, 100, 15), (0, 1, 100, 16), (1, 0, 120, 30), (1, 1, 80, 0)]
+    made = figures(
+        spark.createDataFrame(rows, "day long, shard long, relays long, colluders long"), 1000, 300
+    )
+    assert (made.shard_days, made.above_15, made.above_20) == (4, 2, 1)
+    assert (made.smallest, made.largest, made.client_bytes) == (80, 120, 31_000)
+
+
+def test_colluders_come_together_as_seldom_as_draws_say():
+    # Of 50 relays in one of 8 shards 5 of 40 colluders are expected: against the hypergeometric tail.
+    asked = Asked(relays=400, shards=8, days=400, colluding=0.1)
+    shards = recounted(asked)
+    many = sum(shards[day, shard, True] >= 10 for day in range(asked.days) for shard in range(8))
+    chance = sum(comb(40, hits) * (1 / 8) ** hits * (7 / 8) ** (40 - hits) for hits in range(10, 41))
+    expected = chance * asked.days * 8  # 93
+    assert abs(many - expected) < 5 * expected**0.5
+
+
+@pytest.mark.parametrize("shards", [3, 0, 8192])
+def test_impossible_numbers_of_shards_are_refused(shards):
+    with pytest.raises(TracesError, match="power of two"):
+        Asked(relays=10, shards=shards)
