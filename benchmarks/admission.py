@@ -1,4 +1,4 @@
-"""Names that come over days: `python -m benchmarks.admission [--runs N] [--picture F]`, for the attack lab."""
+"""Names that come over days, for the attack lab: `python -m benchmarks.admission [--runs N] [--picture F]`."""
 
 from __future__ import annotations
 
