@@ -1,4 +1,4 @@
-"""Names that come over days, for the attack lab: `python -m benchmarks.admission [--runs N] [--picture F]`."""
+"""Names that come over days: `python -m benchmarks.admission [--runs N]` (docs/attack-lab.md)."""
 
 from __future__ import annotations
 

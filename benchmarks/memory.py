@@ -14,6 +14,7 @@ import trio.testing
 
 from benchmarks.figures import Effort, Figure, alternate, at_most
 from benchmarks.processes import printed_by, resident
+from hushcast_directory.directories import Checks, Pinned
 from hushcast_node.daemon import Daemon, Parts
 from hushcast_node.overlay_side import OverlayParts
 from hushcast_overlay.identity import Identity, draw_identity
@@ -83,10 +84,9 @@ class Daemons:
                     OverlayParts(
                         NETWORK,
                         HARDENED,
-                        listener.address,
-                        self._seed.public(),
+                        Pinned.alone(listener.address, self._seed.public()),
                         identity,
-                        lambda *_: self._roster,
+                        Checks(lambda *_: self._roster),
                     ),
                     simulated_environment(f"daemon {number}", BEGIN),
                     self._wires.transport(),

@@ -18,6 +18,7 @@ from typing import Any
 import trio
 
 from benchmarks.tor import over_tor
+from hushcast_directory.directories import Pinned
 from hushcast_node.daemon import Daemon, Parts
 from hushcast_node.overlay_side import OverlayParts
 from hushcast_overlay.identity import draw_identity
@@ -48,8 +49,7 @@ async def _live(settings: dict[str, Any], transport: Transport) -> None:
         OverlayParts(
             Network(settings["network"], HARDENED.name, int(settings["epoch_seconds"])),
             HARDENED,
-            parse_address(settings["directory"]),
-            bytes.fromhex(settings["directory_key"]),
+            Pinned.alone(parse_address(settings["directory"]), bytes.fromhex(settings["directory_key"])),
             draw_identity(os.urandom),
         ),
         env,

@@ -14,6 +14,7 @@ import trio
 import trio.testing
 
 from benchmarks.figures import Effort, Figure, at_most
+from hushcast_directory.directories import Checks, Pinned
 from hushcast_directory.registry import Registry
 from hushcast_directory.server import DirectoryServer
 from hushcast_local.service import InboxFeed
@@ -128,7 +129,7 @@ class _Stream:
         self._wires = MemoryNetwork(lambda: DELAY)
         self._seed = Seed.draw(simulated_environment("directory").randomness)
         self._derive = functools.cache(topic_key)
-        self._check_roster = functools.cache(check_roster)
+        self._checks = Checks(functools.cache(check_roster))
         self._delivered = 0
         self.ideal = 0.0
         """Bytes a node and second, k·r·(padded size)/N: k is the mean way to a mailbox in transmissions."""
@@ -169,10 +170,9 @@ class _Stream:
                 OverlayParts(
                     NETWORK,
                     self._profile,
-                    directory,
-                    self._seed.public(),
+                    Pinned.alone(directory, self._seed.public()),
                     draw_identity(env.randomness),
-                    self._check_roster,
+                    self._checks,
                 ),
                 env,
                 _MeteredTransport(self._wires.transport(), self._meter),

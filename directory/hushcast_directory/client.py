@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from hushcast_directory.trust import Trust
+from typing import Protocol
+
 from hushcast_protocol.authorities.requests import (
     MAX_DIRECTORY_ANSWER,
+    Agreed,
     DirectoryAnswer,
     DirectoryRequest,
     Fetch,
@@ -19,6 +21,7 @@ from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.errors import DecodeError, Refusal
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.base.wire import PublicKey
 from hushcast_runtime.channel import open_channel
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.transports.base import Transport
@@ -26,35 +29,43 @@ from hushcast_runtime.transports.base import Transport
 ANSWER_TIMEOUT = 90.0  # seconds; to register, the directory first reaches the relay
 
 
+class Known(Protocol):
+    """Who a directory must prove to be."""
+
+    @property
+    def key(self) -> PublicKey:
+        """Its key of now."""
+
+
 class DirectoryClient:
     """Asks one directory; every method raises `TransportError`, a `PeerError` or `Refusal`."""
 
     def __init__(
-        self, env: Environment, transport: Transport, network: bytes, address: Address, trust: Trust
+        self, env: Environment, transport: Transport, network: bytes, address: Address, known: Known
     ) -> None:
         self._env = env
         self._transport = transport
         self._network = network
         self._address = address
-        self._trust = trust
+        self._known = known
 
     async def register(self, descriptor: Signed) -> None:
         """Hand in a descriptor; returns once the directory has reached the relay at its address."""
         if not isinstance(await self._ask(Register(descriptor)), Registered):
             raise DecodeError("the directory answered something else than was asked")
 
-    async def roster(self, after: int | None) -> Rosters | HandedOver:
+    async def roster(self, after: int | None) -> Rosters | HandedOver | Agreed:
         """Return the first roster after an epoch, or the newest (`None`), unchecked as yet.
 
-        A directory that has another key by now tells how it came to it instead.
+        A directory that has another key by now tells how it came to it instead; an authority shows heads.
         """
         answer = await self._ask(Fetch(after))
-        if not isinstance(answer, Rosters | HandedOver):
+        if not isinstance(answer, Rosters | HandedOver | Agreed):
             raise DecodeError("the directory answered something else than was asked")
         return answer
 
     async def _ask(self, request: DirectoryRequest) -> DirectoryAnswer:
-        link = Link.initiate(self._network, self._trust.key, self._env.randomness, MAX_DIRECTORY_ANSWER)
+        link = Link.initiate(self._network, self._known.key, self._env.randomness, MAX_DIRECTORY_ANSWER)
         isolation = self._env.isolation()
         channel, _ = await open_channel(
             self._transport, self._address, isolation, link, decode_directory_answer

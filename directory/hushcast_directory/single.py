@@ -1,13 +1,18 @@
-"""A single directory as the source of rosters: one key signs each, and each names the one before."""
+"""A single directory as the source of rosters: one key signs each, and each names the one before.
+
+It may become an authority. Then it answers with a head, and from the first one on nothing but heads counts,
+of those that this directory agrees with.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from hushcast_directory.client import DirectoryClient
-from hushcast_directory.sources import NOTHING, Fetched
+from hushcast_directory.several import SeveralDirectories
+from hushcast_directory.sources import NOTHING, Fetched, Reached
 from hushcast_directory.trust import Trust
-from hushcast_protocol.authorities.requests import HandedOver
+from hushcast_protocol.authorities.requests import Agreed, HandedOver, Rosters
 from hushcast_protocol.base.errors import AuthenticationError
 from hushcast_protocol.base.handovers import CheckRoster
 from hushcast_protocol.base.roster import Roster, check_roster, check_successor, roster_digest
@@ -16,7 +21,7 @@ from hushcast_protocol.base.wire import encode
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.store import Change, Store, record_reader
 
-_decode_signed = record_reader(Signed, "roster")
+_decode_record: Callable[[bytes], Signed | Agreed] = record_reader(Signed | Agreed, "roster")  # type: ignore[arg-type]
 
 
 class SingleDirectory:
@@ -28,30 +33,45 @@ class SingleDirectory:
         store: Store,
         trust: Trust,
         client: DirectoryClient,
+        several: SeveralDirectories,
         check: CheckRoster = check_roster,
     ) -> None:
+        """`several` is what the directory may become."""
         self._env = env
         self._store = store
         self._trust = trust
         self._client = client
+        self._several = several
         self._check = check
+        self._answers = True
 
     async def load(self) -> None:
-        """Read back how the directory came to its key."""
+        """Read back how the directory came to its key, and whether it is one of several."""
         await self._trust.load(self._store)
+        self._several.pin(self._trust.key)
+        await self._several.load()
 
     def restored(self, record: bytes) -> Roster:
         """Return a roster that was kept; raise as `check_roster` does."""
-        return self._trust.check(_decode_signed(record), self._check)
+        kept = _decode_record(record)
+        if isinstance(kept, Agreed):
+            return self._several.restored(record)
+        return self._trust.check(kept, self._check)
 
     async def fetch(self, after: int | None, held: Roster | None) -> Fetched:
         """Return the first roster after an epoch, or the newest; follow the directory to another key."""
-        answer = await self._client.roster(after)
+        if self._several.has_begun:
+            return await self._several.fetch(after, held)
+        answer = await self._ask(after)
         if isinstance(answer, HandedOver):
             await self._trust.take(answer.handovers, self._store)
-            answer = await self._client.roster(after)
+            self._several.pin(self._trust.key)
+            answer = await self._ask(after)
         if isinstance(answer, HandedOver):
             raise AuthenticationError("the directory hands over again and again")
+        if isinstance(answer, Agreed):
+            taken = await self._several.examine(answer, held)
+            return NOTHING if taken is None else self._several.lead(*taken)
         signed = answer.roster
         if signed is None or (held is not None and roster_digest(signed.body) == held.digest):
             return NOTHING
@@ -62,9 +82,22 @@ class SingleDirectory:
         return Fetched(roster, encode(signed), answer.more)
 
     def following(self, roster: Roster) -> Sequence[Change]:
-        """Return nothing: hand-overs are kept as they come."""
-        return ()
+        """Follow the heads that led to it, if there are any; hand-overs are kept as they come."""
+        return self._several.following(roster)
 
     async def register(self, descriptor: Signed) -> None:
         """Hand in a descriptor."""
-        await self._client.register(descriptor)
+        if self._several.has_begun:
+            await self._several.register(descriptor)
+        else:
+            await self._client.register(descriptor)
+
+    def reached(self) -> Reached:
+        """Tell whether it answers."""
+        return self._several.reached() if self._several.has_begun else Reached(1, int(self._answers))
+
+    async def _ask(self, after: int | None) -> Rosters | HandedOver | Agreed:
+        self._answers = False
+        answer = await self._client.roster(after)
+        self._answers = True
+        return answer

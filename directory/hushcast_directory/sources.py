@@ -23,6 +23,16 @@ class Fetched(NamedTuple):
 NOTHING = Fetched(None, b"", False)
 
 
+class Reached(NamedTuple):
+    """How a daemon stands with the directories of its network."""
+
+    directories: int
+    answered: int
+    """Of these, who answered when they were last asked; whoever was not asked yet is among them."""
+    fork: int | None = None
+    """The epoch that they agreed on two rosters for: nothing of theirs is taken any more."""
+
+
 class Source(Protocol):
     """What gives a daemon rosters, and what it trusts there, which is kept in the store."""
 
@@ -44,3 +54,6 @@ class Source(Protocol):
 
     async def register(self, descriptor: Signed) -> None:
         """Hand in a relay's descriptor; returns once it was reached at its address. Raises as `fetch`."""
+
+    def reached(self) -> Reached:
+        """Tell how many there are, and answer."""

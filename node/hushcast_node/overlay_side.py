@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from hushcast_directory.client import DirectoryClient
-from hushcast_directory.single import SingleDirectory
-from hushcast_directory.trust import Trust
+from hushcast_directory.directories import CHECKS, Checks, Pinned, open_source
 from hushcast_local.topic_keys import Derive, TopicKeys
 from hushcast_node.relay import Relay, make_relay
 from hushcast_node.sides import Surroundings
@@ -27,10 +25,8 @@ from hushcast_overlay.trees import Trees
 from hushcast_overlay.upkeep import Upkeep
 from hushcast_overlay.withdrawals import Withdrawals
 from hushcast_protocol.base import observed
-from hushcast_protocol.base.addresses import Address
-from hushcast_protocol.base.handovers import CheckRoster
-from hushcast_protocol.base.roster import Network, Roster, check_roster
-from hushcast_protocol.base.wire import PublicKey, RelayId
+from hushcast_protocol.base.roster import Network, Roster
+from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.overlay.profile import Profile, Root
 from hushcast_runtime.connection_guard import ConnectionGuard
 from hushcast_runtime.context import Context
@@ -48,11 +44,10 @@ class OverlayParts:
     """What settings call this carrier."""
     network: Network
     profile: Profile
-    directory_address: Address
-    directory_key: PublicKey
+    directories: Pinned
     identity: Identity | None
     """A relay's keys; a client has none."""
-    check_roster: CheckRoster = check_roster
+    checks: Checks = CHECKS
 
 
 class OverlaySide:
@@ -62,12 +57,12 @@ class OverlaySide:
         self._parts = parts
         self._around = around
         self._env = around.env
-        trust, transport = Trust(parts.network, parts.directory_key), around.transport
-        client = DirectoryClient(self._env, transport, parts.network.id, parts.directory_address, trust)
-        self._source = SingleDirectory(self._env, around.store, trust, client, parts.check_roster)
-        self.rosters = RosterKeeper(
-            parts.network, self._source, self._env, around.store, around.counters, around.clock
+        network, store, counters = parts.network, around.store, around.counters
+        self.source = open_source(
+            self._env, around.transport, store, network, parts.directories, counters, parts.checks
         )
+        """Where rosters come from."""
+        self.rosters = RosterKeeper(network, self.source, self._env, store, counters, around.clock)
         self._registration = Registration()
         self._routes: Routes | None = None
         self.relay: Relay | None = None
@@ -155,7 +150,7 @@ class OverlaySide:
             identity,
             listener,
             parts.network,
-            self._source,
+            self.source,
             self._env,
             self._registration,
             relay.admission.difficulty,

@@ -135,7 +135,6 @@ def _carrier(settings: NodeSettings, identity: Identity | None, env: Environment
     return OverlayParts(
         network.network(),
         settings.profile(),
-        settings.directory_address(),
-        bytes.fromhex(network.directory_key),
+        settings.directories(),
         identity,
     )

@@ -11,11 +11,11 @@ import msgspec
 
 from hushcast_brokers.network_file import BrokersNetworkSection, KeyText
 from hushcast_central.network_file import CentralNetworkSection
+from hushcast_directory.directories import Pinned
 from hushcast_local.settings import CoverageSection, InboxSection
 from hushcast_node.brokers_side import BrokersParts
 from hushcast_node.central_side import CentralParts
 from hushcast_node.overlay_side import OverlayParts
-from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.overlay.profile import MAX_DEPTH, MAX_TREES, PROFILES, Profile
@@ -115,7 +115,7 @@ class NodeSettings(TestnetDaemonSettings, frozen=True, kw_only=True):
     def check_own(self) -> None:
         """Raise `UsageError` where nobody of the network is in reach, or settings are another carrier's."""
         if isinstance(self.network, JoinedNetworkSection):
-            self.directory_address()
+            self.directories()
         else:
             self._check_client(self.network)
         if self.brokers.edge is not None and not isinstance(self.network, BrokersNetworkSection):
@@ -143,10 +143,11 @@ class NodeSettings(TestnetDaemonSettings, frozen=True, kw_only=True):
                 this = "is central" if is_central else "is one of brokers"
                 raise UsageError(f"{key}: it belongs to the overlay, and this network {this}: take it out")
 
-    def directory_address(self) -> Address:
-        """Return the directory's address if the transport may reach it; raise `UsageError`."""
+    def directories(self) -> Pinned:
+        """Return an overlay's directories, if the transport may reach them; raise `UsageError`."""
         assert isinstance(self.network, JoinedNetworkSection)
-        return reachable("network.directory", self.network.directory, self.transport)
+        address = reachable("network.directory", self.network.directory, self.transport)
+        return Pinned.alone(address, bytes.fromhex(self.network.directory_key))
 
     def socket_path(self) -> Path:
         """Return where the control socket is."""

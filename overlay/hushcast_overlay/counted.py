@@ -28,6 +28,7 @@ OVERLAY_COUNTERS = {
     "links_opened": "links whose handshake succeeded",
     "links_failed": "links that could not be opened or broke",
     "rosters_taken": "rosters fetched and found to follow the chain",
+    "heads_refused": "answers of a directory, one of several, that were not what a quorum of them signed",
     "roster_mismatches": "links whose other end holds another roster for the same epoch",
     "views_passed_over": "rosters shown by peers that no roster lists, which prove nothing",
     "rosters_held": "rosters not acted on because they lack too many relays at once",

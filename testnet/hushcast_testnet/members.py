@@ -7,10 +7,12 @@ from pathlib import Path
 
 import trio
 
+from hushcast_directory.directories import Checks, Pinned
 from hushcast_directory.registry import Registry
 from hushcast_directory.server import DirectoryServer
 from hushcast_node.overlay_side import OverlayParts
 from hushcast_overlay.identity import draw_identity
+from hushcast_protocol.authorities.answers import roster_of
 from hushcast_protocol.base.roster import Network, check_roster
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.messages import Message
@@ -71,10 +73,9 @@ class Member(NodeLife):
         return OverlayParts(
             simulated.network,
             simulated.profile,
-            simulated.directory_address,
-            simulated.directory_seed.public(),
+            simulated.directories(),
             self._identity,
-            simulated.check_roster,
+            simulated.checks,
         )
 
 
@@ -97,7 +98,12 @@ class SimulatedNetwork(World):
         self.probes_an_epoch = probes_an_epoch
         self.profile = profile
         self.directory_seed = Seed.draw(self.env.randomness)
-        self.check_roster = functools.cache(check_roster)  # the same for all: done once
+        # The same for all: done once.
+        self.checks = Checks(functools.cache(check_roster), functools.cache(roster_of))
+
+    def directories(self) -> Pinned:
+        """Return what the members know of the directory."""
+        return Pinned.alone(self.directory_address, self.directory_seed.public())
 
     async def open_directory(self, relays: int, nursery: trio.Nursery) -> None:
         """Start the directory; it waits for so many relays."""

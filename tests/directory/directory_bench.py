@@ -8,13 +8,16 @@ from typing import Any
 
 import trio
 
-from hushcast_directory.client import DirectoryClient
+from hushcast_directory.client import DirectoryClient, Known
+from hushcast_directory.following import Following
 from hushcast_directory.registry import Registry
 from hushcast_directory.server import DirectoryServer
+from hushcast_directory.several import SeveralDirectories
 from hushcast_directory.single import SingleDirectory
 from hushcast_directory.trust import Trust
 from hushcast_node.counted import COUNTERS
 from hushcast_overlay.rosters import RosterKeeper
+from hushcast_protocol.authorities.members import Member
 from hushcast_protocol.base.addresses import Address, memory_address
 from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.base.links import Link
@@ -97,10 +100,10 @@ class Bench:
     def trust(self) -> Trust:
         return Trust(NETWORK, DIRECTORY.public())
 
-    def client(self, trust: Trust | None = None) -> DirectoryClient:
+    def client(self, known: Known | None = None) -> DirectoryClient:
         transport = self.wires.transport()
         address = memory_address(DIRECTORY.public())
-        return DirectoryClient(self.env, transport, NETWORK.id, address, trust or self.trust())
+        return DirectoryClient(self.env, transport, NETWORK.id, address, known or self.trust())
 
     # Relays
 
@@ -156,8 +159,11 @@ class Bench:
 
     def keeper_by(self, trust: Trust, name: str = "keeper", store: MemoryStore | None = None) -> RosterKeeper:
         env, store = simulated_environment(name, BEGIN), store or MemoryStore()
-        source = SingleDirectory(env, store, trust, self.client(trust))
-        return RosterKeeper(NETWORK, source, env, store, Counters(COUNTERS))
+        counters, alone = Counters(COUNTERS), Member(trust.key, memory_address(DIRECTORY.public()))
+        following = Following(NETWORK, [alone], 1)
+        several = SeveralDirectories(env, store, NETWORK, following, lambda one: self.client(one), counters)
+        source = SingleDirectory(env, store, trust, self.client(trust), several)
+        return RosterKeeper(NETWORK, source, env, store, counters)
 
     async def sleep_until(self, moment: float) -> None:
         await trio.sleep(moment - self.now)

@@ -180,7 +180,7 @@ def _check_size(signed: Signed, directory: bytes, network: Network) -> Roster:
 async def test_the_connection_names_nobody_and_has_one_question() -> None:
     async with bench(2) as made:
         client = made.client()
-        link = Link.initiate(NETWORK.id, client._trust.key, made.env.randomness, 10_000)
+        link = Link.initiate(NETWORK.id, client._known.key, made.env.randomness, 10_000)
         channel, established = await open_channel(
             made.wires.transport(), client._address, "x", link, lambda data: data
         )
@@ -199,7 +199,7 @@ async def test_strangers_at_the_door_are_shut_out() -> None:
                 await stream.send_all(sent)
             with trio.fail_after(70):
                 assert await stream.receive_some() == b""
-        link = Link.initiate(NETWORK.id, made.client()._trust.key, made.env.randomness, 10_000)
+        link = Link.initiate(NETWORK.id, made.client()._known.key, made.env.randomness, 10_000)
         channel, _ = await open_channel(transport, made.client()._address, "x", link, lambda data: data)
         await channel.send(Registered())  # an answer is no question
         with trio.fail_after(70):

@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar
 import trio
 import trio.testing
 
+from hushcast_directory.directories import Checks, Pinned
 from hushcast_directory.registry import Registry
 from hushcast_directory.server import DirectoryServer
 from hushcast_local.inbox import Gap, Received
@@ -22,6 +23,7 @@ from hushcast_node.daemon import Daemon, Parts
 from hushcast_node.overlay_side import OverlayParts
 from hushcast_overlay.identity import draw_identity
 from hushcast_overlay.route import Route
+from hushcast_protocol.authorities.answers import roster_of
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.links import Link
@@ -53,7 +55,7 @@ TWO = parse_topic("topic two")
 
 T = TypeVar("T")
 derive = functools.cache(topic_key)
-check_roster_once = functools.cache(check_roster)
+CHECKS_ONCE = Checks(functools.cache(check_roster), functools.cache(roster_of))
 
 
 async def until(condition: Callable[[], Any], within: float = ARRIVES_WITHIN, what: str = "") -> None:
@@ -255,6 +257,10 @@ class DirectoryProcess(Process):
         self.registry: Registry | None = None
         self.address = Address("")
 
+    def directories(self) -> Pinned:
+        """What daemons pin."""
+        return Pinned.alone(self.address, self.seed.public())
+
     async def _run(self, transport: Transport, env: Environment, task_status: trio.TaskStatus[None]) -> None:
         net = self.network.net
         self.registry = Registry(net, self.seed, self.store, self._first_roster)
@@ -303,10 +309,9 @@ class Node(Process):
             OverlayParts(
                 network.net,
                 network.profile,
-                network.directory.address,
-                network.directory.seed.public(),
+                network.directories(),
                 self.identity,
-                check_roster_once,
+                CHECKS_ONCE,
             ),
             env,
             transport,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import trio
 
+from hushcast_directory.directories import Checks, Pinned
 from hushcast_directory.registry import Registry
 from hushcast_directory.server import DirectoryServer
 from hushcast_node.daemon import Daemon, Parts
@@ -11,7 +12,6 @@ from hushcast_node.overlay_side import OverlayParts
 from hushcast_node.relay import Relay
 from hushcast_overlay.identity import draw_identity
 from hushcast_protocol.base.addresses import Address
-from hushcast_protocol.base.handovers import CheckRoster
 from hushcast_protocol.base.roster import Network, check_roster
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.hops import Hop
@@ -42,7 +42,7 @@ class _Tree:
         self._world = world
         self._network = Network("comparison", world.scene.profile, EPOCH_SECONDS)
         self._directory_seed = Seed.draw(world.env.randomness)
-        self._check: CheckRoster = world.shared(check_roster)
+        self._checks = Checks(world.shared(check_roster))
         self._daemons: list[tuple[Daemon, Machine]] = []
 
     async def start(self, nursery: trio.Nursery) -> list[User]:
@@ -105,10 +105,9 @@ class _Tree:
         overlay = OverlayParts(
             self._network,
             PROFILES[world.scene.profile],
-            directory,
-            self._directory_seed.public(),
+            Pinned.alone(directory, self._directory_seed.public()),
             draw_identity(env.randomness),
-            self._check,
+            self._checks,
         )
         parts = Parts(overlay, env, transport, MemoryStore(), derive=world.derive, probes_an_epoch=0.0)
         return Daemon(parts), machine

@@ -1,0 +1,200 @@
+"""Several directories as the source of rosters, of which a minority may lie, be old, or be silent.
+
+They are asked in random order: the next one where one does not answer in time, does not say the truth, or has
+nothing new. What counts is a head with the signatures of a quorum, whoever shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+import structlog
+import trio
+
+from hushcast_directory.client import DirectoryClient
+from hushcast_directory.following import Following
+from hushcast_directory.sources import NOTHING, Fetched, Reached
+from hushcast_protocol.authorities.answers import roster_of
+from hushcast_protocol.authorities.chain import Followed
+from hushcast_protocol.authorities.heads import head_digest
+from hushcast_protocol.authorities.members import Member
+from hushcast_protocol.authorities.requests import Agreed
+from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError, Refusal
+from hushcast_protocol.base.roster import Network, Roster
+from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.base.wire import PublicKey, encode
+from hushcast_runtime.counters import Counters
+from hushcast_runtime.environment import Environment
+from hushcast_runtime.store import Change, Store, record_reader
+from hushcast_runtime.transports.base import TransportError
+
+PATIENCE = 20.0  # seconds after which another one is asked as well; a first contact takes one to five
+
+_decode_agreed = record_reader(Agreed, "roster")
+log = structlog.get_logger("authorities")
+
+ReadAgreed = Callable[[Agreed, Network], Roster]
+Reach = Callable[[Member], DirectoryClient]
+"""Makes what asks one directory."""
+
+
+class SeveralDirectories:
+    """Implements `Source`."""
+
+    def __init__(
+        self,
+        env: Environment,
+        store: Store,
+        network: Network,
+        following: Following,
+        reach: Reach,
+        counters: Counters,
+        read: ReadAgreed = roster_of,
+    ) -> None:
+        self._env = env
+        self._store = store
+        self._network = network
+        self._following = following
+        self._reach = reach
+        self._counters = counters
+        self._read = read
+        self._next: Followed | None = None
+        """Where the roster fetched last leads, once it is taken."""
+        self._answered: dict[PublicKey, bool] = {}
+        self._patience = min(PATIENCE, network.calendar.lead / 2)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether a head was ever taken."""
+        return self._following.state is not None
+
+    def pin(self, key: PublicKey) -> None:
+        """Pin another key of a directory alone."""
+        self._following.pin(key)
+
+    async def load(self) -> None:
+        """Read back which heads were followed."""
+        await self._following.load(self._store)
+
+    def restored(self, record: bytes) -> Roster:
+        """Return a roster that was kept."""
+        agreed = _decode_agreed(record)
+        self._following.check(agreed.heads[-1])
+        return self._read(agreed, self._network)
+
+    async def fetch(self, after: int | None, held: Roster | None) -> Fetched:
+        """Return the roster of the first head after an epoch, or of the newest."""
+        if self._following.forked is not None:
+            raise AuthenticationError(self._two_heads())
+        found: list[tuple[Fetched, Followed]] = []
+        problems: list[Exception] = []
+        async with trio.open_nursery() as nursery:
+
+            async def ask(member: Member, asked: trio.Event) -> None:
+                try:
+                    taken = await self.examine(await self._ask(member, after), held)
+                    if taken is not None:
+                        found.append(taken)
+                        nursery.cancel_scope.cancel()
+                except (TransportError, PeerError, Refusal) as error:
+                    problems.append(error)
+                asked.set()
+
+            members = self._following.members()
+            for member in self._env.sample(members, len(members)):
+                asked = trio.Event()
+                nursery.start_soon(ask, member, asked)
+                with trio.move_on_after(self._patience):
+                    await asked.wait()
+        if not found and len(problems) == len(members):
+            raise problems[-1]
+        return self.lead(*found[0]) if found else NOTHING
+
+    async def examine(self, agreed: Agreed, held: Roster | None) -> tuple[Fetched, Followed] | None:
+        """Return the roster of an answer and where its heads lead, `None` if it is nothing new.
+
+        Raises a `PeerError` for what no honest authority answers, and for a fork, of which the proof is kept.
+        """
+        if not agreed.heads:
+            return None
+        try:
+            state = self._following.after(agreed)
+            if state.fork is not None:
+                await self._store.write(self._following.move(state))
+                log.error("two heads of one epoch: no roster is taken", epoch=self._following.forked)
+                raise AuthenticationError(self._two_heads())
+            last = agreed.heads[-1]
+            if state.newest is None or state.newest.head != last.head:
+                return None  # older than what is held
+            if held is not None and head_digest(last.head) == held.digest:
+                return None
+            # A signature for each relay: in a big network too long for the scheduler to wait.
+            roster = await self._env.compute(self._read, agreed, self._network)
+        except PeerError:
+            if self._following.forked is None:
+                self._counters.add("heads_refused")
+            raise
+        record = encode(msgspec.structs.replace(agreed, heads=(last,), more=False))
+        return Fetched(roster, record, agreed.more), state
+
+    def lead(self, fetched: Fetched, state: Followed) -> Fetched:
+        """Note where a roster leads, until it is taken."""
+        self._next = state
+        return fetched
+
+    def following(self, roster: Roster) -> Sequence[Change]:
+        """Follow the heads that led to the roster fetched last."""
+        state, self._next = self._next, None
+        if state is None or state.newest is None or head_digest(state.newest.head) != roster.digest:
+            return ()
+        return (self._following.move(state),)
+
+    async def register(self, descriptor: Signed) -> None:
+        """Hand in a descriptor at all authorities; more than half of those of now take it, or it raises."""
+        now, coming = self._following.members(), self._following.coming()
+        keys = {member.key for member in now}
+        took: set[PublicKey] = set()
+        problems: list[Exception] = []
+        async with trio.open_nursery() as nursery:
+
+            async def hand_in(member: Member) -> None:
+                try:
+                    await self._reach(member).register(descriptor)
+                except (TransportError, PeerError, Refusal) as error:
+                    problems.append(error)
+                    return
+                took.add(member.key)
+                if 2 * len(took & keys) > len(keys) and nursery.cancel_scope.deadline > trio.current_time():
+                    # The others have their time, but a silent one does not keep a relay waiting.
+                    deadline = trio.current_time() + self._patience
+                    nursery.cancel_scope.deadline = min(nursery.cancel_scope.deadline, deadline)
+
+            for member in (*now, *coming):
+                nursery.start_soon(hand_in, member)
+        if 2 * len(took & keys) <= len(keys):
+            raise Refusal(f"{len(took & keys)} of {len(keys)} directories took it: {problems[-1]}")
+
+    def reached(self) -> Reached:
+        """Tell how many there are and answered when they were last asked."""
+        keys = {member.key for member in self._following.members()}
+        silent = sum(not self._answered.get(key, True) for key in keys)
+        return Reached(len(keys), len(keys) - silent, self._following.forked)
+
+    async def _ask(self, member: Member, after: int | None) -> Agreed:
+        try:
+            answer = await self._reach(member).roster(after)
+        except (TransportError, PeerError):
+            self._answered[member.key] = False
+            raise
+        self._answered[member.key] = True
+        if not isinstance(answer, Agreed):
+            self._counters.add("heads_refused")
+            raise DecodeError("a directory answers alone, but is one of several")
+        return answer
+
+    def _two_heads(self) -> str:
+        return (
+            f"the directories agreed on two rosters for epoch {self._following.forked}:"
+            " none is taken any more, and their operators have to begin anew"
+        )

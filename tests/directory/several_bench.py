@@ -1,0 +1,205 @@
+"""Authorities that answer with heads which they all signed, and each as honestly as a test has it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+import trio
+from directory_bench import BEGIN, NETWORK
+
+from hushcast_directory.following import Following
+from hushcast_directory.several import SeveralDirectories
+from hushcast_node.counted import COUNTERS
+from hushcast_overlay.rosters import RosterKeeper
+from hushcast_protocol.authorities.beacon import NOTHING
+from hushcast_protocol.authorities.heads import (
+    Accord,
+    Certified,
+    Change,
+    Head,
+    Mark,
+    assent_to,
+    decode_head,
+    head_digest,
+)
+from hushcast_protocol.authorities.listing import Listing, descriptor_digest
+from hushcast_protocol.authorities.members import Authorities, Member
+from hushcast_protocol.authorities.requests import Agreed, HandedOver, Rosters
+from hushcast_protocol.base.addresses import memory_address
+from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.roster import GENESIS, Descriptor, Entry, sign_descriptor
+from hushcast_protocol.base.secrets import ParcelKey, Seed
+from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.base.wire import PublicKey, encode
+from hushcast_runtime.counters import Counters
+from hushcast_runtime.environment import Environment, simulated_environment
+from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.transports.base import TransportError
+
+SEEDS = sorted((Seed(bytes([number]) * 32) for number in range(1, 12)), key=lambda seed: seed.public())
+FIRST = NETWORK.calendar.epoch(BEGIN)
+
+
+def a_set(count: int, quorum: int, first: int = 0) -> Authorities:
+    """The authorities of some of `SEEDS`."""
+    keys = [seed.public() for seed in SEEDS[first : first + count]]
+    return Authorities(tuple(Member(key, memory_address(key)) for key in keys), quorum)
+
+
+def entry(number: int, epoch: int, since: int = FIRST) -> Entry:
+    """Relay `number` with the descriptor that it signed for an epoch."""
+    seed = Seed(bytes([100 + number]) * 32)
+    issued = int(NETWORK.calendar.epoch_start(epoch))
+    key = ParcelKey(bytes([200 + number]) * 32).public()
+    address = memory_address(seed.public())
+    body = Descriptor(NETWORK.id, seed.public(), address, key, issued, issued + 180, 0)
+    return Entry(sign_descriptor(seed, body), since)
+
+
+def relay_of(one: Entry) -> PublicKey:
+    return msgspec.msgpack.decode(one.descriptor.body)[2]
+
+
+def signed_by(authorities: Authorities, head: Head, places: Sequence[int]) -> Certified:
+    """A head with the signatures of these of its authorities."""
+    body = encode(head)
+    accord = Accord(head.network, head.epoch, head_digest(body))
+    seeds = {seed.public(): seed for seed in SEEDS}
+    marks = tuple(Mark(place, assent_to(seeds[authorities.keys[place]], accord)) for place in places)
+    return Certified(body, marks)
+
+
+def agreed(
+    authorities: Authorities,
+    epoch: int,
+    numbers: Sequence[int] = (0, 1, 2),
+    previous: bytes = GENESIS,
+    change: Change | None = None,
+    signers: int | None = None,
+) -> Agreed:
+    """What the authorities agree on for an epoch; with a quorum's signatures unless told otherwise."""
+    entries = tuple(sorted((entry(number, epoch) for number in numbers), key=relay_of))
+    seats = tuple((relay_of(one), descriptor_digest(one.descriptor.body), one.since) for one in entries)
+    root = Listing(epoch, seats, ()).root
+    head = Head(NETWORK.id, epoch, previous, authorities.digest, root, len(entries), NOTHING, (), change)
+    places = range(authorities.quorum if signers is None else signers)
+    return Agreed(authorities, (signed_by(authorities, head, places),), entries, (), False)
+
+
+def epoch_of(answer: Agreed) -> int:
+    return decode_head(answer.heads[-1].head).epoch
+
+
+def digest_of(answer: Agreed) -> bytes:
+    return head_digest(answer.heads[-1].head)
+
+
+Say = Callable[["Truth", int | None], Rosters | HandedOver | Agreed]
+
+
+class Truth:
+    """All that honest authorities of a network agreed on, and show to who asks."""
+
+    def __init__(self, authorities: Authorities) -> None:
+        self.authorities = authorities
+        self.held: list[Agreed] = []
+        self.turns: list[Agreed] = []
+
+    def agree(self, epoch: int, numbers: Sequence[int] = (0, 1, 2), change: Change | None = None) -> Agreed:
+        """Go on by a head, perhaps one that tells of other authorities, which take over then."""
+        last = self.held[-1] if self.held else None
+        coming = decode_head(last.heads[-1].head).change if last is not None else None
+        if last is not None and coming is not None and epoch >= coming.epoch:
+            self.turns.append(last)
+            self.authorities = coming.authorities
+        elif change is None:
+            change = coming
+        previous = digest_of(last) if last is not None else GENESIS
+        self.held.append(agreed(self.authorities, epoch, numbers, previous, change))
+        return self.held[-1]
+
+    def answer(self, after: int | None) -> Agreed:
+        """What an honest one answers."""
+        later = [one for one in self.held if after is None or epoch_of(one) > after]
+        if not later:
+            return Agreed(self.authorities, (), (), (), False)
+        given = later[-1] if after is None else later[0]
+        known = -1 if after is None else after
+        turns = [one for one in self.turns if known < epoch_of(one) < epoch_of(given)]
+        heads = (*(one.heads[-1] for one in turns), given.heads[-1])
+        more = after is not None and len(later) > 1
+        first = turns[0] if turns else given
+        return msgspec.structs.replace(given, authorities=first.authorities, heads=heads, more=more)
+
+
+class Asked:
+    """One authority that is asked: implements what of `DirectoryClient` is used."""
+
+    def __init__(self, world: SeveralBench, member: Member) -> None:
+        self._world = world
+        self._key = member.key
+
+    async def roster(self, after: int | None) -> Rosters | HandedOver | Agreed:
+        await trio.lowlevel.checkpoint()
+        self._world.asked.append(self._key)
+        if self._key in self._world.silent:
+            await trio.sleep(90)
+            raise TransportError("no answer")
+        if self._key in self._world.away:
+            raise TransportError("nobody there")
+        say = self._world.lies.get(self._key)
+        return self._world.truth.answer(after) if say is None else say(self._world.truth, after)
+
+    async def register(self, descriptor: Signed) -> None:
+        await trio.lowlevel.checkpoint()
+        if self._key in self._world.silent:
+            await trio.sleep(90)
+        if self._key in self._world.away | self._world.silent:
+            raise TransportError("nobody there")
+        if self._key in self._world.lies:
+            raise Refusal("not this one")
+        self._world.registered.append(self._key)
+
+
+class SeveralBench:
+    """Authorities, some of which lie or are away, and daemons that ask them."""
+
+    def __init__(self, count: int = 5, quorum: int = 3) -> None:
+        self.truth = Truth(a_set(count, quorum))
+        self.lies: dict[PublicKey, Say] = {}
+        self.away: set[PublicKey] = set()
+        self.silent: set[PublicKey] = set()
+        self.asked: list[PublicKey] = []
+        self.registered: list[PublicKey] = []
+        self.env: Environment = simulated_environment("bench", BEGIN)
+
+    def daemon(self, store: MemoryStore | None = None, pinned: Authorities | None = None) -> Follower:
+        """A daemon that pins these authorities, or those of now."""
+        return Follower(self, store or MemoryStore(), pinned or self.truth.authorities)
+
+
+class Follower:
+    """A daemon's rosters, and where they come from."""
+
+    def __init__(self, world: SeveralBench, store: MemoryStore, pinned: Authorities) -> None:
+        self.store = store
+        self.counters = Counters(COUNTERS)
+        self.following = Following(NETWORK, pinned.members, pinned.quorum)
+        env = simulated_environment(f"daemon {len(world.asked)}", BEGIN)
+        self.source = SeveralDirectories(
+            env,
+            store,
+            NETWORK,
+            self.following,
+            lambda member: Asked(world, member),  # type: ignore[arg-type, return-value]
+            self.counters,
+        )
+        self.keeper = RosterKeeper(NETWORK, self.source, env, store, self.counters)
+
+    async def catch_up(self) -> None:
+        await self.keeper._catch_up()
+
+    @property
+    def digest(self) -> bytes | None:
+        return self.keeper.newest.digest if self.keeper.newest is not None else None
