@@ -28,7 +28,7 @@ def test_names_alone_reach_a_tenth_in_five_days_and_half_in_thirty_five() -> Non
     for day in (5, 6, 20, 34):
         assert share(FLOOD, day) == pytest.approx(1 - 1.02**-day, abs=0.008)
     assert share(FLOOD, 5) < 0.1 < share(FLOOD, 6)
-    assert share(FLOOD, 34) < 0.5 < share(FLOOD, 36)
+    assert share(FLOOD, 34) < 0.5 == share(FLOOD, 36)  # and the network is full
 
 
 @pytest.mark.parametrize("age", [False, True])
@@ -86,8 +86,8 @@ def test_spark_counts_the_same_whatever_the_partitions(spark: SparkSession) -> N
         assert {name: row[name] for name in expected} == expected
     tenth = {row["which"]: row for row in reached(rows, 0.1).collect()}
     assert tenth[0]["runs"] == tenth[1]["runs"] == 2
-    assert tenth[1]["after"] == pytest.approx(5.3, abs=0.1)
-    assert tenth[0]["after"] == pytest.approx(6.3, abs=0.2)
+    assert tenth[1]["after"] == pytest.approx(5.4, abs=0.1)  # whole relays: a little later
+    assert tenth[0]["after"] == pytest.approx(6.4, abs=0.2)
     assert not reached(rows, 0.5).collect()
     means = {(row["which"], row["day"]): row for row in by_day(rows).collect()}
     assert means[1, 11]["low"] <= means[1, 11]["share"] <= means[1, 11]["high"]

@@ -66,6 +66,6 @@ def honest_newcomers(rows: DataFrame) -> DataFrame:
         F.sum("seated_honest").alias("seated"), F.sum("delay").alias("delay")
     )
     means = runs.groupBy("which").agg(
-        F.mean("seated").alias("seated"), (F.sum("delay") / F.sum("seated")).alias("delay")
+        F.mean("seated").alias("seated"), F.try_divide(F.sum("delay"), F.sum("seated")).alias("delay")
     )
     return means.join(left, "which")
