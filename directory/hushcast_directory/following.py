@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import msgspec
 import structlog
 
-from hushcast_protocol.authorities.answers import begin, follow
+from hushcast_protocol.authorities.answers import follow
 from hushcast_protocol.authorities.chain import MAX_TURNS, Chain, Followed
 from hushcast_protocol.authorities.heads import Certified, decode_head
-from hushcast_protocol.authorities.members import Member
+from hushcast_protocol.authorities.members import Authorities, Member
 from hushcast_protocol.authorities.requests import Agreed
 from hushcast_protocol.base.errors import AuthenticationError
 from hushcast_protocol.base.roster import Network
@@ -98,13 +98,14 @@ class Following:
         """Return where an answer leads; raise a `PeerError` if it is not of those that are believed."""
         state = self._state
         if state is None:
-            state = begin(agreed, *self._pin)
+            members = tuple(sorted(self._members, key=lambda member: member.key))
+            state = Followed(Authorities(members, self._pin[1]))
         return follow(state, agreed, self._network.id)
 
     def move(self, state: Followed) -> Change:
         """Stand there from now on; return what is to be kept."""
         changes = (decode_head(turn.head).change for turn in state.turns)
         sets = [*(change.authorities for change in changes if change is not None), state.authorities]
-        pins = dict.fromkeys((*self._pins, *((one.keys, one.quorum) for one in sets)))
+        pins = dict.fromkeys((*self._pins, *(one.signers for one in sets)))
         self._pins, self._state = tuple(pins)[-MAX_TURNS - 1 :], state
         return Change(_KIND, _KEY, encode(_Stored(self._pins, state)))

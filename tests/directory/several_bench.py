@@ -82,9 +82,9 @@ def agreed(
     entries = tuple(sorted((entry(number, epoch) for number in numbers), key=relay_of))
     seats = tuple((relay_of(one), descriptor_digest(one.descriptor.body), one.since) for one in entries)
     root = Listing(epoch, seats, ()).root
-    head = Head(NETWORK.id, epoch, previous, authorities.digest, root, len(entries), NOTHING, (), change)
+    head = Head(NETWORK.id, epoch, previous, authorities, root, len(entries), NOTHING, (), change)
     places = range(authorities.quorum if signers is None else signers)
-    return Agreed(authorities, (signed_by(authorities, head, places),), entries, (), False)
+    return Agreed((signed_by(authorities, head, places),), entries, (), False)
 
 
 def epoch_of(answer: Agreed) -> int:
@@ -123,14 +123,13 @@ class Truth:
         """What an honest one answers."""
         later = [one for one in self.held if after is None or epoch_of(one) > after]
         if not later:
-            return Agreed(self.authorities, (), (), (), False)
+            return Agreed((), (), (), False)
         given = later[-1] if after is None else later[0]
         known = -1 if after is None else after
         turns = [one for one in self.turns if known < epoch_of(one) < epoch_of(given)]
         heads = (*(one.heads[-1] for one in turns), given.heads[-1])
         more = after is not None and len(later) > 1
-        first = turns[0] if turns else given
-        return msgspec.structs.replace(given, authorities=first.authorities, heads=heads, more=more)
+        return msgspec.structs.replace(given, heads=heads, more=more)
 
 
 class Asked:

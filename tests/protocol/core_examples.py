@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from hushcast_protocol.authorities import heads
 from hushcast_protocol.authorities import requests as asked
-from hushcast_protocol.authorities.members import Authorities, Member
 from hushcast_protocol.base import links, roster, stamps
 from hushcast_protocol.base.addresses import Address, memory_address, onion_address
 from hushcast_protocol.base.epochs import Calendar
@@ -65,8 +64,6 @@ def parcel_key(number: int) -> ParcelKey:
 NETWORK = roster.Network("example", "hardened", 60)
 DIRECTORY = seed(1)
 MAILBOX = seed(2)
-AUTHORITIES = Authorities((Member(DIRECTORY.public(), onion_address(DIRECTORY.public())),), 1)
-"""The directory as the one authority of its network."""
 TOPIC_KEY = TopicKey(b"k" * 32)
 LEASE_SECRET = LeaseSecret(b"l" * 32)
 
@@ -262,7 +259,6 @@ answers = st.one_of(
     st.builds(asked.Rosters, st.none() | signed, st.booleans()),
     st.builds(
         asked.Agreed,
-        st.just(AUTHORITIES),
         st.lists(certified, max_size=3).map(tuple),
         st.lists(st.builds(roster.Entry, signed, counters), max_size=3).map(tuple),
         st.lists(st.tuples(bytes32, counters), max_size=3).map(tuple),

@@ -2,29 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from hushcast_protocol.authorities.chain import Chain, Followed
 from hushcast_protocol.authorities.heads import decode_head, head_digest
 from hushcast_protocol.authorities.listing import Listing, descriptor_digest
 from hushcast_protocol.authorities.requests import Agreed
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
 from hushcast_protocol.base.roster import Network, Roster, checked_relays
-from hushcast_protocol.base.wire import PublicKey
-
-
-def begin(agreed: Agreed, keys: Iterable[PublicKey], quorum: int) -> Followed:
-    """Return where somebody begins who knows these authorities by their keys alone; `AuthenticationError`.
-
-    The set shown with the answer, or one that its heads announce, is theirs. Nothing is believed of it that
-    they do not sign: heads name the whole of it.
-    """
-    known = tuple(sorted(keys))
-    announced = (decode_head(one.head).change for one in agreed.heads)
-    for one in (agreed.authorities, *(change.authorities for change in announced if change is not None)):
-        if (one.keys, one.quorum) == (known, quorum):
-            return Followed(one)
-    raise AuthenticationError("a directory is not one of the authorities that the configuration names")
 
 
 def follow(state: Followed, agreed: Agreed, network: bytes) -> Followed:
@@ -35,7 +18,7 @@ def follow(state: Followed, agreed: Agreed, network: bytes) -> Followed:
     chain = Chain(network, state)
     for certified in agreed.heads:
         head = decode_head(certified.head)
-        is_before = chain.head is None and head.authorities != chain.state.authorities.digest
+        is_before = chain.head is None and head.authorities.signers != chain.state.authorities.signers
         if not is_before and head.epoch >= chain.epoch and chain.state.fork is None:
             chain.take(certified)
     if agreed.heads and chain.head is None:

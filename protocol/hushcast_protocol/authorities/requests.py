@@ -10,7 +10,6 @@ import msgspec
 from hushcast_protocol.authorities.chain import MAX_TURNS
 from hushcast_protocol.authorities.heads import MAX_CERTIFIED, Certified
 from hushcast_protocol.authorities.listing import MAX_WAITING, Waiting
-from hushcast_protocol.authorities.members import MAX_SET, Authorities
 from hushcast_protocol.authorities.work import Work
 from hushcast_protocol.base.handovers import MAX_HANDOVERS
 from hushcast_protocol.base.roster import MAX_RELAYS, MAX_ROSTER, Entry
@@ -20,7 +19,7 @@ from hushcast_protocol.base.wire import Counter, Wire, decoder
 WAITING = 44  # bytes of a relay that waits
 MAX_DIRECTORY_REQUEST = 1024  # bytes; a descriptor has about 300, work about 70
 # bytes: what a roster has, those that wait, the heads by which the newest is followed, and 4 KiB
-MAX_DIRECTORY_ANSWER = MAX_ROSTER + MAX_WAITING * WAITING + (MAX_TURNS + 2) * MAX_CERTIFIED + MAX_SET + 4096
+MAX_DIRECTORY_ANSWER = MAX_ROSTER + MAX_WAITING * WAITING + (MAX_TURNS + 2) * MAX_CERTIFIED + 4096
 
 
 class Register(Wire, frozen=True, tag="register"):
@@ -57,8 +56,6 @@ class HandedOver(Wire, frozen=True, tag="handed-over"):
 class Agreed(Wire, frozen=True, tag="agreed"):
     """An authority's answer: a head and the relays that it stands for, or nothing if there is none."""
 
-    authorities: Authorities
-    """Those in charge of the first head, or of now: who begins knows keys and quorum alone."""
     heads: Annotated[tuple[Certified, ...], msgspec.Meta(max_length=MAX_TURNS + 2)]
     """The last is the head; before it those that announced other authorities since what was asked.
 
