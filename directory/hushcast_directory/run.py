@@ -9,6 +9,7 @@ from typing import Any
 import structlog
 import trio
 
+from hushcast_directory.agreeing import Agreeing
 from hushcast_directory.closed import read_names
 from hushcast_directory.counted import DIRECTORY_COUNTERS
 from hushcast_directory.publishing import Publishing
@@ -56,7 +57,7 @@ class _Directory:
         self._env = system_environment()
         self._tor: TorTransport | None = None
         self._registry: Registry | None = None
-        self._publishing: Publishing | None = None
+        self._publishing: Publishing | Agreeing | None = None
         self._counters = Counters(DIRECTORY_COUNTERS)
         self._published = False
         self._names = _names(settings)

@@ -7,7 +7,7 @@ import trio
 from directory_bench import EPOCH, NETWORK, Bench, bench, parcel_key, relay_seed
 
 from hushcast_directory import registry
-from hushcast_directory.registry import MAX_AHEAD, MAX_VALIDITY
+from hushcast_directory.descriptors import MAX_AHEAD, MAX_VALIDITY
 from hushcast_protocol.authorities.requests import Fetch, Register, Registered
 from hushcast_protocol.base.addresses import memory_address, onion_address
 from hushcast_protocol.base.errors import Refusal
