@@ -1,4 +1,4 @@
-"""Evidence on disk: read beside a directory that runs, told as lines that others can check, and nothing else."""
+"""Evidence on disk: read beside a directory that runs, told as lines that others can check."""
 
 from __future__ import annotations
 
