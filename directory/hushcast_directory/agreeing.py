@@ -142,14 +142,12 @@ class Agreeing:
         if state.fork is not None:
             before = [one for one in state.turns if epoch_of(one) > after]
             heads = (*before, state.fork.first, state.fork.second)
-            return Agreed(decode_head(heads[0].head).authorities, heads, (), (), False)
+            return Agreed(heads, (), (), False)
         found, more = self._archive.after(request.after)
         if found is None:
-            return Agreed(state.authorities, (), (), (), False)
+            return Agreed((), (), (), False)
         turns = [one for one in state.turns if after < epoch_of(one) < found.listing.epoch]
-        heads = (*turns, found.certified)
-        authorities = decode_head(heads[0].head).authorities
-        return Agreed(authorities, heads, found.entries, found.listing.waiting, more)
+        return Agreed((*turns, found.certified), found.entries, found.listing.waiting, more)
 
     async def _hear(self, sender: PublicKey, frame: PeerFrame) -> None:
         machine = self._machine

@@ -11,16 +11,18 @@ from directory_bench import BEGIN, CALENDAR, EPOCH, NETWORK, parcel_key, relay_s
 
 from hushcast_directory.agreeing import Agreeing, Sitting
 from hushcast_directory.client import DirectoryClient
+from hushcast_directory.registry import Registry
 from hushcast_directory.roll import Roll
 from hushcast_directory.server import DirectoryServer
 from hushcast_directory.trust import Trust
 from hushcast_protocol.authorities.heads import Head, decode_head
+from hushcast_protocol.authorities.listing import Listing
 from hushcast_protocol.authorities.machine import Authority
 from hushcast_protocol.authorities.members import Authorities, Member
-from hushcast_protocol.base.addresses import memory_address
+from hushcast_protocol.base.addresses import Address, memory_address
 from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.links import Link
-from hushcast_protocol.base.roster import Descriptor, sign_descriptor
+from hushcast_protocol.base.roster import Descriptor, SignedRoster, sign_descriptor
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
@@ -91,6 +93,13 @@ class Directory:
         found, _ = self.agreeing._archive.after(None)
         return None if found is None else decode_head(found.certified.head)
 
+    @property
+    def listing(self) -> Listing:
+        """The relays of that head."""
+        found, _ = self.agreeing._archive.after(None)
+        assert found is not None
+        return found.listing
+
     def client(self) -> DirectoryClient:
         key = self.seed.public()
         env, transport = self.bench.env, self.bench.wires.transport()
@@ -153,6 +162,38 @@ class AuthorityBench:
         while True:
             await self.register(number)
             await trio.sleep(EPOCH * self.random.uniform(0.6, 1.0))
+
+    @staticmethod
+    def address(number: int) -> Address:
+        return memory_address(relay_seed(number).public())
+
+    def names_listed(self) -> set[bytes]:
+        """Return who has a seat, which all that run agree on."""
+        (listed,) = {
+            frozenset(relay for relay, *_ in one.listing.seats) for one in self.directories if one.server
+        }
+        return set(listed)
+
+    async def single_directory(self, directory: Directory) -> SignedRoster:
+        """Have the disk of a directory that stands still hold a single one's roster; return it."""
+        store = directory.store = MemoryStore()
+        registry = Registry(NETWORK, directory.seed, store, first_roster=1)
+        for number in range(3):
+            signed = self.descriptor(number)
+            await registry.admit(registry.examine(signed, self.now), signed)
+        return await registry.publish(self.now)
+
+    async def grow(self, count: int, quorum: int) -> None:
+        """Have all vote for a larger set, and start those of it that are not there yet."""
+        now, following = sets(len(self.directories), len(self.directories) // 2 + 1), sets(count, quorum)
+        for directory in self.directories:
+            await directory.kill()
+            directory.sitting = Sitting(now, following, 1)
+            await directory.start()
+        for seed in SEEDS[len(self.directories) : count]:
+            directory = Directory(self, seed, Sitting(now, following, 1))
+            self.directories.append(directory)
+            await directory.start()
 
     def heads(self, epoch: int) -> set[bytes]:
         """Return the heads of an epoch that authorities which run serve."""

@@ -145,7 +145,7 @@ async def test_an_older_descriptor_does_not_replace_a_newer_one() -> None:
 
 
 async def test_a_full_network_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "MAX_RELAYS", 2)
+    monkeypatch.setattr(registry.Registry, "most", 2)
     async with bench(first_roster=9) as made:
         for number in range(3):
             await made.relay(number)
