@@ -93,7 +93,7 @@ SECTIONS: dict[str, tuple[type, ...]] = {
         brokers.Pong,
         brokers.Receipt,
     ),
-    "brokers-full": (items.Layered, layers.Layer, secrets.AskFactors, secrets.Factors),
+    "brokers-full": (items.Layered, layers.Layer, secrets.AskFactors, secrets.Factors, brokers.HandUp),
     "central-user": (
         central.Introduce,
         central.Subscribe,

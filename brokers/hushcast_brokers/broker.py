@@ -19,11 +19,13 @@ from hushcast_brokers.community.matching import CommunityMatching
 from hushcast_brokers.community.telling import Telling as TellingCharters
 from hushcast_brokers.downstream import Downstream
 from hushcast_brokers.former_children import FormerChildren
-from hushcast_brokers.forwarding import Forwarding
+from hushcast_brokers.forwarding import Former, Forwarding
+from hushcast_brokers.full.handing_up import HandingUp
 from hushcast_brokers.full.matching import FullMatching
+from hushcast_brokers.full.returned import Returned
 from hushcast_brokers.held_tree import HeldTree
 from hushcast_brokers.incoming import Doors, Incoming
-from hushcast_brokers.matching import Matching
+from hushcast_brokers.matching import Matching, Rematching
 from hushcast_brokers.publications import Publications
 from hushcast_brokers.strangers import Strangers
 from hushcast_brokers.tables import Tables
@@ -103,7 +105,7 @@ class Broker(ListeningDaemon):
         self._admission = Admission(parts.seed.public(), parts.network.calendar, self._env, self._fullness)
         self._downstream: Downstream
         self._tables: Tables
-        self._former: FormerChildren
+        self._former: Former
         self._matching: Matching
         self._clients: Clients
         self._children: Children
@@ -210,12 +212,15 @@ class Broker(ListeningDaemon):
         calendar = parts.network.calendar
         downstream = self._downstream = Downstream(self._spool, context)
         matching = self._matching = self._make_matching(downstream, context)
-        tables = self._tables = Tables(matching, context)
+        self._tables = Tables(matching, context)
         self._clients = Clients(
             parts.clients, matching.interests, downstream, self._admission, calendar, context
         )
-        former = self._former = FormerChildren(matching, tables, self._spool, downstream, context)
+        former = self._former = self._make_former(matching, context)
         forwarding = Forwarding(matching, former, self._spool, downstream, calendar, context)
+        if isinstance(former, HandingUp) and self._keeper.is_root:
+            secret = agreement_key(parts.seed)
+            former.returned = Returned(self.privacy.action, secret, forwarding, context)
         self._children = Children(downstream, self._advertising, self._held, self._tell_charters, context)
         if self._keeper.is_root:
             self._publications = Publications(
@@ -241,7 +246,15 @@ class Broker(ListeningDaemon):
         keepers = parts.keepers if self._keeper.is_root else None
         return HeldCharters(parts.network, agreement_key(parts.seed), keepers, parts.store, parts.counters)
 
-    def _make_matching(self, downstream: Downstream, context: Context) -> Matching:
+    def _make_former(self, matching: Rematching | FullMatching, context: Context) -> Former:
+        """Return what becomes of what waits for brokers that leave, under the network's privacy model."""
+        if isinstance(matching, FullMatching):
+            calendar = self._parts.network.calendar
+            matching.handing = HandingUp(matching, self._tables, self._spool, calendar, context)
+            return matching.handing
+        return FormerChildren(matching, self._tables, self._spool, self._downstream, context)
+
+    def _make_matching(self, downstream: Downstream, context: Context) -> Rematching | FullMatching:
         """Return what the network's privacy model has brokers know."""
         parts = self._parts
         if read_privacy(parts.network.profile).model == "full":

@@ -21,16 +21,16 @@ from hushcast_protocol.brokers.frames import (
     AskCharters,
     Done,
     FromBelow,
-    Join,
+    HandUp,
     NewTree,
     Ping,
     Pong,
-    Subscribe,
-    Unsubscribe,
+    Request,
     Verdict,
 )
 from hushcast_protocol.brokers.full.items import Layered
 from hushcast_protocol.brokers.full.secrets import AskFactors, Factors
+from hushcast_protocol.content.messages import Message
 from hushcast_runtime.channel import Channel
 from hushcast_runtime.context import Context
 from hushcast_runtime.transports.base import TransportError
@@ -55,6 +55,9 @@ class Served(Protocol):
 
     async def factors(self, child: PublicKey, ask: AskFactors, /) -> Factors:
         """Answer a question for factors; raise `Refusal`, or `TransportError` where nobody can."""
+
+    async def hand_up(self, child: PublicKey, message: Message, /) -> None:
+        """Take what is handed up; durable on return. Raises `Refusal`."""
 
 
 class Child:
@@ -164,14 +167,12 @@ class Children:
             child.tree = max(child.tree, self._tree.view.epoch)
         elif isinstance(frame, AskCharters) and self._charters is not None:
             self._charters.begin(child.writer, frame)
-        elif isinstance(frame, Advertise | AskFactors | Join | Subscribe | Unsubscribe):
+        elif isinstance(frame, Request):
             await self._request(child, frame, served)
         else:
             raise DecodeError("a child says what children do not say")
 
-    async def _request(
-        self, child: Child, frame: Advertise | AskFactors | Join | Subscribe | Unsubscribe, served: Served
-    ) -> None:
+    async def _request(self, child: Child, frame: Request, served: Served) -> None:
         if wait := child.bucket.owe(self._env.elapsed(), 1.0 if child.is_client else _work(frame)):
             await trio.sleep(wait)
         if frame.serial <= child.serial:
@@ -180,13 +181,16 @@ class Children:
         try:
             if child.under_way >= MAX_UNDER_WAY:
                 raise Refusal("quota")
-            version = None if isinstance(frame, AskFactors) else served.take(child.key, frame)
+            is_later = isinstance(frame, AskFactors | HandUp)
+            version = 0 if is_later else served.take(child.key, frame)
         except Refusal as refusal:
             self._refuse(child, frame.serial, refusal)
             return
         child.under_way += 1
         if isinstance(frame, AskFactors):
             child.tasks.start(self._answer, child, frame, served)
+        elif isinstance(frame, HandUp):
+            child.tasks.start(self._hand_up, child, frame, served)
         else:
             child.tasks.start(self._confirm, child, frame.serial, version)
 
@@ -198,6 +202,16 @@ class Children:
             child.writer.post(Done(serial, "accepted"))
         except Refusal as refusal:
             self._refuse(child, serial, refusal)
+        finally:
+            child.under_way -= 1
+
+    async def _hand_up(self, child: Child, frame: HandUp, served: Served) -> None:
+        """Answer once what was handed up is durable here, or refused: nobody hears what those above find."""
+        try:
+            await served.hand_up(child.key, frame.message)
+            child.writer.post(Done(frame.serial, "accepted"))
+        except Refusal as refusal:
+            self._refuse(child, frame.serial, refusal)
         finally:
             child.under_way -= 1
 
@@ -217,8 +231,10 @@ class Children:
         child.writer.post(Done(serial, cast(Verdict, refusal.reason)))
 
 
-def _work(frame: Advertise | AskFactors | Join | Subscribe | Unsubscribe) -> float:
+def _work(frame: Request) -> float:
     """Return how many multiplications a broker's request costs."""
     if isinstance(frame, Advertise):
         return float(sum(isinstance(item, Layered) for item in frame.add))
+    if isinstance(frame, HandUp):
+        return float(len(frame.message.tokens))
     return _OF_A_QUESTION if isinstance(frame, AskFactors) else 0.0

@@ -20,6 +20,7 @@ from hushcast_protocol.brokers.frames import FromBelow, Join, Standing, Subscrib
 from hushcast_protocol.brokers.full.secrets import AskFactors, Factors
 from hushcast_protocol.brokers.items import Item
 from hushcast_protocol.brokers.routes import table_digest
+from hushcast_protocol.content.messages import Message
 from hushcast_runtime.admission import Admission
 from hushcast_runtime.context import Context
 from hushcast_runtime.store import Change, Records, StoreError, record_reader
@@ -133,6 +134,10 @@ class Clients:
 
     async def factors(self, client: PublicKey, ask: AskFactors) -> Factors:
         """Raise `Refusal`: clients compare nothing."""
+        raise Refusal("form")
+
+    async def hand_up(self, client: PublicKey, message: Message) -> None:
+        """Raise `Refusal`: nobody is below a client."""
         raise Refusal("form")
 
     def forget_items(self, lapsed: Iterable[tuple[PublicKey, bytes]]) -> None:

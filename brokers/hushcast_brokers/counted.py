@@ -16,6 +16,8 @@ BROKER_COUNTERS = {
     "messages_over_share": "messages lost: too much waits for that broker or client, or in all, already",
     "messages_rematched": "messages that waited for a broker that left the tree, and went another way",
     "messages_orphaned": "messages that waited for a broker that left the tree, and found no other way",
+    "messages_handed_up": "messages for a broker that left the tree that the parent took back",
+    "messages_returned": "messages that came back to the root, and that it keeps for whoever asks for them",
     "advertisements_sent": "advertisements sent to the parent",
     "advertisements_received": "advertisements that came from brokers below",
     "advertisements_refused": "advertisements that the parent refused; all is told it again later",

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 import trio
 
 from hushcast_brokers.downstream import Downstream, hop_of
-from hushcast_brokers.matching import Matching, Place, child_of
+from hushcast_brokers.matching import Place, Rematching, child_of
 from hushcast_brokers.tables import Tables
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.content.messages import Message
@@ -30,7 +30,7 @@ class FormerChildren:
     """The former children of one broker."""
 
     def __init__(
-        self, matching: Matching, tables: Tables, spool: Spool, downstream: Downstream, context: Context
+        self, matching: Rematching, tables: Tables, spool: Spool, downstream: Downstream, context: Context
     ) -> None:
         self._matching = matching
         self._tables = tables
@@ -40,8 +40,6 @@ class FormerChildren:
         self._now = context.env.elapsed
         self._spawn = context.spawn
         self._left: dict[PublicKey, float] = {}  # since when
-        self._kept: set[PublicKey] = set()  # those that left, of whom nobody else asks for some of it yet
-        self._seen = -1  # the number of changes at the last look
         self._known: Set[PublicKey] | None = None  # the children of the tree before
         self._fresh: set[PublicKey] = set()  # children that came since: what they ask for is not all yet
 
@@ -52,14 +50,12 @@ class FormerChildren:
         self._known = frozenset(children)
         self._fresh &= children
         now = self._now()
-        is_waiting = bool(self._left or self._kept)
+        is_waiting = bool(self._left)
         left = self._tables.routes.children - children
-        self._kept &= left
-        left -= self._kept
         self._left = {child: self._left.get(child, now) for child in left}
         if not left:
             self._fresh.clear()
-        if (left or self._kept) and not is_waiting:
+        if left and not is_waiting:
             self._spawn(self._wait)
 
     def divert(self, interested: Set[Place]) -> Set[Place]:
@@ -72,16 +68,12 @@ class FormerChildren:
         return {place for place in interested if child_of(place) not in self._fresh}
 
     async def _wait(self) -> None:
-        while self._left or self._kept:
+        while self._left:
             await trio.sleep(LOOK_EVERY)
             now = self._now()
             is_settled = now - self._last_heard() >= SETTLED_AFTER
             for child, since in list(self._left.items()):
                 if (is_settled and now - since >= SETTLED_AFTER) or now - since >= REMATCH_AFTER:
-                    await self._rematch(child)
-            was_seen, self._seen = self._seen, self._matching.changes
-            for child in list(self._kept) if was_seen != self._seen else ():
-                if child not in self._tables.routes.children or self._matching.replaced(child):
                     await self._rematch(child)
 
     def _last_heard(self) -> float:
@@ -93,32 +85,19 @@ class FormerChildren:
     async def _rematch(self, child: PublicKey) -> None:
         """Let what waits for a former child wait for whoever has asked for it now."""
         self._left.pop(child, None)
-        others, replaced = self._matching.leaving(child), self._matching.replaced(child)
-        if replaced is None:
-            await self._tables.drop(child)
-        else:
-            self._tables.drop_some(child, replaced)
-        if child in self._tables.routes.children:
-            self._kept.add(child)
-        else:
-            self._kept.discard(child)
+        others = self._matching.leaving(child)
+        await self._tables.drop(child)
         if not self._left:
             self._fresh.clear()
-        end: bytes | None = None  # from where on there is what was looked at before, and waits still
-        while items := [
-            item for item in await self._spool.waiting(hop_of(child)) if end is None or item.key < end
-        ]:
-            placed = await self._spool.move(self._moves(child, items, others))
-            end = end or min((item.key for hop, item in placed if hop == hop_of(child)), default=None)
-            self._downstream.enqueue(placed)
+        while items := await self._spool.waiting(hop_of(child)):
+            self._downstream.enqueue(await self._spool.move(self._moves(items, others)))
             self._spool.done(item for item in items if self._spool.holds(item))
 
-    def _moves(self, child: PublicKey, items: Sequence[Spooled], others: Others) -> list[Move]:
+    def _moves(self, items: Sequence[Spooled], others: Others) -> list[Move]:
         moves = []
         for item in items:
             # Also those that it went to before: some below them may have asked since.
             found = {key: forms for key, forms in others(item.message).items() if key not in self._left}
             moves += [Move(item, hop_of(key), form) for key, forms in found.items() for form in forms]
-            if found.keys() != {child}:
-                self._counters.add("messages_rematched" if found else "messages_orphaned")
+            self._counters.add("messages_rematched" if found else "messages_orphaned")
         return moves

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
+from typing import Protocol
 
 import trio
 
 from hushcast_brokers.downstream import Downstream, hop_of
-from hushcast_brokers.former_children import FormerChildren
 from hushcast_brokers.matching import Matching, Place, child_of
 from hushcast_protocol.base import observed
 from hushcast_protocol.base.epochs import Calendar
@@ -24,13 +24,23 @@ MANY = 64  # children of one message, after which others have their turn: each m
 NO_ROOM_PAUSE = 1.0  # seconds between looks whether there is room again
 
 
+class Former(Protocol):
+    """What becomes of what waits for brokers that have left the tree."""
+
+    def follow(self, children: Set[PublicKey], /) -> None:
+        """Hear who the children are by the tree of now."""
+
+    def divert(self, interested: Set[Place], /) -> Set[Place]:
+        """Return for whom a message is to wait, given those who are interested by what is known now."""
+
+
 class Forwarding:
     """What one broker does with the messages that come."""
 
     def __init__(
         self,
         matching: Matching,
-        former: FormerChildren,
+        former: Former,
         spool: Spool,
         downstream: Downstream,
         calendar: Calendar,

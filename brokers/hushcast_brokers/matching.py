@@ -82,12 +82,18 @@ class Interests(Protocol):
 class Unlayered:
     """What models have in common whose items and messages are the same whatever brokers stand above."""
 
+    hands_up = False
+
     def forms(self, message: Message, places: Collection[Place]) -> Sequence[Message]:
         """Return the message as it is."""
         return (message,)
 
-    def replaced(self, child: PublicKey) -> None:
-        """Return `None`: items go up again without those who asked for them."""
+    def asked_again(self, child: PublicKey, names: Iterable[bytes]) -> None:
+        """Do nothing: nothing comes again."""
+
+    async def hand_up(self, child: PublicKey, message: Message) -> None:
+        """Raise `Refusal`: whoever was a broker's parent knows itself for whom else a message is."""
+        raise Refusal("form")
 
     def tree_changed(self) -> None:
         """Do nothing."""
@@ -99,6 +105,9 @@ class Unlayered:
 
 class Matching(Protocol):
     """What children asked for, whom a message is for and in which form, and what is shown of it."""
+
+    hands_up: bool
+    """Whether what waits for a broker that left the tree goes back to the root."""
 
     @property
     def advertised(self) -> Advertised:
@@ -123,17 +132,11 @@ class Matching(Protocol):
     def forms(self, message: Message, places: Collection[Place], /) -> Sequence[Message]:
         """Return what goes to a child, whose `places` these are."""
 
-    def leaving(self, child: PublicKey, /) -> Callable[[Message], Mapping[PublicKey, Sequence[Message]]]:
-        """Return what tells, once a broker below is dropped, whom what waited for it is for, and how.
+    def asked_again(self, child: PublicKey, names: Iterable[bytes], /) -> None:
+        """Hear that a broker below says items again that are routed to it."""
 
-        That is the broker itself still for what nobody else has asked for, where that is kept.
-        """
-
-    def replaced(self, child: PublicKey, /) -> Collection[bytes] | None:
-        """Return what of a broker that left the tree others have asked for by now, by name; `None`: all.
-
-        The rest is kept until its day lapses: whoever asked for it may be away, and nobody else can.
-        """
+    async def hand_up(self, child: PublicKey, message: Message, /) -> None:
+        """Take what a broker below hands up; durable on return. Raises `Refusal`."""
 
     def tree_changed(self) -> None:
         """Hear that the tree is another one."""
@@ -159,3 +162,10 @@ class Matching(Protocol):
 
     async def factors(self, child: PublicKey, ask: AskFactors, /) -> Factors:
         """Answer a broker below; raise `Refusal`, or `TransportError` where nobody above is there to."""
+
+
+class Rematching(Matching, Protocol):
+    """Where what waited for a broker that left can be matched again by its parent."""
+
+    def leaving(self, child: PublicKey, /) -> Callable[[Message], Mapping[PublicKey, Sequence[Message]]]:
+        """Return what tells, once a broker below is dropped, whom what waited for it is for, and how."""

@@ -26,6 +26,9 @@ from hushcast_runtime.store import Change
 
 MAX_KNOWN = 262_144  # ids of publications, some 40 MB: three a second for a day; the oldest are forgotten
 
+WORDS = "published-words"
+"""Under which words publications came, by id, where what waits for a broker that left is handed up."""
+
 _KIND = "publication"
 _NEW = Hop(b"\x04".ljust(HOP_SIZE, b"\0"))  # what waits to be looked up
 
@@ -90,7 +93,11 @@ class Publications:
         lapsed = [key for key, day in self._known.items() if self._calendar.lapse(day) <= now]
         for key in lapsed:
             del self._known[key]
-            self._store.write_soon(Change(_KIND, key, None))
+            self._store.write_soon(*self._forgotten(key))
+
+    def _forgotten(self, key: bytes) -> list[Change]:
+        gone = [Change(_KIND, key, None)]
+        return [*gone, Change(WORDS, key, None)] if self._matching.hands_up else gone
 
     def _put(self, frame: Publish) -> None:
         message = frame.message
@@ -111,8 +118,10 @@ class Publications:
             raise Refusal("quota")
         self._known[message.id] = message.day
         changes = [Change(_KIND, message.id, message.day.to_bytes(8, "big"))]
+        if self._matching.hands_up:
+            changes.append(Change(WORDS, message.id, b"".join(entered.tokens)))
         if len(self._known) > MAX_KNOWN:
-            changes.append(Change(_KIND, self._known.popitem(last=False)[0], None))
+            changes += self._forgotten(self._known.popitem(last=False)[0])
         ((_, item),) = self._spool.put([Send(_NEW, entered)], *changes)
         self._new.append(item)
         self._came.set()

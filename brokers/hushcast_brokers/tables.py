@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 
 import trio
 
@@ -14,6 +14,7 @@ from hushcast_protocol.brokers.advertised import Held
 from hushcast_protocol.brokers.frames import MAX_BROKER_FRAME, MAX_IN_ONE, Advertise, FromBelow, Standing
 from hushcast_protocol.brokers.full.secrets import AskFactors, Factors
 from hushcast_protocol.brokers.items import Item
+from hushcast_protocol.content.messages import Message
 from hushcast_runtime.context import Context
 from hushcast_runtime.store import Change, Records, StoreError
 
@@ -64,7 +65,9 @@ class Tables:
             raise Refusal("form")
         self._counters.add("advertisements_received")
         self._heard[child] = self._now()
-        added, removed = self._advertised.take(child, frame)
+        added, removed, again = self._advertised.take(child, frame)
+        if again:
+            self._matching.asked_again(child, again)
         if self._tracer.is_on:
             shown = tuple(map(encode, frame.add))
             self._tracer.observe(observed.Advertised(child, shown, tuple(removed)))
@@ -78,16 +81,13 @@ class Tables:
         """Answer a broker below; raise `Refusal` or `TransportError`."""
         return await self._matching.factors(child, ask)
 
+    async def hand_up(self, child: PublicKey, message: Message) -> None:
+        """Take what a broker below hands up; durable on return. Raises `Refusal`."""
+        await self._matching.hand_up(child, message)
+
     def forget(self, lapsed: Iterable[tuple[PublicKey, bytes]]) -> None:
         """Delete what was dropped as its day has lapsed."""
         self._store.write_soon(*(Change(_KIND, child + name, None) for child, name in lapsed))
-
-    def drop_some(self, child: PublicKey, names: Collection[bytes]) -> None:
-        """Route some items to a broker no more."""
-        for name in names:
-            self.routes.take(child, name)
-        self._store.write_soon(*(Change(_KIND, child + name, None) for name in names))
-        self._matching.advertise()
 
     async def drop(self, child: PublicKey) -> None:
         """Route nothing to a broker any more."""

@@ -117,7 +117,8 @@ def generate(choices: Choices, /, out: str | None, master: str | None, **asked: 
     if of_shards["relays"] is not None:
         from hushcast_cli.drawn_shards import draw
 
-        draw(of_shards | {"seed": asked["seed"]}, master, choices.json)
+        moving = {"up": asked["up"], "down": asked["down"]} if asked["down"] else None
+        draw(of_shards | {"seed": asked["seed"]}, moving, master, choices.json)
         return
     assert out is not None
     from hushcast_cli.output import json_line, text_line, write

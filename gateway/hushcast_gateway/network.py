@@ -33,7 +33,7 @@ from hushcast_protocol.mqtt.seams import Done, Nothing
 from hushcast_protocol.mqtt.topics import MAX_LEVELS, is_name
 from hushcast_protocol.mqtt.ways import OWN, Way, Ways
 from hushcast_protocol.purposes.keyed import Keyed
-from hushcast_protocol.purposes.names import Purpose
+from hushcast_protocol.purposes.names import Purpose, ancestors
 from hushcast_protocol.purposes.problems import NotUsable
 from hushcast_protocol.purposes.sealed import is_sealed
 from hushcast_runtime.counters import Counters
@@ -104,6 +104,7 @@ class Network:
         if purposes is not None:
             purposes.changes.append(self._out.look_again)
             purposes.granted = self._granted
+            purposes.may_open = self._may_open
         self._in = Inward(self._link, self._source_of, self._take, env, counters)
         self._refreshing = Refreshing(settings.refresh_retained, self._send_again, env)
         self._state: BrokerState | None = None
@@ -185,8 +186,6 @@ class Network:
             return ways
         if any(self._source_of(way) is None for way in ways):
             return Reason.TOPIC_FILTER_INVALID
-        if wanted.startswith(OWN) and not all(self._may_read(way) for way in ways):
-            return Reason.NOT_AUTHORIZED  # without a grant nothing could be opened
         if not all(self._in.has_room_for(way) for way in ways):
             return Reason.QUOTA_EXCEEDED
         return min(qos, MAX_GRANTED) if ways or wanted.startswith(OWN) else qos
@@ -266,6 +265,15 @@ class Network:
         found = self._ways.of_topic(topic)
         keyed = None if found is None else self._keys_of(found[0])
         return None if keyed is None else keyed.granted
+
+    def _may_open(self, wanted: str, purpose: Purpose | None) -> bool:
+        """Tell whether a filter's messages may open for a purpose; those of a map are of the house, too."""
+        ways = self._ways.of_filter(wanted) if wanted.startswith(OWN) else frozenset[Way]()
+        if isinstance(ways, Reason):
+            return True  # which `grants` refuses
+        above = () if purpose is None else ancestors(purpose)
+        keyed = [self._keys_of(way) for way in ways]
+        return all(one is None or not one.granted.isdisjoint(above) for one in keyed)
 
     def _keys_of(self, way: Way) -> Keyed | None:
         return None if way.is_open else self._keyed.get(way.name)

@@ -8,9 +8,12 @@ from math import comb
 import pytest
 
 from hushcast_analytics.errors import TracesError
-from hushcast_analytics.shards import drawing
+from hushcast_analytics.generator.asked import Asked as Traced
+from hushcast_analytics.generator.presence import presence
+from hushcast_analytics.shards import drawing, naming
 from hushcast_analytics.shards.drawing import Asked, shard_days
 from hushcast_analytics.shards.figures import figures
+from hushcast_analytics.shards.naming import ComingAndGoing, named
 from hushcast_protocol.shards.assignment import shard_of_relay
 
 SMALL = Asked(relays=2_000, shards=4, days=3, colluding=0.1, seed=7)
@@ -61,3 +64,41 @@ def test_colluders_come_together_as_seldom_as_draws_say():
 def test_impossible_numbers_of_shards_are_refused(shards):
     with pytest.raises(TracesError, match="power of two"):
         Asked(relays=10, shards=shards)
+
+
+def by_hand(asked: Asked, moving: ComingAndGoing) -> list[list[bool]]:
+    """Return whether each relay is there, epoch by epoch: the generator's presence of as many relays."""
+    wanted = Traced(
+        nodes=asked.relays,
+        subscribers=1,
+        publications=0,
+        epochs=24 * asked.days,
+        clients=0,
+        up=moving.up,
+        down=moving.down,
+        seed=asked.seed,
+    )
+    return presence(wanted).tolist()
+
+
+@pytest.mark.spark
+def test_who_is_there_like_nobody_else_is_named(spark, monkeypatch):
+    asked, moving = Asked(relays=300, shards=1, days=3, seed=5), ComingAndGoing(up=20, down=8)
+    monkeypatch.setattr(naming, "RELAYS_A_PIECE", 77)
+    there = by_hand(asked, moving)
+    days = [[tuple(row[24 * day : 24 * day + 24]) for row in there] for day in range(asked.days)]
+    counts = [Counter(patterns) for patterns in days]
+    fresh = sum(
+        any(counts[day][days[day][relay]] == 1 for day in range(asked.days)) for relay in range(asked.relays)
+    )
+    whole = Counter(map(tuple, there))
+    made = named(spark, asked, moving)
+    assert made.named_fresh == fresh / asked.relays
+    assert made.named_staying == sum(count for count in whole.values() if count == 1) / asked.relays
+    assert 0 < made.named_fresh < made.named_staying
+
+
+@pytest.mark.parametrize(("up", "down"), [(0.5, 2), (2, 0.5)])
+def test_nobody_comes_and_goes_within_an_epoch(up, down):
+    with pytest.raises(TracesError, match="1 at least"):
+        ComingAndGoing(up, down)

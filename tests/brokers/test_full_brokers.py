@@ -125,7 +125,7 @@ async def test_messages_waiting_at_a_broker_that_starts_again_find_its_rows() ->
         assert await ear.hears(1) == [b"waits at top"]
 
 
-@pytest.mark.parametrize("profile", ["full/2", "full/3", "full/4"])
+@pytest.mark.parametrize("profile", [f"full/{layers}{end}" for layers in (2, 3, 4) for end in ("", "/apart")])
 async def test_a_broker_leaves_and_another_joins_and_nothing_is_lost(profile: str) -> None:
     async with tree_of_daemons(0, ROWS, profile=profile) as network:
         nodes = await started(network, SIX)

@@ -16,7 +16,8 @@ from hushcast_protocol.base.agreement import agreement_key
 from hushcast_protocol.base.secrets import AgreementKey
 from hushcast_protocol.brokers.conditions import Condition
 from hushcast_protocol.brokers.exposure import OPEN
-from hushcast_protocol.brokers.frames import Advertise, Done, Forward, Standing, Subscribe, Terms
+from hushcast_protocol.brokers.frames import Advertise, Done, Forward, HandUp, Standing, Subscribe, Terms
+from hushcast_protocol.brokers.full import handing_up
 from hushcast_protocol.brokers.full.actions import GROUP
 from hushcast_protocol.brokers.full.holder import Holder
 from hushcast_protocol.brokers.full.items import Layered
@@ -255,3 +256,47 @@ async def test_a_parent_whose_answers_and_messages_are_none() -> None:
             await until(lambda: edge.count("factors_refused") >= 2, 120, "factors are refused")
             assert edge.status("messages_waiting") == 0
         assert network.count_at_nodes("deliveries_refused") == 0
+
+
+async def test_what_is_handed_up_and_nobody_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with full("/apart") as network:
+        member = network["edge 1"]
+        talk = await as_child(network, member)
+        item, replace = item_of(network, member), msgspec.structs.replace
+        assert await talk.ask(Advertise(1, (item,), (), "no")) == Done(1, "accepted")
+        good = network.message()
+        named = replace(good, tokens=(item.name, *as_parts(GROUP.element(b"any"))))
+        stale = message_id(network.today - 2, named.body)
+        bad = [
+            (good, "form"),  # it has no labels
+            (replace(named, tokens=(bytes(16), *named.tokens[1:])), "unknown"),
+            (replace(named, tokens=(item.name, b"\xff" * 16, b"\xff" * 16)), "form"),
+            (replace(named, id=bytes(32)), "form"),
+            (replace(named, day=network.today - 2, id=stale), "day"),
+        ]
+        for serial, (message, verdict) in enumerate(bad, 10):
+            assert await talk.ask(HandUp(serial, message)) == Done(serial, verdict), serial
+        before = network.root.count("refused_form")
+        # Those on the way cannot tell. The root can.
+        assert await talk.ask(HandUp(20, named)) == Done(20, "accepted")
+        await until(lambda: network.root.count("refused_form") == before + 1, 60, "the root refuses it")
+        await until(lambda: network["top"].count("messages_orphaned") == 1, 60, "and that is the end of it")
+        assert network.root.count("messages_returned") == 0
+        assert network.root.store._records.get("handed-up", {}) == {}
+        monkeypatch.setattr(handing_up, "MAX_HANDED_UP", len(named.body))
+        assert await talk.ask(HandUp(30, named)) == Done(30, "quota")
+
+
+async def test_clients_and_children_under_clear_hand_nothing_up() -> None:
+    async with full() as network:
+        client = Client(network, network["edge 1"])
+        await client.attach()
+        assert await client.join() == "accepted"
+        assert await client.ask(lambda serial: HandUp(serial, network.message())) == "form"
+    async with small_tree() as network:
+        talk = await as_child(network, network["edge 1"])
+        assert await talk.ask(HandUp(1, network.message())) == Done(1, "form")
+
+
+def as_parts(element: bytes) -> tuple[bytes, bytes]:
+    return element[:16], element[16:]

@@ -14,10 +14,10 @@ from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.content.bodies import Content
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-async def test_what_has_a_receipt_arrives_whoever_is_killed(seed: int) -> None:
+@pytest.mark.parametrize(("seed", "profile"), [(1, "full/3"), (2, "full/3"), (1, "full/3/apart")])
+async def test_what_has_a_receipt_arrives_whoever_is_killed(seed: int, profile: str) -> None:
     rng = Random(seed)
-    async with tree_of_daemons(0, ROWS, seed=seed, profile="full/3") as network:
+    async with tree_of_daemons(0, ROWS, seed=seed, profile=profile) as network:
         nodes = await started(network, SIX)
         ears = [await node.listen(ONE if number % 2 else TWO) for number, node in enumerate(nodes)]
         author = nodes[5]

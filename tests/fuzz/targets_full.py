@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 
-from full_world import DAY, FIGURE_2, World, decode_ask, decode_item, key_of, word_of
+from full_world import (
+    DAY,
+    FIGURE_2,
+    World,
+    decode_ask,
+    decode_item,
+    enclosed,
+    key_of,
+    message,
+    word_of,
+)
 from fuzzing import Target
+from msgspec.structs import replace
 from mutating import mutate_packed
 
 from hushcast_protocol.base.errors import PeerError, Refusal
-from hushcast_protocol.base.wire import encode
+from hushcast_protocol.base.wire import decoder, encode
 from hushcast_protocol.brokers.full.actions import GROUP
+from hushcast_protocol.brokers.full.handing_up import as_published, turned_back
 from hushcast_protocol.brokers.full.labels import as_tokens, onward, read_labels
 from hushcast_protocol.brokers.full.rows import Rows
 from hushcast_protocol.brokers.full.secrets import asking, check_asked, with_share
-from hushcast_protocol.content.messages import MAX_TOKENS
+from hushcast_protocol.brokers.full.words import published_names
+from hushcast_protocol.content.messages import MAX_BODY, MAX_TOKENS, Message
 
 LAYERS = 3
+decode_message = decoder(Message, "message", 2 * MAX_BODY)
 
 
 @cache
@@ -72,6 +86,23 @@ def _labels(data: bytes) -> object:
     return found
 
 
+def _handed_up(data: bytes) -> object:
+    """What is handed up comes back as it was published, under words that it had, or not at all."""
+    world, given = _world(), decode_message(data)
+    rows, named = world.nodes["C"].rows, published_names(GROUP, [word_of(1)])
+    origin = partial(rows.origin, given.day, key_of("B4").public())
+    back = as_published(GROUP, key_of("C"), given, turned_back(GROUP, given, origin))
+    assert back == message(*named, day=given.day)
+    return back
+
+
+def _messages() -> list[bytes]:
+    """What came to a child of the root."""
+    labels = _world().nodes["B4"].labels
+    outer, _ = enclosed(GROUP, key_of("C"), message(*published_names(GROUP, [word_of(1)])))
+    return [encode(replace(outer, tokens=tokens)) for tokens in as_tokens(labels)]
+
+
 def _items() -> list[bytes]:
     return [encode(item) for name in ("B1", "A1") for item in _world().nodes[name].shown.values()]
 
@@ -89,5 +120,6 @@ def _tokens() -> list[bytes]:
 TARGETS = [
     Target("item", _item, _items, (PeerError, Refusal), mutate_packed, weight=6),
     Target("ask-factors", _ask, _asks, (PeerError, Refusal), mutate_packed, weight=6),
+    Target("hand-up", _handed_up, _messages, (PeerError,), mutate_packed, weight=4),
     Target("labels", _labels, _tokens, (PeerError,), weight=6),
 ]

@@ -248,9 +248,11 @@ def test_grants_and_rules_can_be_changed_while_it_runs(certificates: Certificate
     link = tmp_path / "cars.link"
     link.touch(mode=0o600)
     link.write_text(new_link("cars", private=True))
+    (tmp_path / "purposes").write_text("operations\nmarketing\n")
     gateway = Gateway(tmp_path, certificates)
     gateway.text = f"""{gateway.text}
 [purposes]
+vocabulary = "{tmp_path}/purposes"
 [daemon]
 socket = "{tmp_path}/no-daemon"
 [[gateway.alias]]
@@ -260,7 +262,7 @@ link_file = "{link}"
 vocabulary_file = "{files.vocabulary}"
 issuer = "{ISSUER.public().hex()}"
 reader_key_file = "{files.reader_key}"
-""".replace('subscribe = ["home/#"]', 'subscribe = ["home/#", "hush/cars/#"]')
+""".replace('subscribe = ["home/#"]', 'subscribe = ["home/#", "hush/cars/#"]\npurpose = "operations"')
     granted = f'grant_files = ["{files.grants[0]}"]\n'
 
     def reload(text: str, told: str = "configuration read again") -> None:
@@ -284,7 +286,7 @@ reader_key_file = "{files.reader_key}"
         reload(gateway.text + granted)
         assert alice.subscribe("hush/cars/b") == 0x87, "the grant was taken away"
         files.grants[0].write_bytes(good)
-        # A reservation counts from now on: nobody here has a purpose, so nobody gets what it reserves.
+        # A reservation counts from now on: nobody here reads for marketing, so nobody gets what it reserves.
         assert alice.subscribe("home/#") == 1
         reserved = '[[purposes.reservation]]\nfilter = "home/x"\naip = ["marketing"]\n'
         reload(gateway.text + granted + reserved)

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -25,7 +26,9 @@ from hushcast_gateway.counted import GatewayCounters
 from hushcast_gateway.doctor import Doctor
 from hushcast_gateway.network import Network
 from hushcast_gateway.peer import Peer
+from hushcast_gateway.purposes.doing import NOT_GRANTED
 from hushcast_gateway.purposes.keyed import KeysSection, read_keys
+from hushcast_gateway.purposes.records import AUDIT, AuditRecord, read_audit
 from hushcast_gateway.purposes.rules import Purposes
 from hushcast_gateway.server import Server
 from hushcast_gateway.settings import GatewaySettings
@@ -144,7 +147,7 @@ link_file = "/unused"
 
 
 @asynccontextmanager
-async def network(tmp_path: Path, *keys: Keyed | None, **options: str) -> AsyncIterator[list[House]]:
+async def network(tmp_path: Path, *keys: Keyed | None, **options: Any) -> AsyncIterator[list[House]]:
     """Run a house for each set of keys; the options are the first one's."""
     with trio.fail_after(30):
         async with trio.open_nursery() as nursery, AsyncExitStack() as stack:
@@ -214,6 +217,28 @@ async def test_without_a_grant_nothing_is_subscribed_to_and_without_keys_nothing
         assert await car.publish(POSITION, b"secret") == 0
         await until(lambda: two.counters.as_dict()["network_not_opened"] == 1)
         assert await stranger.got() == []
+
+
+async def test_a_purpose_that_was_not_granted_is_refused_and_noted(tmp_path: Path) -> None:
+    store, keys = MemoryStore(), keyed(tmp_path / "o", ["operations/routing"])
+    async with network(tmp_path, keys, store=store) as (one,):
+        dashboard, advertiser = await one.connect("dashboard"), await one.connect("advertiser")
+        car = await one.connect("car")  # its configuration names no purpose, nor does it
+        assert await dashboard.subscribe("hush/cars/#") == 1
+        assert await dashboard.subscribe("hush/cars/#", "operations") == Reason.NOT_AUTHORIZED  # above it
+        assert await advertiser.subscribe("$share/g/hush/cars/+") == Reason.NOT_AUTHORIZED
+        assert await car.subscribe("hush/cars/7") == Reason.NOT_AUTHORIZED
+        assert await car.subscribe("#") == 1  # whatever else there is
+        noted: list[AuditRecord] = []
+        while len(noted) < 3:
+            await trio.sleep(0.01)
+            noted = [read_audit(value) for _, value in await store.scan(AUDIT)]
+    assert [(each.user, each.filter, each.aip) for each in noted] == [
+        ("dashboard", "hush/cars/#", ("operations",)),
+        ("advertiser", "hush/cars/+", ("marketing/individualized",)),
+        ("car", "hush/cars/7", ()),
+    ]
+    assert {each.refused for each in noted} == {NOT_GRANTED}
 
 
 async def test_what_is_not_sealed_does_not_come_by_an_alias_with_keys(tmp_path: Path) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from functools import partial
 
 import structlog
+import trio
 
 from hushcast_brokers.advertising import Advertising
 from hushcast_brokers.full.factors import Factoring
+from hushcast_brokers.full.handing_up import HandingUp
 from hushcast_brokers.full.interests import FullInterests
 from hushcast_brokers.full.records import Former, FullRecords
 from hushcast_brokers.full.table import LayeredTable
@@ -21,8 +24,9 @@ from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.advertised import Advertised
 from hushcast_protocol.brokers.filters import Filter
-from hushcast_protocol.brokers.full.day_rows import Onward
+from hushcast_protocol.brokers.full.day_rows import Onward, Origin
 from hushcast_protocol.brokers.full.enclosing import content_of, labels_of, streamed
+from hushcast_protocol.brokers.full.handing_up import turned_back
 from hushcast_protocol.brokers.full.items import Layered
 from hushcast_protocol.brokers.full.keys import Keyring
 from hushcast_protocol.brokers.full.labels import Label, as_tokens, read_labels
@@ -38,11 +42,15 @@ from hushcast_protocol.brokers.tree import BrokerTree
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.context import Context
 
+_TURN = 4  # bytes that tell a place from what it was before
+
 log = structlog.get_logger("layers")
 
 
 class FullMatching:
     """What one broker knows under `full`."""
+
+    hands_up = True
 
     def __init__(
         self, network: BrokersNetwork, seed: Seed, held: HeldTree, advertising: Advertising, context: Context
@@ -59,6 +67,9 @@ class FullMatching:
         self._records = FullRecords(self._privacy.action, context.store)
         self._rows: Rows | None = None
         self._former: dict[bytes, Former] = {}
+        self._former_of: dict[tuple[PublicKey, bytes], Origin] = {}  # the same from below, by child and name
+        self._turns: dict[tuple[PublicKey, bytes], bytes] = {}  # how often an item was asked for again
+        self.handing: HandingUp | None = None
         self._shown: dict[bytes, int] = {}  # days of what the parent has, by name
         self._below, clients = LayeredTable(), LayeredTable()
         self._tables = (self._below, clients)
@@ -82,6 +93,8 @@ class FullMatching:
         if self._rows is None or not self._is_begun:
             return self._advertising.version
         self._changes += 1
+        if self._is_root and self.handing is not None and self.handing.returned is not None:
+            self.handing.returned.asked(self._rows.take_joined())
         changes = self._rows.take_changes()
         return self._show(changes.shown, changes.withdrawn)
 
@@ -96,7 +109,8 @@ class FullMatching:
         found: dict[Place, tuple[Onward, Label]] = {}
         for label in labels:
             for onward in self._onward(message.day, label.name):
-                found.setdefault(onward.child + onward.name, (onward, label))
+                turn = self._turns.get((onward.child, onward.name), b"")
+                found.setdefault(onward.child + onward.name + turn, (onward, label))
         if content is not None and found:  # the whole body is read for that
             message = streamed(content, message)
         self._last = message, found
@@ -109,25 +123,25 @@ class FullMatching:
         labels = [self._turned(*found[place]) for place in sorted(places)]
         return _copies(outer, labels)
 
-    def leaving(self, child: PublicKey) -> Callable[[Message], Mapping[PublicKey, Sequence[Message]]]:
-        """Return what finds those whose items are in one row with the child's."""
-        instead = self._instead(child)
+    def asked_again(self, child: PublicKey, names: Iterable[bytes]) -> None:
+        """Hear that a child is to have what comes again for these items: somebody joined their rows there.
 
-        def others(message: Message) -> Mapping[PublicKey, Sequence[Message]]:
-            found: dict[PublicKey, dict[bytes, Label]] = {}
-            for label in read_labels(message.tokens):
-                for onward in instead.get(label.name, ()):
-                    turned = self._turned(onward, label)
-                    found.setdefault(onward.child, {}).setdefault(turned.name, turned)
-                if label.name not in instead and label.name in self._below.of(child):
-                    found.setdefault(child, {})[label.name] = label
-            return {key: _copies(message, list(labels.values())) for key, labels in found.items()}
+        So the places that they have are others from now on, to which no message has gone yet.
+        """
+        for name in names:
+            turn = int.from_bytes(self._turns.get((child, name), b""), "big") + 1
+            self._turns[child, name] = turn.to_bytes(_TURN, "big")
+            if self._rows is not None:
+                self._rows.again(child, name)
 
-        return others
+    def turned_back(self, child: PublicKey, message: Message) -> tuple[Label, ...]:
+        """Return the labels under which a message came that is under a child's; raises as `turned_back`."""
+        return turned_back(self._keys.action, message, partial(self._origin, message.day, child))
 
-    def replaced(self, child: PublicKey) -> Collection[bytes]:
-        """Return the child's items that are in one row with another's."""
-        return self._instead(child).keys()
+    async def hand_up(self, child: PublicKey, message: Message) -> None:
+        """Take what a broker below hands up; durable on return. Raises `Refusal`."""
+        assert self.handing is not None, "it is there before any link is"
+        await self.handing.take(child, message)
 
     def load(self, child: PublicKey, name: bytes, item: Item) -> None:
         """Take what a broker below had advertised before a restart."""
@@ -137,7 +151,9 @@ class FullMatching:
         """Put all items into other rows if other brokers stand above this one now."""
         above = self._above()
         layers = self._privacy.layers
+        is_used = self._rows is not None and len(self._rows) > 0
         if (rows := self._rows) is not None and above is not None and rows.above[:layers] == above[:layers]:
+            self._unsettle(is_used)
             return
         if rows is not None:
             self._remember(rows)
@@ -145,6 +161,7 @@ class FullMatching:
         self._rows = None if above is None else Rows(self._keys, above, layers, aggregates=aggregates)
         for table in self._tables:
             table.move(self._rows)
+        self._unsettle(is_used)
         self._factoring.follow(self._rows)
         if self._is_begun:
             shown = {} if self._rows is None else {one.name: one for one in self._rows.take_changes().shown}
@@ -162,10 +179,14 @@ class FullMatching:
         for name in shown:
             del self._shown[name]
         for name in former:
-            del self._former[name]
+            for to in self._former.pop(name).onward:
+                self._former_of.pop((to.child, to.name), None)
         self._records.forget(shown, self._factoring.expire(day), former)
         self._agreed = {one for one in self._agreed if one[0] > day}
         below, clients = (table.expire(day) for table in self._tables)
+        self._turns = {at: turn for at, turn in self._turns.items() if at[1] in self._below.of(at[0])}
+        if self.handing is not None:
+            self.handing.expire(day)
         return Lapsed(below, clients)
 
     def stated(self, is_edge: bool) -> Mapping[Filter, Sequence[Client]]:
@@ -175,7 +196,7 @@ class FullMatching:
     async def begin(self) -> None:
         """Know what the parent has, and which rows it is of."""
         kept = await self._records.load()
-        self._former = kept.former
+        self._note_former(kept.former)
         recalled, lost = [], []
         if (rows := self._rows) is not None:
             self._factoring.load(kept.factors)
@@ -189,14 +210,20 @@ class FullMatching:
         self._records.keep_shown((), lost)
         self._shown = {one.name: one.day for one in recalled}
         self._advertising.change(ItemChanges(recalled, ()))
+        self._unsettle(bool(kept.shown))
         self.advertise()
 
     async def run(self) -> None:
-        """Do nothing."""
+        """Hand up what waits for brokers that have left, until cancelled."""
+        if self.handing is not None:
+            await self.handing.run()
 
     async def linked(self, upstream: Upstream) -> None:
-        """Ask the parent for factors, until the link ends."""
-        await self._factoring.ask(upstream)
+        """Ask the parent for factors, and hand it up what is to go up, until the link ends."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._factoring.ask, upstream)
+            if self.handing is not None:
+                nursery.start_soon(self.handing.linked, upstream)
 
     async def factors(self, child: PublicKey, ask: AskFactors) -> Factors:
         """Answer for a broker below, or have those above answer; raise `Refusal` or `TransportError`."""
@@ -249,6 +276,11 @@ class FullMatching:
             self._placed = tree, None
         return self._placed[1]
 
+    def _unsettle(self, is_used: bool) -> None:
+        """Hear that brokers may have left, at whose parents something waits that rows here may lack."""
+        if is_used and self._rows is not None:
+            self._rows.unsettle(max(self._calendar.installable_days(self._env.now())))
+
     def _show(self, shown: Sequence[Layered], withdrawn: Sequence[bytes]) -> int:
         self._records.keep_shown(shown, withdrawn)
         for name in withdrawn:
@@ -269,26 +301,15 @@ class FullMatching:
     def _turned(self, onward: Onward, label: Label) -> Label:
         return Label(onward.name, self._keys.action.wrap(onward.key, label.content))
 
-    def _instead(self, child: PublicKey) -> dict[bytes, list[Onward]]:
-        """Return, by the name of each of a child's items, where its messages go in its place."""
-        found: dict[bytes, list[Onward]] = {}
-        action, rows = self._keys.action, self._rows
-        if rows is None:
-            return {}
-        for day, row in ((one, row) for one in rows.days for row in rows.rows(one)):
-            children = {member for member, _ in row.members}
-            if child not in children or len(children) == 1 or not row.names:
-                continue
-            onward = rows.matching(day, next(iter(row.names)))
-            for mine in onward:
-                if mine.child == child:
-                    back = action.inverse(mine.key)
-                    found[mine.name] = [
-                        Onward(one.child, one.name, action.product((one.key, back)))
-                        for one in onward
-                        if one.child != child
-                    ]
-        return found
+    def _origin(self, day: int, child: PublicKey, name: bytes) -> Origin | None:
+        if self._rows is not None and (found := self._rows.origin(day, child, name)) is not None:
+            return found
+        return self._former_of.get((child, name))
+
+    def _note_former(self, labels: Mapping[bytes, Former]) -> None:
+        self._former.update(labels)
+        for name, former in labels.items():
+            self._former_of.update({(to.child, to.name): Origin(name, to.key) for to in former.onward})
 
     def _remember(self, rows: Rows) -> None:
         """Know where messages go that are under way under the names of these rows.
@@ -302,7 +323,7 @@ class FullMatching:
             for row in rows.rows(day)
             if row.said is not None
         }
-        self._former.update(labels)
+        self._note_former(labels)
         self._records.keep_former(labels)
 
     def _note_agreed(self, day: int, *others: PublicKey) -> None:

@@ -21,6 +21,7 @@ from hushcast_protocol.purposes.wide import effective
 
 NOT_YOURS = "the user may not reserve this"
 NOT_CLAIMED = "the user may not claim this purpose"
+NOT_GRANTED = "no grant is held for this purpose, or for one above it"
 CONFIGURED = "this stands in the configuration alone"
 NO_SUCH = "there is no such command"
 

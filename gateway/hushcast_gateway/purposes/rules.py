@@ -16,7 +16,7 @@ from hushcast_gateway.purposes import commands, told
 from hushcast_gateway.purposes.audit import refusal
 from hushcast_gateway.purposes.claims import Claims
 from hushcast_gateway.purposes.commands import Unreadable
-from hushcast_gateway.purposes.doing import NOT_CLAIMED, Doing, Refused
+from hushcast_gateway.purposes.doing import NOT_CLAIMED, NOT_GRANTED, Doing, Refused
 from hushcast_gateway.purposes.kept import Kept
 from hushcast_gateway.purposes.readers import Readers
 from hushcast_gateway.purposes.records import AuditRecord, Presubscription, What
@@ -70,6 +70,8 @@ class Purposes:
         """Called after each change of what may be used for what."""
         self.granted: Callable[[str], frozenset[Purpose] | None] = lambda topic: None
         """Tells for which purposes what comes sealed to a topic may be opened now; `None` where none is."""
+        self.may_open: Callable[[str, Purpose | None], bool] = lambda wanted, purpose: True
+        """Tells whether what a filter asks of the network could be opened for a purpose."""
         self.counters = Counters(PURPOSE_COUNTERS)
         """Events, by names of `counted`."""
 
@@ -162,6 +164,9 @@ class Purposes:
             self._refuse(user, client_id, "subscribe", inside, NOT_CLAIMED, (named,))
             return Reason.NOT_AUTHORIZED
         purpose = self._readers.purpose_of(user, client_id, inside, named)
+        if not self.may_open(inside, purpose):
+            self._refuse(user, client_id, "subscribe", inside, NOT_GRANTED, (purpose,) if purpose else ())
+            return Reason.NOT_AUTHORIZED
         if self._resting.would(inside, purpose):
             return Reason.NOT_AUTHORIZED
         return Meant(wanted, named)

@@ -24,6 +24,8 @@ class Taken(NamedTuple):
     added: dict[bytes, Item]
     """By name; what was there before is not in it."""
     removed: Set[bytes]
+    again: Set[bytes]
+    """Names of what was there, and was said once more by itself."""
 
 
 class Held(Protocol):
@@ -101,7 +103,8 @@ class Advertised:
             self.routes.put(child, name, items[name][1])
         for name in removed:
             self.routes.take(child, name)
-        return Taken({name: items[name][0] for name in new}, removed)
+        again = items.keys() - new if frame.whole == "no" else frozenset[bytes]()
+        return Taken({name: items[name][0] for name in new}, removed, again)
 
     def drop(self, child: PublicKey, most: int) -> list[bytes]:
         """Route so many items to a broker no more; return their names, none if there are none left."""

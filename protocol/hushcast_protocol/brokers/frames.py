@@ -49,13 +49,20 @@ class Advertise(Wire, frozen=True, tag="advertise"):
     """A broker: route what these filters match to me, too, and what those that are named (`remove`) no more.
 
     Both take effect at once. A whole table goes up in `part`s and an `end`: what none of these had is dropped
-    with the last.
+    with the last. Outside of one, an item that is routed already says that somebody joined it.
     """
 
     serial: Counter
     add: Annotated[tuple[Item, ...], msgspec.Meta(max_length=MAX_IN_ONE)]
     remove: Annotated[tuple[Bytes16, ...], msgspec.Meta(max_length=MAX_IN_ONE)]
     whole: Literal["no", "part", "end"]
+
+
+class HandUp(Wire, frozen=True, tag="hand-up"):
+    """A broker: this came for a broker that has left; under the labels that it came here under."""
+
+    serial: Counter
+    message: Message
 
 
 class Join(Wire, frozen=True, tag="join"):
@@ -195,8 +202,8 @@ class Receipt(Wire, frozen=True, tag="receipt"):
     difficulty: Annotated[int, msgspec.Meta(ge=0, le=MAX_DIFFICULTY)]
 
 
-_Asked = Advertise | AskFactors | Join | Subscribe | Unsubscribe
-FromBelow = _Asked | Ack | Ping | NewTree | AskCharters | NewCharter | Publish
+Request = Advertise | AskFactors | HandUp | Join | Subscribe | Unsubscribe
+FromBelow = Request | Ack | Ping | NewTree | AskCharters | NewCharter | Publish
 FromAbove = Standing | NewTree | Communities | NewCharter | Done | Factors | Level | Forward | Pong | Receipt
 
 decode_from_below: Callable[[bytes], FromBelow] = decoder(FromBelow, "frame", MAX_BROKER_FRAME)

@@ -41,6 +41,7 @@ class Upward:
         self.confirmed = 0
         self._add: dict[bytes, Item] = {}
         self._remove: set[bytes] = set()
+        self._again: dict[bytes, int] = {}  # the versions of what is shown, and to be said once more
         self._said: int | None = None  # the version that the batch under way brings the parent to
         self._is_linked = False
         self._is_whole_due = False
@@ -50,10 +51,13 @@ class Upward:
         self.version += 1
         for name in changes.withdraw:
             del self.shown[name]
+            self._again.pop(name, None)
             if self._add.pop(name, None) is None:
                 self._remove.add(name)
         for one in changes.show:
             name = one.name
+            if name in self.shown:
+                self._again[name] = self.version
             self.shown[name] = one
             if name in self._remove:
                 self._remove.remove(name)
@@ -67,6 +71,7 @@ class Upward:
         for name in names:
             self.shown.pop(name, None)
             self._add.pop(name, None)
+            self._again.pop(name, None)
             self._remove.discard(name)
 
     def linked(self, digest: bytes) -> None:
@@ -76,6 +81,7 @@ class Upward:
         self._is_whole_due = digest != table_digest(self.shown)
         if not self._is_whole_due:
             self._forget()
+            self._say_again()
         self._note()
 
     def unlinked(self) -> None:
@@ -93,6 +99,8 @@ class Upward:
             self._said = self.version
             self._is_whole_due = False
             self._forget()
+            if whole:  # in which nothing is said once more
+                self._say_again()
         return batch
 
     def answered(self, is_accepted: bool) -> int:
@@ -104,6 +112,8 @@ class Upward:
         assert said is not None, "something is under way"
         if is_accepted:
             self.confirmed = max(self.confirmed, said)
+            for name in [name for name, of in self._again.items() if of <= said and name not in self._add]:
+                del self._again[name]
         else:
             self._is_whole_due = True
         self._note()
@@ -112,6 +122,9 @@ class Upward:
     def _forget(self) -> None:
         self._add.clear()
         self._remove.clear()
+
+    def _say_again(self) -> None:
+        self._add.update((name, self.shown[name]) for name in self._again)
 
     def _note(self) -> None:
         """Confirm what needs nothing to be said."""

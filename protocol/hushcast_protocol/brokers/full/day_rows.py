@@ -3,6 +3,8 @@
 Items whose layers are left under one path are compared as they are. Those under several paths are compared
 under a common key, to which a factor turns each path (`secrets`); until it is learned, a path's items have
 rows of their own. A row goes up as one item, which stays as long as the row, whoever of its members goes.
+While the day is unsettled, as brokers have left the tree, a row that somebody joins goes up once more: what
+was handed up for it (`handing_up`) comes down again for whoever is new.
 """
 
 from __future__ import annotations
@@ -53,6 +55,15 @@ class Onward(NamedTuple):
     """Turns what opens the message for this broker into what opens it for the child."""
 
 
+class Origin(NamedTuple):
+    """Under what a child's item comes from above."""
+
+    name: bytes
+    """That of the item that the parent has of it, or, at the root, of the word."""
+    key: Secret
+    """Turned what opens a message for this broker into what opens it for the child."""
+
+
 class DayRows:
     """The rows of one day."""
 
@@ -70,6 +81,8 @@ class DayRows:
         self._names: dict[bytes, Row] = {}
         self._unsaid: dict[Row, None] = {}
         self._gone: dict[bytes, None] = {}
+        self._again: dict[Row, None] = {}  # to be said once more; at the root, those that somebody joined
+        self.is_unsettled = False
 
     @property
     def rows(self) -> tuple[Row, ...]:
@@ -83,6 +96,12 @@ class DayRows:
         row = self._at(place) or self._new(place, read)
         row.members[child, read.name] = read
         self._of[child, read.name] = row
+        self._joined(row)
+
+    def again(self, child: PublicKey, name: bytes) -> None:
+        """Hear that a child says an item once more: somebody has joined its row there."""
+        if (row := self._of.get((child, name))) is not None:
+            self._joined(row)
 
     def take(self, child: PublicKey, read: ReadItem) -> None:
         """Take an item from its row, which goes with its last."""
@@ -107,10 +126,18 @@ class DayRows:
                     del self._gone[row.said]
                 else:
                     shown.append(item)
+            shown += [self._upward(row, self._target) for row in self._again]
+            self._again.clear()
         withdrawn = list(self._gone)
         self._unsaid.clear()
         self._gone.clear()
         return shown, withdrawn
+
+    def take_joined(self) -> list[bytes]:
+        """Return, at the root, the names of words that somebody has asked for since the last time."""
+        joined = [name for row in self._again for name in row.names]
+        self._again.clear()
+        return joined
 
     def recall(self, item: Layered) -> None:
         """Hear that the parent has this item of ours."""
@@ -162,6 +189,16 @@ class DayRows:
             Onward(child, read.name, self._turning(path, read)) for (child, _), read in row.members.items()
         ]
 
+    def origin(self, child: PublicKey, name: bytes) -> Origin | None:
+        """Return under what a child's item comes; nothing where the parent has nothing of it."""
+        row = self._of.get((child, name))
+        if row is None:
+            return None
+        came = row.said if self._target is not None else next(iter(row.names))
+        if came is None:
+            return None
+        return Origin(came, self._turning(row.names[came], row.members[child, name]))
+
     def _turning(self, path: Path, read: ReadItem) -> Secret:
         keys = [self._keys.shared(owner, self._day).content for owner in read.owners]
         if self._target is not None:
@@ -202,7 +239,12 @@ class DayRows:
         self._names[name] = row
         row.names[name] = path
 
+    def _joined(self, row: Row) -> None:
+        if self._target is None or (self.is_unsettled and row.said is not None):
+            self._again[row] = None
+
     def _merge(self, row: Row, into: Row) -> None:
+        self._joined(into)
         into.members.update(row.members)
         for member in row.members:
             self._of[member] = into
@@ -221,5 +263,6 @@ class DayRows:
 
     def _unsay(self, row: Row) -> None:
         self._unsaid.pop(row, None)
+        self._again.pop(row, None)
         if row.said is not None:
             self._gone[row.said] = None

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from hushcast_protocol.base.wire import PublicKey
-from hushcast_protocol.brokers.full.day_rows import DayRows, Onward, Row
+from hushcast_protocol.brokers.full.day_rows import DayRows, Onward, Origin, Row
 from hushcast_protocol.brokers.full.items import Layered
 from hushcast_protocol.brokers.full.keys import Keyring, LayerKeys
 from hushcast_protocol.brokers.full.layers import Path
@@ -39,6 +39,7 @@ class Rows:
         self._days: dict[int, DayRows] = {}
         self._items: dict[PublicKey, dict[bytes, ReadItem]] = {}
         self._count = 0
+        self._unsettled = -1  # the last day of those in which brokers have left the tree
 
     def __len__(self) -> int:
         """Return the number of items of all children."""
@@ -74,12 +75,19 @@ class Rows:
             return False
         items[read.name] = read
         self._count += 1
-        day = read.item.day
-        table = self._days.get(day)
-        if table is None:
-            table = self._days[day] = DayRows(self.keys, self.above, self.layers, day)
-        table.put(child, read)
+        self._table(read.item.day).put(child, read)
         return True
+
+    def again(self, child: PublicKey, name: bytes) -> None:
+        """Hear that a child says an item once more: somebody has joined its row there."""
+        if (read := self.of(child).get(name)) is not None:
+            self._days[read.item.day].again(child, name)
+
+    def unsettle(self, day: int) -> None:
+        """Say rows of the days up to this one once more that somebody joins: brokers have left the tree."""
+        self._unsettled = max(self._unsettled, day)
+        for one, table in self._days.items():
+            table.is_unsettled = one <= self._unsettled
 
     def take(self, child: PublicKey, name: bytes) -> None:
         """Route what matches an item to a child no more; raise `KeyError` where it was not."""
@@ -104,16 +112,17 @@ class Rows:
             tuple(name for _, withdrawn in found for name in withdrawn),
         )
 
+    def take_joined(self) -> list[bytes]:
+        """Return, at the root, the names of words that somebody has asked for since the last time."""
+        return [name for table in self._days.values() for name in table.take_joined()]
+
     def recall(self, item: Layered) -> None:
         """Hear that the parent has this item of ours, which is none of its children's to say.
 
         After a start, once items are put and factors learned: what comes under its name finds the row, and
         the parent is told of what differs alone. Raises `Refusal` where the item is not ours.
         """
-        table = self._days.get(item.day)
-        if table is None:
-            table = self._days[item.day] = DayRows(self.keys, self.above, self.layers, item.day)
-        table.recall(item)
+        self._table(item.day).recall(item)
 
     def missing(self) -> list[tuple[int, Path]]:
         """Return paths, and their days, that items cannot be compared across until `learn`."""
@@ -135,6 +144,11 @@ class Rows:
         table = self._days.get(day)
         return [] if table is None else table.matching(name)
 
+    def origin(self, day: int, child: PublicKey, name: bytes) -> Origin | None:
+        """Return under what a child's item comes from above; nothing where it does not (`handing_up`)."""
+        table = self._days.get(day)
+        return None if table is None else table.origin(child, name)
+
     def expire(self, day: int) -> None:
         """Forget the days up to this one, of which the parent is told nothing."""
         for child, items in list(self._items.items()):
@@ -146,3 +160,10 @@ class Rows:
         for gone in [one for one in self._days if one <= day]:
             del self._days[gone]
         self.keys.forget(day)
+
+    def _table(self, day: int) -> DayRows:
+        table = self._days.get(day)
+        if table is None:
+            table = self._days[day] = DayRows(self.keys, self.above, self.layers, day)
+            table.is_unsettled = day <= self._unsettled
+        return table
