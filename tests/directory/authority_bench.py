@@ -15,6 +15,7 @@ from hushcast_directory.registry import Registry
 from hushcast_directory.roll import Roll
 from hushcast_directory.server import DirectoryServer
 from hushcast_directory.trust import Trust
+from hushcast_protocol.authorities.admission import OPEN, Admission
 from hushcast_protocol.authorities.heads import Head, decode_head
 from hushcast_protocol.authorities.listing import Listing
 from hushcast_protocol.authorities.machine import Authority
@@ -35,9 +36,9 @@ from hushcast_runtime.transports.memory import MemoryNetwork
 SEEDS = sorted((Seed(bytes([200 + number]) * 32) for number in range(9)), key=Seed.public)
 
 
-def sets(count: int, quorum: int) -> Authorities:
+def sets(count: int, quorum: int, admission: Admission = OPEN) -> Authorities:
     keys = [seed.public() for seed in SEEDS[:count]]
-    return Authorities(tuple(Member(key, memory_address(key)) for key in keys), quorum)
+    return Authorities(tuple(Member(key, memory_address(key)) for key in keys), quorum, admission)
 
 
 class Directory:
@@ -208,10 +209,15 @@ class AuthorityBench:
 
 @asynccontextmanager
 async def authority_bench(
-    count: int = 5, quorum: int = 3, relays: int = 3, seed: int = 0, following: Authorities | None = None
+    count: int = 5,
+    quorum: int = 3,
+    relays: int = 3,
+    seed: int = 0,
+    following: Authorities | None = None,
+    admission: Admission = OPEN,
 ) -> AsyncIterator[AuthorityBench]:
     async with trio.open_nursery() as nursery:
-        made = AuthorityBench(nursery, Sitting(sets(count, quorum), following, relays), seed)
+        made = AuthorityBench(nursery, Sitting(sets(count, quorum, admission), following, relays), seed)
         for directory in made.directories:
             await directory.start()
         for number in range(relays):
