@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import msgspec
+from authority_bench import authority_bench, sets
 from directory_bench import NETWORK
 from several_bench import FIRST, Truth, a_set, agreed
 
-from hushcast_directory.auditing import _shown
+from hushcast_directory.auditing import _shown, ask_all
 from hushcast_protocol.authorities.auditing import Answers, Audit, audit
 from hushcast_protocol.authorities.evidence import check_fork, who_forked
 from hushcast_protocol.authorities.requests import Agreed
@@ -102,3 +103,17 @@ async def test_several_epochs_are_asked_for_one_after_the_other() -> None:
     gap = [one for one in shown if one is not shown[1]]
     assert "none of the epoch before" in examined(gap)[1]["agreement"].found
     assert not made.forks
+
+
+async def test_directories_that_run_are_audited() -> None:
+    """One of three is dead: the others show the same heads, and every relay's descriptor."""
+    async with authority_bench(3, 2) as made:
+        await made.directories[2].kill()
+        await made.until(made.epoch + 4.9)
+        pinned = sets(3, 2)
+        answers = await ask_all(made.env, made.wires.transport(), NETWORK, pinned.members, 3)
+        told = audit(NETWORK, pinned, answers)
+    verdicts = [finding.verdict for finding in told.findings]
+    assert verdicts == ["good", "good", "warning", "good"]
+    assert "3 relays" in told.findings[0].found
+    assert "signed by 2 of 3" in told.findings[-1].found
