@@ -27,6 +27,8 @@ CASES = {
     "work, 50 cores": replace(NETWORK, work=20, cores=50.0),
     "nobody else comes or goes": replace(NETWORK, age=False, arriving=0.0, leaving=0.0),
 }
+DRAWN = ("no rules", "cap and age", "work, 50 cores", "work, 10 cores", "work, 1 core")
+"""The cases in the picture."""
 
 
 def table(spark: SparkSession, runs: int) -> tuple[list[str], dict[str, list[float]]]:
@@ -67,13 +69,14 @@ def draw(curves: dict[str, list[float]], file: Path) -> None:
 
     figure = Figure(figsize=(4.8, 3.2), layout="constrained")
     axes = figure.add_subplot()
-    for name, curve in curves.items():
+    for name in DRAWN:
+        curve = curves[name]
         axes.plot(range(1, len(curve) + 1), [100 * share for share in curve], label=name, linewidth=1.4)
     axes.axhline(10, color="0.78", linewidth=0.8)
     axes.axhline(50, color="0.78", linewidth=0.8)
     axes.set_xlabel("days")
     axes.set_ylabel("seats of one adversary, %")
-    axes.legend(fontsize=6)
+    axes.legend(fontsize=7, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
     figure.savefig(file, format="svg", metadata={"Date": None})
 
 
