@@ -10,6 +10,7 @@ from hushcast_gateway.purposes.commands import (
     MAX_NAMED,
     Control,
     Presubscribe,
+    Register,
     Release,
     Reserve,
     Terms,
@@ -41,6 +42,7 @@ def properties(*pairs: tuple[str, str]) -> commands.Properties:
         ("!PBAC/PRESUB/me/a/HASH{x}", Presubscribe("me", "a/#", "x")),
         ("!PBAC/PRESUB/me/a{!}", Presubscribe("me", "a", "")),
         ("!PBAC/SET/strict", Control("SET", "strict", b"p")),
+        ("!PBAC/WITHDRAW/a/b", Control("WITHDRAW", "a/b", b"p")),
         ("!PBAC/CLEAR", Control("CLEAR", "", b"p")),
         ("!PBAC/CRES/a/HASH", Control("CRES", "a/#", b"p")),
     ],
@@ -70,6 +72,8 @@ def test_wildcards_are_whole_levels() -> None:
         "!AP/a{x}",
         "!AIP/a{x}",
         "!PBAC/PRESUB/me{x}",
+        "!PBAC/WITHDRAW/a/HASH",
+        "!PBAC/WITHDRAW",
         "!PBAC/PRESUB//a{x}",
         "!PBAC/PRESUB/me/a{x,y}",
         "!PBAC/PRESUB/me/a{}",
@@ -106,7 +110,7 @@ def test_reservations_by_properties() -> None:
 
 def test_mqtt_dap() -> None:
     topic = "$DAP/purpose_management"
-    assert read_command(topic, b"", properties(("DAP-MP", "x,y:a/#"))) == Reserve("a/#", ("x", "y"), ())
+    assert read_command(topic, b"", properties(("DAP-MP", "x,y:a/#"))) == Register("a/#", ("x", "y"))
     for wrong in ("x", "x:", "x:a/#/b"):
         with pytest.raises(Unreadable):
             read_command(topic, b"", properties(("DAP-MP", wrong)))

@@ -2,7 +2,8 @@
 
 The topics are those of the paper's own program (Wolf et al., 2021), so that its clients work unchanged; a
 filter's `#` and `+` are written `HASH` and `PLUS` there, each as a whole level. The properties `DAP-SP` and
-`DAP-MP`, and the topic that goes with the second, are those of MQTT-DAP and read as `ap` and `aip`.
+`DAP-MP` are those of MQTT-DAP and read as `ap` and `aip`; by the topic that goes with the second a client
+says once what it would say with each of its messages.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 from typing import NamedTuple
 
+from hushcast_gateway.purposes.withdrawals import WITHDRAWN_BY
 from hushcast_protocol.base.errors import HushcastError
 from hushcast_protocol.mqtt.packets import Properties
-from hushcast_protocol.mqtt.topics import is_filter, split_share
+from hushcast_protocol.mqtt.topics import is_filter, is_name, split_share
 from hushcast_protocol.purposes import spelled
 from hushcast_protocol.purposes.names import Purpose, ancestors
 from hushcast_protocol.purposes.sealed import Opened
@@ -20,7 +22,7 @@ from hushcast_protocol.purposes.sealed import Opened
 RESERVE, SUBSCRIBE, MESSAGE, CONTROL = "!RESERVE", "!AP", "!AIP", "!PBAC"
 FIRST_LEVELS = frozenset({RESERVE, SUBSCRIBE, MESSAGE, CONTROL})
 DAP = "$DAP"
-DAP_RESERVE = f"{DAP}/purpose_management"
+DAP_REGISTER = f"{DAP}/purpose_management"
 PURPOSE, ALLOWED, PROHIBITED, WHAT = "ap", "aip", "pip", "reserve"
 DAP_PURPOSE, DAP_ALLOWED = "DAP-SP", "DAP-MP"
 _PURPOSES = frozenset({PURPOSE, DAP_PURPOSE})
@@ -29,6 +31,7 @@ OPENED = "hushcast-opened-for"
 
 Each that was granted, with `/#` where it is for all below, too.
 """
+ALLOWING = frozenset({ALLOWED, DAP_ALLOWED})
 _TERMS = frozenset({ALLOWED, PROHIBITED, DAP_ALLOWED, OPENED})
 _REMOVE = "remove"
 MAX_COMMAND = 4_096  # characters of a command's topic: the longest filter, and purposes of a long list
@@ -45,6 +48,13 @@ class Reserve(NamedTuple):
     filter: str
     aip: tuple[str, ...]
     pip: tuple[str, ...]
+
+
+class Register(NamedTuple):
+    """What a client publishes from now on, as long as it is connected, may be used for."""
+
+    filter: str
+    aip: tuple[str, ...]
 
 
 class Release(NamedTuple):
@@ -69,7 +79,7 @@ class Control(NamedTuple):
     value: bytes
 
 
-Command = Reserve | Release | Presubscribe | Control
+Command = Reserve | Register | Release | Presubscribe | Control
 
 
 class Terms(NamedTuple):
@@ -92,7 +102,7 @@ def read_command(topic: str, payload: bytes, properties: Properties) -> Command:
     given = properties.get("user_property", [])
     if len(topic) > MAX_COMMAND:
         raise Unreadable(f"a command has {MAX_COMMAND} characters at most")
-    if topic == DAP_RESERVE:
+    if topic == DAP_REGISTER:
         return _dap(given)
     first, _, rest = topic.partition("/")
     if first == RESERVE:
@@ -130,6 +140,13 @@ def has_terms(properties: Properties) -> bool:
     return any(name in _TERMS for name, _ in properties.get("user_property", ()))
 
 
+def is_apart(properties: Properties) -> bool:
+    """Tell whether a message is decided apart from its topic's others: it has terms, or can be withdrawn."""
+    return has_terms(properties) or any(
+        name == WITHDRAWN_BY for name, _ in properties.get("user_property", ())
+    )
+
+
 def opened_for(properties: Properties, opened: Opened) -> Properties:
     """Return the properties of a message that came sealed, with the purposes for which it opened."""
     given = properties.get("user_property", [])
@@ -163,13 +180,13 @@ def read_terms(properties: Properties) -> Terms | None:
     return Terms(_named(given, ALLOWED, DAP_ALLOWED) if allows else None, _named(given, PROHIBITED))
 
 
-def _dap(given: Iterable[tuple[str, str]]) -> Reserve:
+def _dap(given: Iterable[tuple[str, str]]) -> Register:
     """Read MQTT-DAP's registration: one property, its purposes and its filter separated by a colon."""
     values = [value for name, value in given if name == DAP_ALLOWED]
     if len(values) != 1:
         raise Unreadable(f"one property {DAP_ALLOWED} is needed")
     purposes, _, wanted = values[0].partition(":")
-    return Reserve(_filter(wanted), _list(purposes), ())
+    return Register(_filter(wanted), _list(purposes))
 
 
 def _reservation(rest: str, given: list[tuple[str, str]]) -> Command:
@@ -200,6 +217,11 @@ def _control(rest: str, payload: bytes) -> Command:
             raise Unreadable("a presubscription names a client")
         wanted, purpose = _braced(behind)
         return Presubscribe(client_id, wanted, "" if purpose == "!" else _one(purpose))
+    if name == "WITHDRAW":
+        topic = spelled.filter_of(argument)
+        if not is_name(topic):
+            raise Unreadable("a withdrawal names one topic")
+        return Control(name, topic, payload)
     if name in ("CRES", "ARES"):
         return Control(name, _filter(spelled.filter_of(argument)), payload)
     return Control(name, argument, payload)

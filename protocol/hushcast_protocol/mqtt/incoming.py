@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
+import msgspec
+
 from hushcast_protocol.mqtt.archive import Archive
-from hushcast_protocol.mqtt.delivery import Delivery
+from hushcast_protocol.mqtt.delivery import Delivery, Withdrawn
 from hushcast_protocol.mqtt.ledger import Ledger
 from hushcast_protocol.mqtt.limits import MAX_INCOMING, RECEIVE_MAXIMUM
 from hushcast_protocol.mqtt.links import Held, Link
-from hushcast_protocol.mqtt.messages import Message, brought_by, may_be_published
+from hushcast_protocol.mqtt.messages import Message, brought_by, may_be_published, message_of
 from hushcast_protocol.mqtt.packets import (
     NONE,
     V5,
@@ -21,8 +25,9 @@ from hushcast_protocol.mqtt.packets import (
 )
 from hushcast_protocol.mqtt.reasons import PacketError, Reason
 from hushcast_protocol.mqtt.retained import Retained
-from hushcast_protocol.mqtt.seams import Beyond, Rules
+from hushcast_protocol.mqtt.seams import Added, Beyond, Rules
 from hushcast_protocol.mqtt.session import Session
+from hushcast_protocol.mqtt.topics import matches
 
 _FAILURE = 0x80
 
@@ -49,13 +54,15 @@ class Incoming:
     def publish(self, link: Link, packet: Publish, now: float) -> None:
         """Take a PUBLISH; raises `PacketError`."""
         self._delivery.counts["messages_received"] += 1
-        is_plain = not (packet.qos or packet.retain or packet.properties)
+        is_plain = not (packet.qos or packet.retain or packet.properties or link.added)
         if is_plain and self._delivery.pass_on(link, packet):
             return
         topic = packet.topic if packet.topic and not packet.properties else link.topic_of(packet)
         if packet.qos and not self._begin(link, packet):
             return
         before = self._ledger.made
+        if link.added is not None and not self._is_command(topic):
+            packet = _with(packet, topic, link.added)
         told = self._for_rules(link, packet, topic)
         if told is not None:
             if packet.qos:
@@ -87,11 +94,20 @@ class Incoming:
         It is no command: nobody is there who could be told that it is refused.
         """
         if not self._is_command(message.topic) and self._beyond.takes(message.topic):
+            if self._rules is not None and sender is not None:
+                message.properties = self._rules.owned(sender.user, message.topic, message.properties)
             properties = message.properties_for((), now)
             self._beyond.will(message.topic, message.payload, message.retain, properties)
             self._spread_names(message, sender, now)
         else:
             self.spread(message, sender, now)
+
+    def withdraw(self, is_withdrawn: Withdrawn, found: Counter[str]) -> None:
+        """Delete what is retained and withdrawn, and count it by topic."""
+        for message in [one for one in self._retained if is_withdrawn(one)]:
+            self._retained.remove(message.topic)
+            self._archive.unretained(message)
+            found[message.topic] += 1
 
     def release(self, link: Link, packet: PubRel) -> None:
         """Take a PUBREL: its packet identifier may be used anew, once the disk knows."""
@@ -112,7 +128,11 @@ class Incoming:
         """Return the reason of a PUBLISH that was a command; `None` if it is a message."""
         if self._rules is None or not (packet.properties or self._rules.is_command(topic)):
             return None
-        return self._rules.published(link.permissions, link.session.client_id, topic, packet)
+        told = self._rules.published(link.permissions, link.session.client_id, topic, packet)
+        if told is not None:
+            added = self._rules.added(link.permissions)
+            link.added = added if added.by_filter else None
+        return told
 
     def _begin(self, link: Link, packet: Publish) -> bool:
         """Return whether a message of QoS 1 or 2 is new; `PacketError` if the client has too many open."""
@@ -187,7 +207,9 @@ class Incoming:
         """
         properties: Properties = packet.properties.copy()
         properties.pop("topic_alias", None)
-        message = brought_by(packet, topic, now)
+        if self._rules is not None:
+            properties = self._rules.owned(link.session.user, topic, properties)
+        message = message_of(topic, packet.payload, packet.qos, packet.retain, properties, now)
         session, packet_id = link.session, packet.packet_id
         first = self._ledger.made
         is_spread = self._beyond.is_local_too(topic)
@@ -239,6 +261,18 @@ class Incoming:
             link.fill(held, answer, mark)
         elif session.link is not None and isinstance(packet, PubRec):  # it came back meanwhile
             session.link.answer(answer, mark)
+
+
+def _with(packet: Publish, topic: str, added: Added) -> Publish:
+    """Return a PUBLISH with the user properties that its client wants for its topic."""
+    given = packet.properties.get("user_property", [])
+    if any(name in added.unless for name, _ in given):
+        return packet
+    more = [one for wanted, one in added.by_filter.items() if matches(wanted, topic)]
+    if not more:
+        return packet
+    properties: Properties = {**packet.properties, "user_property": [*given, *more]}
+    return msgspec.structs.replace(packet, properties=properties)
 
 
 def _is_text(payload: bytes) -> bool:
