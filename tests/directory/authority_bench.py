@@ -16,6 +16,7 @@ from hushcast_directory.registry import Registry
 from hushcast_directory.roll import Roll
 from hushcast_directory.server import DirectoryServer
 from hushcast_directory.trust import Trust
+from hushcast_protocol.authorities.admission import OPEN, Admission
 from hushcast_protocol.authorities.evidence import check_evidence
 from hushcast_protocol.authorities.heads import Head, decode_head
 from hushcast_protocol.authorities.listing import Listed, Listing
@@ -39,9 +40,9 @@ from hushcast_testnet.authorities.live import LiveWorld
 SEEDS = sorted((Seed(bytes([200 + number]) * 32) for number in range(9)), key=Seed.public)
 
 
-def sets(count: int, quorum: int) -> Authorities:
+def sets(count: int, quorum: int, admission: Admission = OPEN) -> Authorities:
     keys = [seed.public() for seed in SEEDS[:count]]
-    return Authorities(tuple(Member(key, memory_address(key)) for key in keys), quorum)
+    return Authorities(tuple(Member(key, memory_address(key)) for key in keys), quorum, admission)
 
 
 class Directory:
@@ -240,10 +241,16 @@ class AuthorityBench:
 
 @asynccontextmanager
 async def authority_bench(
-    count: int = 5, quorum: int = 3, relays: int = 3, seed: int = 0, faulty: int = 0
+    count: int = 5,
+    quorum: int = 3,
+    relays: int = 3,
+    seed: int = 0,
+    faulty: int = 0,
+    admission: Admission = OPEN,
 ) -> AsyncIterator[AuthorityBench]:
     async with trio.open_nursery() as nursery:
-        made = AuthorityBench(nursery, Sitting(sets(count, quorum), None, relays), seed, faulty)
+        sitting = Sitting(sets(count, quorum, admission), None, relays)
+        made = AuthorityBench(nursery, sitting, seed, faulty)
         for directory in made.directories:
             await directory.start()
         for number in range(relays):
