@@ -92,25 +92,37 @@ class SeveralDirectories:
             raise AuthenticationError(self._two_heads())
         found: list[tuple[Fetched, Followed]] = []
         problems: list[Exception] = []
+        members = self._following.members()
+        answered, nothing_new, are_asked = 0, False, False
         async with trio.open_nursery() as nursery:
 
+            def stop_if_enough() -> None:
+                # Once all had their time, a minority that is silent keeps nobody waiting.
+                if found or (are_asked and 2 * answered > len(members)):
+                    nursery.cancel_scope.cancel()
+
             async def ask(member: Member, asked: trio.Event) -> None:
+                nonlocal answered, nothing_new
                 try:
                     taken = await self.examine(await self._ask(member, after), held)
                     if taken is not None:
                         found.append(taken)
-                        nursery.cancel_scope.cancel()
+                    else:
+                        nothing_new = True
                 except (TransportError, PeerError, Refusal) as error:
                     problems.append(error)
+                answered += 1
+                stop_if_enough()
                 asked.set()
 
-            members = self._following.members()
             for member in self._env.sample(members, len(members)):
                 asked = trio.Event()
                 nursery.start_soon(ask, member, asked)
                 with trio.move_on_after(self._patience):
                     await asked.wait()
-        if not found and len(problems) == len(members):
+            are_asked = True
+            stop_if_enough()
+        if not found and not nothing_new:
             raise problems[-1]
         return self.lead(*found[0]) if found else NOTHING
 
