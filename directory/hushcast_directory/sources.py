@@ -55,5 +55,11 @@ class Source(Protocol):
     async def register(self, descriptor: Signed) -> None:
         """Hand in a relay's descriptor; returns once it was reached at its address. Raises as `fetch`."""
 
+    async def compare(self, epoch: int) -> None:
+        """Look whether the directories agreed on two rosters for an epoch: a peer shows another than ours.
+
+        Proof of it is kept. Raises what `fetch` does where there is proof.
+        """
+
     def reached(self) -> Reached:
         """Tell how many there are, and answer."""
