@@ -134,8 +134,7 @@ class Purposes:
     def tick(self) -> None:
         """Tell clients whose subscriptions rest since changes, or go on; call it once a second."""
         assert self._broker is not None
-        if self.withdrawals.is_new:
-            self.withdrawals.is_new = False
+        if self.withdrawals.is_due(self._now()):
             found = self._broker.withdraw(lambda message: self.withdrawals.is_withdrawn(message.properties))
             for topic in islice(found, MAX_TOLD):
                 self._audit(AuditRecord(0.0, "", "", "withdrawn", topic))
