@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -15,7 +14,6 @@ import trio
 from benchmarks import gateway_process
 from benchmarks.figures import Effort, Figure, PeerMissing, alternate_async, at_least, at_most, missing
 from benchmarks.peers import amqtt, mosquitto
-from benchmarks.peers.installed import mosquitto as mosquitto_path
 from benchmarks.peers.mqtt import Broker, connected
 from benchmarks.processes import free_port, resident, running
 from hushcast_protocol.mqtt.tree import FilterTree
@@ -75,11 +73,8 @@ async def _idle() -> list[Figure]:
     with tempfile.TemporaryDirectory(prefix="hushcast-bench-") as folder:
         port, other = free_port(), free_port()
         ours = await _memory(gateway_process.command(Path(folder), port), port, Path(folder) / "log")
-        config = Path(folder) / "mosquitto.conf"
-        user = "user root\n" if os.geteuid() == 0 else ""
-        config.write_text(f"listener {other} 127.0.0.1\nallow_anonymous true\nlog_type none\n{user}")
         try:
-            peer = await _memory([mosquitto_path(), "-c", str(config)], other, Path(folder) / "other")
+            peer = await _memory(mosquitto.command(Path(folder), other), other, Path(folder) / "other")
         except PeerMissing as why:
             return [missing(text, ours, "mosquitto", why, None)]
     return [at_most(text, ours, "mosquitto", peer, None)]

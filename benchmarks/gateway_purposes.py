@@ -1,162 +1,77 @@
-"""What purposes cost a gateway: 250 clients, the paper's modes and stores, beside one without purposes."""
+"""What purposes cost a gateway and whether they hold, in each mode and store; the page is drawn apart."""
 
 from __future__ import annotations
 
-import tempfile
-import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import Path
-from subprocess import Popen
+from collections.abc import Iterator
 
 import trio
 
-from benchmarks import gateway_process
-from benchmarks.figures import Effort, Figure, PeerMissing, at_most
-from benchmarks.peers.mqtt import connected, packet, text
-from benchmarks.processes import cpu_seconds, free_port, running
+from benchmarks.figures import Effort, Figure, at_most, missing
+from benchmarks.purpose_experiments.inside import MANY, large
+from benchmarks.purpose_experiments.sides import MOSQUITTO, NONE
+from benchmarks.purpose_experiments.tables import CLIENTS, Row, measured
+from benchmarks.purpose_experiments.verdicts import Size, judged
 
-CLIENTS = 250
-MESSAGES = 100_000  # of one measurement, all clients together
-FEW = 10_000  # of the list, which takes a hundred times as long
-TURNS = 500  # messages one after the other, for the time that one takes
-BATCH = 16  # messages that a client sends at once, and then waits for
-PAYLOAD = 256  # bytes
-NONE = "no purposes"
-PURPOSE = "operations/billing"
-# Mode, store, and how many times the work without purposes it may take; the flat list is for comparison.
-SIDES: dict[str, tuple[str, str, float | None]] = {
-    "on subscribe": ("subscribe", "cached", 1.03),
-    "on publish, cached": ("publish", "cached", 1.08),
-    "hybrid, cached": ("hybrid", "cached", 1.10),
-    "on publish, tree": ("publish", "tree", None),
-    "on publish, flat": ("publish", "flat", None),
-}
-_SECTION = """
-[purposes]
-mode = "{mode}"
-store = "{store}"
-vocabulary = "{vocabulary}"
-"""
-_CLAIMS = f'purposes = ["{PURPOSE}"]\nreserve = ["#"]\n'
-
-
-class Fleet:
-    """A gateway, and cars each of which sends positions that the next one reads."""
-
-    def __init__(self, process: Popen[bytes], streams: list[trio.SocketStream]) -> None:
-        self._process = process
-        self._streams = streams
-        payload = bytes(PAYLOAD)
-        self._packets = [packet(0x30, text(_topic(number)) + payload) for number in range(CLIENTS)]
-
-    async def measure(self, count: int) -> float:
-        """Pass `count` messages; return the gateway's µs of CPU for one."""
-        rounds = max(1, count // (CLIENTS * BATCH))
-        before = cpu_seconds(self._process)
-        async with trio.open_nursery() as nursery:
-            for number in range(CLIENTS):
-                nursery.start_soon(self._send, number, rounds)
-        return (cpu_seconds(self._process) - before) / (rounds * CLIENTS * BATCH) * 1e6
-
-    async def turns(self, count: int) -> float:
-        """Pass `count` messages one after the other; return the median µs from one client to the next."""
-        taken = []
-        for turn in range(count):
-            number = turn % CLIENTS
-            began = time.perf_counter()
-            await self._streams[number].send_all(self._packets[number])
-            await _exactly(self._streams[(number + 1) % CLIENTS], len(self._packets[number]))
-            taken.append(time.perf_counter() - began)
-        return sorted(taken)[len(taken) // 2] * 1e6
-
-    async def _send(self, number: int, rounds: int) -> None:
-        one = self._packets[number]
-        for _ in range(rounds):
-            await self._streams[number].send_all(one * BATCH)
-            await _exactly(self._streams[(number + 1) % CLIENTS], len(one) * BATCH)
+# How many times the work, and the time, without purposes they may take; the others are for comparison.
+TARGETS = {"on subscribe, cached": 1.03, "on publish, cached": 1.08, "hybrid, cached": 1.10}
 
 
 def figures(effort: Effort) -> Iterator[Figure]:
     """Yield the figures."""
-    work, latency = trio.run(_measured, effort)
-    for name, (_, _, target) in SIDES.items():
-        figure = f"purposes in a gateway, {CLIENTS} clients, {name}: µs of CPU a message: at most times"
-        yield at_most(figure, work[name], NONE, work[NONE], target)
-    for name in SIDES:
-        figure = (
-            f"purposes in a gateway, {CLIENTS} clients, {name}: µs until a message is there: at most times"
-        )
-        yield at_most(figure, latency[name], NONE, latency[NONE], None)
+    yield from _tables(effort)
+    yield from _verdicts(effort)
+    yield from _many(effort)
 
 
-async def _measured(effort: Effort) -> tuple[dict[str, float], dict[str, float]]:
-    """Measure all sides in turn, each idle meanwhile; return the least work and the medians of the time.
-
-    The least: whatever else the machine does adds to the work, and takes nothing from it.
-    """
-    work: dict[str, list[float]] = {}
-    latency: dict[str, list[float]] = {}
-    with tempfile.TemporaryDirectory(prefix="hushcast-bench-") as folder:
-        async with AsyncExitStack() as stack:
-            fleets = {}
-            for number, name in enumerate((NONE, *SIDES)):
-                place = Path(folder) / str(number)
-                place.mkdir()
-                fleets[name] = await stack.enter_async_context(_fleet(place, SIDES.get(name)))
-                await fleets[name].measure(effort.amount(FEW))  # warm
-            for _ in range(effort.runs):
-                for name, fleet in fleets.items():
-                    count = effort.amount(FEW if "flat" in name else MESSAGES)
-                    work.setdefault(name, []).append(await fleet.measure(count))
-                    latency.setdefault(name, []).append(await fleet.turns(effort.amount(TURNS)))
-    return {name: min(values) for name, values in work.items()}, {
-        name: sorted(values)[len(values) // 2] for name, values in latency.items()
+def _tables(effort: Effort) -> Iterator[Figure]:
+    rows = {row.name: row for row in trio.run(measured, effort)}
+    values = {
+        "µs of CPU a message": lambda row: row.work,
+        "µs until a message is there": lambda row: row.latency,
     }
+    for what, value in values.items():
+        none = value(rows[NONE.name])
+        for name, row in rows.items():
+            if name in (NONE.name, MOSQUITTO.name):
+                continue
+            figure = f"purposes in a gateway, {CLIENTS} clients, {name}: {what}: at most times"
+            yield _at_most(figure, value(row), row, none, TARGETS.get(name))
+        figure = f"purposes in a gateway, {CLIENTS} clients, {NONE.name}: {what}: at most times"
+        peer = rows[MOSQUITTO.name]
+        if peer.missing:
+            yield missing(figure, none, peer.name, peer.missing, None)
+        else:
+            yield at_most(figure, none, peer.name, value(peer), None)
 
 
-@asynccontextmanager
-async def _fleet(place: Path, side: tuple[str, str, float | None] | None) -> AsyncIterator[Fleet]:
-    port, log = free_port(), place / "log"
-    command = gateway_process.command(place, port)
-    if side is not None:
-        vocabulary = place / "vocabulary"
-        vocabulary.write_text(f"{PURPOSE}\nmarketing/individualized\n")
-        section = _SECTION.format(mode=side[0], store=side[1], vocabulary=vocabulary)
-        config = place / "gateway.toml"
-        config.write_text(config.read_text().replace("[anonymous]\n", f"{section}\n[anonymous]\n{_CLAIMS}"))
-    with running(command, log) as process:
-        streams = [await connected(port, b"car%d" % n, process, log) for n in range(CLIENTS)]
-        for number, stream in enumerate(streams):
-            await _prepare(number, stream, side is not None)
-        yield Fleet(process, streams)
-        for stream in streams:
-            await stream.aclose()
+def _at_most(figure: str, value: float | None, row: Row, none: float | None, target: float | None) -> Figure:
+    if value is None or none is None:
+        return missing(figure, value, NONE.name, row.missing, target)
+    return at_most(figure, value, NONE.name, none, target)
 
 
-async def _prepare(number: int, stream: trio.SocketStream, has_purposes: bool) -> None:
-    """Reserve a car's topics, and subscribe to another car's, to the car's own orders, and to news."""
-    if has_purposes:
-        reserved = f"!RESERVE/cars/{number}/HASH{{operations,marketing|marketing/individualized}}"
-        await stream.send_all(packet(0x32, text(reserved.encode()) + b"\x00\x01"))
-        await _exactly(stream, 4)
-    for wanted in (_topic((number - 1) % CLIENTS), b"cars/%d/orders" % number, b"news"):
-        if has_purposes:
-            wanted = b"!AP/%s{%s}" % (wanted, PURPOSE.encode())
-        await stream.send_all(packet(0x82, b"\x00\x01" + text(wanted) + b"\x00"))
-        if (await _exactly(stream, 5))[-1] != 0:
-            raise PeerMissing("it refuses a subscription")
+def _verdicts(effort: Effort) -> Iterator[Figure]:
+    size = Size() if effort.share >= 1 else Size(topics=100, clients=10, rounds=2)
+    for one in trio.run(judged, size):
+        for what, count in (("accepts", one.false_accepts), ("rejects", one.false_rejects)):
+            figure = f"purposes in a gateway, {one.name}: false {what} of {one.asked:,} messages and readers"
+            if one.missing:
+                yield missing(figure, None, "plain sets", one.missing, None)
+            elif one.name in (NONE.name, MOSQUITTO.name):  # they show that faults are found
+                yield Figure(figure, count, "plain sets", 0.0, None, None, None)
+            else:
+                yield Figure(figure, count, "plain sets", 0.0, float(count), 0.0, count == 0)
 
 
-def _topic(number: int) -> bytes:
-    return b"cars/%d/position" % number
-
-
-async def _exactly(stream: trio.SocketStream, size: int) -> bytes:
-    found = bytearray()
-    while len(found) < size:
-        more = await stream.receive_some(size - len(found))
-        if not more:
-            raise PeerMissing("it closes a connection")
-        found += more
-    return bytes(found)
+def _many(effort: Effort) -> Iterator[Figure]:
+    many = max(100, effort.amount(MANY))
+    none, *others = large(effort, many)
+    for one in others:
+        among = f"purposes, {many:,} reservations and subscriptions, {one.side}"
+        yield at_most(f"{among}: µs a message: at most times", one.message, NONE.name, none.message, None)
+        for what, value in (
+            ("a new reservation", one.new),
+            ("one of a busy topic, and a message", one.changed),
+        ):
+            figure = f"{among}: µs of CPU for {what}: at most times"
+            yield at_most(figure, value, "a message without purposes", none.message, None)

@@ -20,11 +20,16 @@ log_type none
 {user}"""
 
 
-def start(subscribers: int, directory: Path, qos: int = 0) -> AbstractAsyncContextManager[Broker]:
-    """Return the context in which it runs; raises `PeerMissing`."""
-    port = free_port()
+def command(directory: Path, port: int) -> list[str]:
+    """Return the command that runs it, its configuration written; raises `PeerMissing`."""
     # As root it would change to a user of its own, who cannot read our directory.
     user = "user root\n" if os.geteuid() == 0 else ""
     config = directory / "mosquitto.conf"
     config.write_text(_CONFIG.format(port=port, user=user))
-    return broker([mosquitto(), "-c", str(config)], port, subscribers, directory / "mosquitto.log", qos)
+    return [mosquitto(), "-c", str(config)]
+
+
+def start(subscribers: int, directory: Path, qos: int = 0) -> AbstractAsyncContextManager[Broker]:
+    """Return the context in which it runs; raises `PeerMissing`."""
+    port = free_port()
+    return broker(command(directory, port), port, subscribers, directory / "mosquitto.log", qos)

@@ -8,6 +8,7 @@ from fuzzing import Target
 
 from hushcast_gateway.purposes.commands import (
     MAX_NAMED,
+    Register,
     Reserve,
     Unreadable,
     filter_of,
@@ -38,9 +39,10 @@ def _command(data: bytes) -> object:
     command = read_command(topic, b"", properties)
     if (wanted := getattr(command, "filter", None)) is not None:
         assert is_filter(wanted)
-    if isinstance(command, Reserve):
-        assert all((*command.aip, *command.pip))
-        assert max(len(command.aip), len(command.pip)) <= MAX_NAMED
+    if isinstance(command, Reserve | Register):
+        pip = command.pip if isinstance(command, Reserve) else ()
+        assert all((*command.aip, *pip))
+        assert max(len(command.aip), len(pip)) <= MAX_NAMED
     return command
 
 

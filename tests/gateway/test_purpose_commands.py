@@ -10,6 +10,7 @@ from hushcast_gateway.purposes.commands import (
     MAX_NAMED,
     Control,
     Presubscribe,
+    Register,
     Release,
     Reserve,
     Terms,
@@ -109,7 +110,7 @@ def test_reservations_by_properties() -> None:
 
 def test_mqtt_dap() -> None:
     topic = "$DAP/purpose_management"
-    assert read_command(topic, b"", properties(("DAP-MP", "x,y:a/#"))) == Reserve("a/#", ("x", "y"), ())
+    assert read_command(topic, b"", properties(("DAP-MP", "x,y:a/#"))) == Register("a/#", ("x", "y"))
     for wrong in ("x", "x:", "x:a/#/b"):
         with pytest.raises(Unreadable):
             read_command(topic, b"", properties(("DAP-MP", wrong)))

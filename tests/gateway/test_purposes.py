@@ -16,6 +16,7 @@ from hushcast_gateway.purposes import audit as audit_module
 from hushcast_gateway.purposes import kept as kept_module
 from hushcast_gateway.purposes import resting as resting_module
 from hushcast_gateway.purposes.records import AUDIT, AuditRecord, read_audit
+from hushcast_gateway.purposes.registered import MAX_REGISTERED
 from hushcast_gateway.purposes.rules import Purposes
 from hushcast_gateway.purposes.settings import strangers
 from hushcast_gateway.purposes.told import TOPIC
@@ -29,6 +30,7 @@ from hushcast_runtime.config import parse_settings
 from hushcast_runtime.store import MemoryStore
 
 POSITION = "cars/car/position"
+REGISTERS = "$DAP/purpose_management"
 
 
 async def noted(store: MemoryStore) -> list[AuditRecord]:
@@ -98,14 +100,48 @@ async def test_purposes_by_properties(autojump_clock: MockClock) -> None:
 async def test_the_names_of_mqtt_dap_mean_the_same(autojump_clock: MockClock) -> None:
     async with house() as place:
         car, billing, advertiser = [await place.connect(name) for name in ("car", "billing", "advertiser")]
-        given = [("DAP-MP", "operations:cars/car/#")]
-        assert await car.publish("$DAP/purpose_management", user_property=given) == 0
+        assert await car.publish(REGISTERS, user_property=[("DAP-MP", "operations:cars/car/#")]) == 0
         for client, purpose in ((billing, "operations/billing"), (advertiser, "marketing")):
             assert await client.subscribe("cars/#", user_property=[("DAP-SP", purpose)]) == 1
         await car.publish(POSITION, b"1")
         assert [await one.got() for one in (billing, advertiser)] == [[b"1"], []]
         await car.publish("t", b"2", user_property=[("DAP-MP", "operations")])
         assert await car.publish("$DAP/anything") == Reason.TOPIC_NAME_INVALID
+
+
+async def test_what_a_client_registers_is_of_its_own_messages_and_ends_with_it(
+    autojump_clock: MockClock,
+) -> None:
+    async with house() as place:
+        one, other = [await place.connect("car", name) for name in ("one", "other")]
+        billing, advertiser = [await place.connect(name) for name in ("billing", "advertiser")]
+        await billing.subscribe("t", ap="operations/billing")
+        await advertiser.subscribe("t", ap="marketing")
+        for client, purpose in ((one, "marketing"), (other, "operations"), (one, "operations")):
+            assert await client.publish(REGISTERS, user_property=[("DAP-MP", f"{purpose}:t")]) == 0
+        await one.publish("t", b"1")
+        assert await other.publish(REGISTERS, user_property=[("DAP-MP", "marketing:t")]) == 0
+        await other.publish("t", b"2")
+        await other.publish("t", b"3", user_property=[("aip", "operations")])
+        assert await other.publish(REGISTERS, user_property=[("DAP-MP", ":t")]) == 0
+        await other.publish("t", b"4")
+        again = await place.connect("car", "other")
+        await again.publish("t", b"5")
+        assert place.rules.reserved == 0
+        assert await billing.got() == [b"1", b"3", b"5"]
+        assert await advertiser.got() == [b"2", b"5"]
+
+
+async def test_registrations_that_mean_nothing_or_are_too_many_are_refused(autojump_clock: MockClock) -> None:
+    async with house() as place:
+        car = await place.connect("car")
+        unknown = [("DAP-MP", "operatoins:t")]
+        assert await car.publish(REGISTERS, user_property=unknown) == Reason.IMPLEMENTATION_SPECIFIC_ERROR
+        reasons = [
+            await car.publish(REGISTERS, user_property=[("DAP-MP", f"operations:t/{number}")])
+            for number in [*range(MAX_REGISTERED + 1), 0]
+        ]
+        assert reasons == [0] * MAX_REGISTERED + [Reason.QUOTA_EXCEEDED, 0]
 
 
 async def test_a_message_says_itself_what_it_is_for_and_only_narrows(autojump_clock: MockClock) -> None:

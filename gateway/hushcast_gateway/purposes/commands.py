@@ -2,7 +2,8 @@
 
 The topics are those of the paper's own program (Wolf et al., 2021), so that its clients work unchanged; a
 filter's `#` and `+` are written `HASH` and `PLUS` there, each as a whole level. The properties `DAP-SP` and
-`DAP-MP`, and the topic that goes with the second, are those of MQTT-DAP and read as `ap` and `aip`.
+`DAP-MP` are those of MQTT-DAP and read as `ap` and `aip`; by the topic that goes with the second a client
+says once what it would say with each of its messages.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from hushcast_protocol.purposes.sealed import Opened
 RESERVE, SUBSCRIBE, MESSAGE, CONTROL = "!RESERVE", "!AP", "!AIP", "!PBAC"
 FIRST_LEVELS = frozenset({RESERVE, SUBSCRIBE, MESSAGE, CONTROL})
 DAP = "$DAP"
-DAP_RESERVE = f"{DAP}/purpose_management"
+DAP_REGISTER = f"{DAP}/purpose_management"
 PURPOSE, ALLOWED, PROHIBITED, WHAT = "ap", "aip", "pip", "reserve"
 DAP_PURPOSE, DAP_ALLOWED = "DAP-SP", "DAP-MP"
 _PURPOSES = frozenset({PURPOSE, DAP_PURPOSE})
@@ -30,6 +31,7 @@ OPENED = "hushcast-opened-for"
 
 Each that was granted, with `/#` where it is for all below, too.
 """
+ALLOWING = frozenset({ALLOWED, DAP_ALLOWED})
 _TERMS = frozenset({ALLOWED, PROHIBITED, DAP_ALLOWED, OPENED})
 _REMOVE = "remove"
 MAX_COMMAND = 4_096  # characters of a command's topic: the longest filter, and purposes of a long list
@@ -46,6 +48,13 @@ class Reserve(NamedTuple):
     filter: str
     aip: tuple[str, ...]
     pip: tuple[str, ...]
+
+
+class Register(NamedTuple):
+    """What a client publishes from now on, as long as it is connected, may be used for."""
+
+    filter: str
+    aip: tuple[str, ...]
 
 
 class Release(NamedTuple):
@@ -70,7 +79,7 @@ class Control(NamedTuple):
     value: bytes
 
 
-Command = Reserve | Release | Presubscribe | Control
+Command = Reserve | Register | Release | Presubscribe | Control
 
 
 class Terms(NamedTuple):
@@ -93,7 +102,7 @@ def read_command(topic: str, payload: bytes, properties: Properties) -> Command:
     given = properties.get("user_property", [])
     if len(topic) > MAX_COMMAND:
         raise Unreadable(f"a command has {MAX_COMMAND} characters at most")
-    if topic == DAP_RESERVE:
+    if topic == DAP_REGISTER:
         return _dap(given)
     first, _, rest = topic.partition("/")
     if first == RESERVE:
@@ -171,13 +180,13 @@ def read_terms(properties: Properties) -> Terms | None:
     return Terms(_named(given, ALLOWED, DAP_ALLOWED) if allows else None, _named(given, PROHIBITED))
 
 
-def _dap(given: Iterable[tuple[str, str]]) -> Reserve:
+def _dap(given: Iterable[tuple[str, str]]) -> Register:
     """Read MQTT-DAP's registration: one property, its purposes and its filter separated by a colon."""
     values = [value for name, value in given if name == DAP_ALLOWED]
     if len(values) != 1:
         raise Unreadable(f"one property {DAP_ALLOWED} is needed")
     purposes, _, wanted = values[0].partition(":")
-    return Reserve(_filter(wanted), _list(purposes), ())
+    return Register(_filter(wanted), _list(purposes))
 
 
 def _reservation(rest: str, given: list[tuple[str, str]]) -> Command:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from hushcast_gateway.purposes import told
 from hushcast_gateway.purposes.claims import Claims
-from hushcast_gateway.purposes.commands import Command, Control, Presubscribe, Release, Reserve
+from hushcast_gateway.purposes.commands import Control, Presubscribe, Release, Reserve
 from hushcast_gateway.purposes.kept import Kept
 from hushcast_gateway.purposes.records import AuditRecord, Presubscription
 from hushcast_gateway.purposes.settings import PurposesSection
@@ -65,7 +65,12 @@ class Doing:
         self._section, self._vocabulary = section, vocabulary
 
     def do(
-        self, command: Command, permissions: Permissions, client_id: str, claims: Claims, here: Session | None
+        self,
+        command: Reserve | Release | Presubscribe | Control,
+        permissions: Permissions,
+        client_id: str,
+        claims: Claims,
+        here: Session | None,
     ) -> AuditRecord | None:
         """Carry out a command; return what to note, less the time. Raises `Refused`.
 

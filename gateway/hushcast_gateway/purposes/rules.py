@@ -14,13 +14,14 @@ from msgspec.structs import replace
 
 from hushcast_gateway.counted import PURPOSE_COUNTERS
 from hushcast_gateway.purposes import commands, told
-from hushcast_gateway.purposes.audit import refusal
+from hushcast_gateway.purposes.audit import named_in, refusal
 from hushcast_gateway.purposes.claims import Claims
 from hushcast_gateway.purposes.commands import Unreadable
 from hushcast_gateway.purposes.doing import NOT_CLAIMED, NOT_GRANTED, Doing, Refused
 from hushcast_gateway.purposes.kept import Kept
 from hushcast_gateway.purposes.readers import Readers
 from hushcast_gateway.purposes.records import AuditRecord, Presubscription, What
+from hushcast_gateway.purposes.registered import Registered
 from hushcast_gateway.purposes.resting import Resting
 from hushcast_gateway.purposes.settings import CONFIGURATION, PurposesOfUser, PurposesSection
 from hushcast_gateway.purposes.withdrawals import Withdrawals
@@ -30,7 +31,7 @@ from hushcast_protocol.mqtt.broker import Broker
 from hushcast_protocol.mqtt.messages import Message
 from hushcast_protocol.mqtt.packets import Connect, Properties, Publish
 from hushcast_protocol.mqtt.reasons import Reason
-from hushcast_protocol.mqtt.seams import Meant, Permissions
+from hushcast_protocol.mqtt.seams import Added, Meant, Permissions
 from hushcast_protocol.mqtt.session import Granted, Session
 from hushcast_protocol.mqtt.topics import matches, split_share
 from hushcast_protocol.purposes import spelled
@@ -68,6 +69,7 @@ class Purposes:
         self._doing = Doing(
             section, vocabulary, self.kept, self._changed, self._presubscribed, self._withdraw
         )
+        self._registered = Registered()
         self._broker: Broker | None = None
         self._of_connect: WeakKeyDictionary[Permissions, str] = WeakKeyDictionary()
         self._last_terms: tuple[Properties, Clause | None] | None = None
@@ -204,15 +206,23 @@ class Purposes:
             self._refuse(user, client_id, "control", "", str(error))
             return Reason.TOPIC_NAME_INVALID
         here = self._readers.session_of(user, client_id)
+        done: AuditRecord | None
         try:
-            done = self._doing.do(command, permissions, client_id, self._readers.claims, here)
+            if isinstance(command, commands.Register):
+                done = self._registered.register(command, permissions, client_id, self.vocabulary)
+            else:
+                done = self._doing.do(command, permissions, client_id, self._readers.claims, here)
         except Refused as refused:
-            what, wanted, *purposes = _named(command)
+            what, wanted, *purposes = named_in(command)
             self._refuse(user, client_id, what, wanted, refused.why, *purposes)
             return refused.reason
         if done is not None:
             self._audit(done)
         return Reason.SUCCESS
+
+    def added(self, permissions: Permissions) -> Added:
+        """Return what a client has registered for its messages."""
+        return self._registered.added(permissions)
 
     def may_have(self, session: Session, granted: Granted | None, message: Message) -> bool:
         """Tell whether a message may be handed out now; an error is a no."""
@@ -385,14 +395,3 @@ def configured(section: PurposesSection, vocabulary: Vocabulary) -> list[Clause]
         except UsageError as error:
             raise UsageError(f"purposes.reservation #{number}: {error}") from None
     return found
-
-
-def _named(command: commands.Command) -> tuple[What, str, Sequence[str], Sequence[str]]:
-    """Return how the audit log names a command, its filter and purposes."""
-    if isinstance(command, commands.Control):
-        return "control", command.name, (), ()
-    if isinstance(command, commands.Reserve):
-        return "reserve", command.filter, command.aip, command.pip
-    if isinstance(command, commands.Release):
-        return "release", command.filter, (), ()
-    return "presubscribe", command.filter, (command.purpose,), ()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+import msgspec
+
 from hushcast_protocol.mqtt.archive import Archive
 from hushcast_protocol.mqtt.delivery import Delivery, Withdrawn
 from hushcast_protocol.mqtt.ledger import Ledger
@@ -23,8 +25,9 @@ from hushcast_protocol.mqtt.packets import (
 )
 from hushcast_protocol.mqtt.reasons import PacketError, Reason
 from hushcast_protocol.mqtt.retained import Retained
-from hushcast_protocol.mqtt.seams import Beyond, Rules
+from hushcast_protocol.mqtt.seams import Added, Beyond, Rules
 from hushcast_protocol.mqtt.session import Session
+from hushcast_protocol.mqtt.topics import matches
 
 _FAILURE = 0x80
 
@@ -51,13 +54,15 @@ class Incoming:
     def publish(self, link: Link, packet: Publish, now: float) -> None:
         """Take a PUBLISH; raises `PacketError`."""
         self._delivery.counts["messages_received"] += 1
-        is_plain = not (packet.qos or packet.retain or packet.properties)
+        is_plain = not (packet.qos or packet.retain or packet.properties or link.added)
         if is_plain and self._delivery.pass_on(link, packet):
             return
         topic = packet.topic if packet.topic and not packet.properties else link.topic_of(packet)
         if packet.qos and not self._begin(link, packet):
             return
         before = self._ledger.made
+        if link.added is not None and not self._is_command(topic):
+            packet = _with(packet, topic, link.added)
         told = self._for_rules(link, packet, topic)
         if told is not None:
             if packet.qos:
@@ -123,7 +128,11 @@ class Incoming:
         """Return the reason of a PUBLISH that was a command; `None` if it is a message."""
         if self._rules is None or not (packet.properties or self._rules.is_command(topic)):
             return None
-        return self._rules.published(link.permissions, link.session.client_id, topic, packet)
+        told = self._rules.published(link.permissions, link.session.client_id, topic, packet)
+        if told is not None:
+            added = self._rules.added(link.permissions)
+            link.added = added if added.by_filter else None
+        return told
 
     def _begin(self, link: Link, packet: Publish) -> bool:
         """Return whether a message of QoS 1 or 2 is new; `PacketError` if the client has too many open."""
@@ -252,6 +261,18 @@ class Incoming:
             link.fill(held, answer, mark)
         elif session.link is not None and isinstance(packet, PubRec):  # it came back meanwhile
             session.link.answer(answer, mark)
+
+
+def _with(packet: Publish, topic: str, added: Added) -> Publish:
+    """Return a PUBLISH with the user properties that its client wants for its topic."""
+    given = packet.properties.get("user_property", [])
+    if any(name in added.unless for name, _ in given):
+        return packet
+    more = [one for wanted, one in added.by_filter.items() if matches(wanted, topic)]
+    if not more:
+        return packet
+    properties: Properties = {**packet.properties, "user_property": [*given, *more]}
+    return msgspec.structs.replace(packet, properties=properties)
 
 
 def _is_text(payload: bytes) -> bool:

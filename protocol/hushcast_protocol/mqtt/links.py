@@ -10,7 +10,7 @@ from hushcast_protocol.mqtt.ledger import Ledger
 from hushcast_protocol.mqtt.limits import MAX_HELD_BACK, MAX_TOPIC, TOPIC_ALIASES_IN
 from hushcast_protocol.mqtt.packets import V5, ConnAck, Disconnect, Packet, PubAck, Publish, PubRec
 from hushcast_protocol.mqtt.reasons import PacketError, Reason
-from hushcast_protocol.mqtt.seams import Outlet, Permissions
+from hushcast_protocol.mqtt.seams import Added, Outlet, Permissions
 
 if TYPE_CHECKING:
     from hushcast_protocol.mqtt.session import Session
@@ -32,7 +32,16 @@ class Link:
     """A connection whose CONNECT was accepted."""
 
     __slots__ = (
-        *("aliases_in", "aliases_out", "is_closed", "ledger", "max_aliases_out", "max_packet", "open_ids"),
+        *(
+            "added",
+            "aliases_in",
+            "aliases_out",
+            "is_closed",
+            "ledger",
+            "max_aliases_out",
+            "max_packet",
+            "open_ids",
+        ),
         *("outlet", "owed", "permissions", "session", "version", "_answers", "_greeted", "_held"),
         *("_held_bytes", "_holding", "_was_full"),
     )
@@ -46,6 +55,8 @@ class Link:
         self.version = V5
         self.max_packet: int | None = None
         self.max_aliases_out = 0
+        self.added: Added | None = None
+        """What its messages get besides; `None` for nothing."""
         self.aliases_in: dict[int, str] = {}
         self.aliases_out: dict[str, int] = {}
         self.is_closed = False

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from hushcast_protocol.mqtt.packets import Properties, Publish
@@ -73,6 +74,14 @@ class Meant(NamedTuple):
     """What it wants the messages for, kept with the subscription; empty where it says nothing."""
 
 
+class Added(NamedTuple):
+    """A user property that a client's messages get, by the filters of their topics."""
+
+    by_filter: Mapping[str, tuple[str, str]] = MappingProxyType({})
+    unless: frozenset[str] = frozenset()
+    """Not those messages which have a user property with one of these names."""
+
+
 class Rules(Protocol):
     """What messages may be used for: asked for each subscription that a message would reach.
 
@@ -104,6 +113,9 @@ class Rules(Protocol):
 
     def owned(self, user: str, topic: str, properties: Properties) -> Properties:
         """Return the properties of a user's message that goes beyond, with what its rules add to them."""
+
+    def added(self, permissions: Permissions) -> Added:
+        """Return what a connected client has asked to be added to its messages; asked after its commands."""
 
     def has_terms(self, properties: Properties) -> bool:
         """Tell whether a message with these properties is decided apart from its topic's others."""

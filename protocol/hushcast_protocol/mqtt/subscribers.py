@@ -20,10 +20,11 @@ from hushcast_protocol.mqtt.tree import FilterTree
 class Recipient:
     """A client that gets a message: at most at this QoS, with these identifiers of subscriptions."""
 
-    __slots__ = ("ids", "own", "qos", "retain_as_published", "session", "spares_own")
+    __slots__ = ("ids", "own", "qos", "retain_as_published", "session", "spares_own", "subscriptions")
 
     def __init__(self, session: Session, subscriptions: list[Granted]) -> None:
         self.session = session
+        self.subscriptions = subscriptions
         self.qos = max(one.qos for one in subscriptions)
         self.retain_as_published = any(one.retain_as_published for one in subscriptions)
         self.ids = tuple(one.identifier for one in subscriptions if one.identifier)
@@ -75,11 +76,13 @@ class Subscribers:
         self._rules = rules
         self._remembers = rules is None or rules.remembers
         self._tree: FilterTree[_Leaf] = FilterTree()
+        self._wholes: dict[str, Plan] = {}
         self._plans: dict[str, Plan] = {}
         self.count = 0
 
     def add(self, session: Session, granted: Granted) -> bool:
         """Add a subscription or put it in place of the same; return whether the filter had no other."""
+        self._wholes.clear()
         self._plans.clear()
         leaf = self._tree.get(granted.wanted)
         is_first = leaf is None
@@ -99,6 +102,7 @@ class Subscribers:
 
     def remove(self, session: Session, granted: Granted) -> bool:
         """Take a subscription away; return whether nobody is left at its filter."""
+        self._wholes.clear()
         self._plans.clear()
         leaf = self._tree.get(granted.wanted)
         if leaf is None:
@@ -127,17 +131,15 @@ class Subscribers:
         """Return who gets the messages of a topic that have no properties."""
         plan = self._plans.get(topic)
         if plan is None:
-            if len(self._plans) >= MAX_PLANS:
-                self._plans.clear()
-            plan = self._draw(Message(topic, b""))
+            plan = self._let_have(self._whole(topic), Message(topic, b""))
             if self._remembers:
-                self._plans[topic] = plan
+                _keep(self._plans, topic, plan)
         return plan
 
     def plan_of(self, message: Message) -> Plan:
         """Return who gets a message."""
         if message.properties and self._rules is not None and self._rules.has_terms(message.properties):
-            return self._draw(message)
+            return self._let_have(self._whole(message.topic), message)
         return self.plan(message.topic)
 
     def forget(self, wanted: str | None) -> None:
@@ -145,28 +147,47 @@ class Subscribers:
         if wanted is None:
             self._plans.clear()
             return
-        for topic in [one for one in self._plans if matches(wanted, one)]:
+        begins = wanted.partition("+")[0].partition("#")[0].rstrip("/")  # most topics are told apart by that
+        for topic in [one for one in self._plans if one.startswith(begins) and matches(wanted, one)]:
             del self._plans[topic]
 
-    def _draw(self, message: Message) -> Plan:
-        by_session: dict[Session, list[Granted]] = {}
-        groups: list[Group] = []
-        for leaf in self._tree.match(message.topic):
-            for session, granted in leaf.plain.items():
-                by_session.setdefault(session, []).append(granted)
-            groups += leaf.groups.values()
-        count = len(by_session)
-        if self._rules is not None:
-            by_session = self._let_have(by_session, message, self._rules)
-        recipients = {session: Recipient(session, found) for session, found in by_session.items()}
-        return Plan(recipients, groups, self._is_ours(message.topic), count - len(recipients))
+    def _whole(self, topic: str) -> Plan:
+        """Return the plan of all who are subscribed to a topic, whatever the rules say."""
+        plan = self._wholes.get(topic)
+        if plan is None:
+            by_session: dict[Session, list[Granted]] = {}
+            groups: list[Group] = []
+            for leaf in self._tree.match(topic):
+                for session, granted in leaf.plain.items():
+                    by_session.setdefault(session, []).append(granted)
+                groups += leaf.groups.values()
+            recipients = {session: Recipient(session, found) for session, found in by_session.items()}
+            plan = Plan(recipients, groups, self._is_ours(topic), 0)
+            _keep(self._wholes, topic, plan)
+        return plan
 
-    def _let_have(
-        self, by_session: dict[Session, list[Granted]], message: Message, rules: Rules
-    ) -> dict[Session, list[Granted]]:
-        found = {}
-        for session, all_of in by_session.items():
-            allowed = [one for one in all_of if rules.may_have(session, one, message)]
+    def _let_have(self, plan: Plan, message: Message) -> Plan:
+        """Return the plan without those subscriptions by which the rules let nobody have a message."""
+        if self._rules is None:
+            return plan
+        may_have = self._rules.may_have
+        found: dict[Session, Recipient] = {}
+        is_whole = True
+        for session, recipient in plan.by_session.items():
+            all_of = recipient.subscriptions
+            allowed = [one for one in all_of if may_have(session, one, message)]
+            if len(allowed) == len(all_of):
+                found[session] = recipient
+                continue
+            is_whole = False
             if allowed:
-                found[session] = allowed
-        return found
+                found[session] = Recipient(session, allowed)
+        if is_whole:
+            return plan
+        return Plan(found, plan.groups, self._is_ours(message.topic), len(plan.recipients) - len(found))
+
+
+def _keep(plans: dict[str, Plan], topic: str, plan: Plan) -> None:
+    if len(plans) >= MAX_PLANS:
+        plans.clear()
+    plans[topic] = plan

@@ -23,7 +23,7 @@ from hushcast_protocol.mqtt.packets import (
     Will,
 )
 from hushcast_protocol.mqtt.reasons import Reason
-from hushcast_protocol.mqtt.seams import Meant, Permissions
+from hushcast_protocol.mqtt.seams import Added, Meant, Permissions
 from hushcast_protocol.mqtt.session import Granted, Session
 
 NOT_FOR, COMMAND = "not for", "!do/"
@@ -39,6 +39,7 @@ class Given:
         self.answer = 0
         self.known: list[tuple[str, str]] = []
         self.asked = 0
+        self.additions = Added()
 
     def is_command(self, topic: str) -> bool:
         return topic.startswith(COMMAND)
@@ -60,6 +61,9 @@ class Given:
 
     def owned(self, user: str, topic: str, properties: Properties) -> Properties:
         return properties
+
+    def added(self, permissions: Permissions) -> Added:
+        return self.additions
 
     def has_terms(self, properties: Properties) -> bool:
         return "user_property" in properties
@@ -120,6 +124,32 @@ def test_of_overlapping_subscriptions_those_that_may_count(qos: int) -> None:
     withdraw(world, rules, "t")
     world.connect("sender").publish("t", qos=qos)
     assert client.published() == []
+
+
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_what_a_client_asked_for_once_is_added_to_its_messages(qos: int) -> None:
+    world, rules = world_of()
+    client = reader(world, "#", qos=2)
+    sender, other = world.connect("sender"), world.connect("other")
+    rules.additions = Added({"t/#": ("for", "x"), "+/u": ("for", "y")}, frozenset({"says"}))
+    sender.publish("!do/it", qos=1)
+    sender.publish("t", b"1", qos=qos, packet_id=2)
+    sender.publish("t/u", b"2", qos=qos, packet_id=3, properties={"user_property": [("a", "b")]})
+    sender.publish("t/u", b"3", qos=qos, packet_id=4, properties={"user_property": [("says", "b")]})
+    sender.publish("v", b"4", qos=qos, packet_id=5)
+    other.publish("t", b"5", qos=qos, packet_id=6)
+    found = {one.payload: one.properties.get("user_property", []) for one in client.published()}
+    assert found == {
+        b"1": [("for", "x")],
+        b"2": [("a", "b"), ("for", "x"), ("for", "y")],
+        b"3": [("says", "b")],
+        b"4": [],
+        b"5": [],
+    }
+    rules.additions = Added()
+    sender.publish("!do/it", qos=1, packet_id=7)
+    sender.publish("t", b"6", qos=qos, packet_id=8)
+    assert [one.properties.get("user_property") for one in client.published()] == [None]
 
 
 def test_answers_are_asked_for_once_a_topic_and_again_when_the_rules_change_there() -> None:

@@ -1,0 +1,1 @@
+"""What purposes cost and whether they hold: the published tables anew, and what those leave unsaid."""
