@@ -41,6 +41,8 @@ def told(event: hushcast.Event) -> str:
             return f"-- a message was missed that others got: {event.id}"
         case hushcast.Unopened():
             return f"-- a message came that does not open here: {event.id}"
+        case hushcast.Withdrawn():
+            return "-- what was said here was withdrawn"
         case hushcast.Coverage(share=None):
             return "-- nothing is known yet of how much of the network reaches us"
         case hushcast.Coverage():

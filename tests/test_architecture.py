@@ -33,10 +33,10 @@ ARROWS: dict[str, set[str]] = {
     "brokers": {"base", "content", "brokers family", "runtime"},
     "node": {"base", "content", "runtime", "directory", "client", "local", "overlay", "central", "brokers"},
 }
-ARROWS["node"] |= {"overlay family", "central family", "brokers family"}
+ARROWS["node"] |= {"authorities family", "overlay family", "central family", "brokers family"}
 ARROWS["gateway"] = {"base", "content", "mqtt family", "purposes family", "runtime", "client"}
 ARROWS["located"] = {"base", "content", "spatial family", "runtime", "client"}
-ARROWS["testnet"] = {*ARROWS["node"], "node", "mqtt family", "authorities family"}
+ARROWS["testnet"] = {*ARROWS["node"], "node", "mqtt family"}
 ARROWS["cli"] = {*ARROWS["testnet"], *ARROWS["gateway"], *ARROWS["located"], "testnet", "gateway", "located"}
 ARROWS["cli"] |= {"shards family"}
 ARROWS["cli"].add("analytics")  # lazily: a test of the CLI holds that

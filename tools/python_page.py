@@ -21,10 +21,16 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "The daemon": ("Daemon",),
     "Messages of a subscription": ("Messages", "Terms"),
     "Without an event loop": ("BlockingDaemon", "BlockingMessages"),
-    "Events": ("Event", "Message", "Lost", "Gap", "Unopened", "Coverage", "Disconnected", "Reconnected"),
+    "Events": (
+        *("Event", "Message", "Lost", "Gap", "Unopened", "Withdrawn"),
+        *("Coverage", "Disconnected", "Reconnected"),
+    ),
     "What a daemon tells": ("Publication", "Unsent", "Subscription", "Finding"),
     "Links and authors": ("new_link", "read_link", "Author", "new_author", "read_author"),
-    "Purposes": ("read_purpose_keys", "PurposeKeys", "Allowed", "ReadFor"),
+    "Purposes": (
+        *("read_purpose_keys", "PurposeKeys", "Allowed", "ReadFor"),
+        *("Lock", "new_lock", "read_lock"),
+    ),
     "Errors": (
         *("HushcastError", "UsageError", "Refusal", "Waiting"),
         *("NoDaemon", "OtherVersion", "TimedOut"),

@@ -8,12 +8,11 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from hushcast_brokers.network_file import KeyText
 from hushcast_protocol.base.addresses import Address, onion_address
 from hushcast_protocol.base.errors import DecodeError, UsageError
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.tree import Seat, check_seats
-from hushcast_runtime.config import Section, reachable
+from hushcast_runtime.config import KeyText, Section, reachable
 from hushcast_runtime.network_file import toml_text
 
 NETWORK_FILE = "network.toml"

@@ -11,10 +11,8 @@ from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.brokers.full.layers import MAX_LAYERS, MIN_LAYERS
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_protocol.brokers.privacy import DEFAULT_LAYERS, Privacy, read_privacy
-from hushcast_runtime.config import AnyNetworkTerms, Section, reachable
+from hushcast_runtime.config import AnyNetworkTerms, KeyText, Section, reachable
 from hushcast_runtime.network_file import toml_text
-
-KeyText = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]  # 32 bytes in hexadecimal digits
 
 
 class BrokersTerms(AnyNetworkTerms, frozen=True, kw_only=True):

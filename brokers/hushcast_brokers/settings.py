@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal
 import msgspec
 
 from hushcast_brokers.listing import BrokerSection, check_brokers, seats_of
-from hushcast_brokers.network_file import BrokersNetworkSection, BrokersTerms, KeyText
+from hushcast_brokers.network_file import BrokersNetworkSection, BrokersTerms
 from hushcast_brokers.tomography.section import TomographySection
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.wire import PublicKey
@@ -19,7 +19,7 @@ from hushcast_protocol.brokers.conditions import Condition
 from hushcast_protocol.brokers.exposure import OPEN
 from hushcast_protocol.brokers.frames import MAX_K, Terms
 from hushcast_protocol.brokers.tree import MAX_BROKERS, Seat
-from hushcast_runtime.config import Section, parse_settings, read_config
+from hushcast_runtime.config import KeyText, Section, parse_settings, read_config
 from hushcast_runtime.doctors_socket import ExaminedSettings
 
 MAX_ROOT_CONFIG = 512 * 1024  # bytes; 1,023 brokers have 260 each

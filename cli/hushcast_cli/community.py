@@ -141,8 +141,8 @@ def send(choices: Choices, directory: Path, config: Path | None, timeout: float 
       hushcast community send club
     """
     from hushcast_brokers.community import keeping
+    from hushcast_brokers.community.sending import send_charter
     from hushcast_cli.asking import run
-    from hushcast_cli.community_sent import send_charter
     from hushcast_cli.output import json_line, text_line, write
     from hushcast_protocol.base.errors import UsageError
     from hushcast_runtime.logs import configure_logs

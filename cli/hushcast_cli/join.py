@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _HEADER = re.compile(r"\s*\[\s*network\s*\]\s*(#.*)?\Z")
 _ANY_HEADER = re.compile(r"\s*\[")
 _FOUNDERS = {"overlay": "directory", "central": "server", "brokers": "root"}
-_OURS = re.compile(r"\s*\[\[\s*network\s*\.\s*proxies\s*\]\]")
+_OURS = re.compile(r"\s*\[\[\s*network\s*\.\s*(proxies|authorities)\s*\]\]")
 
 
 @click.command("join")
@@ -93,7 +93,9 @@ def read_network(file: Path) -> Joined:
             return parse_toml(data, where, CentralNetworkFile).network
         if carrier == "brokers":
             return parse_toml(data, where, BrokersNetworkFile).network
-        return parse_toml(data, where, NetworkFile).network
+        network = parse_toml(data, where, NetworkFile).network
+        network.check_named()
+        return network
     except UsageError as error:
         raise UsageError(f"{error} (it takes network.toml, as the {_FOUNDERS[carrier]} wrote it)") from None
 
@@ -128,12 +130,17 @@ def _section(network: Joined) -> str:
     from hushcast_brokers.network_file import BrokersNetworkSection, brokers_section
     from hushcast_central.network_file import CentralNetworkSection, central_section
     from hushcast_protocol.base.addresses import Address
-    from hushcast_runtime.network_file import network_section
+    from hushcast_runtime.network_file import network_of_several, network_section
 
     if isinstance(network, CentralNetworkSection):
         return central_section(network.network(), Address(network.server), network.proxies())
     if isinstance(network, BrokersNetworkSection):
         return brokers_section(network.network(), network.address())
+    if network.authorities:
+        assert network.quorum is not None
+        return network_of_several(network, network.authorities, network.quorum)
+    assert network.directory is not None
+    assert network.directory_key is not None
     return network_section(network, network.directory, network.directory_key)
 
 
@@ -181,7 +188,10 @@ def _where(section: Joined) -> tuple[str, ...]:
         return "server", section.server
     if isinstance(section, BrokersNetworkSection):
         return "root", section.root
-    return "directory", section.directory, section.directory_key
+    if section.authorities:
+        listed = sorted(f"{one.key} {one.address}" for one in section.authorities)
+        return "directories", str(section.quorum), *listed
+    return "directory", str(section.directory), str(section.directory_key)
 
 
 def _read_config(target: Path) -> tuple[str, Joined | None]:

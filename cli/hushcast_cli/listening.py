@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from hushcast.daemon import Daemon
-from hushcast.events import Disconnected, Gap, Lost, Message, Reconnected, Unopened
+from hushcast.events import Disconnected, Gap, Lost, Message, Reconnected, Unopened, Withdrawn
 from hushcast.messages import Messages
 from hushcast.words import Terms
 from hushcast_cli.exits import Failure
@@ -126,6 +126,8 @@ class _Listening:
                 await print_data(self._printer.subscribed(messages.topic, messages.nodes, messages.by))
             elif isinstance(event, Gap):
                 await print_data(self._printer.gap(event))
+            elif isinstance(event, Withdrawn):
+                await print_data(self._printer.withdrawn(event))
             elif isinstance(event, Unopened):
                 self._unopened += 1
                 await print_data(self._printer.unopened(event))

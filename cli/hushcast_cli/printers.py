@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from hushcast.events import Gap, Lost, Message, Unopened
+from hushcast.events import Gap, Lost, Message, Unopened, Withdrawn
 from hushcast.words import as_text
 from hushcast_cli.output import is_terminal, json_line, note, printable
 from hushcast_protocol.base.errors import UsageError
@@ -34,6 +34,9 @@ class Printer(Protocol):
 
     def unopened(self, event: Unopened) -> bytes:
         """Return what tells of a message that came and does not open for the purpose."""
+
+    def withdrawn(self, event: Withdrawn) -> bytes:
+        """Return what tells of messages that their publisher has withdrawn."""
 
 
 class JsonPrinter:
@@ -61,6 +64,8 @@ class JsonPrinter:
             told["author"] = event.author
         if event.path:
             told["path"] = event.path
+        if event.withdrawal:
+            told["withdrawal"] = event.withdrawal
         return json_line(told)
 
     def lost(self, event: Lost) -> bytes:
@@ -70,6 +75,10 @@ class JsonPrinter:
     def gap(self, event: Gap) -> bytes:
         """Return the contract's `gap` object."""
         return json_line({"event": "gap", "topic": event.topic, "id": event.id})
+
+    def withdrawn(self, event: Withdrawn) -> bytes:
+        """Return the contract's `withdrawn` object."""
+        return json_line({"event": "withdrawn", "topic": event.topic, "withdrawal": event.withdrawal})
 
     def unopened(self, event: Unopened) -> bytes:
         """Return the contract's `unopened` object."""
@@ -107,6 +116,11 @@ class TextPrinter:
     def gap(self, event: Gap) -> bytes:
         """Tell it on standard error, since it is no payload."""
         note("gap: other subscribers received a message that did not come here; see `hushcast coverage`")
+        return b""
+
+    def withdrawn(self, event: Withdrawn) -> bytes:
+        """Tell it on standard error: which were printed, programs know."""
+        note("withdrawn: the publisher of earlier messages asks to delete them; --json says which")
         return b""
 
     def unopened(self, event: Unopened) -> bytes:

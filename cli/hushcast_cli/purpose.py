@@ -58,6 +58,33 @@ def new_key(choices: Choices, file: Path) -> None:
 
 @purpose.group()
 @json_option
+def lock() -> None:
+    """Make what withdraws messages that were published with it."""
+
+
+@lock.command("new")
+@click.argument("file", type=FILE, metavar="F")
+@json_option
+@pass_choices
+def new_lock(choices: Choices, file: Path) -> None:
+    """Make a lock in the new file F, for `hushcast publish --for P --lock F`.
+
+    `hushcast publish --withdraw F` then asks all who keep these messages to delete them; who has the file can
+    ask that, and nobody else. It is spent by that.
+
+    \b
+    Example:
+      hushcast purpose lock new car.lock
+    """
+    from hushcast.purposes.keys import new_lock as make
+    from hushcast_cli.output import json_line, text_line, write
+
+    make(file)
+    write(json_line({"file": str(file)}) if choices.json else text_line(str(file)))
+
+
+@purpose.group()
+@json_option
 def vocabulary() -> None:
     """Sign which purposes there are, with the public halves of their keys."""
 

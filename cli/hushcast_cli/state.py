@@ -139,7 +139,7 @@ _PROGRAMS: dict[str, Program] = {
 """By the roles of whoever is no node."""
 _OF_GATEWAY = {"listen", "users", "anonymous"}
 _OF_PROVIDER = {"owner", "feed", "difficulty"}
-_OF_JOINED = {"directory", "directory_key", "server", "server_key"}
+_OF_JOINED = {"authorities", "directory", "directory_key", "quorum", "server", "server_key"}
 
 
 def _keys(file: Path) -> dict[str, Any]:

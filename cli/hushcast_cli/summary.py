@@ -21,6 +21,7 @@ TROUBLES = (
     "answers_forged",
     "deliveries_refused",
     "roster_mismatches",
+    "heads_refused",
     "rosters_held",
     "rosters_late",
     "refused_quota",
@@ -51,6 +52,8 @@ def summary(status: Status) -> Iterator[tuple[str, str]]:
             yield "community", f"a member, epoch {epoch}" if epoch is not None else community["missing"]
     else:
         yield "roster", _roster(status)
+        if (directories := status.get("directories")) is not None and directories["directories"] > 1:
+            yield "directories", _directories(directories)
     if status.get("role") == "relay":
         yield "relay", _relay(status)
     if "subscriptions" in status:
@@ -143,6 +146,12 @@ def _edge(edge: Mapping[str, Any]) -> str:
     if not edge["asked"]:
         return "not needed: nothing is subscribed"
     return f"{'reached' if edge['reached'] else 'away'}, {edge['routed']} of {edge['asked']} routed"
+
+
+def _directories(directories: Mapping[str, Any]) -> str:
+    if directories["fork"] is not None:
+        return f"two rosters for epoch {directories['fork']}: none is taken any more"
+    return f"{directories['answered']} of {directories['directories']} answer"
 
 
 def _roster(status: Status) -> str:

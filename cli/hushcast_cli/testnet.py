@@ -69,7 +69,7 @@ testnet.add_command(watch)
 )
 @click.option(
     "--privacy",
-    type=click.Choice(["clear", "full"]),
+    type=click.Choice(["clear", "community", "full"]),
     help="With --carrier brokers: what brokers learn.  [default: clear]",
 )
 @click.option(
@@ -146,6 +146,7 @@ def up(
       hushcast testnet up --dir /tmp/testnet --nodes 10 --clients 2
       hushcast testnet up --dir /tmp/testnet --carrier central --nodes 6
       hushcast testnet up --dir /tmp/testnet --carrier brokers --privacy full
+      hushcast testnet up --dir /tmp/testnet --carrier brokers --privacy community
       hushcast testnet up --dir /tmp/testnet --gateway
     """
     from hushcast_cli.output import json_line, note, write

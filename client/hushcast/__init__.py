@@ -25,10 +25,28 @@ if TYPE_CHECKING:
         UsageError,
         Waiting,
     )
-    from hushcast.events import Coverage, Disconnected, Event, Gap, Lost, Message, Reconnected, Unopened
+    from hushcast.events import (
+        Coverage,
+        Disconnected,
+        Event,
+        Gap,
+        Lost,
+        Message,
+        Reconnected,
+        Unopened,
+        Withdrawn,
+    )
     from hushcast.keys import Author, new_author, new_link, read_author, read_link
     from hushcast.messages import Messages
-    from hushcast.purposes.keys import Allowed, PurposeKeys, ReadFor, read_purpose_keys
+    from hushcast.purposes.keys import (
+        Allowed,
+        Lock,
+        PurposeKeys,
+        ReadFor,
+        new_lock,
+        read_lock,
+        read_purpose_keys,
+    )
     from hushcast.words import Terms
 
 _PUBLIC = {
@@ -36,10 +54,16 @@ _PUBLIC = {
     "daemon": ("Daemon", "connect"),
     "descriptions": ("Finding", "Publication", "Subscription", "Unsent"),
     "errors": ("HushcastError", "NoDaemon", "OtherVersion", "Refusal", "TimedOut", "UsageError", "Waiting"),
-    "events": ("Coverage", "Disconnected", "Event", "Gap", "Lost", "Message", "Reconnected", "Unopened"),
+    "events": (
+        *("Coverage", "Disconnected", "Event", "Gap", "Lost", "Message"),
+        *("Reconnected", "Unopened", "Withdrawn"),
+    ),
     "keys": ("Author", "new_author", "new_link", "read_author", "read_link"),
     "messages": ("Messages",),
-    "purposes.keys": ("Allowed", "PurposeKeys", "ReadFor", "read_purpose_keys"),
+    "purposes.keys": (
+        *("Allowed", "Lock", "PurposeKeys", "ReadFor"),
+        *("new_lock", "read_lock", "read_purpose_keys"),
+    ),
     "words": ("Terms",),
 }
 _HOME = {name: module for module, names in _PUBLIC.items() for name in names}
@@ -56,6 +80,7 @@ __all__ = [
     "Finding",
     "Gap",
     "HushcastError",
+    "Lock",
     "Lost",
     "Message",
     "Messages",
@@ -73,12 +98,15 @@ __all__ = [
     "Unsent",
     "UsageError",
     "Waiting",
+    "Withdrawn",
     "connect",
     "connect_sync",
     "new_author",
     "new_link",
+    "new_lock",
     "read_author",
     "read_link",
+    "read_lock",
     "read_purpose_keys",
 ]
 

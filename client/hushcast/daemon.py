@@ -78,7 +78,7 @@ class Daemon:
         so do not publish it again. A daemon that went away in the middle is asked again, and publishes once.
         """
         with self._limit(timeout):
-            data, tags = _sealed(payload, purposes, ())
+            data, tags = _sealed(topic, payload, purposes, ())
             publication = await self._enqueue(topic, data, attributes, author, True, tags)
             await self.accepted(publication)
             return publication
@@ -102,7 +102,7 @@ class Daemon:
         these, and relays see neither. With `purposes` it has tags of their own. Otherwise as `publish`.
         """
         with self._limit(timeout):
-            data, tags = _sealed(payload, purposes, tags)
+            data, tags = _sealed(topic, payload, purposes, tags)
             return await self._enqueue(topic, data, attributes, author, at_once, tags)
 
     async def accepted(self, publication: Publication, *, timeout: float | None = None) -> None:
@@ -268,13 +268,13 @@ class Daemon:
 
 
 def _sealed(
-    payload: bytes | str, purposes: Allowed | None, tags: Iterable[str]
+    topic: str, payload: bytes | str, purposes: Allowed | None, tags: Iterable[str]
 ) -> tuple[bytes, Iterable[str]]:
     """Return what travels, and the tags that it travels by."""
     data = payload.encode() if isinstance(payload, str) else payload
     if purposes is None:
         return data, tags
-    sealed, own = purposes.seal(data)
+    sealed, own = purposes.seal(data, topic)
     return sealed, {*own, *tags}
 
 

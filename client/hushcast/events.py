@@ -29,6 +29,8 @@ class Message:
     """The fingerprint of the key that signed it, whose signature holds; `None` where nobody signed."""
     path: str = field(default="", repr=False)
     """Of what was read for a purpose, where an MQTT client published it: `7/position` below the alias."""
+    withdrawal: str = field(default="", repr=False)
+    """Of what was read for a purpose, 64 hexadecimal digits: `Withdrawn` names it if the message is."""
 
     @property
     def text(self) -> str:
@@ -73,6 +75,18 @@ class Unopened:
 
 
 @dataclass(frozen=True)
+class Withdrawn:
+    """The publisher of messages asks everybody who kept them to delete them; nobody else can ask that."""
+
+    topic: str = field(repr=False)
+    """The topic's name."""
+    withdrawal: str = field(repr=False)
+    """The `withdrawal` of these messages."""
+    cursor: int
+    """Its place among the subscription's messages, from 1."""
+
+
+@dataclass(frozen=True)
 class Coverage:
     """How much of the network reaches a subscription, as its probes say."""
 
@@ -102,7 +116,7 @@ class Reconnected:
     """The daemon is back, and messages come again."""
 
 
-Event = Message | Lost | Gap | Unopened | Coverage | Disconnected | Reconnected
+Event = Message | Lost | Gap | Unopened | Withdrawn | Coverage | Disconnected | Reconnected
 
 
 def message(told: words.Delivered) -> Message:

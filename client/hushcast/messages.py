@@ -23,7 +23,7 @@ from hushcast.errors import (
     UnknownCursor,
     UsageError,
 )
-from hushcast.events import Event, Lost, Message, Unopened
+from hushcast.events import Event, Lost, Message, Unopened, Withdrawn
 
 if TYPE_CHECKING:
     from hushcast.purposes.keys import ReadFor
@@ -83,7 +83,7 @@ class Messages:
         self._unopened = 0
         self._connection: Connection | None = None
         self._call: Call | None = None
-        self._last: Message | Lost | Unopened | None = None  # handed out, and not done with
+        self._last: Message | Lost | Unopened | Withdrawn | None = None  # handed out, and not done with
         self._got = 0  # the last cursor that came
         self._shown = 0  # the last that the program is done with
         self._acknowledged = 0  # the last that the program needs no more
@@ -234,7 +234,7 @@ class Messages:
             return None
         raise OtherVersion("the daemon speaks another version: its answer is to another question")
 
-    def _opened(self, message: Message) -> Message | Unopened:
+    def _opened(self, message: Message) -> Message | Unopened | Withdrawn:
         """Return what is in a message for the purpose of the subscription, if it has one."""
         if self._purpose is None:
             return message
@@ -242,7 +242,13 @@ class Messages:
         if isinstance(found, str):
             self._unopened += 1
             return Unopened(message.topic, message.id, message.cursor, str(found))
-        return replace(message, payload=found.payload, path=found.path)
+        withdrawal = found.withdrawn_by.hex()
+        if found.lock:
+            return Withdrawn(message.topic, withdrawal, message.cursor)
+        from hushcast_protocol.mqtt.envelope import disclose  # of no use to other subscriptions
+
+        inside = disclose(found.content)
+        return replace(message, payload=inside.payload, path=inside.path, withdrawal=withdrawal)
 
     async def _open(self) -> None:
         """Subscribe, behind the last message that came."""

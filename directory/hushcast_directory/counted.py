@@ -9,6 +9,11 @@ DIRECTORY_COUNTERS = {
     "newcomers_turned_away": "of these, unlisted relays that came while too many others waited",
     "rosters_asked_for": "questions for a roster",
     "connections_dropped": "connections that had asked nothing yet and gave way to newer ones",
+    "heads_published": "heads that are served, of several directories that agree",
+    "heads_missed": "epochs without a head",
+    "ballots_cast": "ballots of this authority",
+    "evidence_found": "pieces of evidence that an authority said two things",
+    "forks_found": "two heads of one epoch with the signatures of a quorum: this authority stopped",
     "fetches_dropped": "questions for a roster whose answer was cut short to make room for others",
 }
 """By name, with its meaning."""

@@ -36,6 +36,16 @@ class Publishing:
         """One line for the operator of what is wrong with the clock; `None`: nothing."""
         return self._waits or self._clock.problem()
 
+    @property
+    def epoch(self) -> int | None:
+        """The epoch of the newest roster, `None` before the first."""
+        return None if self._registry.newest is None else self._registry.newest.epoch
+
+    @property
+    def relays(self) -> int:
+        """How many relays it lists."""
+        return 0 if self._registry.newest is None else len(self._registry.newest.relays)
+
     def note_registered(self) -> None:
         """Look at once whether enough relays have registered for the first roster."""
         self._registered.set()

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Collection
 
-from hushcast_directory.succession import Succession, load_succession
-from hushcast_protocol.base.epochs import Calendar
-from hushcast_protocol.base.errors import Refusal
+from hushcast_directory.descriptors import DESCRIPTOR, MAX_AHEAD, Descriptors
 from hushcast_protocol.base.handovers import check_roster_by
 from hushcast_protocol.base.roster import (
     GENESIS,
@@ -28,53 +27,30 @@ from hushcast_protocol.base.wire import RelayId, encode
 from hushcast_runtime.store import Change, Store, record_reader
 
 ROSTERS_KEPT = 48  # two days of them: a daemon away for longer starts with the newest
-MAX_VALIDITY = 4  # epochs that a descriptor may hold; relays sign a new one each epoch
 CATCH_UP = 3  # epochs after an absence of the directory in which relays may renew and none falls out
-MAX_AHEAD = 300  # seconds that a relay's clock may be ahead of ours
 
-_DESCRIPTOR, _ROSTER = "descriptor", "roster"
-_decode_signed = record_reader(Signed, "descriptor or roster")
+_ROSTER = "roster"
+_decode_signed = record_reader(Signed, "roster")
 
 
-class Registry:
+class Registry(Descriptors):
     """Descriptors and rosters, in memory and in a store; times are arguments."""
 
     def __init__(self, network: Network, seed: Seed, store: Store, first_roster: int) -> None:
         """Publish the first roster once `first_roster` relays have registered."""
-        self._network = network
-        self._calendar = network.calendar
-        self._seed = seed
-        self._store = store
+        super().__init__(network, seed, store)
         self._first_roster = first_roster
-        self._descriptors: dict[RelayId, tuple[Descriptor, Signed]] = {}
         self._rosters: dict[int, SignedRoster] = {}
-        self._answers_until: dict[RelayId, float] = {}
-        self._allowed: frozenset[RelayId] | None = None
-        self.succession = Succession()
-        """The keys that the directory had before."""
 
     async def load(self) -> None:
         """Read back what was kept before a restart."""
-        self.succession = await load_succession(self._store, self._network, self._seed.public())
-        for _, value in await self._store.scan(_DESCRIPTOR):
-            signed = _decode_signed(value)
-            descriptor = check_descriptor(signed, self._network)
-            self._descriptors[descriptor.relay] = (descriptor, signed)
-        for _, value in await self._store.scan(_ROSTER):
-            key, past = self._seed.public(), self.succession.past
-            roster = check_roster_by(key, past, _decode_signed(value), self._network, check_roster)
+        await super().load()
+        for _, value in await self.store.scan(_ROSTER):
+            key, past = self.seed.public(), self.succession.past
+            roster = check_roster_by(key, past, _decode_signed(value), self.network, check_roster)
             # With the key of now, as newcomers know no other; the chain is of bodies, and stays what it is.
-            signed = sign_again(self._seed, roster.signed)
+            signed = sign_again(self.seed, roster.signed)
             self._rosters[roster.epoch] = dataclasses.replace(roster, signed=signed)
-
-    @property
-    def calendar(self) -> Calendar:
-        """The network's epochs."""
-        return self._calendar
-
-    def confine(self, names: frozenset[RelayId] | None) -> None:
-        """List none but these relays from the next roster on; `None`: all that are reached."""
-        self._allowed = names
 
     @property
     def newest(self) -> SignedRoster | None:
@@ -89,64 +65,13 @@ class Registry:
         later = sorted(known for known in self._rosters if known > epoch)
         return (self._rosters[later[0]], len(later) > 1) if later else (None, False)
 
-    def examine(self, signed: Signed, now: float) -> Descriptor:
-        """Check a descriptor that a relay hands in; raise a `PeerError`, or `Refusal` with the reason."""
-        descriptor = check_descriptor(signed, self._network)
-        if self._allowed is not None and descriptor.relay not in self._allowed:
-            raise Refusal("the network is closed: have whoever runs its directory list this relay's name")
-        if descriptor.expires <= now:
-            raise Refusal("the descriptor has expired: check the relay's clock")
-        if descriptor.issued > now + MAX_AHEAD:
-            raise Refusal("the descriptor was issued in the future: check the relay's clock")
-        if descriptor.expires - now > MAX_VALIDITY * self._network.epoch_seconds + MAX_AHEAD:
-            raise Refusal("the descriptor holds for too long")
-        known = self._descriptors.get(descriptor.relay)
-        if known is not None and known[0].issued > descriptor.issued:
-            raise Refusal("a newer descriptor of this relay is known")
-        live = self._live(now)
-        if descriptor.relay not in live and len(live) >= MAX_RELAYS:
-            raise Refusal(f"the network is full: it has {MAX_RELAYS} relays")
-        return descriptor
+    def listed(self) -> Collection[RelayId]:
+        """Return whom the newest roster lists."""
+        return () if self.newest is None else self.newest.relays
 
-    def lists(self, relay: RelayId) -> bool:
-        """Tell whether the newest roster lists a relay."""
-        return self.newest is not None and relay in self.newest.relays
-
-    def holds(self, relay: RelayId, signed: Signed) -> bool:
-        """Tell whether a descriptor is just the one held of its relay."""
-        return relay in self._descriptors and self._descriptors[relay][1] == signed
-
-    async def admit(self, descriptor: Descriptor, signed: Signed) -> None:
-        """Keep a descriptor whose relay was reached; durable on return.
-
-        Whoever was at its address before is not there any more: one address is one relay.
-        """
-        gone = [
-            relay
-            for relay, (held, _) in self._descriptors.items()
-            if held.address == descriptor.address and relay != descriptor.relay
-        ]
-        for relay in gone:
-            del self._descriptors[relay]
-        self._descriptors[descriptor.relay] = (descriptor, signed)
-        await self._store.write(
-            Change(_DESCRIPTOR, descriptor.relay, encode(signed)),
-            *(Change(_DESCRIPTOR, relay, None) for relay in gone),
-        )
-
-    def lapsing(self, now: float) -> list[Descriptor]:
-        """Return the descriptors of listed relays that the roster due next would leave out as lapsed."""
-        last = self.newest
-        if last is None:
-            return []
-        live = self._live(self._calendar.epoch_start(self._coming(now, last)))
-        known = self._descriptors
-        return [known[relay][0] for relay in last.relays if relay in known and relay not in live]
-
-    def carry(self, relay: RelayId, now: float) -> None:
-        """List a relay in the next roster as well: it could not renew, but answers at its address."""
-        assert self.newest is not None
-        self._answers_until[relay] = self._calendar.epoch_start(self._coming(now, self.newest)) + 1
+    def coming(self, now: float) -> int:
+        """Return the epoch of the next roster."""
+        return self._calendar.epoch(now) if self.newest is None else self._coming(now, self.newest)
 
     def _coming(self, now: float, last: SignedRoster) -> int:
         # After a time away the roster of the running epoch, else of the coming one.
@@ -167,12 +92,12 @@ class Registry:
             Entry(signed, self._since(relay, epoch, last))
             for relay, (_, signed) in sorted(self._listed(epoch, last).items())
         )
-        body = RosterBody(self._network, epoch, last.digest if last else GENESIS, entries)
-        signed = sign_roster(self._seed, body)
-        roster = check_roster(signed, self._seed.public(), self._network)
+        body = RosterBody(self.network, epoch, last.digest if last else GENESIS, entries)
+        signed = sign_roster(self.seed, body)
+        roster = check_roster(signed, self.seed.public(), self.network)
         # By number, not by age: if this one is for the future, its predecessors must still be there.
         old = sorted(self._rosters)[: max(0, len(self._rosters) + 1 - ROSTERS_KEPT)]
-        await self._store.write(
+        await self.store.write(
             Change(_ROSTER, _key(epoch), encode(signed)), *(Change(_ROSTER, _key(e), None) for e in old)
         )
         self._rosters[epoch] = roster
@@ -206,13 +131,13 @@ class Registry:
         end = self._calendar.epoch_start(latest + 1)
         self._answers_until = {relay: until for relay, until in self._answers_until.items() if until < end}
         changes = [Change(_ROSTER, _key(epoch), None) for epoch in ahead]
-        changes += [Change(_DESCRIPTOR, relay, None) for relay in early]
+        changes += [Change(DESCRIPTOR, relay, None) for relay in early]
         for signed in listed_descriptors(self.newest) if self.newest is not None else ():
-            descriptor = check_descriptor(signed, self._network)
+            descriptor = check_descriptor(signed, self.network)
             if descriptor.relay not in self._descriptors:
                 self._descriptors[descriptor.relay] = (descriptor, signed)
-                changes.append(Change(_DESCRIPTOR, descriptor.relay, encode(signed)))
-        await self._store.write(*changes)
+                changes.append(Change(DESCRIPTOR, descriptor.relay, encode(signed)))
+        await self.store.write(*changes)
         return ahead
 
     @staticmethod
@@ -241,23 +166,6 @@ class Registry:
         """Tell whether one of the rosters just before an epoch was never published."""
         first = max(min(self._rosters), epoch - CATCH_UP)
         return any(known not in self._rosters for known in range(first, epoch))
-
-    def _live(self, now: float) -> dict[RelayId, tuple[Descriptor, Signed]]:
-        until, allowed = self._answers_until, self._allowed
-        return {
-            relay: held
-            for relay, held in self._descriptors.items()
-            if max(held[0].expires, until.get(relay, 0)) > now and (allowed is None or relay in allowed)
-        }
-
-    def _forget_expired(self, now: float) -> None:
-        self._answers_until = {relay: end for relay, end in self._answers_until.items() if end > now}
-        expired = self._descriptors.keys() - self._live(now).keys()
-        if self.newest is not None:  # whom it lists may have to be carried on for a day
-            expired -= self._live(now - self._calendar.day_seconds).keys() & self.newest.relays.keys()
-        for relay in sorted(expired):
-            del self._descriptors[relay]
-        self._store.write_soon(*(Change(_DESCRIPTOR, relay, None) for relay in sorted(expired)))
 
 
 def _key(epoch: int) -> bytes:

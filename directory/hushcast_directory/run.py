@@ -9,10 +9,12 @@ from typing import Any
 import structlog
 import trio
 
+from hushcast_directory.agreeing import Agreeing
 from hushcast_directory.closed import read_names
 from hushcast_directory.counted import DIRECTORY_COUNTERS
 from hushcast_directory.publishing import Publishing
 from hushcast_directory.registry import Registry
+from hushcast_directory.roll import Roll
 from hushcast_directory.server import DirectoryServer
 from hushcast_directory.settings import DirectorySettings
 from hushcast_directory.upgrade import MIGRATIONS, VERSION
@@ -24,7 +26,7 @@ from hushcast_runtime.environment import system_environment
 from hushcast_runtime.files import load_seed, write_private
 from hushcast_runtime.layout import DATABASE, check_version, kept_version, migrate
 from hushcast_runtime.metrics import MetricsServer, readings
-from hushcast_runtime.network_file import network_section
+from hushcast_runtime.network_file import network_of_several, network_section
 from hushcast_runtime.own_address import open_address, until_published
 from hushcast_runtime.process import Load, open_transport, run_until_signal
 from hushcast_runtime.readiness import Health
@@ -55,8 +57,8 @@ class _Directory:
         self._settings = settings
         self._env = system_environment()
         self._tor: TorTransport | None = None
-        self._registry: Registry | None = None
-        self._publishing: Publishing | None = None
+        self._registry: Registry | Roll | None = None
+        self._publishing: Publishing | Agreeing | None = None
         self._counters = Counters(DIRECTORY_COUNTERS)
         self._published = False
         self._names = _names(settings)
@@ -80,7 +82,12 @@ class _Directory:
         try:
             seed, service = (load_seed(state / name, env.randomness) for name in KEY_FILES)
             network = settings.network.network()
-            registry = Registry(network, seed, store, settings.first_roster)
+            sitting = settings.sitting(seed.public())
+            registry = (
+                Registry(network, seed, store, settings.first_roster)
+                if sitting is None
+                else Roll(network, seed, store)
+            )
             async with trio.open_nursery() as living:
                 living.start_soon(store.run)
                 await migrate(store, MIGRATIONS)
@@ -89,7 +96,7 @@ class _Directory:
                 self._registry = registry
                 transport = await open_transport(settings, nursery, self._announce)
                 listener = await open_address(service, transport, store)
-                server = DirectoryServer(env, transport, network.id, seed, registry, self._counters)
+                server = DirectoryServer(env, transport, network.id, seed, registry, self._counters, sitting)
                 self._publishing = server.publishing
                 if self._tor is not None:
                     await living.start(compare_clock, server.clock, self._tor)
@@ -108,7 +115,7 @@ class _Directory:
                 return Health(True, "the control connection to tor is lost, trying again")
             if self._publishing is not None and (problem := self._publishing.problem) is not None:
                 return Health(True, problem)
-            relays = self._status().get("roster", {}).get("relays", 0)
+            relays = 0 if self._publishing is None else self._publishing.relays
             return Health(True, f"working, {relays} relays in the roster")
         if self._tor is not None and self._tor.state.percent < 100:
             return Health(False, f"waiting for tor: {self._tor.state.doing}")
@@ -118,8 +125,11 @@ class _Directory:
         status: dict[str, Any] = {"ready": self._published}
         if self._tor is not None:
             status["tor"] = asdict(self._tor.state)
-        if self._registry is not None and (newest := self._registry.newest) is not None:
-            status["roster"] = {"epoch": newest.epoch, "relays": len(newest.relays)}
+        publishing = self._publishing
+        if isinstance(publishing, Agreeing):
+            status["authorities"] = {"others": publishing.peers.count, "reached": publishing.peers.reached}
+        if publishing is not None and publishing.epoch is not None:
+            status["roster"] = {"epoch": publishing.epoch, "relays": publishing.relays}
             status["epoch"] = self._settings.network.network().calendar.epoch(self._env.now())
         return status
 
@@ -132,4 +142,9 @@ def _names(settings: DirectorySettings) -> frozenset[RelayId] | None:
 
 
 def _write_network_file(path: Path, settings: DirectorySettings, address: Address, seed: Seed) -> None:
-    write_private(path, network_section(settings.network, address, seed.public().hex()).encode())
+    several = settings.authorities
+    if several is None or len(several.members) == 1:
+        text = network_section(settings.network, address, seed.public().hex())
+    else:
+        text = network_of_several(settings.network, several.members, several.quorum)
+    write_private(path, text.encode())

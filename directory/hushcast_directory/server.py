@@ -7,10 +7,12 @@ from contextlib import suppress
 import structlog
 import trio
 
+from hushcast_directory.agreeing import Agreeing, Sitting
 from hushcast_directory.checks import Checks
 from hushcast_directory.counted import DIRECTORY_COUNTERS
 from hushcast_directory.publishing import Publishing
 from hushcast_directory.registry import Registry
+from hushcast_directory.roll import Roll
 from hushcast_protocol.authorities.requests import (
     MAX_DIRECTORY_REQUEST,
     DirectoryAnswer,
@@ -55,11 +57,12 @@ class DirectoryServer:
         transport: Transport,
         network: bytes,
         seed: Seed,
-        registry: Registry,
+        registry: Registry | Roll,
         counters: Counters | None = None,
+        sitting: Sitting | None = None,
     ) -> None:
+        """With a `sitting` and a roll it is one of several directories, or an authority of one."""
         self.clock = DaemonClock(env, registry.calendar)
-        self.publishing = Publishing(self.clock, registry, self._carry_on)
         self._env = self.clock.environment()
         self._transport = transport
         self._network = network
@@ -69,6 +72,17 @@ class DirectoryServer:
         self._strangers = Room(MAX_CONNECTIONS, env.below, self._note_dropped)
         self._fetches = Room(MAX_FETCHES, env.below, lambda: counters.add("fetches_dropped"))
         self._checks = Checks(self._reach, env, lambda: counters.add("newcomers_turned_away"))
+        self.agreeing: Agreeing | None = None
+        self.publishing: Publishing | Agreeing
+        if sitting is not None:
+            assert isinstance(registry, Roll)
+            gathered = Checks(self._reach, env, lambda: None)
+            self.publishing = self.agreeing = Agreeing(
+                self.clock, transport, registry, sitting, gathered.check, counters, self._carry_on
+            )
+        else:
+            assert isinstance(registry, Registry)
+            self.publishing = Publishing(self.clock, registry, self._carry_on)
         self._flooded = False
 
     def _note_dropped(self) -> None:
@@ -100,14 +114,24 @@ class DirectoryServer:
 
     async def _answer(self, stream: trio.abc.Stream) -> None:
         former = self._registry.succession.seeds
+        agreeing = self.agreeing
         link = Link.respond(
-            self._network, self._seed, self._env.randomness, MAX_DIRECTORY_REQUEST, former=former
+            self._network,
+            self._seed,
+            self._env.randomness,
+            MAX_DIRECTORY_REQUEST,
+            former=former,
+            larger=None if agreeing is None else agreeing.peers.largest,
         )
         channel = Channel(stream, link, decode_directory_request)
         try:
             with self._strangers.place(REQUEST_TIMEOUT):
                 await channel.handshake()
-                request = await channel.one(REQUEST_TIMEOUT)
+                if agreeing is None or not agreeing.peers.knows(channel.peer):
+                    request = await channel.one(REQUEST_TIMEOUT)
+            if agreeing is not None and agreeing.peers.knows(channel.peer):
+                await agreeing.peers.serve(channel)
+                return
             # Only now is the kind of the request known. Kinds that take long have places of their own.
             if isinstance(request, Fetch):
                 with self._fetches.place(ROSTER_WITHIN):
@@ -126,8 +150,11 @@ class DirectoryServer:
         handovers = self._registry.succession.after(known) if known is not None else ()
         return HandedOver(handovers) if handovers else None
 
-    def _roster(self, request: Fetch) -> Rosters:
+    def _roster(self, request: Fetch) -> DirectoryAnswer:
         self._counters.add("rosters_asked_for")
+        if self.agreeing is not None:
+            return self.agreeing.answer(request)
+        assert isinstance(self._registry, Registry)
         roster, more = self._registry.after(request.after)
         return Rosters(roster.signed if roster else None, more)
 

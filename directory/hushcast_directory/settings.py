@@ -1,4 +1,4 @@
-"""Settings of a directory."""
+"""Settings of a directory, alone or as one of several."""
 
 from __future__ import annotations
 
@@ -6,8 +6,64 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
+from hushcast_directory.agreeing import Sitting
+from hushcast_protocol.authorities.admission import MAX_WORK, Admission
+from hushcast_protocol.authorities.members import MAX_AUTHORITIES, Authorities, Member
+from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.roster import MAX_RELAYS
-from hushcast_runtime.config import DaemonSettings, NetworkSection, PathText
+from hushcast_protocol.base.wire import PublicKey
+from hushcast_runtime.config import (
+    AuthoritySection,
+    DaemonSettings,
+    NetworkSection,
+    PathText,
+    Section,
+    reachable,
+)
+
+
+class AdmissionSection(Section, frozen=True, kw_only=True):
+    """What newcomers need for a seat; the same at all authorities."""
+
+    newcomers: Annotated[int, msgspec.Meta(ge=0, le=MAX_RELAYS)] = 0
+    """How many are seated a day at least; 0: all who come."""
+    growth: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 0
+    """How many are seated a day in thousandths of those who have a seat, where that is more."""
+    age: bool = False
+    """Whether newcomers wait until a day begins, and were there in the sixth epoch of the day before."""
+    work: Annotated[int, msgspec.Meta(ge=0, le=MAX_WORK)] = 0
+    """Bits of the work that a relay's name costs."""
+
+
+class SetSection(Section, frozen=True, kw_only=True):
+    """Directories that agree."""
+
+    members: Annotated[tuple[AuthoritySection, ...], msgspec.Meta(min_length=1, max_length=MAX_AUTHORITIES)]
+    """The directories, this one among them."""
+    quorum: Annotated[int, msgspec.Meta(ge=1, le=MAX_AUTHORITIES)]
+    """How many of them agree on a roster: more than half."""
+    admission: AdmissionSection = AdmissionSection()
+
+    def agreed(self, key: str, transport: str) -> Authorities:
+        """Return the set, if the transport may reach it; raise `UsageError` that names the key."""
+        members = []
+        for number, one in enumerate(self.members, 1):
+            address = reachable(f"{key}.members #{number}.address", one.address, transport)
+            members.append(Member(bytes.fromhex(one.key), address))
+        if len({member.key for member in members}) < len(members):
+            raise UsageError(f"{key}.members: two have the same key; each has one of its own")
+        if not len(members) < 2 * self.quorum <= 2 * len(members):
+            raise UsageError(f"{key}.quorum: write more than half of the directories, at most all of them")
+        rules = self.admission
+        admission = Admission(rules.newcomers, rules.growth, rules.age, rules.work)
+        return Authorities(tuple(sorted(members, key=lambda one: one.key)), self.quorum, admission)
+
+
+class AuthoritiesSection(SetSection, frozen=True, kw_only=True):
+    """The directories of now, and those that this one votes for instead."""
+
+    next: SetSection | None = None
+    """Another set, which takes over a day after a quorum votes for it."""
 
 
 class DirectorySettings(DaemonSettings, frozen=True, kw_only=True):
@@ -19,3 +75,32 @@ class DirectorySettings(DaemonSettings, frozen=True, kw_only=True):
     """Relays that must have registered before the first roster is published."""
     relays: PathText | None = None
     """A file with the names of the relays that may be listed: a closed network. Otherwise all may."""
+    authorities: AuthoritiesSection | None = None
+    """The directories that agree, if this is one of them, or is to be alone what they are together."""
+
+    def check_own(self) -> None:
+        """Raise `UsageError` if directories cannot agree as these settings have it."""
+        self._sets()
+
+    def sitting(self, key: PublicKey) -> Sitting | None:
+        """Return what this directory, which has a public key, knows of the others; `None`: it is alone.
+
+        Raises `UsageError` if it is none of them.
+        """
+        sets = self._sets()
+        if sets is None:
+            return None
+        now, following = sets
+        if not any(key in one.keys for one in (now, following) if one is not None):
+            raise UsageError(
+                f"authorities.members: this directory's own key is not among them: it is {key.hex()}"
+            )
+        return Sitting(now, following, self.first_roster)
+
+    def _sets(self) -> tuple[Authorities, Authorities | None] | None:
+        section = self.authorities
+        if section is None:
+            return None
+        coming = section.next
+        following = None if coming is None else coming.agreed("authorities.next", self.transport)
+        return section.agreed("authorities", self.transport), following

@@ -87,5 +87,5 @@ async def open_broker(
             records.feed(kind, key, value)
     broker.restore(records, now)
     if purposes is not None:
-        purposes.attach(broker)
+        purposes.attach(broker, env.randomness)
     return BrokerState(broker, store, env, purposes)

@@ -18,8 +18,10 @@ from hushcast_gateway.lately import Lately
 from hushcast_gateway.outward import Leaving, Made, Outward
 from hushcast_gateway.purposes.commands import opened_for
 from hushcast_gateway.purposes.rules import Purposes
+from hushcast_gateway.purposes.withdrawals import Unsent, digest_in, marked, unmarked
 from hushcast_gateway.refreshing import Refreshing
 from hushcast_gateway.settings import GatewaySettings
+from hushcast_gateway.withdrawing import Withdrawing
 from hushcast_protocol.base.errors import PeerError, UsageError
 from hushcast_protocol.content.attributes import Label, parse_label
 from hushcast_protocol.content.messages import MAX_PAYLOAD
@@ -29,9 +31,10 @@ from hushcast_protocol.mqtt.envelope import Enclosed, disclose, enclose, travell
 from hushcast_protocol.mqtt.messages import Message
 from hushcast_protocol.mqtt.packets import Properties
 from hushcast_protocol.mqtt.reasons import PacketError, Reason
-from hushcast_protocol.mqtt.seams import Done, Nothing
+from hushcast_protocol.mqtt.seams import Done
 from hushcast_protocol.mqtt.topics import MAX_LEVELS, is_name
 from hushcast_protocol.mqtt.ways import OWN, Way, Ways
+from hushcast_protocol.purposes.inside import Inside
 from hushcast_protocol.purposes.keyed import Keyed
 from hushcast_protocol.purposes.names import Purpose, ancestors
 from hushcast_protocol.purposes.problems import NotUsable
@@ -42,35 +45,6 @@ from hushcast_runtime.store import Store
 
 MAX_SEEN = 10_000  # ids of messages that came by one of several ways of an alias; 1 MB
 MAX_GRANTED = 1  # QoS: deliveries are at least once, told apart by the message's id
-
-
-class NoDaemon(Nothing):
-    """A gateway without a daemon: what would travel is refused, rather than kept here in silence."""
-
-    def takes(self, topic: str) -> bool:
-        """Tell whether a topic would travel."""
-        return topic.startswith(OWN)
-
-    def is_local_too(self, topic: str) -> bool:
-        """None is."""
-        return False
-
-    def publish(
-        self, topic: str, payload: bytes, qos: int, retain: bool, properties: Properties, done: Done
-    ) -> None:
-        """Refuse."""
-        done(Reason.TOPIC_NAME_INVALID)
-
-    def topics(self, topic: str) -> tuple[str, ...]:
-        """It is nobody's here either."""
-        return ()
-
-    def will(self, topic: str, payload: bytes, retain: bool, properties: Properties) -> None:
-        """Drop it."""
-
-    def grants(self, wanted: str, qos: int) -> int:
-        """Refuse what would be read from the network."""
-        return Reason.TOPIC_FILTER_INVALID if self.takes(wanted) else qos
 
 
 class Network:
@@ -104,6 +78,7 @@ class Network:
         if purposes is not None:
             purposes.changes.append(self._out.look_again)
             purposes.granted = self._granted
+            purposes.sealed_as = self._sealed_as
             purposes.may_open = self._may_open
         self._in = Inward(self._link, self._source_of, self._take, env, counters)
         self._refreshing = Refreshing(settings.refresh_retained, self._send_again, env)
@@ -148,6 +123,8 @@ class Network:
             nursery.start_soon(self._out.run)
             nursery.start_soon(self._in.run, store)
             nursery.start_soon(self._refreshing.run, state, store)
+            if self._purposes is not None:
+                nursery.start_soon(Withdrawing(self._purposes, self._tell).run)
 
     def takes(self, topic: str) -> bool:
         """Tell whether a topic travels, or would if its alias were configured."""
@@ -214,7 +191,7 @@ class Network:
             done(Reason.TOPIC_NAME_INVALID)
             return
         way, path = found
-        properties = travelling(enclosed.properties, self._settings.properties)
+        properties = travelling(unmarked(enclosed.properties), self._settings.properties)
         try:
             content = enclose(Enclosed(enclosed.payload, path, enclosed.retain, properties))
         except PacketError as error:
@@ -232,9 +209,31 @@ class Network:
             if self._state is not None:
                 self._state.changed()
 
+        self._out.put(Leaving(source.topic, content, told, delay, self._attributes(way, path), make))
+
+    def _attributes(self, way: Way, path: str) -> dict[str, str]:
+        """Return what relays route a message with this path by."""
         label = self._ways.label_of(way, path)
-        attributes = {self._labels[way.name]: label} if label else {}
-        self._out.put(Leaving(source.topic, content, told, delay, attributes, make))
+        return {self._labels[way.name]: label} if label else {}
+
+    def _tell(self, one: Unsent, done: Done) -> None:
+        """Tell the other gateways what was withdrawn here."""
+        found = self._ways.of_topic(one.topic)
+        source = None if found is None else self._source_of(found[0])
+        if found is None or source is None or self._keys_of(found[0]) is None:
+            done(Reason.TOPIC_NAME_INVALID)  # its alias is not configured any more
+            return
+        way, path = found
+
+        def make(_: bytes) -> Made | Reason:
+            return self._sealed(lambda: self._keyed[way.name].withdraw(one.lock, self._env.now()))
+
+        def told(reason: int) -> None:
+            done(reason)
+            if self._state is not None:
+                self._state.changed()
+
+        self._out.put(Leaving(source.topic, b"", told, 0.0, self._attributes(way, path), make))
 
     def _make(self, way: Way, topic: str, enclosed: Enclosed, content: bytes) -> Made | Reason:
         """Return what goes now: where the alias has keys, sealed for what the message may be used for."""
@@ -245,13 +244,17 @@ class Network:
             return Made(content) if may_go else Reason.NOT_AUTHORIZED
         assert purposes is not None, "a configuration with keys has purposes"
         clauses, strict = purposes.clauses(self.topics(topic), enclosed.properties), purposes.strict
-        if clauses is None:
+        if clauses is None or purposes.withdrawals.is_withdrawn(enclosed.properties):
             return Reason.NOT_AUTHORIZED
         if enclosed.retain and not enclosed.payload:
             # Gateways that keep a message delete it, also those that may not read the next one any more.
             clauses, strict = frozenset(), False
+        digest = digest_in(enclosed.properties)
+        return self._sealed(lambda: keyed.seal(content, clauses, strict, self._env.now(), digest))
+
+    def _sealed(self, seal: Callable[[], tuple[bytes, frozenset[str]]]) -> Made | Reason:
         try:
-            return Made(*keyed.seal(content, clauses, strict, self._env.now()))
+            return Made(*seal())
         except PeerError:
             self._counters.add("network_not_sealed")
             return Reason.IMPLEMENTATION_SPECIFIC_ERROR
@@ -259,6 +262,11 @@ class Network:
     def _may_read(self, way: Way) -> bool:
         keyed = self._keys_of(way)
         return keyed is None or bool(keyed.granted)
+
+    def _sealed_as(self, topic: str) -> str | None:
+        """Return by which of its names a topic travels sealed, `None` where it does not."""
+        found = self._ways.of_topic(topic)
+        return None if found is None or self._keys_of(found[0]) is None else self._ways.topics(*found)[0]
 
     def _granted(self, topic: str) -> frozenset[Purpose] | None:
         """Return for which purposes what comes to a topic may be opened, `None` if it needs no keys."""
@@ -286,6 +294,9 @@ class Network:
     def _take(self, way: Way, message: hushcast.Message, stored: Callable[[], None]) -> None:
         """Give a message that came to the clients here; they have what was published here already."""
         enclosed = self._opened(way, message.payload)
+        if isinstance(enclosed, Inside):
+            self._withdraw(enclosed, stored)
+            return
         if enclosed is None:
             self._counters.add("network_not_opened")
             stored()
@@ -296,6 +307,8 @@ class Network:
             if is_name(topic) and topic.count("/") < MAX_LEVELS
         ]
         is_old = self._out.is_ours(message.id) or self._has_come(way, message.id)
+        if self._purposes is not None and self._purposes.withdrawals.is_withdrawn(enclosed.properties):
+            is_old = True  # what withdrew it came before
         if is_old or not topics or self._state is None:
             stored()
             return
@@ -314,17 +327,34 @@ class Network:
             )
         self._state.changed()
 
-    def _opened(self, way: Way, payload: bytes) -> Enclosed | None:
-        """Return what is in a message; `None` where it is sealed and does not open, or ought to be sealed."""
+    def _withdraw(self, withdrawal: Inside, stored: Callable[[], None]) -> None:
+        """Keep from everybody what its publisher withdrew, and delete it soon."""
+        if self._purposes is None or self._state is None:
+            return
+        self._counters.add("network_withdrawals")
+        ledger = self._state.broker.ledger
+        before = ledger.made
+        self._purposes.withdrawals.take(withdrawal.withdrawn_by)
+        self._state.broker.once_stored(before, stored)
+        self._state.changed()
+
+    def _opened(self, way: Way, payload: bytes) -> Enclosed | Inside | None:
+        """Return what is in a message, or that it withdraws others.
+
+        `None` where it is sealed and does not open, or ought to be sealed.
+        """
         keyed = self._keys_of(way)
         if keyed is None:
             return None if not way.is_open and is_sealed(payload) else disclose(payload)
         try:
-            opened = keyed.open(payload)
+            opened, inside = keyed.open(payload)
         except NotUsable:
             return None
-        enclosed = disclose(opened.content)
-        return replace(enclosed, properties=opened_for(enclosed.properties, opened))
+        if inside.lock:
+            return inside
+        enclosed = disclose(inside.content)
+        properties = opened_for(marked(enclosed.properties, inside.withdrawn_by), opened)
+        return replace(enclosed, properties=properties)
 
     def _has_come(self, way: Way, message_id: str) -> bool:
         """Tell whether a message came by another subscription to the same alias, and remember it."""

@@ -12,7 +12,8 @@ from hushcast.keys import read_link
 from hushcast_gateway.broker_state import BrokerState, open_broker
 from hushcast_gateway.counted import GATEWAY_GAUGES, MQTT, GatewayCounters
 from hushcast_gateway.listeners import Listeners
-from hushcast_gateway.network import Network, NoDaemon
+from hushcast_gateway.network import Network
+from hushcast_gateway.no_daemon import NoDaemon
 from hushcast_gateway.passwords import Passwords
 from hushcast_gateway.peer import Peer
 from hushcast_gateway.purposes.keyed import read_keys

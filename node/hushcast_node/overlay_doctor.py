@@ -19,7 +19,7 @@ async def examine_overlay(
     """Return the findings; there is no side before the daemon is up."""
     newest = side.rosters.newest if side is not None else None
     relays = len(newest.relays) if newest is not None and is_relay else 0
-    found = [_roster(side, env), examine_files(FILES_NEEDED + FILES_A_RELAY * relays)]
+    found = [_roster(side, env), *_directories(side), examine_files(FILES_NEEDED + FILES_A_RELAY * relays)]
     if not is_relay:
         return found
     listener = side.listener if side is not None else None
@@ -51,3 +51,21 @@ def _roster(side: OverlaySide | None, env: Environment) -> Finding:
     if side.relay_id is not None and side.relay_id not in newest.relays:
         return warning("roster", "fresh, this relay not in it yet", "wait an epoch; the clock may be off")
     return good("roster", f"fresh, {relays}")
+
+
+def _directories(side: OverlaySide | None) -> list[Finding]:
+    """Tell of several directories how many answer; one alone shows in the roster."""
+    if side is None or (reached := side.source.reached()).directories == 1:
+        return []
+    answer = f"{reached.answered} of {reached.directories} answer"
+    if reached.fork is not None:
+        return [
+            bad(
+                "directories",
+                f"two rosters for epoch {reached.fork}",
+                "the daemon works on with the roster it has; ask the operators, who have to begin anew",
+            )
+        ]
+    if 2 * reached.answered <= reached.directories:
+        return [warning("directories", answer, "one that answers is enough, but they may be cut off")]
+    return [good("directories", answer)]

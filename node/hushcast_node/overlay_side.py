@@ -190,6 +190,7 @@ class OverlaySide:
         return {
             "address": self.listener.address if self.listener else None,
             "roster": self._describe_roster(),
+            "directories": self.source.reached()._asdict(),
             "registration": self._registration.problem,
             "links": relay.peers.open_links() if relay else 0,
             "difficulty": self.rosters.least_difficulty(relay.id) if relay else 0,

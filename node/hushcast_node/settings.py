@@ -9,29 +9,74 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
-from hushcast_brokers.network_file import BrokersNetworkSection, KeyText
+from hushcast_brokers.network_file import BrokersNetworkSection
 from hushcast_central.network_file import CentralNetworkSection
 from hushcast_directory.directories import Pinned
 from hushcast_local.settings import CoverageSection, InboxSection
 from hushcast_node.brokers_side import BrokersParts
 from hushcast_node.central_side import CentralParts
 from hushcast_node.overlay_side import OverlayParts
+from hushcast_protocol.authorities.members import MAX_AUTHORITIES, Member
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.overlay.profile import MAX_DEPTH, MAX_TREES, PROFILES, Profile
-from hushcast_runtime.config import NetworkSection, PathText, Section, check_path, reachable
+from hushcast_runtime.config import (
+    AuthoritySection,
+    KeyText,
+    NetworkSection,
+    PathText,
+    Section,
+    check_path,
+    reachable,
+)
 from hushcast_runtime.testnet_section import TestnetDaemonSettings
 
 
 class JoinedNetworkSection(
     NetworkSection, frozen=True, kw_only=True, tag_field="carrier", tag=OverlayParts.NAME
 ):
-    """An overlay and where its directory is."""
+    """An overlay, and where its directory is, or its directories are."""
 
-    directory: str
+    directory: str | None = None
     """The directory's address, `….onion:7411`."""
-    directory_key: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
+    directory_key: KeyText | None = None
     """The directory's public key, 64 hexadecimal digits."""
+    authorities: Annotated[tuple[AuthoritySection, ...], msgspec.Meta(max_length=MAX_AUTHORITIES)] = ()
+    """The directories, where there are several."""
+    quorum: Annotated[int, msgspec.Meta(ge=1, le=MAX_AUTHORITIES)] | None = None
+    """How many of them agree on a roster: more than half."""
+
+    def check_named(self) -> None:
+        """Raise `UsageError` unless one directory is named, or several that can agree."""
+        if not self.authorities:
+            if self.quorum is not None:
+                raise UsageError("network.quorum: it is of several directories: add network.authorities")
+            for key in ("directory", "directory_key"):
+                if getattr(self, key) is None:
+                    raise UsageError(f"network.{key}: this is missing: `hushcast join network.toml` adds it")
+            return
+        if self.directory is not None or self.directory_key is not None:
+            raise UsageError("network.directory: with network.authorities take it and directory_key out")
+        if self.quorum is None:
+            raise UsageError("network.quorum: this is missing: how many of the directories agree, over half")
+        if len({one.key for one in self.authorities}) < len(self.authorities):
+            raise UsageError("network.authorities: two have the same key; each has one of its own")
+        if not len(self.authorities) < 2 * self.quorum <= 2 * len(self.authorities):
+            raise UsageError("network.quorum: write more than half of the directories, at most all of them")
+
+    def pinned(self, transport: str) -> Pinned:
+        """Return the directories, if the transport may reach them; raise `UsageError`."""
+        self.check_named()
+        if not self.authorities:
+            assert self.directory is not None
+            assert self.directory_key is not None
+            address = reachable("network.directory", self.directory, transport)
+            return Pinned.alone(address, bytes.fromhex(self.directory_key))
+        members = []
+        for number, one in enumerate(self.authorities, 1):
+            address = reachable(f"network.authorities #{number}.address", one.address, transport)
+            members.append(Member(bytes.fromhex(one.key), address))
+        return Pinned(tuple(members), self.quorum or 0)
 
 
 class NetworkFile(Section, frozen=True, kw_only=True):
@@ -146,8 +191,7 @@ class NodeSettings(TestnetDaemonSettings, frozen=True, kw_only=True):
     def directories(self) -> Pinned:
         """Return an overlay's directories, if the transport may reach them; raise `UsageError`."""
         assert isinstance(self.network, JoinedNetworkSection)
-        address = reachable("network.directory", self.network.directory, self.transport)
-        return Pinned.alone(address, bytes.fromhex(self.network.directory_key))
+        return self.network.pinned(self.transport)
 
     def socket_path(self) -> Path:
         """Return where the control socket is."""

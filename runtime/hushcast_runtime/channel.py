@@ -14,6 +14,7 @@ from hushcast_protocol.base.wire import Wire, encode
 from hushcast_runtime.transports.base import Transport, TransportError
 
 FrameT = TypeVar("FrameT")
+OtherT = TypeVar("OtherT")
 
 CONNECT_TIMEOUT = 25.0  # seconds; first contact takes up to five, but to a service that restarted it may hang
 HANDSHAKE_TIMEOUT = 10.0  # seconds from a stream to an open link: two round trips, of a second each over Tor
@@ -117,6 +118,12 @@ class Channel(Generic[FrameT]):
         with _TRANSLATED, trio.move_on_after(LINGER):
             while await self._stream.receive_some(_READ):
                 pass
+
+    def speaking(self, decode: Callable[[bytes], OtherT]) -> Channel[OtherT]:
+        """Return the channel for other frames, now that the other end is known; use this one no more."""
+        other = Channel(self._stream, self._link, decode)
+        other._early, other.peer = self._early, self.peer
+        return other
 
     async def aclose(self) -> None:
         """Close the stream at once."""

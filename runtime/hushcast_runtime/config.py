@@ -24,6 +24,8 @@ MAX_CONFIG = 64 * 1024  # bytes
 
 PathText = Annotated[str, msgspec.Meta(pattern=r"^[^\x00]*\Z")]  # TOML can write what no path can hold
 
+KeyText = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]  # 32 bytes in hexadecimal digits
+
 
 def below_state_home(path: str) -> Path:
     """Return a path, a relative one below `$XDG_STATE_HOME` or `~/.local/state`."""
@@ -69,6 +71,15 @@ class NetworkSection(NetworkTerms, frozen=True, kw_only=True):
     def network(self) -> Network:
         """Return what the protocol calls the network."""
         return Network(self.name, self.profile, self.epoch_seconds)
+
+
+class AuthoritySection(Section, frozen=True, kw_only=True):
+    """One of several directories that agree."""
+
+    key: KeyText
+    """Its public key, 64 hexadecimal digits."""
+    address: str
+    """Its address, `….onion:7411`."""
 
 
 class TorSection(Section, frozen=True, kw_only=True):

@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 
-from hushcast_runtime.config import NetworkSection
+from hushcast_runtime.config import AuthoritySection, NetworkSection
 
 
 def network_section(network: NetworkSection, directory: str, directory_key: str) -> str:
     """Return the lines of `[network]`; the directory's address and its public key, in hexadecimal digits."""
     return (
+        f"{_terms(network)}directory = {toml_text(directory)}\ndirectory_key = {toml_text(directory_key)}\n"
+    )
+
+
+def network_of_several(network: NetworkSection, authorities: Iterable[AuthoritySection], quorum: int) -> str:
+    """Return the lines of `[network]` where several directories agree, so many of them on a roster."""
+    listed = (
+        f"\n[[network.authorities]]\nkey = {toml_text(one.key)}\naddress = {toml_text(one.address)}\n"
+        for one in authorities
+    )
+    return "".join([_terms(network), f"quorum = {quorum}\n", *listed])
+
+
+def _terms(network: NetworkSection) -> str:
+    return (
         "[network]\n"
         f"name = {toml_text(network.name)}\n"
         f'profile = "{network.profile}"\n'
         f"epoch_seconds = {network.epoch_seconds}\n"
-        f"directory = {toml_text(directory)}\n"
-        f"directory_key = {toml_text(directory_key)}\n"
     )
 
 

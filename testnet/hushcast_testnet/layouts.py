@@ -20,9 +20,10 @@ from hushcast_protocol.central.network import MAX_PROXIES, PROXY_ROLES, ProxyRol
 from hushcast_runtime.wording import counted
 from hushcast_testnet.builder import Builder, Layout
 from hushcast_testnet.inventory import CONTROL_SOCKET, CarrierName, Member, Role
+from hushcast_testnet.keeper import Keeper
 
 Profile = Literal["hardened", "paper"]
-BrokersModel = Literal["clear", "full"]
+BrokersModel = Literal["clear", "community", "full"]
 _CLEAR = Privacy()
 INNER = 2  # inner brokers
 SETTLE = 5  # seconds for which a filter is to be anonymous: people look on
@@ -130,16 +131,22 @@ class BrokersLayout:
         network = ["[network]", 'carrier = "brokers"', 'name = "testnet"']
         network += [f"epoch_seconds = {builder.testnet.epoch}", privacy_lines(self.privacy)]
         network += builder.traced(root)
-        await builder.start(root, ['role = "root"'], network)
+        head = ['role = "root"']
+        await builder.start(root, head, network)
         known = await builder.written(root, NETWORK_FILE)
         service = ""
+        keeper = None
+        if self.privacy.model == "community":
+            keeper = Keeper(builder.directory / "keeper", known)
+            head.append(keeper.listed)
+            await builder.restart(root, head, network)
         if self.with_tomography:
             (own,) = (member for member in members if member.role == "tomography")
             builder.progress("starting the tomography service")
             await builder.start(own, ['role = "tomography"', f"settle = {SETTLE}"], [known])
             service = await builder.written(own, SERVICE_FILE)
             network = [*network, service]
-            await builder.restart(root, ['role = "root"'], network)
+            await builder.restart(root, head, network)
         listed: dict[str, str] = {}
         for role, what in (("inner", "inner broker"), ("edge", "edge broker")):
             level = [(one, parent) for one, (_, _, parent) in zip(below, names[1:], strict=True)]
@@ -151,17 +158,23 @@ class BrokersLayout:
                     member, [f'role = "{role}"', *above], [known, service, *builder.traced(member)]
                 )
             listed |= {member.name: await builder.written(member, BROKER_FILE) for member, _ in level}
-        await builder.change(root, ['role = "root"'], [*network, *listed.values()])
+        await builder.change(root, head, [*network, *listed.values()])
+        if keeper is not None:
+            builder.progress("admitting all to the community")
+            keys = {member.name: _key(listed[member.name]) for member in below}
+            await keeper.begin({"root": keeper.root, **keys}, nodes, Path(below[0].config))
         builder.progress(f"starting {counted(self.nodes, 'node')}")
         edges = [_key(listed[member.name]) for member in below if member.role == "edge"]
         for number, member in enumerate(nodes):
             edge = edges[edge_of(number, self.edges)]
-            await builder.start_node(member, f'{known}\n[brokers]\nedge = "{edge}"\n')
+            lines = [known, "[brokers]", f'edge = "{edge}"', *([keeper.named] if keeper is not None else [])]
+            await builder.start_node(member, "\n".join(lines))
 
     def is_ready(self, described: dict[str, Any]) -> bool:
-        """Tell whether a node is ready, and holds the tree of all brokers."""
-        tree = described.get("tree") or {}
-        return bool(described.get("ready")) and tree.get("brokers") == len(broker_names(self.edges))
+        """Tell whether a node is ready, holds the tree of all brokers, and is in the community if any is."""
+        tree, community = described.get("tree") or {}, described.get("community") or {}
+        is_in = self.privacy.model != "community" or community.get("epoch") is not None
+        return is_in and bool(described.get("ready")) and tree.get("brokers") == len(broker_names(self.edges))
 
 
 def broker_names(edges: int) -> list[tuple[str, BrokerRole, str]]:

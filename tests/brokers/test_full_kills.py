@@ -41,3 +41,37 @@ async def test_what_has_a_receipt_arrives_whoever_is_killed(seed: int, profile: 
             await until(lambda: wanted <= set(ear.payloads), 600.0, "all has come")  # noqa: B023
             assert len(ear.payloads) == len(set(ear.payloads)), "once each"
         assert network.count("messages_over_share") + network.count("messages_expired") == 0
+
+
+@pytest.mark.parametrize("profile", ["full/2/apart", "full/3/apart", "full/3"])
+async def test_nor_is_anything_lost_as_brokers_find_other_parents(profile: str) -> None:
+    rng = Random(profile)
+    rows = (*ROWS, ("inner 3", "inner", "root"))
+    async with tree_of_daemons(0, rows, profile=profile) as network:
+        nodes = await started(network, SIX)
+        ears = [await node.listen(ONE if number % 2 else TWO) for number, node in enumerate(nodes)]
+        expected: dict[str, set[bytes]] = {ONE.name: set(), TWO.name: set()}
+        for turn in range(8):
+            away = rng.choice([network["edge 1"], network["inner 1"], network["top"], network.root])
+            moved = network[rng.choice(("edge 1", "edge 2", "edge 3"))]
+            await away.stop()
+            moved.parent = network[rng.choice(("inner 1", "inner 2", "inner 3"))]
+            if network.root.is_up:
+                await network.list_all()
+            for number, topic in enumerate((ONE, TWO)):
+                try:
+                    payload = b"%d of %d" % (number, turn)
+                    await nodes[5].daemon.service.publish(topic, Content(payload, {}))
+                    expected[topic.name].add(payload)
+                except Refusal:
+                    pass
+            await trio.sleep(rng.uniform(0.0, 60.0))
+            await away.start()
+            await trio.sleep(rng.uniform(0.0, 60.0))
+        await network.linked()
+        for number, ear in enumerate(ears):
+            wanted = expected[ONE.name if number % 2 else TWO.name]
+            await until(lambda: wanted <= set(ear.payloads), 600.0, "all has come")  # noqa: B023
+            assert len(ear.payloads) == len(set(ear.payloads)), "once each"
+        assert network.count("messages_returned") > 0
+        assert network.count("messages_orphaned") == 0

@@ -9,7 +9,7 @@ from fake_daemon import FakeDaemon
 from purpose_files import EPOCH, ISSUER, issued, write_files
 from running import Outcome, hushcast
 
-from hushcast import connect, read_purpose_keys
+from hushcast import connect, new_link, new_lock, read_purpose_keys
 from hushcast_protocol.purposes.sealed import is_sealed
 
 
@@ -44,7 +44,7 @@ async def test_what_may_be_used_for_the_purpose_is_printed_and_the_rest_counted(
         assert (await fleet.publish(*arguments)).code == 0
     # Relays would withhold the second; whoever lies about its tags is not believed.
     _, (_, sealed) = fleet.daemon.published
-    _, tags = read_purpose_keys(fleet.files.vocabulary).allow().seal(b"")
+    _, tags = read_purpose_keys(fleet.files.vocabulary).allow().seal(b"", "t")
     async with connect(fleet.daemon.socket) as library:
         await library.enqueue("t", sealed, tags=tags)
         await library.enqueue("t", b"in the clear", tags=tags)
@@ -87,16 +87,39 @@ async def test_keys_that_are_over_are_said(daemon: FakeDaemon, tmp_path: Path, f
     assert "only what was sealed before opens" in outcome.stderr
 
 
+async def test_what_was_published_with_a_lock_is_withdrawn_by_it_once(fleet: Fleet, tmp_path: Path) -> None:
+    lock, link = tmp_path / "a.lock", tmp_path / "t.link"
+    assert (await fleet.run("purpose", "lock", "new", str(lock))).code == 0
+    link.write_text(new_link("t"))
+    await fleet.subscribe("operations", "--count", "0")
+    assert (await fleet.publish("--for", "operations", "--lock", str(lock), "secret")).code == 0
+    withdraw = ("--withdraw", str(lock), "--vocabulary", str(fleet.files.vocabulary))
+    told = await fleet.run("publish", "--link-file", str(link), *withdraw)
+    assert (told.code, "the lock is spent" in told.stderr) == (0, True)
+    again = await fleet.publish("--for", "operations", "--lock", str(lock), "more")
+    assert (again.code, "cannot be read" in again.error) == (2, True)
+    assert (await fleet.publish("--for", "operations", "last")).code == 0
+    told = await fleet.subscribe("operations", "--since", "0", "--count", "2", "--json")
+    _, secret, withdrawn, last = told.objects
+    assert [one["event"] for one in (secret, withdrawn, last)] == ["message", "withdrawn", "message"]
+    assert secret["withdrawal"] == withdrawn["withdrawal"] != last["withdrawal"]
+    told = await fleet.subscribe("operations", "--since", "0", "--count", "2")
+    assert (told.stdout, "withdrawn: the publisher" in told.stderr) == (b"secret\nlast\n", True)
+
+
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
         (("publish", "t", "x", "--for", "operations"), "give its file with --vocabulary"),
-        (("publish", "t", "x", "--vocabulary", "V"), "are for --for and --not"),
+        (("publish", "t", "x", "--vocabulary", "V"), "are for --for, --not and --withdraw"),
         (("publish", "t", "x", "--for", "ads", "--vocabulary", "V"), "not in the vocabulary"),
         (
             ("publish", "t", "x", "--for", "operations", "--vocabulary", "V", "--issuer", "0"),
             "64 hexadecimal",
         ),
+        (("publish", "t", "x", "--withdraw", "L", "--vocabulary", "V"), "--withdraw takes no payload"),
+        (("publish", "t", "--withdraw", "L", "--for", "a", "--vocabulary", "V"), "publishes nothing else"),
+        (("publish", "t", "--withdraw", "nothing", "--vocabulary", "V"), "cannot be read"),
         (("subscribe", "t", "--purpose", "operations"), "give its file with --vocabulary"),
         (("subscribe", "t", "--purpose", "operations", "--vocabulary", "V"), "give them with --grant"),
         (("subscribe", "t", "--grant", "1.grant"), "are for --purpose"),
@@ -105,6 +128,9 @@ async def test_keys_that_are_over_are_said(daemon: FakeDaemon, tmp_path: Path, f
 async def test_what_does_not_go_together_is_refused(
     fleet: Fleet, arguments: tuple[str, ...], problem: str
 ) -> None:
-    given = [str(fleet.files.vocabulary) if one == "V" else one for one in arguments]
+    lock = fleet.files.vocabulary.with_name("lock")
+    new_lock(lock)
+    files = {"V": str(fleet.files.vocabulary), "L": str(lock)}
+    given = [files.get(one, one) for one in arguments]
     outcome = await fleet.run(*given)
     assert (outcome.code, problem in outcome.stderr.replace("\n", " ")) == (2, True), outcome.stderr

@@ -22,8 +22,8 @@ from hushcast_node.settings import NodeSettings
 from hushcast_protocol.base.addresses import onion_address
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.secrets import Seed
-from hushcast_runtime.config import NetworkSection, load_settings, parse_settings
-from hushcast_runtime.network_file import network_section
+from hushcast_runtime.config import AuthoritySection, NetworkSection, load_settings, parse_settings
+from hushcast_runtime.network_file import network_of_several, network_section
 
 ROOT = Path(__file__).parents[2]
 KEY = Seed(bytes(32)).public()
@@ -69,6 +69,30 @@ async def test_init_and_join_are_all_that_a_node_needs(
     assert settings.socket == str(tmp_path / "run" / "hushcast" / "control.sock")
     again = await hushcast("join", "-", stdin=network_text().encode(), env=home)
     assert again.code == 0, "what is done already is no error"
+
+
+async def test_several_directories_take_the_place_of_one_and_the_other_way(
+    tmp_path: Path, home: dict[str, str]
+) -> None:
+    config = tmp_path / "config" / "hushcast" / "node.toml"
+    await hushcast("init", "client", env=home)
+    assert (await hushcast("join", tmp_path / "network.toml", env=home)).code == 0
+    config.write_text(config.read_text() + '\n[log]\nlevel = "debug"\n')
+    keys = [Seed(bytes([number]) * 32).public() for number in (1, 2, 3)]
+    listed = [AuthoritySection(key=key.hex(), address=onion_address(key)) for key in keys]
+    (tmp_path / "three.toml").write_text(network_of_several(NetworkSection(name="test"), listed, 2))
+    refused = await hushcast("join", tmp_path / "three.toml", env=home)
+    assert refused.code == 2
+    assert "another address or key of this network's directories" in refused.error
+    for file, count in (("three.toml", 3), ("network.toml", 1), ("three.toml", 3)):
+        assert (await hushcast("join", tmp_path / file, "--force", env=home)).code == 0
+        settings = load_settings(config, NodeSettings)
+        assert len(settings.directories().members) == count
+        assert settings.log.level == "debug"
+    nobody = (tmp_path / "three.toml").read_text().partition("[[")[0]
+    told = await hushcast("join", "-", stdin=nobody.encode(), env=home)
+    assert told.code == 2
+    assert "network.quorum: it is of several directories" in told.error
 
 
 async def test_init_is_all_that_a_directory_needs(tmp_path: Path, home: dict[str, str]) -> None:

@@ -32,6 +32,7 @@ RELAY: dict[str, Any] = {
     "epoch": 700,
     "clock": {"certain": True, "disputed": False, "jump": 0},
     "roster": {"epoch": 700, "relays": 12, "held": 0},
+    "directories": {"directories": 1, "answered": 1, "fork": None},
     "registration": None,
     "links": 1,
     "difficulty": 0,

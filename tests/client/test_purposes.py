@@ -27,8 +27,8 @@ async def test_what_is_for_another_purpose_is_told_and_counted_and_never_shown(
         async with hushcast.connect(world.socket) as daemon:
             async with daemon.subscribe("t", purpose=reading) as messages:
                 await daemon.publish("t", "all", purposes=fleet.allow())
-                marketing, tags = fleet.allow(["marketing"]).seal(b"marketing")
-                _, wanted = fleet.allow(["operations"]).seal(b"")
+                marketing, tags = fleet.allow(["marketing"]).seal(b"marketing", "t")
+                _, wanted = fleet.allow(["operations"]).seal(b"", "t")
                 # Relays withhold what has its own tags; this has a reader's.
                 await daemon.publish("t", "withheld", purposes=fleet.allow(["marketing"]))
                 for payload in (marketing, b"in the clear"):
@@ -55,7 +55,7 @@ async def test_what_does_not_open_is_acknowledged_with_what_does(world: World, t
                 daemon.subscribe("t", purpose=fleet.read_for("operations")) as messages,
             ):
                 if not found:
-                    _, tags = fleet.allow(["operations"]).seal(b"")
+                    _, tags = fleet.allow(["operations"]).seal(b"", "t")
                     await daemon.enqueue("t", b"clear", tags=tags)
                 await daemon.publish("t", str(len(found)), purposes=fleet.allow(["operations"]))
                 found.append((await anext(messages)).text)
@@ -107,14 +107,14 @@ def test_a_grant_for_what_is_above_opens_what_is_for_all_below(tmp_path: Path) -
         (["marketing"], [], False),
         ([], [], False),
     ):
-        sealed, _ = fleet.allow(allowed, but_not).seal(b"x")
+        sealed, _ = fleet.allow(allowed, but_not).seal(b"x", "t")
         assert isinstance(billing.open(sealed), str) != opens
 
 
 def test_keys_that_are_over_seal_nothing_and_say_so(tmp_path: Path) -> None:
     old = keys(tmp_path / "k", "operations", epochs=range(EPOCH - 2, EPOCH))
     with pytest.raises(hushcast.Refusal, match="last epoch is over"):
-        old.allow().seal(b"x")
+        old.allow().seal(b"x", "t")
     assert "last epoch is over" in str(old.read_for("operations").problem)
     assert keys(tmp_path / "n", "operations").read_for("operations").problem is None
 
@@ -122,9 +122,9 @@ def test_keys_that_are_over_seal_nothing_and_say_so(tmp_path: Path) -> None:
 def test_what_is_too_large_when_it_is_sealed_is_refused_with_the_size_that_fits(tmp_path: Path) -> None:
     allowed = keys(tmp_path / "k").allow(["operations"])
     with pytest.raises(hushcast.Refusal, match="too large") as found:
-        allowed.seal(bytes(MAX_PAYLOAD))
+        allowed.seal(bytes(MAX_PAYLOAD), "t")
     most = int(str(found.value).split(" bytes")[0].rpartition(" ")[2])
-    assert len(allowed.seal(bytes(most))[0]) == MAX_PAYLOAD
+    assert len(allowed.seal(bytes(most), "t")[0]) == MAX_PAYLOAD
 
 
 def test_another_issuers_vocabulary_is_refused(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import trio
 from directory_bench import EPOCH, NETWORK, Bench, bench, parcel_key, relay_seed
 
 from hushcast_directory import registry
-from hushcast_directory.registry import MAX_AHEAD, MAX_VALIDITY
+from hushcast_directory.descriptors import MAX_AHEAD, MAX_VALIDITY
 from hushcast_protocol.authorities.requests import Fetch, Register, Registered
 from hushcast_protocol.base.addresses import memory_address, onion_address
 from hushcast_protocol.base.errors import Refusal
@@ -145,7 +145,7 @@ async def test_an_older_descriptor_does_not_replace_a_newer_one() -> None:
 
 
 async def test_a_full_network_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "MAX_RELAYS", 2)
+    monkeypatch.setattr(registry.Registry, "most", 2)
     async with bench(first_roster=9) as made:
         for number in range(3):
             await made.relay(number)

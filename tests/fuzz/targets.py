@@ -23,8 +23,8 @@ import targets_texts
 import targets_tomography
 import targets_tree
 
-TARGETS = {
-    target.name: target
+_EVERY = [
+    target
     for module in (
         targets_decoders,
         targets_texts,
@@ -48,4 +48,6 @@ TARGETS = {
         targets_shards,
     )
     for target in module.TARGETS
-}
+]
+TARGETS = {target.name: target for target in _EVERY}
+assert len(TARGETS) == len(_EVERY), "one of two targets with a name would never be tried"

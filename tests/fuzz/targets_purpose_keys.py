@@ -22,6 +22,7 @@ from hushcast_protocol.purposes.grants import (
     make_grant,
     read_grant,
 )
+from hushcast_protocol.purposes.inside import LOCK, read_inside, write_message, write_withdrawal
 from hushcast_protocol.purposes.issued import issue, read_issued, write_issued
 from hushcast_protocol.purposes.keys import epoch_start
 from hushcast_protocol.purposes.names import Purpose, is_purpose
@@ -92,6 +93,18 @@ def _message(data: bytes) -> object:
     return opened
 
 
+def _read(data: bytes) -> object:
+    """What is inside is a message or a withdrawal, and written again it is the same."""
+    inside = read_inside(data)
+    again = (
+        write_withdrawal(inside.lock)
+        if inside.lock
+        else write_message(inside.content, inside.withdrawn_by, _draws)
+    )
+    assert again == data
+    return inside
+
+
 def _messages() -> list[bytes]:
     sealer = Sealer(_ISSUED, _draws)
     covers = [
@@ -126,5 +139,12 @@ TARGETS = [
         5,
     ),
     Target("purpose-granted", _inside, _insides, (NotUsable,), mutate_packed, 5),
+    Target(
+        *("purpose-inside", _read),
+        lambda: [write_message(_CONTENT, None, _draws), write_withdrawal(bytes(LOCK))],
+        (NotUsable,),
+        mutate_bytes,
+        5,
+    ),
     Target("purpose-message", _message, _messages, (NotUsable,), mutate_bytes, 10),
 ]

@@ -102,7 +102,7 @@ TARGETS = [
     Target("purpose-rules", _rules, _examples_of_rules, (UsageError,), mutate_text, weight=5),
     Target("purpose-question", _question, _examples_of_questions, (UsageError,), mutate_text, weight=5),
     Target(
-        "purpose-vocabulary",
+        "purpose-list",
         _vocabulary,
         lambda: [b"operations/billing\nmarketing # or so\n\nresearch", "\n".join(shipped()).encode()],
         (UsageError,),

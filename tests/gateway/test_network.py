@@ -15,7 +15,7 @@ from memory_gateway import Client, Gateway, running
 import hushcast
 from hushcast_gateway import daemon as daemon_link
 from hushcast_gateway import inward, outward
-from hushcast_gateway.network import NoDaemon
+from hushcast_gateway.no_daemon import NoDaemon
 from hushcast_gateway.purposes.settings import PurposesSection
 from hushcast_protocol.mqtt.packets import (
     V5,

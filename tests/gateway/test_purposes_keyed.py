@@ -4,162 +4,46 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 import trio
 from fake_daemon import FakeDaemon
-from memory_gateway import Gateway
+from keyed_houses import (
+    LINK,
+    POSITION,
+    USERS,
+    by,
+    house,
+    keyed,
+    keys_section,
+    network,
+    quick,
+    until,
+)
 from msgspec.structs import replace
-from purpose_files import EPOCH, ISSUER, VOCABULARY, issued, write_files
-from purposes_house import ALL, Reader
+from purpose_files import EPOCH, issued, write_files
 
 import hushcast
-from hushcast_gateway import daemon as daemon_link
-from hushcast_gateway import inward
-from hushcast_gateway.broker_state import open_broker
-from hushcast_gateway.counted import GatewayCounters
 from hushcast_gateway.doctor import Doctor
-from hushcast_gateway.network import Network
-from hushcast_gateway.peer import Peer
 from hushcast_gateway.purposes.doing import NOT_GRANTED
 from hushcast_gateway.purposes.keyed import KeysSection, read_keys
 from hushcast_gateway.purposes.records import AUDIT, AuditRecord, read_audit
-from hushcast_gateway.purposes.rules import Purposes
-from hushcast_gateway.server import Server
 from hushcast_gateway.settings import GatewaySettings
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.mqtt.access import Permissions
-from hushcast_protocol.mqtt.packets import Connect
 from hushcast_protocol.mqtt.reasons import Reason
 from hushcast_protocol.purposes.clauses import Clause
-from hushcast_protocol.purposes.issued import Issued
-from hushcast_protocol.purposes.keyed import Keyed
 from hushcast_protocol.purposes.names import Purpose
 from hushcast_protocol.purposes.sealed import is_sealed
 from hushcast_runtime.config import parse_settings
-from hushcast_runtime.environment import system_environment
 from hushcast_runtime.store import MemoryStore
-
-LINK = hushcast.new_link("cars", private=True)
-USERS = f"""
-[users.car]
-uid = [1]
-{ALL}reserve = ["hush/cars/#", "home/#"]
-[users.dashboard]
-uid = [2]
-{ALL}purpose = "operations/routing"
-purposes = ["operations"]
-[users.advertiser]
-uid = [3]
-{ALL}purpose = "marketing/individualized"
-purposes = ["marketing"]
-"""
-POSITION = "hush/cars/7/position"
 
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inward, "BEGIN_WITHIN", 0.01)
-    monkeypatch.setattr(inward, "LINGER", 0.2)
-    monkeypatch.setattr(daemon_link, "AGAIN", 0.05)
-
-
-def keys_section(folder: Path, purposes: Iterable[str], signed: Issued | None = None) -> KeysSection:
-    """Write the files of an alias's keys, with grants for these purposes."""
-    files = write_files(folder, purposes, signed)
-    return KeysSection(
-        vocabulary_file=str(files.vocabulary),
-        issuer=ISSUER.public().hex(),
-        reader_key_file=str(files.reader_key),
-        grant_files=tuple(map(str, files.grants)),
-    )
-
-
-def keyed(folder: Path, purposes: Iterable[str], signed: Issued | None = None) -> Keyed:
-    return read_keys(keys_section(folder, purposes, signed), time.time, os.urandom)
-
-
-@dataclass
-class House:
-    """A gateway with keys for the alias `cars`, and its daemon."""
-
-    daemon: FakeDaemon
-    counters: GatewayCounters
-    gateway: Gateway
-    network: Network
-
-    async def connect(self, user: str) -> Reader:
-        return Reader(await self.gateway.connect(user, username=user))
-
-    async def reads(self, user: str, wanted: str = "hush/cars/#") -> Reader:
-        """Return a client whose subscription has come to the network."""
-        client = await self.connect(user)
-        assert await client.subscribe(wanted) < 0x80
-        await until(lambda: any(one["ready"] for one in self.daemon.service.subscriptions()))
-        return client
-
-
-async def until(reached: Callable[[], bool]) -> None:
-    while not reached():  # noqa: ASYNC110
-        await trio.sleep(0.01)
-
-
-@asynccontextmanager
-async def house(
-    daemon: FakeDaemon,
-    keys: Keyed | None,
-    section: str = "",
-    maps: str = "",
-    store: MemoryStore | None = None,
-) -> AsyncIterator[House]:
-    text = f"""
-[purposes]
-{section}
-[daemon]
-socket = "{daemon.socket}"
-[[gateway.alias]]
-name = "cars"
-link_file = "/unused"
-{maps}
-{USERS}"""
-    settings = parse_settings(text.encode(), "gateway.toml", GatewaySettings)
-    assert settings.purposes is not None
-    env, counters, store = system_environment(), GatewayCounters(), store or MemoryStore()
-    rules = Purposes(settings.purposes, settings.speakers(), VOCABULARY, env.now)
-    network = Network(settings, {"cars": LINK}, env, counters, rules, {"cars": keys} if keys else {})
-
-    async def authenticate(packet: Connect, peer: Peer) -> Permissions | Reason:
-        name = packet.username or ""
-        return Permissions(settings.users[name].access(), name, packet.client_id)
-
-    state = await open_broker(store, env, network, purposes=rules)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(state.run)
-        nursery.start_soon(network.run, state, store)
-        gateway = Gateway(state, Server(state, authenticate), nursery)
-        yield House(daemon, counters, gateway, network)
-        nursery.cancel_scope.cancel()
-
-
-@asynccontextmanager
-async def network(tmp_path: Path, *keys: Keyed | None, **options: Any) -> AsyncIterator[list[House]]:
-    """Run a house for each set of keys; the options are the first one's."""
-    with trio.fail_after(30):
-        async with trio.open_nursery() as nursery, AsyncExitStack() as stack:
-            houses: list[House] = []
-            for number, one in enumerate(keys):
-                shared = houses[0].daemon.network if houses else None
-                daemon = FakeDaemon(tmp_path / f"s{number}", network=shared)
-                await daemon.start(nursery)
-                given = options if not houses else {}
-                houses.append(await stack.enter_async_context(house(daemon, one, **given)))
-            yield houses
-            nursery.cancel_scope.cancel()
+    quick(monkeypatch)
 
 
 async def test_a_cars_position_comes_to_whom_it_is_for_and_after_a_withdrawal_to_nobody(
@@ -379,10 +263,6 @@ def test_an_older_vocabulary_does_not_take_the_place_of_a_newer_one(tmp_path: Pa
         by(other, by(keys_section(tmp_path / "o", [])))
 
 
-def by(section: KeysSection, before: Keyed | None = None) -> Keyed:
-    return read_keys(section, time.time, os.urandom, before)
-
-
 def tags_asked(daemon: FakeDaemon) -> list[int]:
     return [one["where"].count(",") + 1 for one in daemon.service.subscriptions()]
 
@@ -479,7 +359,8 @@ def test_covers_are_remembered_by_what_they_follow_from(
     for owner in "abca":
         clause = Clause(owner, "#", frozenset({Purpose("operations")}), frozenset())
         sealed, _ = one.seal(b"x", [clause], False, time.time())
-        assert one.open(sealed).purposes == {"operations"}
+        opened, inside = one.open(sealed)
+        assert (opened.purposes, inside.content) == ({"operations"}, b"x")
     assert len(one._covers) == 2
 
 

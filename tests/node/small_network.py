@@ -309,7 +309,7 @@ class Node(Process):
             OverlayParts(
                 network.net,
                 network.profile,
-                network.directories(),
+                network.directory.directories(),
                 self.identity,
                 CHECKS_ONCE,
             ),

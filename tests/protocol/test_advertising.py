@@ -15,12 +15,12 @@ from hushcast_protocol.brokers import advertised, passed, upward
 from hushcast_protocol.brokers.advertised import Advertised
 from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.brokers.frames import Advertise
-from hushcast_protocol.brokers.items import of_roots
+from hushcast_protocol.brokers.items import ItemChanges, of_roots
 from hushcast_protocol.brokers.passed import Passed
 from hushcast_protocol.brokers.roots import RootChanges
 from hushcast_protocol.brokers.routes import NOTHING, Routes, table_digest
 from hushcast_protocol.brokers.upward import Upward
-from hushcast_protocol.brokers.words import ShownFilter, outside, shown, words
+from hushcast_protocol.brokers.words import ShownFilter, from_outside, outside, shown, words
 
 ONE, TWO = b"1" * 32, b"2" * 32
 
@@ -77,6 +77,32 @@ def test_a_parent_that_has_it_all_is_told_nothing() -> None:
     child.linked(table_digest(child.shown))
     assert not child.next()
     assert child.confirmed == version
+
+
+def test_what_is_said_once_more_is_said_until_it_is_accepted() -> None:
+    child, parent = Upward(), Advertised()
+    first, *others = [from_outside(one) for one in many(3)]
+    child.change(ItemChanges([first, *others], ()))
+    child.linked(parent.begin(CHILD))
+
+    def said(accepted: bool = True) -> list[set[bytes]]:
+        taken = [parent.take(CHILD, said.frame(1)) for said in child.next()]
+        child.answered(accepted)
+        return [set(one.again) for one in taken]
+
+    assert said() == [set()]
+    child.change(ItemChanges([first], ()))
+    assert said(accepted=False) == [{first.name}]
+    assert said() == [set()], "all is told again, in which nothing is said once more"
+    assert said() == [{first.name}]
+    child.change(ItemChanges([first], ()))
+    assert child.next(), "the link breaks"
+    child.unlinked()
+    child.linked(parent.begin(CHILD))
+    assert said() == [{first.name}], "though the parent has all"
+    child.change(ItemChanges([first], ()))
+    child.change(ItemChanges((), [first.name]))
+    assert [(one.add, one.remove) for one in child.next()] == [((), (first.name,))]
 
 
 def test_nothing_is_confirmed_while_there_is_no_link() -> None:

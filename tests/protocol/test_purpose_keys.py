@@ -19,6 +19,15 @@ from hushcast_protocol.purposes.clauses import Clause
 from hushcast_protocol.purposes.cover import Element, cover, cover_by, cover_of, granted
 from hushcast_protocol.purposes.deciding import decide
 from hushcast_protocol.purposes.grants import MAX_GRANT, Grant, GrantBody, Granted, make_grant, read_grant
+from hushcast_protocol.purposes.inside import (
+    LOCK,
+    LockSecret,
+    digest_of,
+    lock_of,
+    read_inside,
+    write_message,
+    write_withdrawal,
+)
 from hushcast_protocol.purposes.issued import (
     MAX_ISSUED,
     Issued,
@@ -58,6 +67,7 @@ READER, OTHER = AgreementKey(b"r" * 32), AgreementKey(b"o" * 32)
 FIRST, NOW = 2900, epoch_start(2900) + 3600.0
 EPOCHS = range(FIRST, FIRST + 3)
 LOW_ORDER = bytes(32)
+LOCK_VECTOR = "97ebcefd17020fab72bd099b8194a6500f5a538dc4fd9f4b02f7979627607a30"
 
 
 def p(text: str) -> Purpose:
@@ -552,3 +562,30 @@ def test_nothing_shows_keys_or_content():
     assert "60.17" not in shown
     assert all(key.reveal().hex() not in shown for keys in one.keys for key in keys.values())
     assert isinstance(ISSUED, Issued)
+
+
+# Withdrawals.
+
+
+def test_what_is_inside_is_read_as_it_was_written():
+    lock = lock_of(LockSecret(b"s" * 32), "car", "cars/7", 0)
+    for content in (b"", b"w" * 40):
+        inside = read_inside(write_message(content, digest_of(lock), Random(7).randbytes))
+        assert inside == (content, digest_of(lock), b"")
+        random = read_inside(write_message(content, None, Random(7).randbytes))
+        assert (random.content, len(random.withdrawn_by)) == (content, LOCK)
+    assert read_inside(write_withdrawal(lock)) == (b"", digest_of(lock), lock)
+
+
+def test_what_is_neither_a_message_nor_a_withdrawal_is_refused():
+    for data in (b"", b"m" + bytes(31), b"w" + bytes(31), b"w" + bytes(33), b"x" + bytes(32)):
+        with pytest.raises(NotUsable, match="cut off"):
+            read_inside(data)
+
+
+def test_each_owner_topic_and_withdrawal_has_a_lock_of_its_own():
+    secrets = (LockSecret(b"s" * 32), LockSecret(b"t" * 32))
+    places = [("a", "bc", 0), ("ab", "c", 0), ("a", "bc", 1)]
+    locks = {lock_of(secret, *place) for secret in secrets for place in places}
+    assert len(locks | {digest_of(lock) for lock in locks}) == 12
+    assert lock_of(secrets[0], "a", "bc", 0).hex() == LOCK_VECTOR

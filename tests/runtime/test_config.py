@@ -14,17 +14,19 @@ from hushcast_central import network_file as central_network_file
 from hushcast_central import settings as central_settings
 from hushcast_central.network_file import CentralNetworkSection
 from hushcast_directory import settings as directory_settings
+from hushcast_directory.directories import Pinned
 from hushcast_directory.settings import DirectorySettings
 from hushcast_local import settings as local_settings
 from hushcast_node import settings as node_settings
 from hushcast_node.settings import NodeSettings
-from hushcast_protocol.base.addresses import onion_address
+from hushcast_protocol.base.addresses import Address, onion_address
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.roster import Network
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.overlay.profile import HARDENED, PAPER
 from hushcast_runtime import config, testnet_section
-from hushcast_runtime.config import MAX_CONFIG, load_settings
+from hushcast_runtime.config import MAX_CONFIG, NetworkSection, load_settings, parse_toml
+from hushcast_runtime.network_file import network_of_several
 
 ONION = onion_address(Seed(bytes(32)).public())
 DECLARING = [
@@ -46,6 +48,20 @@ name = "n"
 directory = "{ONION}"
 directory_key = "{"ab" * 32}"
 """
+
+
+def several(count: int, quorum: int) -> str:
+    """What a section says of several directories."""
+    keys = (f"{number:02}" * 32 for number in range(1, count + 1))
+    listed = (f'[[network.authorities]]\nkey = "{key}"\naddress = "{ONION}"\n' for key in keys)
+    return f"quorum = {quorum}\n" + "".join(listed)
+
+
+def of_several(count: int, quorum: int) -> str:
+    return "".join(line for line in NODE.splitlines(True) if "directory" not in line) + several(count, quorum)
+
+
+SEVERAL = of_several(3, 2)
 DIRECTORY = """
 state = "/var/lib/hushcast"
 [network]
@@ -189,6 +205,16 @@ WRONG = {
     "short key": (NODE.replace("ab" * 32, "ab" * 31), ["network.directory_key"]),
     "key in capitals": (NODE.replace("ab" * 32, "AB" * 32), ["network.directory_key"]),
     "key with a line end": (NODE.replace("ab" * 32, "ab" * 32 + "\\n"), ["network.directory_key"]),
+    "no directory": (NODE.replace("directory =", "#"), ["network.directory", "join"]),
+    "no key of the directory": (NODE.replace("directory_key", "# "), ["network.directory_key", "join"]),
+    "a quorum of one directory": (NODE + "quorum = 1\n", ["network.quorum", "authorities"]),
+    "one directory beside several": (NODE + several(3, 2), ["network.directory", "take"]),
+    "several without a quorum": (SEVERAL.replace("quorum = 2", ""), ["network.quorum", "half"]),
+    "a quorum that is no majority": (SEVERAL.replace("quorum = 2", "quorum = 1"), ["network.quorum", "half"]),
+    "a quorum of more than all": (SEVERAL.replace("quorum = 2", "quorum = 4"), ["network.quorum"]),
+    "ten directories": (of_several(10, 6), ["network.authorities", "9"]),
+    "two with one key": (SEVERAL.replace("01" * 32, "02" * 32), ["network.authorities", "same key"]),
+    "one that is no onion": (SEVERAL.replace(ONION, "127.0.0.1:7", 1), ["network.authorities #1", "onion"]),
     "no onion under tor": (NODE.replace(ONION, "127.0.0.1:700"), ["network.directory", "onion"]),
     "host name under tor": (NODE.replace(ONION, "example.org:80"), ["network.directory"]),
     "mistyped onion": (NODE.replace(ONION, "a" + ONION[1:]), ["network.directory", "checksum"]),
@@ -290,6 +316,25 @@ def test_a_mistyped_word_comes_with_what_was_meant(wrong: str, told: str, tmp_pa
         load_settings(file, NodeSettings)
     assert str(refused.value).startswith(str(file))
     assert told in str(refused.value)
+
+
+# Several directories
+
+
+def test_several_directories_are_read(tmp_path: Path) -> None:
+    pinned = load_node(tmp_path, SEVERAL).directories()
+    assert pinned.quorum == 2
+    assert [member.key for member in pinned.members] == [bytes([number]) * 32 for number in (1, 2, 3)]
+    assert {member.address for member in pinned.members} == {ONION}
+    assert load_node(tmp_path, NODE).directories() == Pinned.alone(Address(ONION), b"\xab" * 32)
+
+
+def test_what_is_given_out_of_several_directories_is_read(tmp_path: Path) -> None:
+    settings = load_node(tmp_path, SEVERAL)
+    assert isinstance(settings.network, node_settings.JoinedNetworkSection)
+    terms = NetworkSection(name=settings.network.name)
+    text = network_of_several(terms, settings.network.authorities, 2)
+    assert parse_toml(text.encode(), "network.toml", node_settings.NetworkFile).network == settings.network
 
 
 # Networks of the central system

@@ -109,6 +109,10 @@ async def test_brokers_are_made_with_their_privacy() -> None:
     with pytest.raises(Writing.Started) as raised:
         await layout.start(builder, layout.members(HERE))
     assert 'privacy = "full"\nlayers = 2\nprofile = "paper"\naggregation = true\n' in raised.value.args[0]
+    layout = layout_of("brokers", 2, None, None, privacy="community")
+    with pytest.raises(Writing.Started) as raised:
+        await layout.start(builder, layout.members(HERE))
+    assert 'privacy = "community"\n' in raised.value.args[0]
     with pytest.raises(UsageError, match="--carrier brokers"):
         layout_of("overlay", 2, None, None, privacy="full")
     with pytest.raises(UsageError, match="leave --layers away"):

@@ -7,13 +7,12 @@ from typing import Annotated
 import msgspec
 
 from hushcast_brokers.asking import Peer
-from hushcast_brokers.network_file import KeyText
 from hushcast_brokers.tomography.telling import ServiceAt
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.tomography.answers import MAX_SPREAD
 from hushcast_protocol.brokers.tomography.statements import MAX_CROWD
-from hushcast_runtime.config import Section, reachable
+from hushcast_runtime.config import KeyText, Section, reachable
 from hushcast_runtime.network_file import toml_text
 
 SERVICE_FILE = "tomography.toml"

@@ -10,13 +10,16 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from hushcast.files import read_key, write_new
 from hushcast.purposes.files import Files, read_grant_files, read_vocabulary_file
 from hushcast_protocol.base.errors import AuthenticationError, Refusal, UsageError
 from hushcast_protocol.base.secrets import Randomness
 from hushcast_protocol.content.messages import MAX_PAYLOAD
 from hushcast_protocol.content.predicates import Predicate, write_where
-from hushcast_protocol.mqtt.envelope import Enclosed, disclose, enclose
-from hushcast_protocol.purposes.clauses import Clause, of_message
+from hushcast_protocol.content.topics import parse_topic, write_link
+from hushcast_protocol.mqtt.envelope import Enclosed, enclose
+from hushcast_protocol.purposes.clauses import of_message
+from hushcast_protocol.purposes.inside import Inside, LockSecret, digest_of, lock_of
 from hushcast_protocol.purposes.keyed import Keyed, OnePurpose
 from hushcast_protocol.purposes.problems import NotUsable, Problem
 
@@ -42,14 +45,33 @@ class PurposeKeys:
         """The purposes for which grants are held, those that are over included."""
         return tuple(sorted({one.purpose for one in self._files.grants}))
 
-    def allow(self, purposes: Iterable[str] | None = None, but_not: Iterable[str] = ()) -> Allowed:
+    def allow(
+        self,
+        purposes: Iterable[str] | None = None,
+        but_not: Iterable[str] = (),
+        *,
+        lock: Lock | None = None,
+    ) -> Allowed:
         """Return what messages may be used for, for `Daemon.publish`: for these with all below them.
 
         Without `purposes` for everything; with an empty list for nothing, and nobody opens it. `but_not` are
-        taken away, with all below them. Raises `UsageError` for a purpose that is not in the vocabulary.
+        taken away, with all below them. With `lock` they can be withdrawn; readers see of a topic which were
+        published with one lock. Raises `UsageError` for a purpose that is not in the vocabulary.
         """
-        vocabulary = self._files.issued.vocabulary
-        return Allowed(self._keyed, of_message("", "#", purposes, but_not, vocabulary), self._now)
+        clause = of_message("", "#", purposes, but_not, self._files.issued.vocabulary)
+
+        def seal(payload: bytes, topic: str) -> tuple[bytes, frozenset[str]]:
+            withdrawn_by = None if lock is None else digest_of(lock.of(topic))
+            return self._keyed.seal(enclose(Enclosed(payload)), [clause], False, self._now(), withdrawn_by)
+
+        return Allowed(seal)
+
+    def withdraw(self, lock: Lock) -> Allowed:
+        """Return what, published with any payload, withdraws all that was published there with a lock.
+
+        The payload is left aside. The lock is spent: what is published with it from then on, nobody gets.
+        """
+        return Allowed(lambda payload, topic: self._keyed.withdraw(lock.of(topic), self._now()))
 
     def read_for(self, purpose: str) -> ReadFor:
         """Return what a subscription reads for, for `Daemon.subscribe`.
@@ -79,22 +101,36 @@ class PurposeKeys:
         return problem
 
 
+class Lock:
+    """What withdraws messages that were published with it, and is spent by that; it shows itself nowhere."""
+
+    def __init__(self, secret: LockSecret) -> None:
+        """Programs use `new_lock` and `read_lock`."""
+        self._secret = secret
+
+    def __repr__(self) -> str:
+        """Show nothing of it."""
+        return "Lock(...)"
+
+    def of(self, topic: str) -> bytes:
+        """Return what withdraws messages on one topic: shown there, it withdraws none elsewhere."""
+        return lock_of(self._secret, "", write_link(parse_topic(topic)), 0)
+
+
 class Allowed:
-    """What messages may be used for; of as many messages as you like."""
+    """What messages may be used for, of as many messages as you like; or that earlier ones are withdrawn."""
 
-    def __init__(self, keyed: Keyed, clause: Clause, now: Callable[[], float]) -> None:
-        """Programs use `PurposeKeys.allow`."""
-        self._keyed = keyed
-        self._clause = clause
-        self._now = now
+    def __init__(self, seal: Callable[[bytes, str], tuple[bytes, frozenset[str]]]) -> None:
+        """Programs use `PurposeKeys.allow` and `PurposeKeys.withdraw`."""
+        self._seal = seal
 
-    def seal(self, payload: bytes) -> tuple[bytes, frozenset[str]]:
-        """Return what is published, and its tags, by which relays find who may read it.
+    def seal(self, payload: bytes, topic: str) -> tuple[bytes, frozenset[str]]:
+        """Return what is published on a topic, and its tags, by which relays find who may read it.
 
         Raises `Refusal` where it is too large, or the vocabulary is not for now.
         """
         try:
-            sealed, tags = self._keyed.seal(enclose(Enclosed(payload)), [self._clause], False, self._now())
+            sealed, tags = self._seal(payload, topic)
         except (NotUsable, AuthenticationError) as error:
             raise Refusal(f"{error}; its issuer has its next version") from None
         if len(sealed) > MAX_PAYLOAD:
@@ -120,12 +156,24 @@ class ReadFor:
         tags = write_where(Predicate((), self._reader.tags))
         return ", ".join(part for part in (condition, tags) if part)
 
-    def open(self, payload: bytes) -> Enclosed | Problem:
+    def open(self, payload: bytes) -> Inside | Problem:
         """Return what is in a message, or why it does not open for this purpose."""
         try:
-            return disclose(self._reader.open(payload))
+            return self._reader.open(payload)
         except NotUsable as error:
             return error.problem
+
+
+def new_lock(path: str | os.PathLike[str], randomness: Randomness = os.urandom) -> Lock:
+    """Make a lock in a new file; raise `UsageError` where that cannot be made."""
+    secret = LockSecret.draw(randomness)
+    write_new(Path(path), secret.reveal(), "lock")
+    return Lock(secret)
+
+
+def read_lock(path: str | os.PathLike[str]) -> Lock:
+    """Return the lock in a file that only its owner can read; raise `UsageError`."""
+    return Lock(LockSecret(read_key(Path(path), LockSecret.LENGTH, "hushcast purpose lock new FILE")))
 
 
 def read_purpose_keys(

@@ -15,7 +15,7 @@ from hushcast_protocol.mqtt.limits import MAX_TOPIC
 from hushcast_protocol.purposes.names import MAX_PURPOSE_LEVEL, MAX_PURPOSE_LEVELS
 
 MAX_DONE = 10_000  # entries of what was done; some 2 MB. Then the oldest goes
-MAX_REFUSED = 1_000  # entries of what was refused
+MAX_REFUSED = 1_000  # entries of what was refused, and of what others withdrew
 MAX_NOTED = 8  # purposes of a refusal that are noted; with the bounds below, 6 KB at worst
 _PURPOSE = MAX_PURPOSE_LEVELS * (MAX_PURPOSE_LEVEL + 1)  # characters of one
 
@@ -34,7 +34,7 @@ class Audit:
     def restore(self, key: bytes, value: bytes) -> None:
         """Take an entry from disk; they come in order. Raises `DamagedRecord`."""
         number = number_of(key)
-        self._numbers[bool(read_audit(value).refused)].append(number)
+        self._numbers[_by_strangers(read_audit(value))].append(number)
         self._next = number + 1
 
     def add(self, entry: AuditRecord, write: Write) -> None:
@@ -43,12 +43,16 @@ class Audit:
             last, self._last_refused = self._last_refused, entry
             if last is not None and _is_alike(last, entry):
                 return
-        numbers = self._numbers[bool(entry.refused)]
+        numbers = self._numbers[_by_strangers(entry)]
         numbers.append(self._next)
         write(AUDIT, self._next.to_bytes(8, "big"), encode(entry))
         self._next += 1
-        if len(numbers) > (MAX_REFUSED if entry.refused else MAX_DONE):
+        if len(numbers) > (MAX_REFUSED if _by_strangers(entry) else MAX_DONE):
             write(AUDIT, numbers.popleft().to_bytes(8, "big"), None)
+
+
+def _by_strangers(entry: AuditRecord) -> bool:
+    return bool(entry.refused) or entry.what == "withdrawn"
 
 
 def refusal(

@@ -14,6 +14,7 @@ _DID = {
     "subscribe": "subscribes to {filter}",
     "control": "says {filter}",
     "message": "publishes to {filter}",
+    "withdraw": "withdraws what it published to {filter}",
 }
 
 
@@ -33,6 +34,8 @@ def as_json(entry: AuditRecord) -> dict[str, Any]:
 
 def as_text(entry: AuditRecord) -> str:
     """Return an entry as a line."""
+    if entry.what == "withdrawn":
+        return f"{_time(entry)} deleted, since its publisher withdrew it: what was kept of {entry.filter}"
     said = _DID[entry.what].format(filter=entry.filter or "(unreadable)")
     if entry.aip or entry.what == "reserve":
         said += f" for {', '.join(entry.aip) or 'nothing'}"

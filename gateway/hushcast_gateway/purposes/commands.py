@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 from typing import NamedTuple
 
+from hushcast_gateway.purposes.withdrawals import WITHDRAWN_BY
 from hushcast_protocol.base.errors import HushcastError
 from hushcast_protocol.mqtt.packets import Properties
-from hushcast_protocol.mqtt.topics import is_filter, split_share
+from hushcast_protocol.mqtt.topics import is_filter, is_name, split_share
 from hushcast_protocol.purposes import spelled
 from hushcast_protocol.purposes.names import Purpose, ancestors
 from hushcast_protocol.purposes.sealed import Opened
@@ -139,6 +140,13 @@ def has_terms(properties: Properties) -> bool:
     return any(name in _TERMS for name, _ in properties.get("user_property", ()))
 
 
+def is_apart(properties: Properties) -> bool:
+    """Tell whether a message is decided apart from its topic's others: it has terms, or can be withdrawn."""
+    return has_terms(properties) or any(
+        name == WITHDRAWN_BY for name, _ in properties.get("user_property", ())
+    )
+
+
 def opened_for(properties: Properties, opened: Opened) -> Properties:
     """Return the properties of a message that came sealed, with the purposes for which it opened."""
     given = properties.get("user_property", [])
@@ -209,6 +217,11 @@ def _control(rest: str, payload: bytes) -> Command:
             raise Unreadable("a presubscription names a client")
         wanted, purpose = _braced(behind)
         return Presubscribe(client_id, wanted, "" if purpose == "!" else _one(purpose))
+    if name == "WITHDRAW":
+        topic = spelled.filter_of(argument)
+        if not is_name(topic):
+            raise Unreadable("a withdrawal names one topic")
+        return Control(name, topic, payload)
     if name in ("CRES", "ARES"):
         return Control(name, _filter(spelled.filter_of(argument)), payload)
     return Control(name, argument, payload)

@@ -21,8 +21,9 @@ from hushcast_protocol.purposes.wide import effective
 
 NOT_YOURS = "the user may not reserve this"
 NOT_CLAIMED = "the user may not claim this purpose"
-NOT_GRANTED = "no grant is held for this purpose, or for one above it"
+NOT_GRANTED = "no grant that is held is for its purpose, or for one above it"
 CONFIGURED = "this stands in the configuration alone"
+NO_KEYS = "only what travels by an alias with keys is withdrawn: elsewhere reservations hold at once"
 NO_SUCH = "there is no such command"
 
 
@@ -45,8 +46,14 @@ class Doing:
         kept: Kept,
         changed: Callable[[str], None],
         presubscribed: Callable[[Presubscription], None],
+        withdraw: Callable[[str, str], bool],
     ) -> None:
-        """`changed` and `presubscribed` are called for what was changed."""
+        """`changed` and `presubscribed` are called for what was changed.
+
+        `withdraw` withdraws what a user published to a topic; it tells whether that is possible there, and
+        raises `UsageError` at a bound.
+        """
+        self._withdraw = withdraw
         self._section = section
         self._vocabulary = vocabulary
         self._kept = kept
@@ -137,6 +144,8 @@ class Doing:
         here: Session | None,
     ) -> AuditRecord | None:
         name, user = command.name, permissions.user
+        if name == "WITHDRAW":
+            return self._withdrawn(command.argument, permissions, client_id)
         if name in ("CRES", "ARES"):
             self._tell_effective(command, permissions, client_id, claims, here)
             return None
@@ -152,6 +161,17 @@ class Doing:
                 raise Refused(Reason.NOT_AUTHORIZED, CONFIGURED)
             return None
         raise Refused(Reason.TOPIC_NAME_INVALID, NO_SUCH)
+
+    def _withdrawn(self, topic: str, permissions: Permissions, client_id: str) -> AuditRecord:
+        if not permissions.user or not permissions.may_publish(topic):
+            raise Refused(Reason.NOT_AUTHORIZED, "the user may not publish to this topic")
+        try:
+            is_possible = self._withdraw(permissions.user, topic)
+        except UsageError as error:
+            raise Refused(Reason.QUOTA_EXCEEDED, str(error)) from None
+        if not is_possible:
+            raise Refused(Reason.IMPLEMENTATION_SPECIFIC_ERROR, NO_KEYS)
+        return AuditRecord(0.0, permissions.user, client_id, "withdraw", topic)
 
     def _clear(self, user: str) -> None:
         """Take away all that a user has said: nobody can take away what others have."""

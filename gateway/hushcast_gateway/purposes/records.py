@@ -1,4 +1,4 @@
-"""What the gateway keeps on disk about purposes: reservations, presubscriptions, and the audit log."""
+"""What the gateway keeps on disk about purposes: reservations, presubscriptions, withdrawals, audit log."""
 
 from __future__ import annotations
 
@@ -13,8 +13,14 @@ from hushcast_protocol.purposes.names import Purpose
 RESERVATION = "purpose-reservation"
 PRESUBSCRIPTION = "purpose-presubscription"
 AUDIT = "purpose-audit"
+WITHDRAWAL = "purpose-withdrawal"
+WITHDRAWN = "purpose-withdrawn"
+"""Digests of locks, by a number that counts up."""
+LOCKS_FROM = "purpose-locks"
 
-What = Literal["reserve", "release", "presubscribe", "subscribe", "control", "message"]
+What = Literal[
+    "reserve", "release", "presubscribe", "subscribe", "control", "message", "withdraw", "withdrawn"
+]
 
 
 class _Record(msgspec.Struct, frozen=True, array_like=True):
@@ -56,6 +62,16 @@ class AuditRecord(_Record, frozen=True):
     """Why; empty for what was done."""
 
 
+class WithdrawalRecord(_Record, frozen=True):
+    """How often a user has withdrawn what they published to a topic; the key is both."""
+
+    user: str
+    topic: str
+    generation: int
+    unsent: tuple[int, ...]
+    """Those of which the other gateways are still to be told."""
+
+
 encode = msgspec.msgpack.Encoder().encode
 
 
@@ -81,6 +97,11 @@ def read_presubscription(value: bytes) -> Presubscription:
 def read_audit(value: bytes) -> AuditRecord:
     """Read one back; raises `DamagedRecord`."""
     return decode(AuditRecord, value)
+
+
+def read_withdrawal(value: bytes) -> WithdrawalRecord:
+    """Read one back; raises `DamagedRecord`."""
+    return decode(WithdrawalRecord, value)
 
 
 def key_of(*names: str) -> bytes:

@@ -6,6 +6,7 @@ An error in here gives nobody anything: what cannot be decided is not delivered.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
 from weakref import WeakKeyDictionary
 
 import structlog
@@ -23,7 +24,9 @@ from hushcast_gateway.purposes.records import AuditRecord, Presubscription, What
 from hushcast_gateway.purposes.registered import Registered
 from hushcast_gateway.purposes.resting import Resting
 from hushcast_gateway.purposes.settings import CONFIGURATION, PurposesOfUser, PurposesSection
+from hushcast_gateway.purposes.withdrawals import Withdrawals
 from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.base.secrets import Randomness
 from hushcast_protocol.mqtt.broker import Broker
 from hushcast_protocol.mqtt.messages import Message
 from hushcast_protocol.mqtt.packets import Connect, Properties, Publish
@@ -39,6 +42,7 @@ from hushcast_protocol.purposes.vocabulary import Vocabulary
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.store import Store
 
+MAX_TOLD = 100  # topics of one look of which the audit log tells that something was withdrawn
 MANY = 16  # subscriptions that turn at once, from which on all topics are looked at anew
 
 log = structlog.get_logger("gateway")
@@ -61,7 +65,10 @@ class Purposes:
         self.kept = Kept(section.store, configured(section, vocabulary))
         self._readers = Readers(self.kept, Claims(users, vocabulary))
         self._resting = Resting(self.kept.reservations, self._readers, section.mode, section.strict)
-        self._doing = Doing(section, vocabulary, self.kept, self._changed, self._presubscribed)
+        self.withdrawals = Withdrawals()
+        self._doing = Doing(
+            section, vocabulary, self.kept, self._changed, self._presubscribed, self._withdraw
+        )
         self._registered = Registered()
         self._broker: Broker | None = None
         self._of_connect: WeakKeyDictionary[Permissions, str] = WeakKeyDictionary()
@@ -72,6 +79,8 @@ class Purposes:
         """Called after each change of what may be used for what."""
         self.granted: Callable[[str], frozenset[Purpose] | None] = lambda topic: None
         """Tells for which purposes what comes sealed to a topic may be opened now; `None` where none is."""
+        self.sealed_as: Callable[[str], str | None] = lambda topic: None
+        """Tells by which one name a topic travels sealed; `None` where it does not."""
         self.may_open: Callable[[str, Purpose | None], bool] = lambda wanted, purpose: True
         """Tells whether what a filter asks of the network could be opened for a purpose."""
         self.counters = Counters(PURPOSE_COUNTERS)
@@ -90,11 +99,13 @@ class Purposes:
     async def load(self, store: Store) -> None:
         """Take up what an earlier run left; errors as `Kept.load`."""
         await self.kept.load(store)
+        await self.withdrawals.load(store)
 
-    def attach(self, broker: Broker) -> None:
+    def attach(self, broker: Broker, randomness: Randomness) -> None:
         """Work with a broker that was restored."""
         self._broker = broker
         self.kept.attach(broker.ledger)
+        self.withdrawals.attach(broker.ledger, randomness)
 
     def replace(
         self, section: PurposesSection, users: Mapping[str, PurposesOfUser], vocabulary: Vocabulary
@@ -125,6 +136,11 @@ class Purposes:
     def tick(self) -> None:
         """Tell clients whose subscriptions rest since changes, or go on; call it once a second."""
         assert self._broker is not None
+        if self.withdrawals.is_new:
+            self.withdrawals.is_new = False
+            found = self._broker.withdraw(lambda message: self.withdrawals.is_withdrawn(message.properties))
+            for topic in islice(found, MAX_TOLD):
+                self._audit(AuditRecord(0.0, "", "", "withdrawn", topic))
         turned = self._resting.settle()
         if len(turned) > MANY:
             self._broker.rules_changed(None)
@@ -144,8 +160,13 @@ class Purposes:
         return commands.is_command(topic)
 
     def has_terms(self, properties: Properties) -> bool:
-        """Tell whether a message says itself what it may be used for."""
-        return commands.has_terms(properties)
+        """Tell whether a message is decided by itself: by its own terms, or since it can be withdrawn."""
+        return commands.is_apart(properties)
+
+    def owned(self, user: str, topic: str, properties: Properties) -> Properties:
+        """Return the properties of a message that travels sealed, with what withdraws it."""
+        name = self.sealed_as(topic) if user else None
+        return properties if name is None else self.withdrawals.owned(user, name, properties)
 
     def filter_of(self, wanted: str) -> str:
         """Return the filter without `!AP/` and purpose."""
@@ -266,6 +287,8 @@ class Purposes:
     ) -> bool:
         if granted is not None and self._resting.holds_back(granted):
             return False
+        if self.withdrawals.is_withdrawn(properties):
+            return False
         if "user_property" in properties and not commands.is_opened_for(
             properties, self._purpose(session, granted), self.granted(topic)
         ):
@@ -334,6 +357,13 @@ class Purposes:
         self._resting.changed(wanted)
         for told_of in self.changes:
             told_of()
+
+    def _withdraw(self, user: str, topic: str) -> bool:
+        name = self.sealed_as(topic)
+        if name is not None:
+            self.withdrawals.make(user, name)
+            self._changed(topic)
+        return name is not None
 
     def _presubscribed(self, made: Presubscription) -> None:
         self._readers.forget_purposes((made.user, made.client_id))

@@ -16,9 +16,10 @@ import msgspec
 
 from hushcast_protocol.authorities.evidence import Fork
 from hushcast_protocol.authorities.heads import Certified, Head, check_certified, decode_head
-from hushcast_protocol.authorities.members import Authorities
+from hushcast_protocol.authorities.members import Authorities, Member
 from hushcast_protocol.base.errors import AuthenticationError
 from hushcast_protocol.base.roster import GENESIS
+from hushcast_protocol.base.wire import PublicKey
 
 MAX_HEADS = 48  # heads of the past that are compared: two days, as rosters
 MAX_TURNS = 16  # heads that tell of a change of authorities, for those who were away: as hand-overs
@@ -75,11 +76,15 @@ class Chain:
         coming = self._head.change if self._head is not None else None
         return coming.authorities if coming is not None and epoch >= coming.epoch else state.authorities
 
-    def members(self) -> set[bytes]:
-        """Return the keys of all authorities of just before, of now and to come."""
+    def named(self) -> dict[PublicKey, Member]:
+        """Return the authorities of just before, of now and to come by key, at their newest addresses."""
         state, coming = self.state, self._head.change if self._head is not None else None
         sets = (state.before, state.authorities, coming.authorities if coming is not None else None)
-        return {key for one in sets if one is not None for key in one.keys}
+        return {member.key: member for one in sets if one is not None for member in one.members}
+
+    def members(self) -> set[PublicKey]:
+        """Return the keys of all authorities of just before, of now and to come."""
+        return set(self.named())
 
     def knows_set_of(self, certified: Certified) -> bool:
         """Tell whether a head is of the set that is in charge of its epoch, as far as is known here."""

@@ -107,6 +107,11 @@ class Authority:
         return Kept(self.chain.state, self._voted, self._assented)
 
     @property
+    def epoch(self) -> int | None:
+        """The epoch whose head is agreed on, `None` if this authority has no part in that."""
+        return None if self._rounds is None else self._rounds.epoch
+
+    @property
     def deadline(self) -> float:
         """When `tick` is to be called, Unix seconds; infinite once stopped."""
         if self.phase is Phase.STOPPED:
@@ -150,27 +155,35 @@ class Authority:
         self._voted = rounds.epoch
         return [Keep(self.kept), *rounds.cast(ballot)]
 
-    def alone(self, listed: tuple[Listed, ...], following: Authorities | None, now: float) -> Actions:
-        """Publish at once the head that is due, as a network's one authority; nothing if it is not that.
+    def due_alone(self, now: float) -> int | None:
+        """Return the epoch whose head is missing here where this is a network's one authority, else `None`.
 
-        It is the first, or one after a time away. `listed` and `following` are as in `cast`.
+        It is the first, or one after a time away: there is nobody to wait for.
         """
-        calendar, head = self._calendar, self.chain.head
-        begins = head is None and self._beginning is None
+        calendar = self._calendar
+        begins = self.chain.head is None and self._beginning is None
         epoch = calendar.epoch(now if begins else now + calendar.lead)
         authorities = self.chain.in_charge(epoch)
         if authorities is None or authorities.keys != (self.key,) or self.phase is Phase.STOPPED:
+            return None
+        before = -1 if self._beginning is None else self._beginning.epoch
+        return epoch if epoch > max(self._voted, self._assented, self.chain.epoch, before) else None
+
+    def alone(self, listed: tuple[Listed, ...], following: Authorities | None, now: float) -> Actions:
+        """Publish at once what is `due_alone`; `listed` and `following` are as in `cast`."""
+        epoch = self.due_alone(now)
+        authorities = None if epoch is None else self._set_out(epoch)
+        if epoch is None or authorities is None:
             return []
-        last = -1 if self._beginning is None else self._beginning.epoch
-        if epoch <= max(self._voted, self._assented, self.chain.epoch, last):
-            return []
-        self._set_out(epoch)
         self._rounds = Rounds(self._network, epoch, authorities, self._seed, self.chain.check)
         return [*self._vote(self._rounds, listed, following), *self._count()]
 
     def received(self, sender: PublicKey, data: bytes, now: float) -> Actions:
         """Take a frame of another authority; raise a `PeerError` for what no honest one sends."""
-        frame = decode_frame(data)
+        return self.take(sender, decode_frame(data), now)
+
+    def take(self, sender: PublicKey, frame: Frame, now: float) -> Actions:
+        """Take a frame that was decoded, as `received` does."""
         if isinstance(frame, Heads):
             return self._follow(sender, frame)
         if isinstance(frame, AskHeads):

@@ -72,6 +72,8 @@ class Domain(bytes, Enum):
     PURPOSE_AGREED = b"hc.purpose-agree"
     PURPOSE_WRAP = b"hc.purpose-wrap"
     PURPOSE_TAG = b"hc.purpose-tag"
+    PURPOSE_LOCK = b"hc.purpose-lock"
+    PURPOSE_LOCKED = b"hc.purpose-lockd"
     LOCATED_PART = b"hc.loc-part"
     LOCATED_OFFER = b"hc.loc-offer"
     LOCATED_REQUEST = b"hc.loc-request"

@@ -126,6 +126,7 @@ class Link:
         "_identity",
         "_incoming",
         "_initiator",
+        "_larger",
         "_max_frame",
         "_network",
         "_outgoing",
@@ -161,6 +162,7 @@ class Link:
         self._to_send: list[bytes] = []
         self._frames: list[bytes] = []
         self._former: Sequence[Seed] = ()
+        self._larger: Callable[[PublicKey], int] | None = None
         self.answers_as: PublicKey | None = None
         """The key by which the initiator knows this end, once its hello has come."""
 
@@ -191,10 +193,14 @@ class Link:
         max_frame: int,
         view: View | None = None,
         former: Sequence[Seed] = (),
+        larger: Callable[[PublicKey], int] | None = None,
     ) -> Link:
-        """Await a link as the daemon, mailbox or directory with the key of `identity`, or a `former` one."""
+        """Await a link as the daemon, mailbox or directory with the key of `identity`, or a `former` one.
+
+        `larger` tells up to how many bytes a frame may have of an initiator that has proven its key.
+        """
         link = cls(_State.HELLO, network, randomness(32), identity, view, None, max_frame)
-        link._former = former
+        link._former, link._larger = former, larger
         return link
 
     @property
@@ -244,7 +250,10 @@ class Link:
             return _frames(content)
         self._state = _State.OPEN
         established = self._on_responder(content) if self._initiator else self._on_initiator(content)
-        self._transcript, self._identity, self._view = b"", None, None  # a link may stay open for days
+        if self._larger is not None and established.peer is not None:
+            self._max_frame = max(self._max_frame, self._larger(established.peer))
+        # A link may stay open for days.
+        self._transcript, self._identity, self._view, self._larger = b"", None, None, None
         return (established,)
 
     def _take_exactly(self, size: int, step: Callable[[bytes], None]) -> tuple[()] | None:

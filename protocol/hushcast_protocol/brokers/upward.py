@@ -51,12 +51,12 @@ class Upward:
         self.version += 1
         for name in changes.withdraw:
             del self.shown[name]
-            self._again.pop(name, None)
-            if self._add.pop(name, None) is None:
+            was_said = self._again.pop(name, None) is not None
+            if self._add.pop(name, None) is None or was_said:
                 self._remove.add(name)
         for one in changes.show:
             name = one.name
-            if name in self.shown:
+            if name in self._again or (name in self.shown and name not in self._add):
                 self._again[name] = self.version
             self.shown[name] = one
             if name in self._remove:

@@ -7,7 +7,7 @@ what that promises: `Ledger` says what to write, `Broker.stored` that it was.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from typing import cast
 
@@ -17,7 +17,7 @@ from hushcast_protocol.base.secrets import Randomness
 from hushcast_protocol.mqtt import wills
 from hushcast_protocol.mqtt.archive import Archive
 from hushcast_protocol.mqtt.connecting import greet, refuse
-from hushcast_protocol.mqtt.delivery import Delivery
+from hushcast_protocol.mqtt.delivery import Delivery, Withdrawn
 from hushcast_protocol.mqtt.incoming import Incoming
 from hushcast_protocol.mqtt.ledger import Ledger
 from hushcast_protocol.mqtt.limits import MAX_PACKET, PURGE_EVERY, SYS_EVERY
@@ -225,10 +225,22 @@ class Broker:
         before = self.ledger.made
         self._incoming.spread(message_of(topic, payload, qos, retain, properties, now), None, now)
         if stored is not None:
-            if self.ledger.made == before:
-                stored()
-            else:
-                self._awaited.append((self.ledger.made, stored))
+            self.once_stored(before, stored)
+
+    def once_stored(self, before: int, stored: Callable[[], None]) -> None:
+        """Call a function when all changes are on disk that were made after `before` of the ledger's."""
+        if self.ledger.made == before:
+            stored()
+        else:
+            self._awaited.append((self.ledger.made, stored))
+
+    def withdraw(self, is_withdrawn: Withdrawn) -> Counter[str]:
+        """Delete all that waits or is retained and was withdrawn; return how many by topic."""
+        found: Counter[str] = Counter()
+        self._incoming.withdraw(is_withdrawn, found)
+        for session in self._sessions:
+            self._delivery.withdraw(session, is_withdrawn, found)
+        return found
 
     def retained_at(self, topic: str) -> Message | None:
         """Return the message that is retained for a topic."""

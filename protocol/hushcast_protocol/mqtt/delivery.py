@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from hushcast_protocol.mqtt.archive import Archive
 from hushcast_protocol.mqtt.codec import encode
@@ -26,10 +26,13 @@ COUNTS = {
     "dropped_too_large": "messages larger than the client takes",
     "dropped_forbidden": "messages that a client may not have, or may not publish",
     "withheld": "deliveries kept back because of what messages may be used for",
+    "withdrawn": "messages deleted before they were handed out, because their publisher withdrew them",
     "not_retained": "messages not retained because there are too many",
 }
 """What a broker counts, with its meaning."""
 
+Withdrawn = Callable[[Message], bool]
+"""Tells whether its publisher has withdrawn a message."""
 _MINE_ALONE = ("dropped_forbidden", "withheld")
 """Counts of what one member of a group may not have, and another may."""
 
@@ -169,6 +172,26 @@ class Delivery:
             self._release(entry.message)
             entry.message = None
             self._archive.queued(session, entry, False)
+
+    def withdraw(self, session: Session, is_withdrawn: Withdrawn, found: Counter[str]) -> None:
+        """Delete what waits for a client, or is to be sent to it again, and was withdrawn; count it by topic.
+
+        What a client has been sent and has not acknowledged yet is not called back while it is here.
+        """
+        queued = [one for one in session.queue if one.message is not None and is_withdrawn(one.message)]
+        for entry in queued:
+            assert entry.message is not None
+            session.queue.remove(entry)
+            session.queue_bytes -= entry.message.size
+        if not session.queue:
+            self._waiting.discard(session)
+        sent = [one for one in session.to_resend() if one.message is not None and is_withdrawn(one.message)]
+        for entry in sent:
+            session.drop(entry)
+        for entry in (*queued, *sent):
+            assert entry.message is not None
+            found[entry.message.topic] += 1
+            self._forget(session, entry, "withdrawn")
 
     def ended(self, session: Session, now: float) -> None:
         """Forget all that waits for a session, and give to others what came by shared subscriptions.

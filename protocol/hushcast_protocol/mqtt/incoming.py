@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import msgspec
 
 from hushcast_protocol.mqtt.archive import Archive
-from hushcast_protocol.mqtt.delivery import Delivery
+from hushcast_protocol.mqtt.delivery import Delivery, Withdrawn
 from hushcast_protocol.mqtt.ledger import Ledger
 from hushcast_protocol.mqtt.limits import MAX_INCOMING, RECEIVE_MAXIMUM
 from hushcast_protocol.mqtt.links import Held, Link
-from hushcast_protocol.mqtt.messages import Message, brought_by, may_be_published
+from hushcast_protocol.mqtt.messages import Message, brought_by, may_be_published, message_of
 from hushcast_protocol.mqtt.packets import (
     NONE,
     V5,
@@ -92,11 +94,20 @@ class Incoming:
         It is no command: nobody is there who could be told that it is refused.
         """
         if not self._is_command(message.topic) and self._beyond.takes(message.topic):
+            if self._rules is not None and sender is not None:
+                message.properties = self._rules.owned(sender.user, message.topic, message.properties)
             properties = message.properties_for((), now)
             self._beyond.will(message.topic, message.payload, message.retain, properties)
             self._spread_names(message, sender, now)
         else:
             self.spread(message, sender, now)
+
+    def withdraw(self, is_withdrawn: Withdrawn, found: Counter[str]) -> None:
+        """Delete what is retained and withdrawn, and count it by topic."""
+        for message in [one for one in self._retained if is_withdrawn(one)]:
+            self._retained.remove(message.topic)
+            self._archive.unretained(message)
+            found[message.topic] += 1
 
     def release(self, link: Link, packet: PubRel) -> None:
         """Take a PUBREL: its packet identifier may be used anew, once the disk knows."""
@@ -196,7 +207,9 @@ class Incoming:
         """
         properties: Properties = packet.properties.copy()
         properties.pop("topic_alias", None)
-        message = brought_by(packet, topic, now)
+        if self._rules is not None:
+            properties = self._rules.owned(link.session.user, topic, properties)
+        message = message_of(topic, packet.payload, packet.qos, packet.retain, properties, now)
         session, packet_id = link.session, packet.packet_id
         first = self._ledger.made
         is_spread = self._beyond.is_local_too(topic)

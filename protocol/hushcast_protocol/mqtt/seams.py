@@ -111,6 +111,9 @@ class Rules(Protocol):
         Return its reason if it was a command; `None` if it is a message, which may go on.
         """
 
+    def owned(self, user: str, topic: str, properties: Properties) -> Properties:
+        """Return the properties of a user's message that goes beyond, with what its rules add to them."""
+
     def added(self, permissions: Permissions) -> Added:
         """Return what a connected client has asked to be added to its messages; asked after its commands."""
 

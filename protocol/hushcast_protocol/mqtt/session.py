@@ -170,6 +170,11 @@ class Session:
             self.inflight[entry.packet_id] = entry
             self._last_id = entry.packet_id
 
+    def to_resend(self) -> list[Entry]:
+        """Return what was sent by an earlier connection and would be sent again by this one, or the next."""
+        of = self.inflight.values() if self.link is None else self.resend
+        return [entry for entry in of if self.inflight.get(entry.packet_id) is entry]
+
     def next_to_resend(self) -> Entry | None:
         """Return the next entry that an earlier connection left; it is not acknowledged yet."""
         while self.resend:

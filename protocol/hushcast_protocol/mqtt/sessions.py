@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from hushcast_protocol.mqtt import wills
 from hushcast_protocol.mqtt.archive import Archive
 from hushcast_protocol.mqtt.delivery import Delivery
@@ -33,6 +35,10 @@ class Sessions:
     def __len__(self) -> int:
         """Return how many there are, of clients that are here or away."""
         return len(self._sessions)
+
+    def __iter__(self) -> Iterator[Session]:
+        """Yield all of them."""
+        return iter(self._sessions.values())
 
     @property
     def away(self) -> int:

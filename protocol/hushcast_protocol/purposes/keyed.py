@@ -12,6 +12,7 @@ from hushcast_protocol.base.secrets import Randomness
 from hushcast_protocol.purposes.clauses import Clause
 from hushcast_protocol.purposes.cover import Element, cover_by, granted
 from hushcast_protocol.purposes.grants import Grant
+from hushcast_protocol.purposes.inside import Inside, read_inside, write_message, write_withdrawal
 from hushcast_protocol.purposes.issued import Issued
 from hushcast_protocol.purposes.names import Purpose, ancestors
 from hushcast_protocol.purposes.problems import NotUsable, Problem
@@ -27,6 +28,7 @@ class Keyed:
     def __init__(self, issued: Issued, grants: Iterable[Grant], each_message: bool, randomness: Randomness):
         held = tuple(grants)
         self.issued = issued
+        self._randomness = randomness
         self._sealer = Sealer(issued, randomness, each_message)
         self._opener = Opener(held)
         self._covers: OrderedDict[tuple[frozenset[Clause], bool], tuple[Element, ...]] = OrderedDict()
@@ -36,18 +38,35 @@ class Keyed:
         """What relays are asked for; none: everything."""
 
     def seal(
-        self, content: bytes, clauses: Iterable[Clause], strict: bool, now: float
+        self,
+        content: bytes,
+        clauses: Iterable[Clause],
+        strict: bool,
+        now: float,
+        withdrawn_by: bytes | None = None,
     ) -> tuple[bytes, frozenset[str]]:
         """Seal for what the clauses that reach a message allow; return it and the tags that it travels by.
 
-        Raises `NotUsable` where the vocabulary has no keys for `now`.
+        `withdrawn_by` is the digest of the lock that withdraws it; without one nobody can. Raises `NotUsable`
+        where the vocabulary has no keys for `now`.
         """
-        elements = self._cover(frozenset(clauses), strict)
-        return self._sealer.seal(elements, content, now), message_tags(self.issued.body.issuer, elements)
+        message = write_message(content, withdrawn_by, self._randomness)
+        return self._seal(message, frozenset(clauses), strict, now)
 
-    def open(self, data: bytes) -> Opened:
-        """Open a message; raise `NotUsable`."""
-        return self._opener.open(data)
+    def withdraw(self, lock: bytes, now: float) -> tuple[bytes, frozenset[str]]:
+        """Return what withdraws all messages with a lock's digest, sealed for all readers, and its tags."""
+        return self._seal(write_withdrawal(lock), frozenset(), False, now)
+
+    def open(self, data: bytes) -> tuple[Opened, Inside]:
+        """Return for which purposes a message opens, and what is inside; raise `NotUsable`."""
+        opened = self._opener.open(data)
+        return opened, read_inside(opened.content)
+
+    def _seal(
+        self, inside: bytes, clauses: frozenset[Clause], strict: bool, now: float
+    ) -> tuple[bytes, frozenset[str]]:
+        elements = self._cover(clauses, strict)
+        return self._sealer.seal(elements, inside, now), message_tags(self.issued.body.issuer, elements)
 
     def _cover(self, clauses: frozenset[Clause], strict: bool) -> tuple[Element, ...]:
         place = clauses, strict
@@ -78,9 +97,9 @@ class OnePurpose:
         self.tags = element_tags(issued.body.issuer, elements)
         """What relays are asked for; none: everything."""
 
-    def open(self, data: bytes) -> bytes:
+    def open(self, data: bytes) -> Inside:
         """Return what is in a message that is for the purpose; raise `NotUsable`."""
         opened = self._opener.open(data)
-        if self._purpose not in opened.purposes and opened.throughout.isdisjoint(ancestors(self._purpose)):
+        if not opened.is_for(self._purpose):
             raise NotUsable("message", Problem.NOT_GRANTED)
-        return opened.content
+        return read_inside(opened.content)

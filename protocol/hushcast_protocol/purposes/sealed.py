@@ -35,7 +35,7 @@ from hushcast_protocol.purposes.cover import Element
 from hushcast_protocol.purposes.grants import Grant
 from hushcast_protocol.purposes.issued import Issued
 from hushcast_protocol.purposes.keys import PurposeKey, epoch_of
-from hushcast_protocol.purposes.names import Purpose
+from hushcast_protocol.purposes.names import Purpose, ancestors
 from hushcast_protocol.purposes.problems import NotUsable, Problem
 from hushcast_protocol.purposes.vocabulary import MAX_PURPOSES
 
@@ -129,6 +129,10 @@ class Opened:
     purposes: frozenset[Purpose] = field(repr=False)
     throughout: frozenset[Purpose] = field(default=frozenset(), repr=False)
     """Of these, the ones below which it is for everything, too."""
+
+    def is_for(self, purpose: Purpose) -> bool:
+        """Tell whether it may be used for a purpose: granted itself, or below one that it is all for."""
+        return purpose in self.purposes or not self.throughout.isdisjoint(ancestors(purpose))
 
 
 class Opener:

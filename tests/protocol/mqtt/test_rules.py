@@ -59,6 +59,9 @@ class Given:
         self.commands.append(topic)
         return self.answer
 
+    def owned(self, user: str, topic: str, properties: Properties) -> Properties:
+        return properties
+
     def added(self, permissions: Permissions) -> Added:
         return self.additions
 
@@ -220,6 +223,47 @@ def test_withdrawn_before_it_is_sent_again() -> None:
     back = world.connect("reader", clean=False, expiry=100)
     assert back.answer() == []
     assert "mqtt-queued" not in world.kinds()
+
+
+# Deleted, whoever may have it.
+
+
+def delete(world: World, payload: bytes) -> dict[str, int]:
+    return dict(world.broker.withdraw(lambda message: message.payload == payload))
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("qos", [1, 2])
+def test_what_waits_is_to_be_sent_again_or_is_retained_is_deleted(qos: int, restarts: bool) -> None:
+    world, _ = world_of()
+    sent, waits = reader(world, "t", "sent", qos), reader(world, "t", "waits", qos)
+    waits.lose()
+    sender = world.connect("sender")
+    for number, payload in enumerate((b"1", b"2", b"1"), 1):
+        sender.publish("t", payload, qos, retain=True, packet_id=number)
+        sender.answer()
+    sent.lose()
+    if restarts:
+        world.kill()
+    assert world.broker.retained == 1
+    assert delete(world, b"1") == {"t": 5}
+    assert (world.broker.retained, world.broker.counts["withdrawn"]) == (0, 4)
+    for name in ("sent", "waits"):
+        assert world.connect(name, clean=False, expiry=100).answer() == [b"2"]
+    assert world.broker.held_bytes == 0
+    assert "mqtt-queued" not in world.kinds()
+    assert "mqtt-retained" not in world.kinds()
+
+
+def test_what_a_client_that_is_here_was_sent_is_not_called_back() -> None:
+    world, _ = world_of()
+    client = world.connect("reader", properties={"receive_maximum": 1})
+    client.subscribe("t", qos=1)
+    sender = world.connect("sender")
+    for payload in (b"1", b"1", b"2"):
+        sender.publish("t", payload, 1)
+    assert delete(world, b"1") == {"t": 1}
+    assert client.answer() == [b"1", b"2"]
 
 
 def test_withdrawn_while_retained() -> None:

@@ -1,0 +1,321 @@
+"""Agreeing: drives the machine of one authority by its clock, its disk and its links; serves its heads."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+import structlog
+import trio
+
+from hushcast_directory.archive import Archive, epoch_key, epoch_of
+from hushcast_directory.exchange import Check, Exchange
+from hushcast_directory.peers import Peers
+from hushcast_directory.registry import CATCH_UP, Registry
+from hushcast_directory.roll import Roll
+from hushcast_protocol.authorities.actions import Accuse, Actions, Do, Keep, Kept, Publish, Send
+from hushcast_protocol.authorities.chain import Followed
+from hushcast_protocol.authorities.evidence import Evidence
+from hushcast_protocol.authorities.gathering import Gathered, PeerFrame
+from hushcast_protocol.authorities.heads import decode_head
+from hushcast_protocol.authorities.listing import Listing, descriptor_digest
+from hushcast_protocol.authorities.machine import MAX_LISTINGS, Authority
+from hushcast_protocol.authorities.members import Authorities
+from hushcast_protocol.authorities.requests import Agreed, Fetch, Refused
+from hushcast_protocol.authorities.schedule import schedule
+from hushcast_protocol.base.roster import SignedRoster, check_descriptor, listed_descriptors
+from hushcast_protocol.base.wire import PublicKey, encode
+from hushcast_runtime.clock import DaemonClock
+from hushcast_runtime.counters import Counters
+from hushcast_runtime.environment import LOOK_EVERY
+from hushcast_runtime.store import Change, Store, record_reader
+from hushcast_runtime.transports.base import Transport
+
+MAX_EVIDENCE = 256  # pieces that are kept, some 400 bytes each; more say nothing new of so few authorities
+TELLS = 24  # times an epoch that descriptors which came since are told: four times while others wait for them
+_ANY_TIME = -math.inf, math.inf
+_AUTHORITY, _LISTING, _EVIDENCE = "authority", "listing", "evidence"
+
+_decode_kept: Callable[[bytes], Kept] = record_reader(Kept, "authority")
+_decode_listing: Callable[[bytes], Listing] = record_reader(Listing, "listing")
+decode_evidence: Callable[[bytes], Evidence] = record_reader(Evidence, "evidence")
+
+log = structlog.get_logger("authorities")
+
+
+@dataclass(frozen=True)
+class Sitting:
+    """What the operator of an authority says of the others."""
+
+    authorities: Authorities
+    """Those of now; once heads were agreed on, what they say counts."""
+    following: Authorities | None = None
+    """Whom this one votes for instead."""
+    first: int = 1
+    """Relays that must be known before a first head is voted for."""
+
+
+class Agreeing:
+    """One authority; `run` serves it."""
+
+    def __init__(
+        self,
+        clock: DaemonClock,
+        transport: Transport,
+        roll: Roll,
+        sitting: Sitting,
+        check: Check,
+        counters: Counters,
+        prepare: Callable[[], Awaitable[None]],
+    ) -> None:
+        """`check` reaches a relay at its address; `prepare` is called often, before ballots are cast."""
+        env = clock.environment()
+        self._clock = clock
+        self._roll = roll
+        self._store: Store = roll.store
+        self._sitting = sitting
+        self._counters = counters
+        self._prepare = prepare
+        self._machine: Authority | None = None
+        self._archive = Archive(roll.store)
+        self.peers = Peers(transport, roll.network.id, roll.seed, env, roll.calendar, self._hear)
+        self._exchange = Exchange(env, roll, self._archive, check, self.peers.send)
+        self._moves = trio.Lock()
+        self._woken = trio.Event()
+        self._waits: str | None = None
+
+    @property
+    def epoch(self) -> int | None:
+        """The epoch of the newest head that is served, `None` before the first."""
+        return max(self._archive.epochs, default=None)
+
+    @property
+    def relays(self) -> int:
+        """How many relays have a seat."""
+        return len(self._roll.listed())
+
+    @property
+    def problem(self) -> str | None:
+        """One line for the operator of what is wrong; `None`: nothing."""
+        if self._machine is not None and self._machine.chain.state.fork is not None:
+            return "the authorities forked: this one votes no more, see `hushcast directory evidence`"
+        if self._waits is not None or (problem := self._clock.problem()) is None:
+            problem = self._waits
+        if problem is None and self.peers.count and not self.peers.reached:
+            problem = "no other authority is reached"
+        return problem
+
+    def note_registered(self) -> None:
+        """Look at once whether enough relays have registered."""
+        self._woken.set()
+
+    async def run(self) -> None:
+        """Agree with the others until cancelled."""
+        machine = await self._load()
+        self._begin(machine)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self.peers.run)
+            nursery.start_soon(self._exchange.run)
+            nursery.start_soon(self._keep_telling)
+            while True:
+                self._woken = trio.Event()
+                now = self._clock.now()
+                self._wait_because(self._doubt(machine))
+                if self._waits is None:
+                    async with self._moves:
+                        await self._do(machine, self._alone(machine, now))
+                        await self._do(machine, machine.tick(now))
+                pause = min(LOOK_EVERY, self._roll.calendar.lead)
+                if self._waits is None:
+                    pause = min(pause, max(0.0, machine.deadline - self._clock.now()))
+                with trio.move_on_after(pause):
+                    await self._woken.wait()
+
+    def answer(self, request: Fetch) -> Agreed | Refused:
+        """Return the first head after an epoch that is kept, or the newest, with its relays; or a fork."""
+        if self._machine is None:
+            return Refused("this directory reads what it kept: try again")
+        state = self._machine.chain.state
+        after = -1 if request.after is None else request.after
+        if state.fork is not None:
+            before = [one for one in state.turns if epoch_of(one) > after]
+            heads = (*before, state.fork.first, state.fork.second)
+            return Agreed(heads, (), (), False)
+        found, more = self._archive.after(request.after)
+        if found is None:
+            return Agreed((), (), (), False)
+        turns = [one for one in state.turns if after < epoch_of(one) < found.listing.epoch]
+        return Agreed((*turns, found.certified), found.entries, found.listing.waiting, more)
+
+    async def _hear(self, sender: PublicKey, frame: PeerFrame) -> None:
+        machine = self._machine
+        if machine is None:
+            return
+        if isinstance(frame, Gathered):
+            if await self._exchange.hear(sender, frame):
+                self._tell_published()
+            return
+        async with self._moves:
+            if self._waits is None:
+                await self._do(machine, machine.take(sender, frame, self._clock.now()))
+
+    # From the disk
+
+    async def _load(self) -> Authority:
+        await self._archive.load()
+        stored = [_decode_kept(value) for _, value in await self._store.scan(_AUTHORITY)]
+        kept, beginning = stored[0] if stored else Kept(Followed(self._sitting.authorities)), None
+        if kept.chain.newest is None:
+            registry = Registry(self._roll.network, self._roll.seed, self._store, first_roster=1)
+            await registry.load()
+            if registry.newest is not None and kept.chain.authorities.keys == (self._roll.seed.public(),):
+                beginning = _listing_of(registry.newest, self._roll)
+                chain = Followed(kept.chain.authorities, beginning=registry.newest.digest)
+                kept = Kept(chain, kept.voted, kept.assented)
+        machine = Authority(self._roll.network, self._roll.seed, kept, self._clock.now(), beginning)
+        if beginning is not None:
+            self._roll.follow(beginning, None)
+        self._machine = machine
+        for _, value in (await self._store.scan(_LISTING))[-MAX_LISTINGS:]:
+            await self._do(machine, machine.know(_decode_listing(value)))
+        return machine
+
+    def _begin(self, machine: Authority) -> None:
+        """Compare the clock with the newest head: it tells until when this authority was at work."""
+        self.peers.follow(machine.chain.named())
+        if machine.chain.head is not None:
+            self._clock.witness_roster(machine.chain.epoch)
+        elif not self._clock.is_disputed:
+            self._clock.witness(_ANY_TIME)
+
+    # What the machine wants done
+
+    async def _do(self, machine: Authority, actions: Actions) -> None:
+        todo = deque(actions)
+        while todo:
+            action = todo.popleft()
+            if action is Do.GATHER:
+                self._gather(machine)
+            elif action is Do.VOTE:
+                todo.extendleft(reversed(self._vote(machine)))
+            elif isinstance(action, Keep):
+                await self._keep(machine, action)
+            elif isinstance(action, Send):
+                self.peers.send(action.to, action.frame)
+            elif isinstance(action, Publish):
+                await self._publish(machine, action)
+            elif isinstance(action, Accuse):
+                await self._accuse(action.evidence)
+            else:
+                self._counters.add("forks_found")
+                log.error("two heads of one epoch are signed by a quorum: this authority stops")
+
+    def _gather(self, machine: Authority) -> None:
+        head, epoch = machine.chain.head, machine.epoch
+        if head is not None and epoch is not None and head.epoch < epoch - 1:
+            self._counters.add("heads_missed")
+            log.warning("there was no head", epoch=epoch - 1)
+        self._exchange.begin(self._others(machine))
+
+    def _vote(self, machine: Authority) -> Actions:
+        now, epoch = self._clock.now(), machine.epoch
+        head = machine.chain.head
+        if epoch is None or (head is None and self._roll.count(now) < self._sitting.first):
+            return []
+        authorities = machine.chain.in_charge(epoch)
+        assert authorities is not None
+        agreed = schedule(self._roll.calendar, epoch, authorities).gathered
+        actions = machine.cast(
+            self._roll.ballot(epoch, agreed, self._was_away(epoch)), self._sitting.following, now
+        )
+        if actions:
+            self._counters.add("ballots_cast")
+        return actions
+
+    def _alone(self, machine: Authority, now: float) -> Actions:
+        """Publish what is missing where there is no other authority."""
+        epoch = machine.due_alone(now)
+        if epoch is None or (self._roll.count(now) < self._sitting.first and machine.chain.head is None):
+            return []
+        listed = self._roll.ballot(epoch, math.inf, self._was_away(epoch))
+        return machine.alone(listed, self._sitting.following, now)
+
+    async def _keep(self, machine: Authority, action: Keep) -> None:
+        changes = [Change(_AUTHORITY, b"", encode(action.kept))]
+        if action.listing is not None:
+            changes += await self._listing_changes(action.listing)
+        await self._store.write(*changes)
+        self.peers.follow(machine.chain.named())
+
+    async def _listing_changes(self, listing: Listing) -> list[Change]:
+        key = epoch_key(listing.epoch)
+        held = sorted({known for known, _ in await self._store.scan(_LISTING)} | {key})
+        old = [Change(_LISTING, known, None) for known in held[:-MAX_LISTINGS] if known != key]
+        return [Change(_LISTING, key, encode(listing)), *old]
+
+    async def _publish(self, machine: Authority, action: Publish) -> None:
+        head = decode_head(action.certified.head)
+        await self._store.write(*await self._listing_changes(action.listing))
+        today = head.draw.today
+        self._roll.follow(action.listing, None if today is None else today.value)
+        await self._roll.forget(self._clock.now())
+        if len(head.authorities.members) > 1:
+            self._clock.witness_roster(head.epoch)
+        if await self._archive.begin(action.certified, action.listing, self._roll.find):
+            self._tell_published()
+        else:
+            self._exchange.ask_missing(self._others(machine))
+
+    async def _accuse(self, evidence: Evidence) -> None:
+        self._counters.add("evidence_found")
+        log.error("an authority said two things for one epoch", shown_by="hushcast directory evidence")
+        key = descriptor_digest(encode(evidence))
+        held = [known for known, _ in await self._store.scan(_EVIDENCE)]
+        if len(held) < MAX_EVIDENCE:
+            await self._store.write(Change(_EVIDENCE, key, encode(evidence)))
+
+    def _tell_published(self) -> None:
+        self._counters.add("heads_published")
+        log.info("head published", epoch=self.epoch, relays=self.relays)
+
+    # When not to
+
+    def _doubt(self, machine: Authority) -> str | None:
+        """Return why this authority does not vote at this time."""
+        if machine.chain.head is not None and self._clock.is_ahead(machine.chain.epoch):
+            return "nothing is voted for: the newest head is for a time to come, check the clock"
+        if self._clock.steady_for() < self._roll.calendar.lead:
+            return "nothing is voted for yet: the clock has moved far since the last head, check it"
+        return None
+
+    def _wait_because(self, doubt: str | None) -> None:
+        if doubt is not None and doubt != self._waits:
+            log.warning("nothing is voted for", reason=doubt)
+        self._waits = doubt
+
+    def _was_away(self, epoch: int) -> bool:
+        """Tell whether one of the heads just before an epoch is not here: relays could not renew, perhaps."""
+        held = self._archive.epochs
+        return bool(held) and any(known not in held for known in range(max(held[0], epoch - CATCH_UP), epoch))
+
+    def _others(self, machine: Authority) -> tuple[PublicKey, ...]:
+        return tuple(key for key in sorted(machine.chain.named()) if key != machine.key)
+
+    async def _keep_telling(self) -> None:
+        """Tell what came since, while others gather; they list what they heard of in time."""
+        while True:
+            await trio.sleep(self._roll.calendar.epoch_seconds / TELLS)
+            await self._prepare()
+            if self._machine is not None:
+                self._exchange.tell(self._others(self._machine))
+
+
+def _listing_of(roster: SignedRoster, roll: Roll) -> Listing:
+    """Return a single directory's last roster as the listing that a first head goes on from."""
+    seats = []
+    for signed in listed_descriptors(roster):
+        relay = check_descriptor(signed, roll.network).relay
+        seats.append((relay, descriptor_digest(signed.body), roster.relays[relay].since))
+    return Listing(roster.epoch, tuple(sorted(seats)), ())

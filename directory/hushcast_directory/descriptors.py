@@ -1,0 +1,140 @@
+"""Descriptors: what relays say of themselves, of whom this directory reached each, and how long it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from hushcast_directory.succession import Succession, load_succession
+from hushcast_protocol.base.epochs import Calendar
+from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.roster import MAX_RELAYS, Descriptor, Network, check_descriptor
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.base.wire import RelayId, encode
+from hushcast_runtime.store import Change, Store, record_reader
+
+MAX_VALIDITY = 4  # epochs that a descriptor may hold; relays sign a new one each epoch
+MAX_AHEAD = 300  # seconds that a relay's clock may be ahead of ours
+
+DESCRIPTOR = "descriptor"
+"""Their kind of record."""
+_decode_signed = record_reader(Signed, "descriptor")
+
+
+class Descriptors:
+    """Descriptors, in memory and in a store; times are arguments. Who is listed, those below it know."""
+
+    most = MAX_RELAYS
+    """Relays whose descriptors are held at once."""
+
+    def __init__(self, network: Network, seed: Seed, store: Store) -> None:
+        self.network = network
+        self.seed = seed
+        self.store = store
+        self._calendar = network.calendar
+        self._descriptors: dict[RelayId, tuple[Descriptor, Signed]] = {}
+        self._answers_until: dict[RelayId, float] = {}
+        self._allowed: frozenset[RelayId] | None = None
+        self.succession = Succession()
+        """The keys that the directory had before."""
+
+    async def load(self) -> None:
+        """Read back what was kept before a restart."""
+        self.succession = await load_succession(self.store, self.network, self.seed.public())
+        for _, value in await self.store.scan(DESCRIPTOR):
+            signed = _decode_signed(value)
+            descriptor = check_descriptor(signed, self.network)
+            self._descriptors[descriptor.relay] = (descriptor, signed)
+
+    @property
+    def calendar(self) -> Calendar:
+        """The network's epochs."""
+        return self._calendar
+
+    def listed(self) -> Collection[RelayId]:
+        """Return who is listed now."""
+        raise NotImplementedError
+
+    def coming(self, now: float) -> int:
+        """Return the epoch that relays are listed for next."""
+        raise NotImplementedError
+
+    def lists(self, relay: RelayId) -> bool:
+        """Tell whether a relay is listed now."""
+        return relay in self.listed()
+
+    def confine(self, names: frozenset[RelayId] | None) -> None:
+        """List none but these relays from now on; `None`: all that are reached."""
+        self._allowed = names
+
+    def examine(self, signed: Signed, now: float) -> Descriptor:
+        """Check a descriptor that a relay hands in; raise a `PeerError`, or `Refusal` with the reason."""
+        descriptor = check_descriptor(signed, self.network)
+        if self._allowed is not None and descriptor.relay not in self._allowed:
+            raise Refusal("the network is closed: have whoever runs its directory list this relay's name")
+        if descriptor.expires <= now:
+            raise Refusal("the descriptor has expired: check the relay's clock")
+        if descriptor.issued > now + MAX_AHEAD:
+            raise Refusal("the descriptor was issued in the future: check the relay's clock")
+        if descriptor.expires - now > MAX_VALIDITY * self.network.epoch_seconds + MAX_AHEAD:
+            raise Refusal("the descriptor holds for too long")
+        known = self._descriptors.get(descriptor.relay)
+        if known is not None and known[0].issued > descriptor.issued:
+            raise Refusal("a newer descriptor of this relay is known")
+        live = self._live(now)
+        if descriptor.relay not in live and len(live) >= self.most:
+            self._refuse_if_full(descriptor.relay, live)
+        return descriptor
+
+    def _refuse_if_full(self, relay: RelayId, live: Collection[RelayId]) -> None:
+        """Raise `Refusal` if so many relays are held that this one has no place."""
+        raise Refusal(f"the network is full: it has {self.most} relays")
+
+    def holds(self, relay: RelayId, signed: Signed) -> bool:
+        """Tell whether a descriptor is just the one held of its relay."""
+        return relay in self._descriptors and self._descriptors[relay][1] == signed
+
+    async def admit(self, descriptor: Descriptor, signed: Signed) -> None:
+        """Keep a descriptor whose relay was reached; durable on return.
+
+        Whoever was at its address before is not there any more: one address is one relay.
+        """
+        gone = [
+            relay
+            for relay, (held, _) in self._descriptors.items()
+            if held.address == descriptor.address and relay != descriptor.relay
+        ]
+        for relay in gone:
+            del self._descriptors[relay]
+        self._descriptors[descriptor.relay] = (descriptor, signed)
+        await self.store.write(
+            Change(DESCRIPTOR, descriptor.relay, encode(signed)),
+            *(Change(DESCRIPTOR, relay, None) for relay in gone),
+        )
+
+    def lapsing(self, now: float) -> list[Descriptor]:
+        """Return the descriptors of listed relays that would be left out next as lapsed."""
+        live = self._live(self._calendar.epoch_start(self.coming(now)))
+        known = self._descriptors
+        return [known[relay][0] for relay in self.listed() if relay in known and relay not in live]
+
+    def carry(self, relay: RelayId, now: float) -> None:
+        """List a relay once more: it could not renew, but answers at its address."""
+        self._answers_until[relay] = self._calendar.epoch_start(self.coming(now)) + 1
+
+    def _live(self, now: float) -> dict[RelayId, tuple[Descriptor, Signed]]:
+        until, allowed = self._answers_until, self._allowed
+        return {
+            relay: held
+            for relay, held in self._descriptors.items()
+            if max(held[0].expires, until.get(relay, 0)) > now and (allowed is None or relay in allowed)
+        }
+
+    def _forget_expired(self, now: float) -> None:
+        self._answers_until = {relay: end for relay, end in self._answers_until.items() if end > now}
+        expired = self._descriptors.keys() - self._live(now).keys()
+        # Whoever is listed may have to be carried on for a day.
+        expired -= self._live(now - self._calendar.day_seconds).keys() & set(self.listed())
+        for relay in sorted(expired):
+            del self._descriptors[relay]
+        self.store.write_soon(*(Change(DESCRIPTOR, relay, None) for relay in sorted(expired)))

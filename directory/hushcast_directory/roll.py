@@ -1,0 +1,139 @@
+"""The roll: the relays that one of several directories reached, and whom it lists on its ballots."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from hushcast_directory.descriptors import DESCRIPTOR, Descriptors
+from hushcast_protocol.authorities.ballots import MAX_LISTED
+from hushcast_protocol.authorities.gathering import Held
+from hushcast_protocol.authorities.listing import Listed, Listing, descriptor_digest, place_in_line
+from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.roster import Descriptor, Network
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.base.wire import RelayId
+from hushcast_runtime.store import Change, Store
+
+_Known = tuple[Descriptor, Signed]
+
+
+class Roll(Descriptors):
+    """Descriptors of relays with a seat and of newcomers; times are arguments."""
+
+    most = MAX_LISTED
+
+    def __init__(self, network: Network, seed: Seed, store: Store) -> None:
+        super().__init__(network, seed, store)
+        self._seats: Mapping[RelayId, int] = {}
+        self._epoch = -1  # of the newest head
+        self._beacon: bytes | None = None
+        self._replaced: dict[RelayId, _Known] = {}  # what relays signed before their newest descriptors
+        self._by_digest: dict[bytes, Signed] = {}
+
+    async def load(self) -> None:
+        """Read back what was kept before a restart."""
+        await super().load()
+        self._by_digest = {descriptor_digest(signed.body): signed for _, signed in self._descriptors.values()}
+
+    def follow(self, listing: Listing, beacon: bytes | None) -> None:
+        """Go on from a head: who has a seat, and by which beacon newcomers are drawn."""
+        self._seats = {relay: since for relay, _, since in listing.seats}
+        self._epoch, self._beacon = listing.epoch, beacon
+
+    def listed(self) -> Collection[RelayId]:
+        """Return who has a seat."""
+        return self._seats
+
+    def coming(self, now: float) -> int:
+        """Return the epoch of the next head."""
+        return max(self._epoch + 1, self._calendar.epoch(now + self._calendar.lead))
+
+    def count(self, now: float) -> int:
+        """Return how many relays are known whose descriptors hold."""
+        return len(self._live(now))
+
+    def issued(self, relay: RelayId) -> int | None:
+        """Return when a relay's newest descriptor was issued (Unix seconds), `None` if there is none."""
+        known = self._descriptors.get(relay)
+        return None if known is None else known[0].issued
+
+    def find(self, known: bytes) -> Signed | None:
+        """Return a descriptor that is held by its digest."""
+        return self._by_digest.get(known)
+
+    def held(self, now: float) -> list[Held]:
+        """Return all descriptors that hold, as authorities name them to each other."""
+        return [
+            (relay, descriptor_digest(signed.body), descriptor.issued)
+            for relay, (descriptor, signed) in self._live(now).items()
+        ]
+
+    def ballot(self, epoch: int, agreed: float, was_away: bool) -> tuple[Listed, ...]:
+        """Return whom to list in an epoch, in ascending order.
+
+        Of a relay whose newest descriptor was issued after `agreed`, when the exchange began, the one before
+        it is named if it still holds: not everybody has the newest yet. `was_away` tells that there were no
+        heads of late: relays that could not renew stay, as they do at a single directory.
+        """
+        start = self._calendar.epoch_start(epoch)
+        chosen = self._live(start)
+        for relay, known in chosen.items():
+            before = self._replaced.get(relay)
+            if known[0].issued > agreed and before is not None and before[0].expires > start:
+                chosen[relay] = before
+        if was_away or 2 * len(chosen.keys() & self._seats.keys()) < len(self._seats):
+            carried = self._live(start - self._calendar.day_seconds)
+            chosen |= {
+                relay: carried[relay] for relay in self._seats if relay in carried and relay not in chosen
+            }
+        return tuple(
+            sorted((relay, descriptor_digest(chosen[relay][1].body)) for relay in self._first_in_line(chosen))
+        )
+
+    async def admit(self, descriptor: Descriptor, signed: Signed) -> None:
+        """Keep a descriptor as `Descriptors.admit` does; where there are too many, the last in line goes."""
+        before = self._descriptors.get(descriptor.relay)
+        if before is not None:
+            self._replaced[descriptor.relay] = before
+        self._by_digest[descriptor_digest(signed.body)] = signed
+        await super().admit(descriptor, signed)
+        if len(self._descriptors) > self.most:
+            kept = set(self._first_in_line(self._descriptors))
+            await self._forget(relay for relay in sorted(self._descriptors) if relay not in kept)
+        self._tidy()
+
+    async def forget(self, now: float) -> None:
+        """Forget descriptors that have expired, but those of relays with a seat for a day."""
+        self._forget_expired(now)
+        self._replaced = {relay: known for relay, known in self._replaced.items() if known[0].expires > now}
+        self._tidy()
+
+    def _refuse_if_full(self, relay: RelayId, live: Collection[RelayId]) -> None:
+        line = [place_in_line(self._beacon, one) for one in live if one not in self._seats]
+        if relay not in self._seats and (not line or place_in_line(self._beacon, relay) > max(line)):
+            raise Refusal("too many relays wait for a seat: who waits is drawn anew each day, try again then")
+
+    def _first_in_line(self, relays: Collection[RelayId]) -> list[RelayId]:
+        """Return those with a seat, and as many newcomers as a ballot has room for."""
+        if len(relays) <= self.most:
+            return list(relays)
+        seated = [relay for relay in relays if relay in self._seats]
+        others = [relay for relay in relays if relay not in self._seats]
+        others.sort(key=lambda relay: place_in_line(self._beacon, relay))
+        return [*seated, *others][: self.most]
+
+    async def _forget(self, relays: Iterable[RelayId]) -> None:
+        gone = list(relays)
+        for relay in gone:
+            del self._descriptors[relay]
+        await self.store.write(*(Change(DESCRIPTOR, relay, None) for relay in gone))
+
+    def _tidy(self) -> None:
+        """Forget digests of what is held no more, now and then."""
+        if len(self._by_digest) > 2 * (len(self._descriptors) + len(self._replaced)) + 64:
+            self._replaced = {
+                relay: known for relay, known in self._replaced.items() if relay in self._descriptors
+            }
+            held = (*self._descriptors.values(), *self._replaced.values())
+            self._by_digest = {descriptor_digest(signed.body): signed for _, signed in held}

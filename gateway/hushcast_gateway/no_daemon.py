@@ -1,0 +1,37 @@
+"""A gateway without a daemon: what would travel is refused, rather than kept here in silence."""
+
+from __future__ import annotations
+
+from hushcast_protocol.mqtt.packets import Properties
+from hushcast_protocol.mqtt.reasons import Reason
+from hushcast_protocol.mqtt.seams import Done, Nothing
+from hushcast_protocol.mqtt.ways import OWN
+
+
+class NoDaemon(Nothing):
+    """A gateway without a daemon: what would travel is refused, rather than kept here in silence."""
+
+    def takes(self, topic: str) -> bool:
+        """Tell whether a topic would travel."""
+        return topic.startswith(OWN)
+
+    def is_local_too(self, topic: str) -> bool:
+        """None is."""
+        return False
+
+    def publish(
+        self, topic: str, payload: bytes, qos: int, retain: bool, properties: Properties, done: Done
+    ) -> None:
+        """Refuse."""
+        done(Reason.TOPIC_NAME_INVALID)
+
+    def topics(self, topic: str) -> tuple[str, ...]:
+        """It is nobody's here either."""
+        return ()
+
+    def will(self, topic: str, payload: bytes, retain: bool, properties: Properties) -> None:
+        """Drop it."""
+
+    def grants(self, wanted: str, qos: int) -> int:
+        """Refuse what would be read from the network."""
+        return Reason.TOPIC_FILTER_INVALID if self.takes(wanted) else qos

@@ -1,0 +1,173 @@
+"""Withdrawals: by which locks this gateway's users can withdraw what they published, and what was withdrawn.
+
+A withdrawn message is kept from everybody at once, also one that comes late, and deleted with the next look.
+What this gateway withdraws stays on disk until the daemon has the message that says so to the others.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import NamedTuple
+
+from hushcast_gateway.purposes.records import (
+    LOCKS_FROM,
+    WITHDRAWAL,
+    WITHDRAWN,
+    WithdrawalRecord,
+    encode,
+    key_of,
+    read_withdrawal,
+)
+from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.base.secrets import Randomness
+from hushcast_protocol.mqtt.ledger import Ledger
+from hushcast_protocol.mqtt.packets import Properties
+from hushcast_protocol.purposes.inside import LockSecret, digest_of, lock_of
+from hushcast_runtime.store import Records, Store
+
+MAX_WITHDRAWALS = 1_000  # topics that one user withdrew from; each is a number on disk
+MAX_WITHDRAWN = 10_000  # digests that are remembered, for what comes late; 1 MB. Then the oldest goes
+MAX_UNSENT = 64  # withdrawals of one topic that wait for the daemon: as a rule one
+WITHDRAWN_BY = "hushcast-withdrawn-by"
+"""The user property that the gateway writes beside a message: the digest of the lock that withdraws it."""
+
+_PAGE = 256  # records read at once
+
+
+class Unsent(NamedTuple):
+    """What the other gateways are still to be told."""
+
+    topic: str
+    lock: bytes
+    sent: Callable[[], None]
+    """To be called when the daemon has it."""
+
+    def __repr__(self) -> str:
+        """Show nothing of it."""
+        return "Unsent(...)"
+
+
+class Withdrawals:
+    """What was withdrawn, here and elsewhere."""
+
+    def __init__(self) -> None:
+        self._secret: LockSecret | None = None
+        self._made: dict[tuple[str, str], WithdrawalRecord] = {}
+        self._withdrawn: OrderedDict[bytes, None] = OrderedDict()
+        self._next = 1
+        self._numbers: dict[bytes, int] = {}
+        self._ledger: Ledger | None = None
+        self.is_new = False
+        """Whether something was withdrawn that may still be kept."""
+
+    async def load(self, store: Store) -> None:
+        """Take up what an earlier run left; raises `StoreError` or `DamagedRecord`."""
+        async for _, value in Records(store, LOCKS_FROM, at_once=_PAGE):
+            self._secret = LockSecret(value)
+        async for _, value in Records(store, WITHDRAWAL, at_once=_PAGE):
+            record = read_withdrawal(value)
+            self._made[record.user, record.topic] = record
+        async for key, value in Records(store, WITHDRAWN, at_once=_PAGE):
+            self._note(value, int.from_bytes(key, "big"))
+        self.is_new = bool(self._withdrawn)
+
+    def attach(self, ledger: Ledger, randomness: Randomness) -> None:
+        """Write changes into a ledger from now on."""
+        self._ledger = ledger
+        if self._secret is None:
+            self._secret = LockSecret(randomness(LockSecret.LENGTH))
+            ledger.put(LOCKS_FROM, b"", self._secret.reveal())
+
+    def owned(self, user: str, topic: str, properties: Properties) -> Properties:
+        """Return the properties of a user's message with the digest of the lock that withdraws it."""
+        assert self._secret is not None, "nothing is published before there is a broker"
+        made = self._made.get((user, topic))
+        lock = lock_of(self._secret, user, topic, 0 if made is None else made.generation)
+        return marked(properties, digest_of(lock))
+
+    def make(self, user: str, topic: str) -> None:
+        """Withdraw what a user has published to a topic; raises `UsageError` at a bound."""
+        made = self._made.get((user, topic)) or WithdrawalRecord(user, topic, 0, ())
+        if not made.generation and sum(one.user == user for one in self._made.values()) >= MAX_WITHDRAWALS:
+            raise UsageError(f"{MAX_WITHDRAWALS} topics are the most that one user withdraws from")
+        if len(made.unsent) >= MAX_UNSENT:
+            raise UsageError("the daemon has not taken the earlier withdrawals of this topic yet")
+        assert self._secret is not None
+        self.take(digest_of(lock_of(self._secret, user, topic, made.generation)))
+        unsent = (*made.unsent, made.generation)
+        self._write(WithdrawalRecord(user, topic, made.generation + 1, unsent))
+
+    def take(self, digest: bytes) -> None:
+        """Keep from now on from everybody what has this digest."""
+        if digest in self._withdrawn:
+            return
+        assert self._ledger is not None
+        self._ledger.put(WITHDRAWN, self._next.to_bytes(8, "big"), digest)
+        self._note(digest, self._next)
+        self.is_new = True
+        if len(self._withdrawn) > MAX_WITHDRAWN:
+            oldest, _ = self._withdrawn.popitem(last=False)
+            self._ledger.delete(WITHDRAWN, self._numbers.pop(oldest).to_bytes(8, "big"))
+
+    def is_withdrawn(self, properties: Properties) -> bool:
+        """Tell whether a message with these properties was withdrawn."""
+        if not self._withdrawn or "user_property" not in properties:
+            return False
+        return digest_in(properties) in self._withdrawn
+
+    def unsent(self) -> list[Unsent]:
+        """Return what the other gateways are still to be told."""
+        assert self._secret is not None
+        return [
+            Unsent(made.topic, lock_of(self._secret, *key, generation), self._sent(key, generation))
+            for key, made in self._made.items()
+            for generation in made.unsent
+        ]
+
+    def _sent(self, key: tuple[str, str], generation: int) -> Callable[[], None]:
+        def sent() -> None:
+            made = self._made[key]
+            left = tuple(one for one in made.unsent if one != generation)
+            self._write(WithdrawalRecord(made.user, made.topic, made.generation, left))
+
+        return sent
+
+    def _write(self, record: WithdrawalRecord) -> None:
+        assert self._ledger is not None
+        self._made[record.user, record.topic] = record
+        self._ledger.put(WITHDRAWAL, key_of(record.user, record.topic), encode(record))
+
+    def _note(self, digest: bytes, number: int) -> None:
+        self._withdrawn[digest] = None
+        self._numbers[digest] = number
+        self._next = number + 1
+
+
+def marked(properties: Properties, digest: bytes) -> Properties:
+    """Return properties with this digest, and no other."""
+    return {**properties, "user_property": [*_others(properties), (WITHDRAWN_BY, digest.hex())]}
+
+
+def unmarked(properties: Properties) -> Properties:
+    """Return properties without a digest, as they travel."""
+    others = _others(properties)
+    rest: Properties = {**properties, "user_property": others}
+    if not others:
+        rest.pop("user_property", None)
+    return rest
+
+
+def digest_in(properties: Properties) -> bytes | None:
+    """Return the digest beside a message, `None` where there is none."""
+    for name, value in properties.get("user_property", ()):
+        if name == WITHDRAWN_BY:
+            try:
+                return bytes.fromhex(value)
+            except ValueError:
+                return None
+    return None
+
+
+def _others(properties: Properties) -> list[tuple[str, str]]:
+    return [one for one in properties.get("user_property", ()) if one[0] != WITHDRAWN_BY]

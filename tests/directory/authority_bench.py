@@ -1,0 +1,221 @@
+"""Several directory daemons over `memory`, each with its disk, that can be killed; and relays that answer."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from random import Random
+
+import trio
+from directory_bench import BEGIN, CALENDAR, EPOCH, NETWORK, parcel_key, relay_seed
+
+from hushcast_directory.agreeing import Agreeing, Sitting
+from hushcast_directory.client import DirectoryClient
+from hushcast_directory.registry import Registry
+from hushcast_directory.roll import Roll
+from hushcast_directory.server import DirectoryServer
+from hushcast_directory.trust import Trust
+from hushcast_protocol.authorities.heads import Head, decode_head
+from hushcast_protocol.authorities.listing import Listing
+from hushcast_protocol.authorities.machine import Authority
+from hushcast_protocol.authorities.members import Authorities, Member
+from hushcast_protocol.base.addresses import Address, memory_address
+from hushcast_protocol.base.errors import PeerError, Refusal
+from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.roster import Descriptor, SignedRoster, sign_descriptor
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
+from hushcast_runtime.channel import accept_channel
+from hushcast_runtime.environment import simulated_environment
+from hushcast_runtime.store import MemoryStore
+from hushcast_runtime.transports.base import TransportError
+from hushcast_runtime.transports.memory import MemoryNetwork
+
+SEEDS = sorted((Seed(bytes([200 + number]) * 32) for number in range(9)), key=Seed.public)
+
+
+def sets(count: int, quorum: int) -> Authorities:
+    keys = [seed.public() for seed in SEEDS[:count]]
+    return Authorities(tuple(Member(key, memory_address(key)) for key in keys), quorum)
+
+
+class Directory:
+    """One authority, with its disk."""
+
+    def __init__(self, bench: AuthorityBench, seed: Seed, sitting: Sitting) -> None:
+        self.bench, self.seed, self.sitting = bench, seed, sitting
+        self.store = MemoryStore()
+        self.server: DirectoryServer | None = None
+        self._scope, self._stopped = trio.CancelScope(), trio.Event()
+
+    async def start(self) -> None:
+        self._scope, self._stopped = trio.CancelScope(), trio.Event()
+        await self.bench.nursery.start(self._live)
+
+    async def kill(self) -> None:
+        """End it at once, with whatever is on its disk."""
+        self._scope.cancel()
+        await self._stopped.wait()
+        self.server = None
+
+    async def _live(self, task_status: trio.TaskStatus[None]) -> None:
+        bench = self.bench
+        transport = bench.wires.transport()
+        roll = Roll(NETWORK, self.seed, self.store)
+        await roll.load()
+        listener = await transport.listen(self.seed)
+        env = bench.env
+        self.server = DirectoryServer(env, transport, NETWORK.id, self.seed, roll, sitting=self.sitting)
+        try:
+            with self._scope:
+                task_status.started()
+                await self.server.run(listener)
+        finally:
+            transport.vanish()
+            self._stopped.set()
+
+    @property
+    def agreeing(self) -> Agreeing:
+        assert self.server is not None
+        assert self.server.agreeing is not None
+        return self.server.agreeing
+
+    @property
+    def machine(self) -> Authority:
+        machine = self.agreeing._machine
+        assert machine is not None
+        return machine
+
+    @property
+    def head(self) -> Head | None:
+        """The newest head that it serves."""
+        found, _ = self.agreeing._archive.after(None)
+        return None if found is None else decode_head(found.certified.head)
+
+    @property
+    def listing(self) -> Listing:
+        """The relays of that head."""
+        found, _ = self.agreeing._archive.after(None)
+        assert found is not None
+        return found.listing
+
+    def client(self) -> DirectoryClient:
+        key = self.seed.public()
+        env, transport = self.bench.env, self.bench.wires.transport()
+        return DirectoryClient(env, transport, NETWORK.id, memory_address(key), Trust(NETWORK, key))
+
+
+class AuthorityBench:
+    """The authorities under test, and relays around them."""
+
+    def __init__(self, nursery: trio.Nursery, sitting: Sitting, seed: int) -> None:
+        self.nursery = nursery
+        self.env = simulated_environment(seed, BEGIN)
+        self.random = Random(seed)
+        self.wires = MemoryNetwork(lambda: 0.1)
+        keys = sitting.authorities.keys
+        self.directories = [Directory(self, one, sitting) for one in SEEDS if one.public() in keys]
+
+    @property
+    def now(self) -> float:
+        return self.env.now()
+
+    @property
+    def epoch(self) -> int:
+        return CALENDAR.epoch(self.now)
+
+    async def until(self, epoch: float) -> None:
+        """Sleep until a moment, in epochs."""
+        await trio.sleep(max(0.0, epoch * EPOCH - self.now))
+
+    async def relay(self, number: int) -> None:
+        """Open a relay's address, and have it register at all authorities every epoch."""
+        listener = await self.wires.transport().listen(relay_seed(number))
+
+        async def answer(stream: trio.abc.Stream) -> None:
+            link = Link.respond(NETWORK.id, relay_seed(number), self.env.randomness, MAX_OVERLAY_FRAME)
+            try:
+                channel, _ = await accept_channel(stream, link, decode_overlay)
+                await channel.finish()
+            except (PeerError, TransportError):
+                pass
+
+        self.nursery.start_soon(listener.serve, answer)
+
+    def descriptor(self, number: int) -> Signed:
+        seed, now = relay_seed(number), int(self.now)
+        address, key = memory_address(seed.public()), parcel_key(number).public()
+        body = Descriptor(NETWORK.id, seed.public(), address, key, now, now + 3 * EPOCH, 0)
+        return sign_descriptor(seed, body)
+
+    async def register(self, number: int, *at: Directory) -> None:
+        """Hand in a fresh descriptor at some authorities, or all that are there."""
+        signed = self.descriptor(number)
+        for directory in at or self.directories:
+            try:
+                await directory.client().register(signed)
+            except (TransportError, PeerError, Refusal):
+                assert directory.server is None or at == ()
+
+    async def keep_registering(self, number: int) -> None:
+        while True:
+            await self.register(number)
+            await trio.sleep(EPOCH * self.random.uniform(0.6, 1.0))
+
+    @staticmethod
+    def address(number: int) -> Address:
+        return memory_address(relay_seed(number).public())
+
+    def names_listed(self) -> set[bytes]:
+        """Return who has a seat, which all that run agree on."""
+        (listed,) = {
+            frozenset(relay for relay, *_ in one.listing.seats) for one in self.directories if one.server
+        }
+        return set(listed)
+
+    async def single_directory(self, directory: Directory) -> SignedRoster:
+        """Have the disk of a directory that stands still hold a single one's roster; return it."""
+        store = directory.store = MemoryStore()
+        registry = Registry(NETWORK, directory.seed, store, first_roster=1)
+        for number in range(3):
+            signed = self.descriptor(number)
+            await registry.admit(registry.examine(signed, self.now), signed)
+        return await registry.publish(self.now)
+
+    async def grow(self, count: int, quorum: int) -> None:
+        """Have all vote for a larger set, and start those of it that are not there yet."""
+        now, following = sets(len(self.directories), len(self.directories) // 2 + 1), sets(count, quorum)
+        for directory in self.directories:
+            await directory.kill()
+            directory.sitting = Sitting(now, following, 1)
+            await directory.start()
+        for seed in SEEDS[len(self.directories) : count]:
+            directory = Directory(self, seed, Sitting(now, following, 1))
+            self.directories.append(directory)
+            await directory.start()
+
+    def heads(self, epoch: int) -> set[bytes]:
+        """Return the heads of an epoch that authorities which run serve."""
+        found = set()
+        for directory in self.directories:
+            if directory.server is not None and epoch in directory.agreeing._archive.epochs:
+                shown, _ = directory.agreeing._archive.after(epoch - 1)
+                assert shown is not None
+                found.add(shown.certified.head)
+        return found
+
+
+@asynccontextmanager
+async def authority_bench(
+    count: int = 5, quorum: int = 3, relays: int = 3, seed: int = 0, following: Authorities | None = None
+) -> AsyncIterator[AuthorityBench]:
+    async with trio.open_nursery() as nursery:
+        made = AuthorityBench(nursery, Sitting(sets(count, quorum), following, relays), seed)
+        for directory in made.directories:
+            await directory.start()
+        for number in range(relays):
+            await made.relay(number)
+            nursery.start_soon(made.keep_registering, number)
+        yield made
+        nursery.cancel_scope.cancel()
