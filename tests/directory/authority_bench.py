@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from random import Random
 
@@ -16,6 +17,7 @@ from hushcast_directory.registry import Registry
 from hushcast_directory.roll import Roll
 from hushcast_directory.server import DirectoryServer
 from hushcast_directory.trust import Trust
+from hushcast_protocol.authorities.admission import OPEN, Admission
 from hushcast_protocol.authorities.evidence import check_evidence
 from hushcast_protocol.authorities.heads import Head, decode_head
 from hushcast_protocol.authorities.listing import Listed, Listing
@@ -29,7 +31,7 @@ from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
 from hushcast_runtime.channel import accept_channel
-from hushcast_runtime.environment import simulated_environment
+from hushcast_runtime.environment import Environment, simulated_environment
 from hushcast_runtime.store import MemoryStore
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.memory import MemoryNetwork
@@ -39,9 +41,9 @@ from hushcast_testnet.authorities.live import LiveWorld
 SEEDS = sorted((Seed(bytes([200 + number]) * 32) for number in range(9)), key=Seed.public)
 
 
-def sets(count: int, quorum: int) -> Authorities:
+def sets(count: int, quorum: int, admission: Admission = OPEN) -> Authorities:
     keys = [seed.public() for seed in SEEDS[:count]]
-    return Authorities(tuple(Member(key, memory_address(key)) for key in keys), quorum)
+    return Authorities(tuple(Member(key, memory_address(key)) for key in keys), quorum, admission)
 
 
 class Directory:
@@ -50,6 +52,7 @@ class Directory:
     def __init__(self, bench: AuthorityBench, seed: Seed, sitting: Sitting) -> None:
         self.bench, self.seed, self.sitting = bench, seed, sitting
         self.store = MemoryStore()
+        self.env = bench.env
         self.server: DirectoryServer | None = None
         self._scope, self._stopped = trio.CancelScope(), trio.Event()
 
@@ -69,7 +72,7 @@ class Directory:
         roll = Roll(NETWORK, self.seed, self.store)
         await roll.load()
         listener = await transport.listen(self.seed)
-        env = bench.env
+        env = self.env
         self.server = DirectoryServer(env, transport, NETWORK.id, self.seed, roll, sitting=self.sitting)
         try:
             with self._scope:
@@ -169,6 +172,10 @@ class AuthorityBench:
             await self.register(number)
             await trio.sleep(EPOCH * self.random.uniform(0.6, 1.0))
 
+    def env_at(self, now: Callable[[], float]) -> Environment:
+        """Return an environment with another clock."""
+        return dataclasses.replace(self.env, now=now)
+
     @staticmethod
     def address(number: int) -> Address:
         return memory_address(relay_seed(number).public())
@@ -240,10 +247,16 @@ class AuthorityBench:
 
 @asynccontextmanager
 async def authority_bench(
-    count: int = 5, quorum: int = 3, relays: int = 3, seed: int = 0, faulty: int = 0
+    count: int = 5,
+    quorum: int = 3,
+    relays: int = 3,
+    seed: int = 0,
+    faulty: int = 0,
+    admission: Admission = OPEN,
 ) -> AsyncIterator[AuthorityBench]:
     async with trio.open_nursery() as nursery:
-        made = AuthorityBench(nursery, Sitting(sets(count, quorum), None, relays), seed, faulty)
+        sitting = Sitting(sets(count, quorum, admission), None, relays)
+        made = AuthorityBench(nursery, sitting, seed, faulty)
         for directory in made.directories:
             await directory.start()
         for number in range(relays):
