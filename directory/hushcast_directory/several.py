@@ -66,7 +66,8 @@ class SeveralDirectories:
         """Where the roster fetched last leads, once it is taken."""
         self._waiting: dict[RelayId, int] = {}
         self._answered: dict[PublicKey, bool] = {}
-        self._patience = min(PATIENCE, network.calendar.lead / 2)
+        # Asked half a lead late, and with two who are silent, a roster still comes before its epoch.
+        self._patience = min(PATIENCE, network.calendar.lead / 6)
 
     @property
     def has_begun(self) -> bool:
@@ -155,7 +156,10 @@ class SeveralDirectories:
         return Fetched(roster, record, agreed.more), state
 
     async def compare(self, epoch: int) -> None:
-        """Ask all for the head of an epoch: a peer shows another than ours, and one of them may have it."""
+        """Ask all for the head of an epoch: a peer shows another than ours, and one of them may have it.
+
+        A directory that does not answer in time may be silent on purpose, and is not waited for.
+        """
         shown: list[Certified] = []
         async with trio.open_nursery() as nursery:
 
@@ -163,6 +167,7 @@ class SeveralDirectories:
                 with suppress(TransportError, PeerError, Refusal):
                     shown.extend((await self._ask(member, epoch - 1)).heads)
 
+            nursery.cancel_scope.deadline = trio.current_time() + self._patience
             for member in self._following.members():
                 nursery.start_soon(ask, member)
         state = self._following.state

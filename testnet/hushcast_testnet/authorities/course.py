@@ -1,4 +1,4 @@
-"""What two faulty directories of five do, epoch by epoch of a day: every kind, and one withholds its secret."""
+"""What two faulty directories of five do in each epoch of a day: every kind, and one withholds its secret."""
 
 from __future__ import annotations
 

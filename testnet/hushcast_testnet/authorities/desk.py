@@ -62,24 +62,30 @@ class Desk:
     def answer(self, seed: Seed, request: DirectoryRequest) -> DirectoryAnswer | None:
         """Return what one of them answers, `None` for silence."""
         way = self._random.choice(REGISTERED if isinstance(request, Register) else FETCHED)
-        self.given[way] += 1
+        shown: DirectoryAnswer | None = None
         if isinstance(request, Fetch):
-            return self._show(seed, request, way)
-        return {Answer.TAKEN: Registered(), Answer.REFUSED: Refused("not today")}.get(way)
+            shown = self._shown(seed, request, way)
+            if shown is None and way is not Answer.SILENT:
+                way, shown = Answer.NOTHING, Agreed((), (), (), False)
+        elif way is not Answer.SILENT:
+            shown = Registered() if way is Answer.TAKEN else Refused("not today")
+        self.given[way] += 1
+        return shown
 
-    def _show(self, seed: Seed, request: Fetch, way: Answer) -> DirectoryAnswer | None:
+    def _shown(self, seed: Seed, request: Fetch, way: Answer) -> DirectoryAnswer | None:
+        """Return something untrue, or nothing if there is nothing to make it of."""
         true = self._honest(request)
-        if not isinstance(true, Agreed) or not true.heads or way is Answer.NOTHING:
-            return None if way is Answer.SILENT else Agreed((), (), (), False)
-        if way is Answer.OLD:
+        if isinstance(true, Agreed) and true.heads:
             self._old.append(true)
+        if not self._old or way in (Answer.SILENT, Answer.NOTHING):
+            return None
+        if way is Answer.OLD:
             return self._random.choice(self._old)
-        epoch = decode_head(true.heads[-1].head).epoch
+        newest = self._old[-1]
+        epoch = decode_head(newest.heads[-1].head).epoch
         if way is Answer.MADE_UP:
-            return msgspec.structs.replace(true, heads=(self._made_up(epoch),))
+            return msgspec.structs.replace(newest, heads=(self._made_up(epoch + self._random.randrange(2)),))
         if way is Answer.LESS:
-            return msgspec.structs.replace(true, seats=true.seats[1:])
-        if way is Answer.ALONE:
-            body = RosterBody(self._network, epoch, bytes(32), true.seats[:1])
-            return Rosters(sign_roster(seed, body), False)
-        return None
+            return msgspec.structs.replace(newest, seats=newest.seats[1:])
+        body = RosterBody(self._network, epoch, bytes(32), newest.seats[:1])
+        return Rosters(sign_roster(seed, body), False)

@@ -1,4 +1,4 @@
-"""What a scene shows: heads, evidence, the beacon, when daemons took each roster, and what became of messages."""
+"""What a scene shows: heads, evidence, the beacon, when daemons took rosters, what became of messages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import trio
 from hushcast_directory.agreeing import decode_evidence
 from hushcast_local.inbox import Gap
 from hushcast_local.outbox import NotYetTaken
-from hushcast_protocol.authorities.beacon import DRAWN
 from hushcast_protocol.authorities.evidence import check_evidence
 from hushcast_protocol.authorities.heads import Head, decode_head
 from hushcast_protocol.authorities.requests import Agreed, Fetch
@@ -58,6 +57,8 @@ class Figures:
     deliveries: int
     lost: int
     twice: int
+    gaps: int
+    """Messages, published ones or probes, that others told of and that did not come."""
     heads_refused: int
     """Answers of directories that daemons refused."""
     answers: dict[str, int]
@@ -79,6 +80,7 @@ class Traffic:
         self._scene = scene
         self._published: dict[bytes, int] = {}
         self._heard: dict[str, Counter[bytes]] = {name: Counter() for name in scene.nodes}
+        self._gaps: dict[str, set[bytes]] = {name: set() for name in scene.nodes}
         self.refused = 0
         self.over = trio.Event()
 
@@ -100,7 +102,7 @@ class Traffic:
             while self._missing():  # noqa: ASYNC110 - no event tells
                 await trio.sleep(LOOK_EVERY)
 
-    def counts(self) -> dict[str, int]:
+    def counts(self) -> dict[str, Any]:
         """Return what became of the messages."""
         twice = sum(count - 1 for heard in self._heard.values() for count in heard.values())
         deliveries = sum(len(heard) for heard in self._heard.values())
@@ -110,6 +112,7 @@ class Traffic:
             "deliveries": deliveries,
             "lost": self._missing(),
             "twice": twice,
+            "gaps": sum(len(found) for found in self._gaps.values()),
         }
 
     def _missing(self) -> int:
@@ -126,7 +129,9 @@ class Traffic:
 
         async def collect() -> None:
             while (arrival := await feed.next()) is not None:
-                assert not isinstance(arrival, Gap)
+                if isinstance(arrival, Gap):
+                    self._gaps[name].add(arrival.id)
+                    continue
                 number, received = arrival
                 self._heard[name][received.payload] += 1
                 feed.shown(number)
@@ -178,52 +183,61 @@ class Watch:
 
 
 async def play(plan: Plan, place: Place) -> Figures:
-    """Play a scene to its end and return its figures."""
+    """Play a scene to its end and return its figures.
+
+    Where starting takes longer than planned, later epochs count.
+    """
     async with playing(plan, place) as scene:
         traffic, watch = Traffic(scene), Watch(scene)
         scene.nursery.start_soon(watch.run)
         await traffic.listen()
+        calendar, env = scene.network.calendar, scene.env
+        first = max(plan.first, calendar.epoch(env.now() + calendar.lead) + 1)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(traffic.publish)
-            await scene.env.sleep_until(float((plan.first + plan.epochs) * plan.epoch))
+            await env.sleep_until(calendar.epoch_start(first + plan.epochs))
             traffic.over.set()
         await traffic.arrived()
-        return await _figures(scene, traffic, watch)
+        return await _figures(scene, traffic, watch, range(first, first + plan.epochs))
 
 
-async def _figures(scene: Scene, traffic: Traffic, watch: Watch) -> Figures:
-    plan, calendar = scene.plan, scene.network.calendar
-    epochs = range(plan.first, plan.first + plan.epochs)
+async def _figures(scene: Scene, traffic: Traffic, watch: Watch, epochs: range) -> Figures:
     heads = {epoch: heads_of(scene, epoch) for epoch in epochs}
     agreed = {epoch: found[0] for epoch, found in heads.items() if is_agreed(scene, found)}
-    last = {epoch: moment for epoch in epochs if (moment := watch.by_all(epoch)) is not None}
-    after = [
-        moment - schedule(calendar, epoch, scene.authorities).published for epoch, moment in last.items()
-    ]
     lies = await _lies(scene)
     spoken = {epoch for epoch, head in agreed.items() if head.faults} | {epoch for _, epoch in lies}
     accused = {key for key, _ in lies} | {key for head in agreed.values() for key in head.faults}
     guilty = {liar.public() for liar in scene.liars}
-    phantoms = sum(head.count > plan.relays for head in agreed.values())
-    drawn = [head for head in agreed.values() if head.epoch % EPOCHS_A_DAY >= DRAWN]
-    drawn = [head for head in drawn if head.draw.tomorrow is not None]
+    phantoms = sum(head.count > scene.plan.relays for head in agreed.values())
+    drawn = next((head for head in agreed.values() if head.draw.tomorrow is not None), None)
     return Figures(
-        epochs=plan.epochs,
+        epochs=len(epochs),
         heads=len(agreed),
         forks=sum(len(set(found)) > 1 for found in heads.values()),
-        rosters=len(last),
-        late=sum(moment > calendar.epoch_start(epoch) for epoch, moment in last.items()),
-        taken=(round(statistics.median(after), 1), round(max(after), 1)) if after else (0.0, 0.0),
         evidence=len(spoken & set(epochs)),
         accused=len(accused & guilty),
         wrong=len(accused - guilty) + phantoms,
-        beacon=min((head.epoch for head in drawn), default=-1) - plan.first if drawn else None,
-        named=len(set(drawn[0].draw.left_out) & guilty) if drawn else 0,
+        beacon=None if drawn is None else drawn.epoch % EPOCHS_A_DAY,
+        named=0 if drawn is None else len(set(drawn.draw.left_out) & guilty),
+        **_times(scene, watch, epochs),
         **traffic.counts(),
-        heads_refused=sum(node.counters["heads_refused"] for node in scene.nodes.values()),
-        answers={way.name: count for way, count in scene.desk.given.items()} if scene.desk else {},
-        internal_errors=sum(node.counters["internal_errors"] for node in scene.nodes.values()),
+        heads_refused=scene.count("heads_refused"),
+        answers={} if scene.desk is None else {way.name: count for way, count in scene.desk.given.items()},
+        internal_errors=scene.count("internal_errors"),
     )
+
+
+def _times(scene: Scene, watch: Watch, epochs: range) -> dict[str, Any]:
+    """Return when daemons took the rosters of epochs."""
+    calendar = scene.network.calendar
+    last = {epoch: moment for epoch in epochs if (moment := watch.by_all(epoch)) is not None}
+    due = {epoch: schedule(calendar, epoch, scene.authorities).published for epoch in last}
+    times = [moment - due[epoch] for epoch, moment in last.items()]
+    return {
+        "rosters": len(last),
+        "late": sum(moment > calendar.epoch_start(epoch) for epoch, moment in last.items()),
+        "taken": (round(statistics.median(times), 1), round(max(times), 1)) if times else (0.0, 0.0),
+    }
 
 
 def heads_of(scene: Scene, epoch: int) -> list[Head]:

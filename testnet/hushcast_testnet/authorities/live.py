@@ -76,7 +76,7 @@ class LiveWorld(World):
         reached: Reached,
         desk: Desk | None = None,
     ) -> None:
-        """Move all faulty ones until cancelled; listeners as `faulty`. Without a `desk` daemons hear nothing."""
+        """Move all faulty ones until cancelled; `listeners` as `faulty`. A `desk` answers daemons."""
         calendar, addresses = self.network.calendar, {m.key: m for m in self.authorities.members}
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
@@ -156,9 +156,7 @@ class LiveWorld(World):
         """Return a head with the signatures of all who are faulty, and none of others."""
         return self._faulty.made_up(epoch)
 
-    async def _answer(
-        self, member: Member, peers: Peers, desk: Desk | None, stream: trio.abc.Stream
-    ) -> None:
+    async def _answer(self, member: Member, peers: Peers, desk: Desk | None, stream: trio.abc.Stream) -> None:
         link = Link.respond(
             self.network.id, member.seed, self._env.randomness, MAX_STRANGERS_FRAME, larger=peers.largest
         )

@@ -22,6 +22,7 @@ from hushcast_overlay.identity import draw_identity
 from hushcast_protocol.authorities.listing import Listed
 from hushcast_protocol.authorities.machine import Authority
 from hushcast_protocol.authorities.members import Authorities, Member
+from hushcast_protocol.authorities.requests import Agreed, Fetch, Refused
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.roster import Network
 from hushcast_protocol.base.secrets import Seed
@@ -97,9 +98,10 @@ class Scene:
         self.nursery = nursery
         self.env = place.environment("scene")
         self.network = plan.network
-        self._random = Random(plan.seed)
+        self._random = Random(plan.seed)  # noqa: S311 - must replay
         seeds = [Seed.draw(self._random.randbytes) for _ in range(2 * DIRECTORIES)]
-        self._services = {seed.public(): service for seed, service in zip(seeds[::2], seeds[1::2], strict=True)}
+        pairs = zip(seeds[::2], seeds[1::2], strict=True)
+        self._services = {seed.public(): service for seed, service in pairs}
         members = (Member(key, place.address(service.public())) for key, service in self._services.items())
         self.authorities = Authorities(tuple(sorted(members, key=lambda one: one.key)), QUORUM)
         drawn = self._random.sample(seeds[::2], LIARS)
@@ -108,6 +110,10 @@ class Scene:
         self.directories: dict[PublicKey, Directory] = {}
         self.nodes: dict[str, Daemon] = {}
         self.desk: Desk | None = None
+
+    def count(self, name: str) -> int:
+        """Return what a counter says at all daemons."""
+        return sum(node.counters[name] for node in self.nodes.values())
 
     async def up(self) -> None:
         """Start all; return when every daemon holds a roster, and every relay is registered."""
@@ -163,15 +169,18 @@ class Scene:
         listeners = [await transport.listen(self._services[liar.public()]) for liar in self.liars]
         for listener in listeners:
             await until_published(listener)
-        env, random = self.place.environment("liars"), Random(self.plan.seed)
-        world = LiveWorld(self.network, self.authorities, self.liars, env, random, self._look)
-        self.desk = Desk(self.network, lambda asked: self._victim().agreeing.answer(asked), world.made_up, random)
+        env = self.place.environment("liars")
+        world = LiveWorld(self.network, self.authorities, self.liars, env, self._random, self._look)
+        self.desk = Desk(self.network, self._true, world.made_up, self._random)
         task_status.started()
         await world.serve(transport, listeners, kinds, self._reached, self.desk)
 
     def _look(self, key: PublicKey) -> Authority | None:
         directory = self.directories.get(key)
         return None if directory is None else directory.agreeing._machine
+
+    def _true(self, asked: Fetch) -> Agreed | Refused:
+        return self._victim().agreeing.answer(asked)
 
     def _victim(self) -> Directory:
         return next(iter(self.directories.values()))
