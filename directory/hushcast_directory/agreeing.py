@@ -26,6 +26,7 @@ from hushcast_protocol.authorities.machine import MAX_LISTINGS, Authority
 from hushcast_protocol.authorities.members import Authorities
 from hushcast_protocol.authorities.requests import Agreed, Fetch, Refused
 from hushcast_protocol.authorities.schedule import schedule
+from hushcast_protocol.base.addresses import Address, parse_address
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.roster import Descriptor, SignedRoster, check_descriptor, listed_descriptors
 from hushcast_protocol.base.wire import PublicKey, encode
@@ -57,6 +58,12 @@ class Sitting:
     """Whom this one votes for instead."""
     first: int = 1
     """Relays that must be known before a first head is voted for."""
+
+    def address_of(self, key: PublicKey) -> Address | None:
+        """Return where the others look for the authority with this key."""
+        sets = (self.authorities, self.following)
+        members = (member for one in sets if one is not None for member in one.members)
+        return next((parse_address(member.address) for member in members if member.key == key), None)
 
 
 class Agreeing:
@@ -97,6 +104,8 @@ class Agreeing:
         self._moves = trio.Lock()
         self._woken = trio.Event()
         self._waits: str | None = None
+        self.address: Address | None = None
+        """Where this authority is, once that is known."""
 
     @property
     def epoch(self) -> int | None:
@@ -115,8 +124,10 @@ class Agreeing:
             return "the authorities forked: this one votes no more, see `hushcast directory evidence`"
         if self._waits is not None or (problem := self._clock.problem()) is None:
             problem = self._waits
-        if problem is None and self.peers.count and not self.peers.reached:
+        if problem is None and self.peers.is_cut_off:
             problem = "no other authority is reached"
+        if problem is None and self._is_elsewhere():
+            problem = "the other authorities look for this one at another address: see authorities.next"
         return problem
 
     def note_registered(self) -> None:
@@ -309,6 +320,12 @@ class Agreeing:
         if doubt is not None and doubt != self._waits:
             log.warning("nothing is voted for", reason=doubt)
         self._waits = doubt
+
+    def _is_elsewhere(self) -> bool:
+        if self._machine is None or self.address is None or not self.peers.count:
+            return False
+        own = self._machine.chain.named().get(self._machine.key)
+        return own is not None and own.address != self.address
 
     def _was_away(self, epoch: int) -> bool:
         """Tell whether one of the heads just before an epoch is not here: relays could not renew, perhaps."""

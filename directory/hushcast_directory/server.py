@@ -92,6 +92,8 @@ class DirectoryServer:
 
     async def run(self, listener: Listener) -> None:
         """Serve and publish until cancelled."""
+        if self.agreeing is not None:
+            self.agreeing.address = listener.address
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.publishing.run)
             await listener.serve(self._answer)
