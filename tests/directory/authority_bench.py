@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from random import Random
 
@@ -30,7 +31,7 @@ from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
 from hushcast_runtime.channel import accept_channel
-from hushcast_runtime.environment import simulated_environment
+from hushcast_runtime.environment import Environment, simulated_environment
 from hushcast_runtime.store import MemoryStore
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.memory import MemoryNetwork
@@ -51,6 +52,7 @@ class Directory:
     def __init__(self, bench: AuthorityBench, seed: Seed, sitting: Sitting) -> None:
         self.bench, self.seed, self.sitting = bench, seed, sitting
         self.store = MemoryStore()
+        self.env = bench.env
         self.server: DirectoryServer | None = None
         self._scope, self._stopped = trio.CancelScope(), trio.Event()
 
@@ -70,7 +72,7 @@ class Directory:
         roll = Roll(NETWORK, self.seed, self.store)
         await roll.load()
         listener = await transport.listen(self.seed)
-        env = bench.env
+        env = self.env
         self.server = DirectoryServer(env, transport, NETWORK.id, self.seed, roll, sitting=self.sitting)
         try:
             with self._scope:
@@ -169,6 +171,10 @@ class AuthorityBench:
         while True:
             await self.register(number)
             await trio.sleep(EPOCH * self.random.uniform(0.6, 1.0))
+
+    def env_at(self, now: Callable[[], float]) -> Environment:
+        """Return an environment with another clock."""
+        return dataclasses.replace(self.env, now=now)
 
     @staticmethod
     def address(number: int) -> Address:
