@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 
+from hushcast_gateway.purposes import commands
 from hushcast_gateway.purposes.records import AUDIT, AuditRecord, What, encode, read_audit
 from hushcast_protocol.mqtt.archive import number_of
 from hushcast_protocol.mqtt.limits import MAX_TOPIC
@@ -79,3 +80,16 @@ def _is_alike(one: AuditRecord, other: AuditRecord) -> bool:
         other.what,
         other.filter,
     )
+
+
+def named_in(command: commands.Command) -> tuple[What, str, Sequence[str], Sequence[str]]:
+    """Return how the audit log names a command, its filter and purposes."""
+    if isinstance(command, commands.Control):
+        return "control", command.name, (), ()
+    if isinstance(command, commands.Reserve):
+        return "reserve", command.filter, command.aip, command.pip
+    if isinstance(command, commands.Register):
+        return "message", command.filter, command.aip, ()
+    if isinstance(command, commands.Release):
+        return "release", command.filter, (), ()
+    return "presubscribe", command.filter, (command.purpose,), ()

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from hushcast_gateway.counted import PURPOSE_COUNTERS
 from hushcast_gateway.purposes import commands, told
-from hushcast_gateway.purposes.audit import refusal
+from hushcast_gateway.purposes.audit import named_in, refusal
 from hushcast_gateway.purposes.claims import Claims
 from hushcast_gateway.purposes.commands import Unreadable
 from hushcast_gateway.purposes.doing import NOT_CLAIMED, NOT_GRANTED, Doing, Refused
@@ -136,8 +136,7 @@ class Purposes:
     def tick(self) -> None:
         """Tell clients whose subscriptions rest since changes, or go on; call it once a second."""
         assert self._broker is not None
-        if self.withdrawals.is_new:
-            self.withdrawals.is_new = False
+        if self.withdrawals.is_due(self._now()):
             found = self._broker.withdraw(lambda message: self.withdrawals.is_withdrawn(message.properties))
             for topic in islice(found, MAX_TOLD):
                 self._audit(AuditRecord(0.0, "", "", "withdrawn", topic))
@@ -213,7 +212,7 @@ class Purposes:
             else:
                 done = self._doing.do(command, permissions, client_id, self._readers.claims, here)
         except Refused as refused:
-            what, wanted, *purposes = _named(command)
+            what, wanted, *purposes = named_in(command)
             self._refuse(user, client_id, what, wanted, refused.why, *purposes)
             return refused.reason
         if done is not None:
@@ -397,16 +396,3 @@ def configured(section: PurposesSection, vocabulary: Vocabulary) -> list[Clause]
         except UsageError as error:
             raise UsageError(f"purposes.reservation #{number}: {error}") from None
     return found
-
-
-def _named(command: commands.Command) -> tuple[What, str, Sequence[str], Sequence[str]]:
-    """Return how the audit log names a command, its filter and purposes."""
-    if isinstance(command, commands.Control):
-        return "control", command.name, (), ()
-    if isinstance(command, commands.Reserve):
-        return "reserve", command.filter, command.aip, command.pip
-    if isinstance(command, commands.Register):
-        return "message", command.filter, command.aip, ()
-    if isinstance(command, commands.Release):
-        return "release", command.filter, (), ()
-    return "presubscribe", command.filter, (command.purpose,), ()
