@@ -12,6 +12,7 @@ import time
 from itertools import product
 from typing import Any, get_args
 
+from hushcast_analytics.brokers.baseline_trials import played_baselines
 from hushcast_analytics.brokers.trials import ATTACKS, Cell, played
 from hushcast_protocol.brokers.privacy import Privacy, Profile
 
@@ -23,6 +24,8 @@ LAYERS = (2, 3, 4)
 def main(arguments: list[str] | None = None) -> int:
     """Play all cells that were asked for."""
     options = _parser().parse_args(arguments)
+    if options.baselines:
+        return _baselines(options)
     print("profile   m  fan-out  aggregation  colluding  " + "  ".join(f"{name:>18}" for name in ATTACKS))
     cells = product(options.profile, options.layers, options.fan_out, (True, False), options.colluding)
     for profile, layers, fan_out, aggregates, share in cells:
@@ -32,6 +35,16 @@ def main(arguments: list[str] | None = None) -> int:
         named = f"{profile:9} {layers}  {fan_out:7}  {'with' if aggregates else 'without':11}  {share:9.0%}  "
         print(named + "  ".join(f"{_figure(row):>18}" for row in rows), flush=True)
         print(f"  ({time.perf_counter() - began:.0f} s)", file=sys.stderr)
+        if any(row["unguessable"] for row in rows):
+            print("    a word that no dictionary has was named", flush=True)
+    return 0
+
+
+def _baselines(options: argparse.Namespace) -> int:
+    """Play the two approaches that the paper finds wanting."""
+    for share in options.colluding:
+        rows = played_baselines(share, options.trials, options.seed)
+        print(f"{share:4.0%}  " + "; ".join(f"{row['attack']}: {_figure(row)}" for row in rows), flush=True)
         if any(row["unguessable"] for row in rows):
             print("    a word that no dictionary has was named", flush=True)
     return 0
@@ -50,6 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--layers", nargs="+", type=int, choices=LAYERS, default=LAYERS)
     parser.add_argument("--fan-out", nargs="+", type=int, default=FAN_OUTS)
     parser.add_argument("--colluding", nargs="+", type=float, default=SHARES)
+    parser.add_argument("--baselines", action="store_true", help="`hash` and `group` instead")
     return parser
 
 

@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 
+from hushcast_analytics.brokers.baseline_trials import played_baselines
 from hushcast_analytics.brokers.baselines import hashed, read_hashes, read_sealed, sealed
 from hushcast_analytics.brokers.guessing import Dictionary, named, readings
 from hushcast_analytics.brokers.neighbourhood import CLIENT, DAY, Neighbourhood, Node
@@ -160,3 +161,11 @@ def test_a_dictionary_reads_hashes_and_a_member_its_group():
     assert read_sealed(boxes, []) == set()
     assert sealed(b"word 7", ours) == boxes[0]  # a member finds equal words, as §IV-B has it
     assert read_hashes(boxes, words.items()) == set()
+
+
+def test_colluders_read_hashes_and_what_their_own_group_seals():
+    hashes, outside, member = played_baselines(0.5, 400, 1)
+    assert hashes["accuracy_low"] < 0.5 < hashes["accuracy_high"]
+    assert outside["accuracy"] == 0
+    assert member["accuracy"] == hashes["accuracy"], "of fifty others one colludes each time"
+    assert all(row["unguessable"] == 0 for row in (hashes, outside, member))

@@ -139,7 +139,8 @@ class HandingUp:
 
     async def _hand_up(self, child: PublicKey) -> None:
         """Have what waits for a broker that has left wait for the parent, as far as there is room."""
-        while items := await self._spool.waiting(hop_of(child)):
+        has_room = True
+        while has_room and (items := await self._spool.waiting(hop_of(child))):
             moves = []
             for item in items:
                 labels = self._labels(child, item)
@@ -147,16 +148,13 @@ class HandingUp:
                     self._counters.add("messages_orphaned")
                     self._spool.done([item])
                 elif self.returned is not None:
-                    if not await self._is_returned(self.returned, item, labels):
-                        return
-                elif self._spool.has_share(_UP, item.size):
+                    has_room = await self._is_returned(self.returned, item, labels)
+                elif has_room := self._spool.has_share(_UP, item.size):
                     moves.append(Move(item, _UP, _under(item.message, labels)))
-                else:
+                if not has_room:
                     break
             await self._spool.move(moves)
             self._more.set()
-            if self.returned is None and not moves:
-                return
 
     async def _is_returned(self, returned: Returned, item: Spooled, labels: tuple[Label, ...]) -> bool:
         """Give a message back to the root that this broker is; return whether there was room."""

@@ -56,9 +56,14 @@ BESIDE = (
         "brokers, clear",
         "brokers, 10 % colluding",
         "a client's interest",
-        "10 %, as its edge broker reads it: not measured",
+        "9.8 % read, by its edge broker",
     ),
-    ("brokers, hash", "the same", "the same", "10 %, where a dictionary has the word: not measured"),
+    (
+        "brokers, hash",
+        "the same",
+        "the same",
+        "10 % read, by its edge broker, where a dictionary has the word",
+    ),
     ("brokers, community", "the same, outside", "the same", "0 %; 10 % with one member: not measured"),
     (
         "brokers, full, paper",
