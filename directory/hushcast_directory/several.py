@@ -112,6 +112,8 @@ class SeveralDirectories:
                 nursery.start_soon(ask, member, asked)
                 with trio.move_on_after(self._patience):
                     await asked.wait()
+        if self._following.forked is not None:  # whatever another one answered meanwhile
+            raise AuthenticationError(self._two_heads())
         if not found and len(problems) == len(members):
             raise problems[-1]
         return self.lead(*found[0]) if found else NOTHING
