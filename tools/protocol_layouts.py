@@ -14,7 +14,16 @@ from typing import Any
 
 import msgspec.inspect as shapes
 
-from hushcast_protocol.authorities import admission, ballots, evidence, heads, listing, members, work
+from hushcast_protocol.authorities import (
+    admission,
+    ballots,
+    evidence,
+    gathering,
+    heads,
+    listing,
+    members,
+    work,
+)
 from hushcast_protocol.authorities import frames as authorities
 from hushcast_protocol.authorities import requests as directory_requests
 from hushcast_protocol.base import handovers, links, roster, signatures, stamps
@@ -180,6 +189,9 @@ SECTIONS: dict[str, tuple[type, ...]] = {
         authorities.Heads,
         authorities.AskListing,
         listing.Listing,
+        gathering.Have,
+        gathering.AskDescriptors,
+        gathering.Descriptors,
         evidence.Evidence,
         evidence.Fork,
     ),

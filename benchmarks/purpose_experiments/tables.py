@@ -32,9 +32,10 @@ from benchmarks.purpose_experiments.sides import (
 )
 
 CLIENTS = 250
-MESSAGES = 100_000  # of one measurement, all clients together
-FEW = 10_000  # of the list, which takes long
-TURNS = 500  # messages one after the other, for the time that one takes
+MESSAGES = 24_000  # of one measurement, all clients together
+FEW = 4_000  # of the list, which takes long
+TURNS = 200  # messages one after the other, for the time that one takes
+ROUNDS = 5  # for each run of the harness: short turns, so that some are undisturbed
 BATCH = 16  # messages that a client sends at once, and then waits for
 PAYLOAD = 256  # bytes
 PURPOSE = "operations/billing"
@@ -119,7 +120,7 @@ async def measured(effort: Effort, sides: Sequence[Side] = ALL, clients: int = C
                     continue
                 fleets[side] = fleet
                 await fleet.measure(effort.amount(FEW))  # warm
-            for _ in range(effort.runs):
+            for _ in range(effort.runs * ROUNDS):
                 for side, fleet in fleets.items():
                     count = effort.amount(FEW if side.store == "flat" else MESSAGES)
                     work.setdefault(side, []).append(await fleet.measure(count))

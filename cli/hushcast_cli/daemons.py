@@ -1,4 +1,4 @@
-"""`hushcast node run`, `hushcast directory run`, `hushcast check-config`: what takes a configuration."""
+"""`hushcast node run`, `hushcast check-config`: what takes a configuration."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import click
 from hushcast_cli.checked import tell_summary
 from hushcast_cli.options import FILE, Choices, config_option, json_option, pass_choices
 from hushcast_cli.places import config_of
-from hushcast_cli.simulated_authorities import simulate_authorities
 
 _config_option = config_option("The configuration, TOML; the one that `hushcast init` wrote unless given.")
 
@@ -37,33 +36,6 @@ def run_node_command(config: Path | None) -> None:
 
     file = config_of("node", config)
     run_node(lambda: load_settings(file, NodeSettings))
-
-
-@click.group()
-def directory() -> None:
-    """Run a directory, or simulate several that agree."""
-
-
-directory.add_command(simulate_authorities)
-
-
-@directory.command("run")
-@_config_option
-def run_directory_command(config: Path | None) -> None:
-    """Run a network's directory in the foreground until SIGTERM or Ctrl-C.
-
-    It writes `network.toml`, the section that the network's daemons need, into its state directory.
-
-    \b
-    Example:
-      hushcast directory run --config directory.toml
-    """
-    from hushcast_directory.run import run_directory
-    from hushcast_directory.settings import DirectorySettings
-    from hushcast_runtime.config import load_settings
-
-    file = config_of("directory", config)
-    run_directory(lambda: load_settings(file, DirectorySettings))
 
 
 @click.command("check-config")

@@ -14,7 +14,8 @@ from hushcast_cli.central import central
 from hushcast_cli.community import community
 from hushcast_cli.completion import PROGRAM, VARIABLE, completion
 from hushcast_cli.coverage import coverage
-from hushcast_cli.daemons import check_config, directory, node
+from hushcast_cli.daemons import check_config, node
+from hushcast_cli.directory import directory
 from hushcast_cli.doctor import doctor
 from hushcast_cli.exits import ExitCode, report
 from hushcast_cli.filters import filters

@@ -45,6 +45,7 @@ def rotate(choices: Choices, config: Path, keys: tuple[str, ...], no_hand_over: 
       sudo hushcast key rotate --config /etc/hushcast-directory/directory.toml
     """
     from hushcast_cli.state import load_daemon, program_of
+    from hushcast_directory.settings import DirectorySettings
     from hushcast_protocol.base.errors import UsageError
 
     settings, kind = load_daemon(config)
@@ -77,6 +78,11 @@ def rotate(choices: Choices, config: Path, keys: tuple[str, ...], no_hand_over: 
             raise UsageError("replace one key at a time, so that daemons can follow")
         _rotate_address(choices, state, kind)
     else:
+        if isinstance(settings, DirectorySettings) and settings.authorities is not None:
+            raise UsageError(
+                "one of several directories is known by its key: have a quorum of them vote for a set with"
+                " another one (`authorities.next`)"
+            )
         _rotate_signing(choices, state, kind, not no_hand_over)
 
 

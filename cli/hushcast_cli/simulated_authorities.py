@@ -79,7 +79,7 @@ def simulate_authorities(
 
     Faulty ones are silent, crash, cast two ballots, tell some and not others, come late, reveal what does not
     fit, show old or made-up heads and sign any head, in every combination. Counts epochs with one head, with
-    two and with none. Daemons do not use such directories yet.
+    two and with none.
 
     \b
     Example:

@@ -20,6 +20,7 @@ from hushcast_cli.options import (
 )
 from hushcast_cli.simulate import simulate
 from hushcast_cli.watch import watch
+from hushcast_protocol.authorities.members import MAX_AUTHORITIES
 from hushcast_protocol.base.epochs import MAX_EPOCH, MIN_EPOCH
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.overlay.profile import PROFILES
@@ -57,6 +58,12 @@ testnet.add_command(watch)
     help="Relays; with another carrier daemons that publish and subscribe.  [default: 10; 6]",
 )
 @click.option("--clients", type=click.IntRange(min=0), help="Clients beside the relays.  [default: 2]")
+@click.option(
+    "--authorities",
+    type=click.IntRange(1, MAX_AUTHORITIES),
+    metavar="N",
+    help="Directories, of which more than half agree on each roster.  [default: 1]",
+)
 @click.option(
     "--proxies",
     type=click.IntRange(min=2),
@@ -134,16 +141,17 @@ def up(
 ) -> None:
     """Start a testnet and leave it running.
 
-    On the overlay it is a directory, relays and clients. On the central system it is one server, proxies
-    between it and its users, and the users' daemons: --nodes. With --carrier brokers it is a root, two inner
-    brokers, --edges below these, and daemons, the first four at one edge broker to try `subscribe --k`; with
-    --tomography daemons of all edge brokers count for that.
+    On the overlay it is a directory, or with --authorities several that agree, relays and clients. On the
+    central system it is one server, proxies between it and its users, and the users' daemons: --nodes. With
+    --carrier brokers it is a root, two inner brokers, --edges below these, and daemons, the first four at one
+    edge broker to try `subscribe --k`; with --tomography daemons of all edge brokers count for that.
 
     Returns when all is ready, or leaves nothing running. With --json, prints what `testnet status` prints.
 
     \b
     Example:
       hushcast testnet up --dir /tmp/testnet --nodes 10 --clients 2
+      hushcast testnet up --dir /tmp/testnet --authorities 5
       hushcast testnet up --dir /tmp/testnet --carrier central --nodes 6
       hushcast testnet up --dir /tmp/testnet --carrier brokers --privacy full
       hushcast testnet up --dir /tmp/testnet --carrier brokers --privacy community
@@ -199,6 +207,7 @@ def status(choices: Choices, directory: Path) -> None:
     write(text_line(f"epoch      {found['epoch']} s"))
     rows = [
         *((name, "", found[name], "") for name in ("directory", "server", "tomography") if found.get(name)),
+        *((one["name"], "", one, "") for one in found.get("directories", ())),
         *((one["name"], "proxy", one, "") for one in found.get("proxies", ())),
         *((one["name"], one["role"], one, "") for one in found.get("brokers", ())),
         *((one["name"], one["role"], one, one["socket"]) for one in found["nodes"]),

@@ -15,17 +15,20 @@ from hushcast_directory.exchange import Check, Exchange
 from hushcast_directory.peers import Peers
 from hushcast_directory.registry import CATCH_UP, Registry
 from hushcast_directory.roll import Roll
+from hushcast_directory.works import Works
 from hushcast_protocol.authorities.actions import Accuse, Actions, Do, Keep, Kept, Publish, Send
 from hushcast_protocol.authorities.chain import Followed
 from hushcast_protocol.authorities.evidence import Evidence
 from hushcast_protocol.authorities.gathering import Gathered, PeerFrame
 from hushcast_protocol.authorities.heads import decode_head
-from hushcast_protocol.authorities.listing import Listing, descriptor_digest
+from hushcast_protocol.authorities.listing import Listed, Listing, descriptor_digest
 from hushcast_protocol.authorities.machine import MAX_LISTINGS, Authority
 from hushcast_protocol.authorities.members import Authorities
 from hushcast_protocol.authorities.requests import Agreed, Fetch, Refused
 from hushcast_protocol.authorities.schedule import schedule
-from hushcast_protocol.base.roster import SignedRoster, check_descriptor, listed_descriptors
+from hushcast_protocol.base.addresses import Address, parse_address
+from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.roster import Descriptor, SignedRoster, check_descriptor, listed_descriptors
 from hushcast_protocol.base.wire import PublicKey, encode
 from hushcast_runtime.clock import DaemonClock
 from hushcast_runtime.counters import Counters
@@ -56,6 +59,12 @@ class Sitting:
     first: int = 1
     """Relays that must be known before a first head is voted for."""
 
+    def address_of(self, key: PublicKey) -> Address | None:
+        """Return where the others look for the authority with this key."""
+        sets = (self.authorities, self.following)
+        members = (member for one in sets if one is not None for member in one.members)
+        return next((parse_address(member.address) for member in members if member.key == key), None)
+
 
 class Agreeing:
     """One authority; `run` serves it."""
@@ -81,10 +90,22 @@ class Agreeing:
         self._machine: Authority | None = None
         self._archive = Archive(roll.store)
         self.peers = Peers(transport, roll.network.id, roll.seed, env, roll.calendar, self._hear)
-        self._exchange = Exchange(env, roll, self._archive, check, self.peers.send)
+        self.works = Works(
+            roll.network.id, roll.lists, roll.store, env, lambda: counters.add("newcomers_turned_away")
+        )
+        """The work that relays have shown."""
+
+        async def check_both(descriptor: Descriptor, listed: bool) -> None:
+            if not self.works.lets(descriptor.relay, roll.calendar.epoch(env.now())):
+                raise Refusal("this relay has not shown its work here")
+            await check(descriptor, listed)
+
+        self._exchange = Exchange(env, roll, self._archive, check_both, self.peers.send)
         self._moves = trio.Lock()
         self._woken = trio.Event()
         self._waits: str | None = None
+        self.address: Address | None = None
+        """Where this authority is, once that is known."""
 
     @property
     def epoch(self) -> int | None:
@@ -103,8 +124,10 @@ class Agreeing:
             return "the authorities forked: this one votes no more, see `hushcast directory evidence`"
         if self._waits is not None or (problem := self._clock.problem()) is None:
             problem = self._waits
-        if problem is None and self.peers.count and not self.peers.reached:
+        if problem is None and self.peers.is_cut_off:
             problem = "no other authority is reached"
+        if problem is None and self._is_elsewhere():
+            problem = "the other authorities look for this one at another address: see authorities.next"
         return problem
 
     def note_registered(self) -> None:
@@ -165,6 +188,7 @@ class Agreeing:
 
     async def _load(self) -> Authority:
         await self._archive.load()
+        await self.works.load()
         stored = [_decode_kept(value) for _, value in await self._store.scan(_AUTHORITY)]
         kept, beginning = stored[0] if stored else Kept(Followed(self._sitting.authorities)), None
         if kept.chain.newest is None:
@@ -227,9 +251,7 @@ class Agreeing:
         authorities = machine.chain.in_charge(epoch)
         assert authorities is not None
         agreed = schedule(self._roll.calendar, epoch, authorities).gathered
-        actions = machine.cast(
-            self._roll.ballot(epoch, agreed, self._was_away(epoch)), self._sitting.following, now
-        )
+        actions = machine.cast(self._ballot(epoch, agreed), self._sitting.following, now)
         if actions:
             self._counters.add("ballots_cast")
         return actions
@@ -239,8 +261,11 @@ class Agreeing:
         epoch = machine.due_alone(now)
         if epoch is None or (self._roll.count(now) < self._sitting.first and machine.chain.head is None):
             return []
-        listed = self._roll.ballot(epoch, math.inf, self._was_away(epoch))
-        return machine.alone(listed, self._sitting.following, now)
+        return machine.alone(self._ballot(epoch, math.inf), self._sitting.following, now)
+
+    def _ballot(self, epoch: int, agreed: float) -> tuple[Listed, ...]:
+        listed = self._roll.ballot(epoch, agreed, self._was_away(epoch))
+        return tuple(one for one in listed if self.works.lets(one[0], epoch))
 
     async def _keep(self, machine: Authority, action: Keep) -> None:
         changes = [Change(_AUTHORITY, b"", encode(action.kept))]
@@ -260,6 +285,7 @@ class Agreeing:
         await self._store.write(*await self._listing_changes(action.listing))
         today = head.draw.today
         self._roll.follow(action.listing, None if today is None else today.value)
+        self.works.follow(head.epoch, head.authorities.admission.work, today)
         await self._roll.forget(self._clock.now())
         if len(head.authorities.members) > 1:
             self._clock.witness_roster(head.epoch)
@@ -294,6 +320,12 @@ class Agreeing:
         if doubt is not None and doubt != self._waits:
             log.warning("nothing is voted for", reason=doubt)
         self._waits = doubt
+
+    def _is_elsewhere(self) -> bool:
+        if self._machine is None or self.address is None or not self.peers.count:
+            return False
+        own = self._machine.chain.named().get(self._machine.key)
+        return own is not None and own.address != self.address
 
     def _was_away(self, epoch: int) -> bool:
         """Tell whether one of the heads just before an epoch is not here: relays could not renew, perhaps."""

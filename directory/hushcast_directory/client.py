@@ -17,6 +17,7 @@ from hushcast_protocol.authorities.requests import (
     Rosters,
     decode_directory_answer,
 )
+from hushcast_protocol.authorities.work import Work
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.errors import DecodeError, Refusal
 from hushcast_protocol.base.links import Link
@@ -49,9 +50,9 @@ class DirectoryClient:
         self._address = address
         self._known = known
 
-    async def register(self, descriptor: Signed) -> None:
+    async def register(self, descriptor: Signed, work: Work | None = None) -> None:
         """Hand in a descriptor; returns once the directory has reached the relay at its address."""
-        if not isinstance(await self._ask(Register(descriptor)), Registered):
+        if not isinstance(await self._ask(Register(descriptor, work)), Registered):
             raise DecodeError("the directory answered something else than was asked")
 
     async def roster(self, after: int | None) -> Rosters | HandedOver | Agreed:

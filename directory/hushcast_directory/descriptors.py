@@ -81,9 +81,10 @@ class Descriptors:
         known = self._descriptors.get(descriptor.relay)
         if known is not None and known[0].issued > descriptor.issued:
             raise Refusal("a newer descriptor of this relay is known")
-        live = self._live(now)
-        if descriptor.relay not in live and len(live) >= self.most:
-            self._refuse_if_full(descriptor.relay, live)
+        if len(self._descriptors) >= self.most:
+            live = self._live(now)
+            if descriptor.relay not in live and len(live) >= self.most:
+                self._refuse_if_full(descriptor.relay, live)
         return descriptor
 
     def _refuse_if_full(self, relay: RelayId, live: Collection[RelayId]) -> None:

@@ -81,8 +81,14 @@ class Peers:
 
     @property
     def reached(self) -> int:
-        """How many of them can be reached at the last attempt."""
-        return sum(sender.is_reached for sender in self._senders.values())
+        """How many of them were reached at the last attempt."""
+        return sum(sender.is_reached is True for sender in self._senders.values())
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether all were tried in vain."""
+        senders = self._senders.values()
+        return bool(senders) and all(sender.is_reached is False for sender in senders)
 
     def largest(self, peer: PublicKey) -> int:
         """Return up to how many bytes a frame may have from who has proven this key."""
@@ -137,7 +143,7 @@ class Peers:
                 try:
                     await self._send_over_one_link(sender, backoff)
                 except (PeerError, TransportError) as error:
-                    if sender.is_reached:
+                    if sender.is_reached is not False:
                         log.info("another authority is not reached", reason=str(error))
                     sender.is_reached = False
                     await trio.sleep(backoff.next())
@@ -189,7 +195,7 @@ class _Sender:
         self.arrival = trio.Event()
         self.scope = trio.CancelScope()
         self.is_running = False
-        self.is_reached = False
+        self.is_reached: bool | None = None  # by the last attempt, if there was one
 
 
 class _Budget:

@@ -30,6 +30,7 @@ class Roll(Descriptors):
         self._beacon: bytes | None = None
         self._replaced: dict[RelayId, _Known] = {}  # what relays signed before their newest descriptors
         self._by_digest: dict[bytes, Signed] = {}
+        self._places: dict[RelayId, bytes] = {}  # in line, by the beacon of now: a flood asks often
 
     async def load(self) -> None:
         """Read back what was kept before a restart."""
@@ -39,6 +40,8 @@ class Roll(Descriptors):
     def follow(self, listing: Listing, beacon: bytes | None) -> None:
         """Go on from a head: who has a seat, and by which beacon newcomers are drawn."""
         self._seats = {relay: since for relay, _, since in listing.seats}
+        if beacon != self._beacon:
+            self._places = {}
         self._epoch, self._beacon = listing.epoch, beacon
 
     def listed(self) -> Collection[RelayId]:
@@ -110,9 +113,17 @@ class Roll(Descriptors):
         self._tidy()
 
     def _refuse_if_full(self, relay: RelayId, live: Collection[RelayId]) -> None:
-        line = [place_in_line(self._beacon, one) for one in live if one not in self._seats]
-        if relay not in self._seats and (not line or place_in_line(self._beacon, relay) > max(line)):
+        if relay in self._seats:
+            return
+        last = max((self._place(one) for one in live if one not in self._seats), default=b"")
+        if place_in_line(self._beacon, relay) > last:
             raise Refusal("too many relays wait for a seat: who waits is drawn anew each day, try again then")
+
+    def _place(self, relay: RelayId) -> bytes:
+        place = self._places.get(relay)
+        if place is None:
+            place = self._places[relay] = place_in_line(self._beacon, relay)
+        return place
 
     def _first_in_line(self, relays: Collection[RelayId]) -> list[RelayId]:
         """Return those with a seat, and as many newcomers as a ballot has room for."""
@@ -120,7 +131,7 @@ class Roll(Descriptors):
             return list(relays)
         seated = [relay for relay in relays if relay in self._seats]
         others = [relay for relay in relays if relay not in self._seats]
-        others.sort(key=lambda relay: place_in_line(self._beacon, relay))
+        others.sort(key=self._place)
         return [*seated, *others][: self.most]
 
     async def _forget(self, relays: Iterable[RelayId]) -> None:
@@ -130,7 +141,9 @@ class Roll(Descriptors):
         await self.store.write(*(Change(DESCRIPTOR, relay, None) for relay in gone))
 
     def _tidy(self) -> None:
-        """Forget digests of what is held no more, now and then."""
+        """Forget digests and places of what is held no more, now and then."""
+        if len(self._places) > 2 * self.most:
+            self._places = {}
         if len(self._by_digest) > 2 * (len(self._descriptors) + len(self._replaced)) + 64:
             self._replaced = {
                 relay: known for relay, known in self._replaced.items() if relay in self._descriptors

@@ -95,7 +95,8 @@ class _Directory:
                 registry.confine(self._names)
                 self._registry = registry
                 transport = await open_transport(settings, nursery, self._announce)
-                listener = await open_address(service, transport, store)
+                wanted = None if sitting is None else sitting.address_of(seed.public())
+                listener = await open_address(service, transport, store, wanted)
                 server = DirectoryServer(env, transport, network.id, seed, registry, self._counters, sitting)
                 self._publishing = server.publishing
                 if self._tor is not None:

@@ -25,6 +25,7 @@ from hushcast_protocol.authorities.requests import (
     Rosters,
     decode_directory_request,
 )
+from hushcast_protocol.authorities.work import Work
 from hushcast_protocol.base.addresses import parse_address
 from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.links import Link
@@ -91,6 +92,8 @@ class DirectoryServer:
 
     async def run(self, listener: Listener) -> None:
         """Serve and publish until cancelled."""
+        if self.agreeing is not None:
+            self.agreeing.address = listener.address
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.publishing.run)
             await listener.serve(self._answer)
@@ -160,7 +163,7 @@ class DirectoryServer:
 
     async def _consider(self, request: Register) -> Registered | Refused:
         try:
-            answer = await self._register(request.descriptor)
+            answer = await self._register(request.descriptor, request.work)
         except Refusal as refusal:
             self._counters.add("registrations_refused")
             return Refused(refusal.reason)
@@ -170,10 +173,13 @@ class DirectoryServer:
         self._counters.add("relays_registered")
         return answer
 
-    async def _register(self, signed: Signed) -> Registered:
+    async def _register(self, signed: Signed, work: Work | None) -> Registered:
         descriptor = self._registry.examine(signed, self._env.now())
         # Anybody can hand in a descriptor from a roster: a known one causes no check.
         if not self._registry.holds(descriptor.relay, signed):
+            if self.agreeing is not None:
+                epoch = self._registry.calendar.epoch(self._env.now())
+                await self.agreeing.works.show(descriptor.relay, work, epoch)
             await self._checks.check(descriptor, self._registry.lists(descriptor.relay))
             await self._registry.admit(descriptor, signed)
             log.info("relay registered")

@@ -70,6 +70,8 @@ class DirectorySettings(DaemonSettings, frozen=True, kw_only=True):
     """Settings of `hushcast directory run`."""
 
     live: ClassVar[frozenset[str]] = frozenset({"log", "relays"})
+    """The keys that a running directory applies."""
+
     network: NetworkSection
     first_roster: Annotated[int, msgspec.Meta(ge=1, le=MAX_RELAYS)] = 1
     """Relays that must have registered before the first roster is published."""

@@ -14,16 +14,17 @@ import trio
 
 from hushcast_directory.client import DirectoryClient
 from hushcast_directory.following import Following
-from hushcast_directory.sources import NOTHING, Fetched, Reached
+from hushcast_directory.sources import NOTHING, Fetched, Reached, Terms
 from hushcast_protocol.authorities.answers import roster_of
 from hushcast_protocol.authorities.chain import Followed
-from hushcast_protocol.authorities.heads import head_digest
+from hushcast_protocol.authorities.heads import decode_head, head_digest
 from hushcast_protocol.authorities.members import Member
 from hushcast_protocol.authorities.requests import Agreed
+from hushcast_protocol.authorities.work import Work, beacon_for
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError, Refusal
 from hushcast_protocol.base.roster import Network, Roster
 from hushcast_protocol.base.signatures import Signed
-from hushcast_protocol.base.wire import PublicKey, encode
+from hushcast_protocol.base.wire import PublicKey, RelayId, encode
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.store import Change, Store, record_reader
@@ -61,6 +62,7 @@ class SeveralDirectories:
         self._read = read
         self._next: Followed | None = None
         """Where the roster fetched last leads, once it is taken."""
+        self._waiting: dict[RelayId, int] = {}
         self._answered: dict[PublicKey, bool] = {}
         self._patience = min(PATIENCE, network.calendar.lead / 2)
 
@@ -81,6 +83,7 @@ class SeveralDirectories:
         """Return a roster that was kept."""
         agreed = _decode_agreed(record)
         self._following.check(agreed.heads[-1])
+        self._waiting = dict(agreed.waiting)  # rosters are restored in order: that of the newest stays
         return self._read(agreed, self._network)
 
     async def fetch(self, after: int | None, held: Roster | None) -> Fetched:
@@ -135,6 +138,7 @@ class SeveralDirectories:
             if self._following.forked is None:
                 self._counters.add("heads_refused")
             raise
+        self._waiting = dict(agreed.waiting)
         record = encode(msgspec.structs.replace(agreed, heads=(last,), more=False))
         return Fetched(roster, record, agreed.more), state
 
@@ -150,7 +154,7 @@ class SeveralDirectories:
             return ()
         return (self._following.move(state),)
 
-    async def register(self, descriptor: Signed) -> None:
+    async def register(self, descriptor: Signed, work: Work | None = None) -> None:
         """Hand in a descriptor at all authorities; more than half of those of now take it, or it raises."""
         now, coming = self._following.members(), self._following.coming()
         keys = {member.key for member in now}
@@ -160,7 +164,7 @@ class SeveralDirectories:
 
             async def hand_in(member: Member) -> None:
                 try:
-                    await self._reach(member).register(descriptor)
+                    await self._reach(member).register(descriptor, work)
                 except (TransportError, PeerError, Refusal) as error:
                     problems.append(error)
                     return
@@ -174,6 +178,14 @@ class SeveralDirectories:
                 nursery.start_soon(hand_in, member)
         if 2 * len(took & keys) <= len(keys):
             raise Refusal(f"{len(took & keys)} of {len(keys)} directories took it: {problems[-1]}")
+
+    def terms(self) -> Terms | None:
+        """Return what newcomers meet by the newest head."""
+        newest = self._following.state.newest if self._following.state is not None else None
+        if newest is None:
+            return None
+        head = decode_head(newest.head)
+        return Terms(head.epoch, head.authorities.admission, beacon_for(head.draw, head.epoch), self._waiting)
 
     def reached(self) -> Reached:
         """Tell how many there are and answered when they were last asked."""

@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 
 from hushcast_directory.client import DirectoryClient
 from hushcast_directory.several import SeveralDirectories
-from hushcast_directory.sources import NOTHING, Fetched, Reached
+from hushcast_directory.sources import NOTHING, Fetched, Reached, Terms
 from hushcast_directory.trust import Trust
 from hushcast_protocol.authorities.requests import Agreed, HandedOver, Rosters
+from hushcast_protocol.authorities.work import Work
 from hushcast_protocol.base.errors import AuthenticationError
 from hushcast_protocol.base.handovers import CheckRoster
 from hushcast_protocol.base.roster import Roster, check_roster, check_successor, roster_digest
@@ -85,12 +86,16 @@ class SingleDirectory:
         """Follow the heads that led to it, if there are any; hand-overs are kept as they come."""
         return self._several.following(roster)
 
-    async def register(self, descriptor: Signed) -> None:
+    async def register(self, descriptor: Signed, work: Work | None = None) -> None:
         """Hand in a descriptor."""
         if self._several.has_begun:
-            await self._several.register(descriptor)
+            await self._several.register(descriptor, work)
         else:
-            await self._client.register(descriptor)
+            await self._client.register(descriptor, work)
+
+    def terms(self) -> Terms | None:
+        """Return what newcomers meet, once it is an authority."""
+        return self._several.terms()
 
     def reached(self) -> Reached:
         """Tell whether it answers."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from hushcast_protocol.authorities.admission import Admission
+from hushcast_protocol.authorities.heads import Beacon
+from hushcast_protocol.authorities.work import Work
 from hushcast_protocol.base.roster import Roster
 from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.base.wire import RelayId
 from hushcast_runtime.store import Change
 
 
@@ -33,6 +37,17 @@ class Reached(NamedTuple):
     """The epoch that they agreed on two rosters for: nothing of theirs is taken any more."""
 
 
+class Terms(NamedTuple):
+    """What the newest head says to relays that want a seat."""
+
+    epoch: int
+    admission: Admission
+    beacon: Beacon
+    """Of work that is begun now."""
+    waiting: Mapping[RelayId, int]
+    """Who waits for a seat, and since which epoch."""
+
+
 class Source(Protocol):
     """What gives a daemon rosters, and what it trusts there, which is kept in the store."""
 
@@ -52,8 +67,14 @@ class Source(Protocol):
     def following(self, roster: Roster) -> Sequence[Change]:
         """Trust what led to the roster fetched last, which is taken; return what is to be kept with it."""
 
-    async def register(self, descriptor: Signed) -> None:
-        """Hand in a relay's descriptor; returns once it was reached at its address. Raises as `fetch`."""
+    async def register(self, descriptor: Signed, work: Work | None = None) -> None:
+        """Hand in a relay's descriptor, with its work if it has any; raises as `fetch`.
+
+        Returns once it was reached at its address.
+        """
+
+    def terms(self) -> Terms | None:
+        """Return what newcomers meet, `None` where there are no several directories, or no head yet."""
 
     def reached(self) -> Reached:
         """Tell how many there are, and answer."""

@@ -13,7 +13,7 @@ import trio
 
 from hushcast_protocol.authorities.beacon import day_of
 from hushcast_protocol.authorities.heads import Beacon
-from hushcast_protocol.authorities.work import VALID, Work, check_beacon, is_worth, remember
+from hushcast_protocol.authorities.work import VALID, Work, check_beacon, has_ended, is_worth, remember
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.roster import MAX_RELAYS
 from hushcast_protocol.base.wire import Bytes32, RelayId, encode
@@ -27,7 +27,7 @@ MAX_WORK_WAITING = 64  # strangers whose work waits to be checked: at ten a seco
 WORK_WITHIN = 10.0  # seconds that one waits
 MAX_PROVEN = 2 * MAX_RELAYS  # relays whose work is remembered; that of others is checked again, each time
 
-_PROVEN, _BEACON = "proven", "beacon"
+_PROVEN, _BEACON, _RULE = "proven", "beacon", "work-rule"
 
 
 class _Proven(msgspec.Struct, frozen=True, array_like=True):
@@ -35,6 +35,12 @@ class _Proven(msgspec.Struct, frozen=True, array_like=True):
     bits: int  # for which it was checked, 0 to `MAX_WORK`
 
 
+class _Rule(msgspec.Struct, frozen=True, array_like=True):
+    bits: int
+    since: int  # the first day on which a head had it
+
+
+_read_rule = record_reader(_Rule, "work")
 _read_proven = record_reader(_Proven, "work")
 _read_value = record_reader(Bytes32, "beacon")
 
@@ -61,15 +67,21 @@ class Works:
         self._under_way: set[RelayId] = set()
         self._proven: dict[RelayId, _Proven] = {}
         self._beacons: dict[int, bytes] = {}
+        self._rule = _Rule(0, 0)
 
     async def load(self) -> None:
         """Read back what was kept before a restart."""
         self._proven = {relay: _read_proven(value) for relay, value in await self._store.scan(_PROVEN)}
         known = await self._store.scan(_BEACON)
         self._beacons = {int.from_bytes(day, "big"): _read_value(value) for day, value in known}
+        for _, value in await self._store.scan(_RULE):
+            self._rule = _read_rule(value)
 
-    def learn(self, beacon: Beacon | None) -> None:
-        """Hear of the beacon that a head tells."""
+    def follow(self, epoch: int, bits: int, beacon: Beacon | None) -> None:
+        """Go on from a head: so many bits are asked for, and this is the newest beacon."""
+        if bits != self._rule.bits:
+            self._rule = _Rule(bits, day_of(epoch))
+            self._store.write_soon(Change(_RULE, b"", encode(self._rule)))
         known = remember(self._beacons, beacon)
         if known == self._beacons:
             return
@@ -81,19 +93,25 @@ class Works:
             *(Change(_BEACON, _key(day), encode(known[day])) for day in fresh),
         )
 
-    def holds(self, relay: RelayId, bits: int, epoch: int) -> bool:
-        """Tell whether a relay has shown work of `bits` bits that still holds; of 0 bits anybody has."""
-        proven = self._proven.get(relay)
-        if bits == 0:
-            return True
-        return proven is not None and proven.bits >= bits and day_of(epoch) <= proven.work.beacon.day + VALID
+    def lets(self, relay: RelayId, epoch: int) -> bool:
+        """Tell whether a relay may be listed: it has shown work that holds, or none is asked for.
 
-    async def show(self, relay: RelayId, work: Work | None, bits: int, epoch: int) -> None:
+        Who had a seat before as much was asked for has as long to find it as it would hold.
+        """
+        rule, today = self._rule, day_of(epoch)
+        if rule.bits == 0 or (self._lists(relay) and today < rule.since + VALID):
+            return True
+        proven = self._proven.get(relay)
+        return proven is not None and proven.bits >= rule.bits and not has_ended(proven.work, epoch)
+
+    async def show(self, relay: RelayId, work: Work | None, epoch: int) -> None:
         """Take the work that a relay shows when it registers; raise `Refusal`, with the way out, if it fails.
 
-        A relay's known work is not checked again: other work counts when the known one ends.
+        What was checked before is not checked again.
         """
-        if self.holds(relay, bits, epoch) and not self._is_newer(relay, work):
+        proven, bits = self._proven.get(relay), self._rule.bits
+        is_new = work is not None and (proven is None or work.beacon.day > proven.work.beacon.day)
+        if bits == 0 or (self.lets(relay, epoch) and not is_new):
             return
         if work is None:
             raise Refusal(f"newcomers show work of {bits} bits here: the relay looks for it by itself, wait")
@@ -109,10 +127,6 @@ class Works:
         if not is_good:
             raise Refusal(f"the work is not of this relay, or is not worth {bits} bits")
         await self._keep(relay, _Proven(work, bits))
-
-    def _is_newer(self, relay: RelayId, work: Work | None) -> bool:
-        proven = self._proven.get(relay)
-        return work is not None and proven is not None and work.beacon.day > proven.work.beacon.day
 
     async def _check(self, relay: RelayId, work: Work, bits: int, seated: bool) -> bool:
         limiter = self._seated if seated else self._strangers

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from hushcast_node.overlay_side import OverlaySide
+from hushcast_node.seat_doctor import examine_seat
 from hushcast_protocol.base.findings import Finding, bad, good, warning
+from hushcast_protocol.base.roster import Roster
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.examining import examine_descriptor, examine_files, examine_reach
 from hushcast_runtime.transports.base import Transport
@@ -23,7 +25,16 @@ async def examine_overlay(
     if not is_relay:
         return found
     listener = side.listener if side is not None else None
+    if side is not None and newest is not None and (seat := _seat(side, newest, env)) is not None:
+        found.append(seat)
     return [*found, await examine_descriptor(listener), await examine_reach(listener, transport, env)]
+
+
+def _seat(side: OverlaySide, newest: Roster, env: Environment) -> Finding | None:
+    terms = side.source.terms()
+    if side.relay_id is None or terms is None:
+        return None
+    return examine_seat(side.relay_id, newest, terms, side.search, side.rosters.calendar, env.now())
 
 
 def _roster(side: OverlaySide | None, env: Environment) -> Finding:
@@ -48,7 +59,7 @@ def _roster(side: OverlaySide | None, env: Environment) -> Finding:
             f"lists {relays}, too few of those before: not acted on",
             "ask other operators whether so many relays are gone; else the directory lies, or is cut off",
         )
-    if side.relay_id is not None and side.relay_id not in newest.relays:
+    if side.relay_id is not None and side.relay_id not in newest.relays and side.source.terms() is None:
         return warning("roster", "fresh, this relay not in it yet", "wait an epoch; the clock may be off")
     return good("roster", f"fresh, {relays}")
 

@@ -24,6 +24,7 @@ from hushcast_overlay.routes import Routes
 from hushcast_overlay.trees import Trees
 from hushcast_overlay.upkeep import Upkeep
 from hushcast_overlay.withdrawals import Withdrawals
+from hushcast_overlay.working import Search, Working
 from hushcast_protocol.base import observed
 from hushcast_protocol.base.roster import Network, Roster
 from hushcast_protocol.base.wire import RelayId
@@ -139,6 +140,11 @@ class OverlaySide:
         )
         await relay.load()
         listener = self.listener = await open_address(identity.service, around.transport, around.store)
+        terms, changed = self.source.terms, self.rosters.changed
+        working = Working(parts.network.id, relay.id, self._env, around.store, terms, changed)
+        await working.load()
+        self._registration.working = working
+        context.spawn(working.run)
         guard = ConnectionGuard(
             relay.incoming.accept, relay.incoming.serve, MAX_CONNECTIONS, self._env, around.counters
         )
@@ -179,6 +185,12 @@ class OverlaySide:
             return "waiting for a roster from the directory"
         return "waiting for the directory to reach the onion service"
 
+    @property
+    def search(self) -> Search | None:
+        """The search for a relay's work, if one goes on."""
+        working = self._registration.working
+        return None if working is None else working.search
+
     def describe(self) -> str:
         """Say how many relays the roster lists."""
         newest = self.rosters.newest
@@ -188,6 +200,7 @@ class OverlaySide:
         """Describe roster and relay."""
         relay = self.relay
         return {
+            "name": relay.id.hex() if relay else None,
             "address": self.listener.address if self.listener else None,
             "roster": self._describe_roster(),
             "directories": self.source.reached()._asdict(),

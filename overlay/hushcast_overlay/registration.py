@@ -9,6 +9,8 @@ import trio
 
 from hushcast_directory.sources import Source
 from hushcast_overlay.identity import Identity
+from hushcast_overlay.working import Working
+from hushcast_protocol.authorities.work import Work
 from hushcast_protocol.base.backoff import Backoff
 from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.roster import Descriptor, Network, sign_descriptor
@@ -25,6 +27,8 @@ class Registration:
     """How a relay stands with the directory."""
 
     def __init__(self) -> None:
+        self.working: Working | None = None
+        """Looks for the work that is shown."""
         self.done = False
         """Whether the directory has taken a descriptor since this daemon started."""
         self.problem: str | None = None
@@ -42,12 +46,13 @@ async def keep_registered(
 ) -> None:
     """Hand in a fresh descriptor every epoch, trying until the directory takes it, until cancelled.
 
-    `difficulty` is asked once for each that the directory takes.
+    `difficulty` is asked once for each that the directory takes. Where work is asked for it is found first.
     """
     # A descriptor holds for three epochs: where these are short, a minute would be too late.
     backoff = Backoff(FIRST_PAUSE, min(LONGEST_PAUSE, network.epoch_seconds / 6), env.randomness)
     bits: int | None = None
     while True:
+        work = await _work(registration)
         bits = difficulty() if bits is None else bits
         now = int(env.now())
         descriptor = Descriptor(
@@ -61,7 +66,7 @@ async def keep_registered(
         )
         try:
             await listener.published()
-            await source.register(sign_descriptor(identity.seed, descriptor))
+            await source.register(sign_descriptor(identity.seed, descriptor), work)
         except (TransportError, PeerError, Refusal) as error:
             registration.problem = str(error)
             pause = backoff.next()
@@ -72,3 +77,13 @@ async def keep_registered(
         bits = None
         registration.done, registration.problem = True, None
         await trio.sleep(network.epoch_seconds * env.uniform(0.6, 1.0))
+
+
+async def _work(registration: Registration) -> Work | None:
+    """Return the work to show, once there is some that is worth what the authorities ask for."""
+    if (working := registration.working) is None:
+        return None
+    if working.lacks():
+        registration.problem = "the directories ask newcomers for work, which is being looked for"
+        await working.done()
+    return working.work

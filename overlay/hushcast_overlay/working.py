@@ -9,8 +9,8 @@ import msgspec
 import structlog
 import trio
 
-from hushcast_protocol.authorities.heads import Beacon
-from hushcast_protocol.authorities.work import Work, attempt, is_to_be_renewed
+from hushcast_directory.sources import Terms
+from hushcast_protocol.authorities.work import Work, attempt, has_ended, is_to_be_renewed
 from hushcast_protocol.base.wire import RelayId, encode
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.store import Change, Store, record_reader
@@ -28,15 +28,6 @@ class _Found(msgspec.Struct, frozen=True, array_like=True):
 
 
 _read = record_reader(_Found, "work")
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What the authorities ask for: the newest head has it."""
-
-    bits: int  # 0 for none
-    beacon: Beacon
-    epoch: int
 
 
 @dataclass(frozen=True)
@@ -63,17 +54,15 @@ class Working:
         relay: RelayId,
         env: Environment,
         store: Store,
-        asked: Callable[[], Asked | None],
+        terms: Callable[[], Terms | None],
         changed: Callable[[], Awaitable[None]],
     ) -> None:
-        """`asked` is `None` while there is no head, and whenever there are no several authorities; `changed`
-        waits for the next head.
-        """
+        """`terms` are those of the newest head, `changed` waits for the next."""
         self._network = network
         self._relay = relay
         self._env = env
         self._store = store
-        self._asked = asked
+        self._terms = terms
         self._changed = changed
         self._found: _Found | None = None
         self._looked = trio.lowlevel.ParkingLot()
@@ -92,47 +81,53 @@ class Working:
             if found.relay == self._relay:
                 self._found = found
 
-    async def found(self) -> None:
-        """Wait for other work than there is now."""
-        await self._looked.park()
+    def lacks(self) -> bool:
+        """Tell whether the authorities ask for work that there is not yet."""
+        asked, found = self._terms(), self._found
+        if asked is None or asked.admission.work == 0:
+            return False
+        return found is None or found.bits < asked.admission.work or has_ended(found.work, asked.epoch)
+
+    async def done(self) -> None:
+        """Wait until there is work that is worth what they ask for."""
+        while self.lacks():
+            await self._looked.park()
 
     async def run(self) -> None:
         """Look for work whenever it is needed, until cancelled."""
         while True:
-            asked = self._asked()
+            asked = self._terms()
             if asked is None or not self._is_needed(asked):
                 await self._changed()
                 continue
-            log.info("looking for work", bits=asked.bits)
-            work = await self._look()
-            if work is None:
-                continue
-            self._found = _Found(self._relay, asked.bits, work)
-            await self._store.write(Change(_KIND, _KEY, encode(self._found)))
-            log.info("work found", bits=asked.bits)
+            bits = asked.admission.work
+            log.info("looking for work", bits=bits)
+            if (work := await self._look(bits)) is not None:
+                self._found = _Found(self._relay, bits, work)
+                await self._store.write(Change(_KIND, _KEY, encode(self._found)))
+                log.info("work found", bits=bits)
             self._looked.unpark_all()
 
-    def _is_needed(self, asked: Asked) -> bool:
-        if asked.bits == 0:
-            return False
+    def _is_needed(self, asked: Terms) -> bool:
         found = self._found
-        return found is None or found.bits < asked.bits or is_to_be_renewed(found.work, asked.epoch)
+        return self.lacks() or (
+            asked.admission.work > 0 and found is not None and is_to_be_renewed(found.work, asked.epoch)
+        )
 
-    async def _look(self) -> Work | None:
-        """Try until something is found, or is asked for no more."""
+    async def _look(self, bits: int) -> Work | None:
+        """Try until something is found, or something else is asked for."""
         began, tries = self._env.elapsed(), 0
-        first = self._asked()
         try:
-            while (asked := self._asked()) is not None and first is not None and asked.bits == first.bits:
+            while (asked := self._terms()) is not None and asked.admission.work == bits:
                 before = self._env.elapsed()
                 work = await self._env.compute(
-                    attempt, self._network, self._relay, asked.beacon, asked.bits, self._env.randomness
+                    attempt, self._network, self._relay, asked.beacon, bits, self._env.randomness
                 )
                 tries += 1
                 if work is not None:
                     return work
                 await trio.sleep(REST * (self._env.elapsed() - before))
-                self.search = Search(asked.bits, tries, (self._env.elapsed() - began) / tries)
+                self.search = Search(bits, tries, (self._env.elapsed() - began) / tries)
         finally:
             self.search = None
         return None

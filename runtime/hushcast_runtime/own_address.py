@@ -16,9 +16,13 @@ ADDRESS = "address"
 log = structlog.get_logger("address")
 
 
-async def open_address(service: Seed, transport: Transport, store: Store) -> Listener:
-    """Listen at the address that belongs to a key, the one of before a restart where that is possible."""
-    previous: Address | None = None
+async def open_address(
+    service: Seed, transport: Transport, store: Store, previous: Address | None = None
+) -> Listener:
+    """Listen at the address that belongs to a key, the one of before a restart where that is possible.
+
+    `previous` is the one that others look for it at, if it has not run yet.
+    """
     for _, value in await store.scan(ADDRESS):
         try:
             previous = parse_address(value.decode())

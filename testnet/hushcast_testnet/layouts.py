@@ -17,6 +17,7 @@ from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.brokers.privacy import DEFAULT_AGGREGATION, DEFAULT_LAYERS, Privacy
 from hushcast_protocol.brokers.tree import MAX_CHILDREN, BrokerRole
 from hushcast_protocol.central.network import MAX_PROXIES, PROXY_ROLES, ProxyRole
+from hushcast_runtime.network_file import toml_text
 from hushcast_runtime.wording import counted
 from hushcast_testnet.builder import Builder, Layout
 from hushcast_testnet.inventory import CONTROL_SOCKET, CarrierName, Member, Role
@@ -32,29 +33,41 @@ TOGETHER = 4  # nodes at the first edge broker: what sank below k = 3 is shown a
 
 @dataclass(frozen=True)
 class OverlayLayout:
-    """Implements `Layout`: a directory, relays, and clients."""
+    """Implements `Layout`: a directory or several that agree, relays, and clients."""
 
     relays: int
     clients: int
     profile: Profile = "hardened"
+    directories: int = 1
     carrier: CarrierName = "overlay"
 
     def members(self, directory: Path) -> list[Member]:
-        """Return the directory, then relays, then clients."""
+        """Return the directories, then relays, then clients."""
+        numbers = range(1, self.directories + 1)
+        names = ["directory"] if self.directories == 1 else [f"directory-{number}" for number in numbers]
         return [
-            _member("directory", "directory", directory / "directory"),
+            *(_member(name, "directory", directory / name) for name in names),
             *_numbered(directory, "relay", self.relays),
             *_numbered(directory, "client", self.clients),
         ]
 
     async def start(self, builder: Builder, members: list[Member]) -> None:
-        """Start the directory, and all others once its network is known."""
-        head, *nodes = members
-        builder.progress("starting the directory")
+        """Start the directories, and all others once their network is known."""
+        heads, nodes = members[: self.directories], members[self.directories :]
+        builder.progress(f"starting {counted(self.directories, 'directory', 'directories')}")
+        keys = [f"first_roster = {self.relays}"]
         network = ["[network]", 'name = "testnet"', f"epoch_seconds = {builder.testnet.epoch}"]
         network += [f'profile = "{self.profile}"']
-        await builder.start(head, [f"first_roster = {self.relays}"], network)
-        joined = await builder.written(head, NETWORK_FILE)
+        for head in heads:
+            await builder.start(head, keys, network)
+        written = [await builder.written(head, NETWORK_FILE) for head in heads]
+        joined = written[0]
+        if self.directories > 1:
+            # Each draws its key and address at its first start; only then can it be told of the others.
+            listed = authorities_lines(written, self.directories // 2 + 1)
+            for head in heads:
+                await builder.restart(head, keys, [*network, *listed])
+            joined = await builder.written(heads[0], NETWORK_FILE, ["network.authorities"])
         builder.progress(f"starting {counted(self.relays, 'relay')} and {counted(self.clients, 'client')}")
         for member in nodes:
             await builder.start_node(member, joined)
@@ -63,6 +76,16 @@ class OverlayLayout:
         """Tell whether a node is ready, and holds a roster of all relays."""
         roster = described.get("roster") or {}
         return bool(described.get("ready")) and roster.get("relays") == self.relays
+
+
+def authorities_lines(written: Iterable[str], quorum: int) -> list[str]:
+    """Return the settings of directories that agree, from what each wrote as `network.toml` alone."""
+    lines = ["[authorities]", f"quorum = {quorum}"]
+    for text in written:
+        network = tomllib.loads(text)["network"]
+        lines += ["[[authorities.members]]", f"key = {toml_text(network['directory_key'])}"]
+        lines += [f"address = {toml_text(network['directory'])}"]
+    return lines
 
 
 @dataclass(frozen=True)
@@ -214,6 +237,7 @@ def layout_of(
     privacy: BrokersModel | None = None,
     layers: int | None = None,
     with_tomography: bool = False,
+    directories: int | None = None,
 ) -> Layout:
     """Return the layout with these numbers, the usual ones where none is given; raises `UsageError`."""
     if edges is not None and carrier != "brokers":
@@ -224,11 +248,14 @@ def layout_of(
         raise UsageError(
             "only brokers state to a tomography service: --tomography goes with --carrier brokers"
         )
+    if directories is not None and carrier != "overlay":
+        raise UsageError("directories are the overlay's: --authorities goes without --carrier")
     if carrier == "overlay":
         if proxies is not None:
             raise UsageError("the overlay has no proxies: --proxies goes with --carrier central")
         clients = 2 if clients is None else clients
-        return OverlayLayout(10 if nodes is None else nodes, clients, profile or "hardened")
+        relays = 10 if nodes is None else nodes
+        return OverlayLayout(relays, clients, profile or "hardened", directories or 1)
     if clients is not None:
         system = "the central system" if carrier == "central" else "a network of brokers"
         raise UsageError(f"nodes of {system} are all clients: give their number as --nodes")

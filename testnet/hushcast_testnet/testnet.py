@@ -54,10 +54,12 @@ def up(
     privacy: BrokersModel | None = None,
     layers: int | None = None,
     with_tomography: bool = False,
+    authorities: int | None = None,
 ) -> None:
     """Bring a testnet up in a new directory and leave it running.
 
-    On the overlay `nodes` are relays, and `clients` stand beside them. On the central system all `nodes`
+    On the overlay `nodes` are relays, and `clients` stand beside them; of several `authorities` more than
+    half agree on each roster. On the central system all `nodes`
     are clients, of a server and `proxies`; with brokers all are clients, too, of `edges` below a root, and
     `with_tomography` starts a tomography service that the brokers state to and ask. Overlays and central
     systems have a `profile`, `hardened` if none is given; brokers have one under the `privacy` `full`, and
@@ -67,7 +69,9 @@ def up(
     early, nothing is left running.
     """
     directory = directory.absolute()
-    layout = layout_of(carrier, nodes, clients, proxies, edges, profile, privacy, layers, with_tomography)
+    layout = layout_of(
+        carrier, nodes, clients, proxies, edges, profile, privacy, layers, with_tomography, authorities
+    )
     chosen: Backend
     if backend == "containers":
         from hushcast_testnet.containers.backend import ContainerBackend
@@ -147,6 +151,14 @@ def status_of(directory: Path, described: Mapping[str, dict[str, Any]]) -> dict[
 
 
 def _directory(serving: Sequence[Member]) -> dict[str, Any]:
+    if len(serving) > 1:
+        return {
+            "directories": [
+                {"name": one.name}
+                | {"pid": holder(Path(one.state)), "address": _listed_at(one, number), "config": one.config}
+                for number, one in enumerate(serving)
+            ]
+        }
     found = _served(serving[0], "directory") if serving else dict.fromkeys(("pid", "address", "config"))
     return {"directory": found}
 
@@ -209,6 +221,14 @@ _GIVEN_OUT: Mapping[Role, str] = {
     "edge": BROKER_FILE,
     "tomography": SERVICE_FILE,
 }
+
+
+def _listed_at(member: Member, number: int) -> str | None:
+    """Return the address of one of several directories: each lists all in their order, once it knows them."""
+    file = Path(member.state) / NETWORK_FILE
+    network = tomllib.loads(file.read_text())["network"] if file.exists() else {}
+    listed = network.get("authorities")
+    return str(listed[number]["address"]) if listed else network.get("directory")
 
 
 def _given_out(member: Member, key: str) -> str | None:

@@ -77,7 +77,7 @@ async def test_several_directories_take_the_place_of_one_and_the_other_way(
     config = tmp_path / "config" / "hushcast" / "node.toml"
     await hushcast("init", "client", env=home)
     assert (await hushcast("join", tmp_path / "network.toml", env=home)).code == 0
-    config.write_text(config.read_text() + '\n[log]\nlevel = "debug"\n')
+    config.write_text(config.read_text() + "\n[coverage]\nprobes_an_epoch = 3\n")
     keys = [Seed(bytes([number]) * 32).public() for number in (1, 2, 3)]
     listed = [AuthoritySection(key=key.hex(), address=onion_address(key)) for key in keys]
     (tmp_path / "three.toml").write_text(network_of_several(NetworkSection(name="test"), listed, 2))
@@ -88,7 +88,7 @@ async def test_several_directories_take_the_place_of_one_and_the_other_way(
         assert (await hushcast("join", tmp_path / file, "--force", env=home)).code == 0
         settings = load_settings(config, NodeSettings)
         assert len(settings.directories().members) == count
-        assert settings.log.level == "debug"
+        assert settings.coverage.probes_an_epoch == 3
     nobody = (tmp_path / "three.toml").read_text().partition("[[")[0]
     told = await hushcast("join", "-", stdin=nobody.encode(), env=home)
     assert told.code == 2

@@ -15,6 +15,11 @@ from hushcast_overlay.identity import KEY_FILES, RECORDS_OF_ADDRESS, RECORDS_OF_
 from hushcast_runtime.layout import DATABASE
 from hushcast_runtime.process import locked
 
+SEVERAL = (
+    DIRECTORY
+    + f'[authorities]\nquorum = 1\n[[authorities.members]]\nkey = "{bytes(32).hex()}"\n'
+    + 'address = "{directory}"\n'
+)
 KEPT = Path(__file__).parents[1] / "data" / "state-3"
 
 
@@ -145,6 +150,7 @@ async def test_a_directory_gets_another_address(tmp_path: Path) -> None:
         (DIRECTORY, ["signing", "service"], "one key at a time"),
         (DIRECTORY, ["service", "--no-hand-over"], "a directory's signing key"),
         (DIRECTORY, [], "there is no state"),
+        (SEVERAL, [], "known by its key"),
         (NODE, ["signing"], "a relay has no signing key"),
         (NODE, ["--no-hand-over"], "a directory's signing key"),
         (NODE, [], "there is no state"),

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import dataclasses
+import itertools
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from random import Random
 
 import trio
 from directory_bench import BEGIN, CALENDAR, EPOCH, NETWORK, parcel_key, relay_seed
 
-from hushcast_directory.agreeing import Agreeing, Sitting
+from hushcast_directory.agreeing import Agreeing, Sitting, decode_evidence
 from hushcast_directory.client import DirectoryClient
 from hushcast_directory.registry import Registry
 from hushcast_directory.roll import Roll
 from hushcast_directory.server import DirectoryServer
 from hushcast_directory.trust import Trust
+from hushcast_protocol.authorities.admission import OPEN, Admission
+from hushcast_protocol.authorities.evidence import check_evidence
 from hushcast_protocol.authorities.heads import Head, decode_head
-from hushcast_protocol.authorities.listing import Listing
+from hushcast_protocol.authorities.listing import Listed, Listing
 from hushcast_protocol.authorities.machine import Authority
 from hushcast_protocol.authorities.members import Authorities, Member
 from hushcast_protocol.base.addresses import Address, memory_address
@@ -27,17 +31,19 @@ from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
 from hushcast_runtime.channel import accept_channel
-from hushcast_runtime.environment import simulated_environment
+from hushcast_runtime.environment import Environment, simulated_environment
 from hushcast_runtime.store import MemoryStore
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.memory import MemoryNetwork
+from hushcast_testnet.authorities.adversary import PHANTOM, Fault
+from hushcast_testnet.authorities.live import LiveWorld
 
 SEEDS = sorted((Seed(bytes([200 + number]) * 32) for number in range(9)), key=Seed.public)
 
 
-def sets(count: int, quorum: int) -> Authorities:
+def sets(count: int, quorum: int, admission: Admission = OPEN) -> Authorities:
     keys = [seed.public() for seed in SEEDS[:count]]
-    return Authorities(tuple(Member(key, memory_address(key)) for key in keys), quorum)
+    return Authorities(tuple(Member(key, memory_address(key)) for key in keys), quorum, admission)
 
 
 class Directory:
@@ -46,6 +52,7 @@ class Directory:
     def __init__(self, bench: AuthorityBench, seed: Seed, sitting: Sitting) -> None:
         self.bench, self.seed, self.sitting = bench, seed, sitting
         self.store = MemoryStore()
+        self.env = bench.env
         self.server: DirectoryServer | None = None
         self._scope, self._stopped = trio.CancelScope(), trio.Event()
 
@@ -65,7 +72,7 @@ class Directory:
         roll = Roll(NETWORK, self.seed, self.store)
         await roll.load()
         listener = await transport.listen(self.seed)
-        env = bench.env
+        env = self.env
         self.server = DirectoryServer(env, transport, NETWORK.id, self.seed, roll, sitting=self.sitting)
         try:
             with self._scope:
@@ -109,13 +116,15 @@ class Directory:
 class AuthorityBench:
     """The authorities under test, and relays around them."""
 
-    def __init__(self, nursery: trio.Nursery, sitting: Sitting, seed: int) -> None:
+    def __init__(self, nursery: trio.Nursery, sitting: Sitting, seed: int, faulty: int) -> None:
         self.nursery = nursery
         self.env = simulated_environment(seed, BEGIN)
         self.random = Random(seed)
         self.wires = MemoryNetwork(lambda: 0.1)
         keys = sitting.authorities.keys
-        self.directories = [Directory(self, one, sitting) for one in SEEDS if one.public() in keys]
+        own = [one for one in SEEDS if one.public() in keys]
+        self.liars = self.random.sample(own, faulty)
+        self.directories = [Directory(self, one, sitting) for one in own if one not in self.liars]
 
     @property
     def now(self) -> float:
@@ -163,6 +172,10 @@ class AuthorityBench:
             await self.register(number)
             await trio.sleep(EPOCH * self.random.uniform(0.6, 1.0))
 
+    def env_at(self, now: Callable[[], float]) -> Environment:
+        """Return an environment with another clock."""
+        return dataclasses.replace(self.env, now=now)
+
     @staticmethod
     def address(number: int) -> Address:
         return memory_address(relay_seed(number).public())
@@ -195,6 +208,32 @@ class AuthorityBench:
             self.directories.append(directory)
             await directory.start()
 
+    async def lie(self, kinds: list[tuple[Fault, ...]]) -> None:
+        """Run the faulty ones, which list whom the first honest one does, and a relay that nobody reached."""
+        authorities = self.directories[0].sitting.authorities
+
+        def look(key: bytes) -> Authority | None:
+            found = next(one for one in self.directories if one.seed.public() == key)
+            return found.agreeing._machine if found.server is not None else None
+
+        def reached(epoch: int) -> tuple[Listed, ...]:
+            roll = self.directories[0].agreeing._roll
+            return (*roll.ballot(epoch, self.now, False), (PHANTOM, bytes(16)))
+
+        liars = sorted(self.liars, key=Seed.public)
+        world = LiveWorld(NETWORK, authorities, liars, self.env, self.random, look)
+        transport = self.wires.transport()
+        listeners = [await transport.listen(liar) for liar in liars]
+        await world.serve(transport, listeners, kinds, reached)
+
+    @staticmethod
+    async def accused(directory: Directory) -> set[bytes]:
+        """Return whom it keeps evidence against."""
+        found = [decode_evidence(value) for _, value in await directory.store.scan("evidence")]
+        for evidence in found:
+            check_evidence(evidence, NETWORK.id)
+        return {evidence.accused for evidence in found}
+
     def heads(self, epoch: int) -> set[bytes]:
         """Return the heads of an epoch that authorities which run serve."""
         found = set()
@@ -208,14 +247,23 @@ class AuthorityBench:
 
 @asynccontextmanager
 async def authority_bench(
-    count: int = 5, quorum: int = 3, relays: int = 3, seed: int = 0, following: Authorities | None = None
+    count: int = 5,
+    quorum: int = 3,
+    relays: int = 3,
+    seed: int = 0,
+    faulty: int = 0,
+    admission: Admission = OPEN,
 ) -> AsyncIterator[AuthorityBench]:
     async with trio.open_nursery() as nursery:
-        made = AuthorityBench(nursery, Sitting(sets(count, quorum), following, relays), seed)
+        sitting = Sitting(sets(count, quorum, admission), None, relays)
+        made = AuthorityBench(nursery, sitting, seed, faulty)
         for directory in made.directories:
             await directory.start()
         for number in range(relays):
             await made.relay(number)
             nursery.start_soon(made.keep_registering, number)
+        if faulty:
+            kinds = list(itertools.combinations_with_replacement(Fault, faulty))
+            nursery.start_soon(made.lie, made.random.sample(kinds, len(kinds)))
         yield made
         nursery.cancel_scope.cancel()

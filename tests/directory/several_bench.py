@@ -26,6 +26,7 @@ from hushcast_protocol.authorities.heads import (
 from hushcast_protocol.authorities.listing import Listing, descriptor_digest
 from hushcast_protocol.authorities.members import Authorities, Member
 from hushcast_protocol.authorities.requests import Agreed, HandedOver, Rosters
+from hushcast_protocol.authorities.work import Work
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.roster import GENESIS, Descriptor, Entry, sign_descriptor
@@ -150,7 +151,7 @@ class Asked:
         say = self._world.lies.get(self._key)
         return self._world.truth.answer(after) if say is None else say(self._world.truth, after)
 
-    async def register(self, descriptor: Signed) -> None:
+    async def register(self, descriptor: Signed, work: Work | None = None) -> None:
         await trio.lowlevel.checkpoint()
         if self._key in self._world.silent:
             await trio.sleep(90)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+
 import trio
 from authority_bench import authority_bench, sets
 from directory_bench import EPOCH, relay_seed
 
 from hushcast_protocol.authorities.heads import decode_head
+from hushcast_testnet.authorities.adversary import Fault
 
 
 async def test_five_agree_every_epoch() -> None:
@@ -80,3 +83,19 @@ async def test_a_directory_that_was_alone_goes_on_as_one_and_becomes_three_and_f
             assert [len(made.heads(each)) for each in range(epoch + 26, epoch + 50)] == [1] * 24
         assert len(first.machine.chain.state.turns) == 2
         assert {since for *_, since in first.listing.seats} == {roster.epoch}
+
+
+async def test_two_who_lie_in_every_way_fork_nothing() -> None:
+    """The simulation's adversary, over links, among three real daemons: a head each epoch, and one."""
+    kinds = list(itertools.combinations_with_replacement(Fault, 2))
+    async with authority_bench(faulty=2, seed=9) as made:
+        first = made.epoch + 2
+        for epoch in range(first, first + len(kinds)):
+            await made.until(epoch)
+            assert len(made.heads(epoch)) == 1, epoch - first
+        lied = {key for one in made.directories for key in await made.accused(one)}
+        assert lied == {one.public() for one in made.liars}
+        for one in made.directories:
+            assert one.machine.chain.state.fork is None
+            assert len(one.listing.seats) == 3
+            assert one.listing.waiting == ()

@@ -39,7 +39,8 @@ class Checked:
         env = simulated_environment("works")
         env = Environment(env.now, env.randomness, self.compute)
         self.works = Works(NETWORK, seated.__contains__, self.store, env, self.turn_away)
-        self.works.learn(BEACON)
+        if store is None:
+            self.works.follow(EPOCH, BITS, BEACON)
 
     async def compute(self, function: Callable[..., Any], *args: Any) -> Any:
         self.checks += 1
@@ -54,10 +55,10 @@ class Checked:
     def turn_away(self) -> None:
         self.turned_away += 1
 
-    async def refusal(self, number: int, work: Work | None, epoch: int = EPOCH, bits: int = BITS) -> str:
+    async def refusal(self, number: int, work: Work | None, epoch: int = EPOCH) -> str:
         with pytest.raises(Refusal) as refused:
-            await self.works.show(name(number), work, bits, epoch)
-        assert not self.works.holds(name(number), bits, epoch)
+            await self.works.show(name(number), work, epoch)
+        assert not self.works.lets(name(number), epoch)
         return refused.value.reason
 
 
@@ -80,14 +81,16 @@ def worthless(number: int) -> Work:
 async def test_work_is_checked_once_and_holds_for_thirty_days() -> None:
     made = Checked()
     for _ in range(3):
-        await made.works.show(name(1), work_of(1), BITS, EPOCH)
+        await made.works.show(name(1), work_of(1), EPOCH)
     assert made.checks == 1
-    assert made.works.holds(name(1), BITS, EPOCH)
-    assert made.works.holds(name(1), BITS, 24 * (100 + VALID) + 23)
-    assert not made.works.holds(name(1), BITS, 24 * (100 + VALID) + 24)
-    assert not made.works.holds(name(1), BITS + 1, EPOCH)
-    assert not made.works.holds(name(2), BITS, EPOCH)
-    assert made.works.holds(name(2), 0, EPOCH)
+    assert made.works.lets(name(1), EPOCH)
+    assert made.works.lets(name(1), 24 * (100 + VALID) + 23)
+    assert not made.works.lets(name(1), 24 * (100 + VALID) + 24)
+    assert not made.works.lets(name(2), EPOCH)
+    made.works.follow(EPOCH, BITS + 1, BEACON)
+    assert not made.works.lets(name(1), EPOCH)
+    made.works.follow(EPOCH, 0, BEACON)
+    assert made.works.lets(name(2), EPOCH)
 
 
 async def test_what_is_wrong_is_refused_with_the_way_out() -> None:
@@ -97,29 +100,41 @@ async def test_what_is_wrong_is_refused_with_the_way_out() -> None:
     assert "not worth" in await made.refusal(1, worthless(1))
     assert "no beacon" in await made.refusal(1, work_of(1, Beacon(100, b"x" * 32)))
     assert "older" in await made.refusal(1, work_of(1), 24 * (100 + VALID + 1))
-    await made.works.show(name(1), None, 0, EPOCH)  # where none is asked for, none is looked at
+    made.works.follow(EPOCH, 0, BEACON)
+    await made.works.show(name(1), worthless(1), EPOCH)  # where none is asked for, none is looked at
     assert made.checks == 1
+
+
+async def test_who_had_a_seat_before_it_was_asked_for_has_thirty_days() -> None:
+    made = Checked(seated=frozenset({name(1)}))
+    await made.works.show(name(1), None, EPOCH)
+    assert made.works.lets(name(1), 24 * (100 + VALID) - 1)
+    again = Checked(made.store, frozenset({name(1)}))
+    await again.works.load()
+    again.works.follow(24 * 120, BITS, LATER)
+    assert again.works.lets(name(1), 24 * (100 + VALID) - 1)
+    assert "work of 3 bits" in await again.refusal(1, None, 24 * (100 + VALID))
 
 
 async def test_other_work_counts_before_the_known_one_ends() -> None:
     made = Checked()
-    await made.works.show(name(1), work_of(1), BITS, EPOCH)
-    made.works.learn(LATER)
-    await made.works.show(name(1), work_of(1, LATER), BITS, 24 * 120)
-    assert made.works.holds(name(1), BITS, 24 * (120 + VALID))
-    await made.works.show(name(1), work_of(1), BITS, 24 * 120)  # the earlier again takes nothing back
-    assert made.works.holds(name(1), BITS, 24 * (120 + VALID))
+    await made.works.show(name(1), work_of(1), EPOCH)
+    made.works.follow(24 * 120, BITS, LATER)
+    await made.works.show(name(1), work_of(1, LATER), 24 * 120)
+    assert made.works.lets(name(1), 24 * (120 + VALID))
+    await made.works.show(name(1), work_of(1), 24 * 120)  # the earlier again takes nothing back
+    assert made.works.lets(name(1), 24 * (120 + VALID))
     assert made.checks == 2
 
 
 async def test_it_outlasts_a_restart() -> None:
     made = Checked()
-    await made.works.show(name(1), work_of(1), BITS, EPOCH)
+    await made.works.show(name(1), work_of(1), EPOCH)
     again = Checked(made.store)
     await again.works.load()
-    assert again.works.holds(name(1), BITS, EPOCH)
-    await again.works.show(name(2), work_of(2), BITS, EPOCH)  # its beacon is known as well
-    assert again.works.holds(name(2), BITS, EPOCH)
+    assert again.works.lets(name(1), EPOCH)
+    await again.works.show(name(2), work_of(2), EPOCH)  # its beacon is known as well
+    assert again.works.lets(name(2), EPOCH)
 
 
 async def test_a_flood_of_strangers_takes_one_core_and_no_turn_of_listed_relays() -> None:
@@ -130,7 +145,7 @@ async def test_a_flood_of_strangers_takes_one_core_and_no_turn_of_listed_relays(
     async def hand_in(number: int) -> None:
         nonlocal refused
         with pytest.raises(Refusal):
-            await made.works.show(name(number), Work(BEACON, bytes(8)), 20, EPOCH)
+            await made.works.show(name(number), worthless(number), EPOCH)
         refused += 1
 
     async with trio.open_nursery() as nursery:
@@ -138,7 +153,7 @@ async def test_a_flood_of_strangers_takes_one_core_and_no_turn_of_listed_relays(
             nursery.start_soon(hand_in, number)
             await trio.sleep(0.01)
         began = trio.current_time()
-        await made.works.show(name(200), work_of(200), BITS, EPOCH)
+        await made.works.show(name(200), work_of(200), EPOCH)
         assert trio.current_time() - began <= 0.11
         assert len(made.works._waiting) <= MAX_WORK_WAITING
     assert refused == 150
@@ -151,7 +166,7 @@ async def test_as_many_works_are_remembered_as_there_is_room_for(monkeypatch: py
     monkeypatch.setattr(works, "MAX_PROVEN", 3)
     made = Checked()
     for number in range(1, 6):
-        await made.works.show(name(number), work_of(number), BITS, EPOCH)
-    held = [number for number in range(1, 6) if made.works.holds(name(number), BITS, EPOCH)]
+        await made.works.show(name(number), work_of(number), EPOCH)
+    held = [number for number in range(1, 6) if made.works.lets(name(number), EPOCH)]
     assert held == [3, 4, 5]
     assert len(await made.store.scan("proven")) == 3

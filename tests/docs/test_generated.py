@@ -8,7 +8,16 @@ from types import ModuleType
 import pytest
 from pages import ROOT
 
-from hushcast_protocol.authorities import admission, ballots, evidence, heads, listing, members, work
+from hushcast_protocol.authorities import (
+    admission,
+    ballots,
+    evidence,
+    gathering,
+    heads,
+    listing,
+    members,
+    work,
+)
 from hushcast_protocol.authorities import frames as authority_frames
 from hushcast_protocol.authorities import requests as directory_requests
 from hushcast_protocol.base import handovers, links, roster, signatures, stamps
@@ -47,6 +56,7 @@ MODULES = (
     directory_requests,
     ballots,
     evidence,
+    gathering,
     heads,
     members,
     brokers_frames,

@@ -18,7 +18,9 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 TESTS = HERE.parent
-sys.path[:0] = map(str, [HERE, TESTS / "protocol" / "mqtt", TESTS / "protocol", TESTS / "central"])
+sys.path[:0] = map(
+    str, [HERE, TESTS / "protocol" / "mqtt", TESTS / "protocol", TESTS / "central", TESTS / "directory"]
+)
 
 from hunting import FindingError, Result, hunt, keep, try_one  # noqa: E402
 

@@ -5,4 +5,6 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 TESTS = HERE.parent
-sys.path[:0] = map(str, [HERE, TESTS / "protocol" / "mqtt", TESTS / "protocol", TESTS / "central"])
+sys.path[:0] = map(
+    str, [HERE, TESTS / "protocol" / "mqtt", TESTS / "protocol", TESTS / "central", TESTS / "directory"]
+)

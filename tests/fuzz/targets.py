@@ -9,6 +9,7 @@ import targets_community
 import targets_daemons
 import targets_decoders
 import targets_filters
+import targets_following
 import targets_full
 import targets_links
 import targets_local
@@ -45,6 +46,7 @@ _EVERY = [
         targets_purpose_keys,
         targets_purposes,
         targets_authorities,
+        targets_following,
         targets_shards,
     )
     for target in module.TARGETS

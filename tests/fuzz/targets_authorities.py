@@ -22,7 +22,17 @@ from hushcast_protocol.authorities.frames import (
     Heads,
     decode_frame,
 )
+from hushcast_protocol.authorities.gathering import (
+    MAX_BATCH,
+    MAX_HAVE,
+    AskDescriptors,
+    Descriptors,
+    Gathering,
+    Have,
+    decode_peer_frame,
+)
 from hushcast_protocol.authorities.heads import Certified, decode_head
+from hushcast_protocol.authorities.listing import descriptor_digest
 from hushcast_protocol.authorities.machine import Authority
 from hushcast_protocol.authorities.schedule import schedule
 from hushcast_protocol.base.errors import PeerError
@@ -98,6 +108,37 @@ def _frames() -> list[bytes]:
     ]
 
 
+def _gathered(data: bytes) -> object:
+    """Whatever one says of descriptors, no more is asked of it, given to it or taken from it than may be."""
+    frame = decode_peer_frame(data)
+    assert decode_peer_frame(encode(frame)) == frame
+    gathering, sender = Gathering(), FIVE.keys[0]
+    signed = Signed(b"descriptor", bytes(64))
+    own = descriptor_digest(signed.body)
+    asked = {known for question in gathering.ask(sender, [own]) for known in question.digests}
+    if isinstance(frame, Have):
+        for question in gathering.heard(sender, frame, {RELAYS[0][0]: 10}.get):
+            assert len(question.digests) <= MAX_BATCH
+            assert not asked & set(question.digests)
+            asked |= set(question.digests)
+        assert len(asked) <= MAX_HAVE + 1
+    elif isinstance(frame, AskDescriptors):
+        answer = gathering.asked(sender, frame, {own: signed}.get)
+        assert (answer is not None) == (own in frame.digests)
+    elif isinstance(frame, Descriptors):
+        for known, given in gathering.given(sender, frame):
+            assert (known, given.body) == (own, signed.body)
+    return frame
+
+
+def _gatherings() -> list[bytes]:
+    signed = Signed(b"descriptor", bytes(64))
+    own = descriptor_digest(signed.body)
+    have = Have(tuple((relay, known, 10 + number) for number, (relay, known) in enumerate(RELAYS)))
+    frames = (have, AskDescriptors((own, bytes(16))), AskDescriptors((own,)), Descriptors((signed, signed)))
+    return [encode(one) for one in frames]
+
+
 def _ballot(data: bytes) -> object:
     """Bytes that are not the ballot that was signed are not taken for it."""
     echo = _echoes()[0]
@@ -145,6 +186,7 @@ def _play(data: bytes) -> None:
 
 TARGETS = [
     Target("authority-frame", _frame, _frames, (PeerError,), mutate_packed, weight=3),
+    Target("authority-gathering", _gathered, _gatherings, (PeerError,), mutate_packed, weight=3),
     Target(
         "authority-ballot",
         _ballot,

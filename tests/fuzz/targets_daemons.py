@@ -231,7 +231,7 @@ async def _answered(data: bytes) -> None:
             answer = await client.roster(None)
             if isinstance(answer, HandedOver):
                 await trust.take(answer.handovers, MemoryStore())
-            elif answer.roster is not None:
+            elif isinstance(answer, Rosters) and answer.roster is not None:
                 trust.check(answer.roster, check_roster)
         except (PeerError, Refusal, TransportError):
             assert trust.key == DIRECTORY.public()

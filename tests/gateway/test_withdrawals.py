@@ -209,7 +209,8 @@ async def test_what_was_withdrawn_is_known_after_a_restart_and_the_oldest_is_for
         assert [one.is_withdrawn(mark) for mark in marks] == [False, True, True]
         assert len(one.unsent()) == 3
     assert after.owned("car", POSITION, {}) == before.owned("car", POSITION, {})
-    assert after.is_new
+    assert after.is_due(0.0), "what was withdrawn before a crash may still be there"
+    assert not after.is_due(100.0)
 
 
 def test_withdrawals_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,6 +229,15 @@ def test_withdrawals_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         one.sent()
     assert found.unsent() == []
     found.make("car", "a")
+
+
+def test_many_withdrawals_cost_one_look_in_some_seconds() -> None:
+    found, _ = made()
+    looks = []
+    for second in range(100):
+        found.take(bytes([second]) * 32)
+        looks.append(found.is_due(float(second)))
+    assert [second for second, look in enumerate(looks) if look] == list(range(0, 100, 10))
 
 
 def test_each_owner_topic_and_withdrawal_has_a_digest_of_its_own() -> None:

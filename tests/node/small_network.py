@@ -246,6 +246,16 @@ class Disk(MemoryStore):
             self._waiting += changes
 
 
+class Directory(Protocol):
+    """What daemons have their rosters from."""
+
+    async def start(self) -> None:
+        """Begin."""
+
+    def directories(self) -> Pinned:
+        """Return what daemons pin."""
+
+
 class DirectoryProcess(Process):
     """The directory; its store and keys outlive it."""
 
@@ -388,9 +398,10 @@ class SmallNetwork:
         epoch: int = EPOCH_SECONDS,
         skews: Mapping[str, float] | None = None,
         probes_an_epoch: float = 0.0,
+        directory: Callable[[SmallNetwork, int], Directory] | None = None,
         **profile: Any,
     ) -> None:
-        """`skews` are the seconds that a daemon's clock is ahead, by its name."""
+        """`skews` are the seconds that a daemon's clock is ahead, by its name; `directory` makes another."""
         self.nursery = nursery
         self.seed = seed
         self.epoch = epoch
@@ -404,7 +415,7 @@ class SmallNetwork:
         self.waits = False
         self.traces: Path | None = None
         self.tracers: list[FileTracer] = []
-        self.directory = DirectoryProcess(self, relays)
+        self.directory = (directory or DirectoryProcess)(self, relays)
         self.nodes: list[Node] = []
         self.relays = [self.add(f"relay-{number}", True) for number in range(relays)]
         self.clients = [self.add(f"client-{number}", False) for number in range(clients)]

@@ -8,8 +8,10 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
-from hushcast_overlay.working import Asked, Working
+from hushcast_directory.sources import Terms
+from hushcast_overlay.working import Working
 from hushcast_protocol.authorities import work as work_module
+from hushcast_protocol.authorities.admission import Admission
 from hushcast_protocol.authorities.heads import Beacon
 from hushcast_protocol.authorities.work import RENEWED, is_worth
 from hushcast_runtime.environment import Environment, simulated_environment
@@ -28,11 +30,11 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 class Heads:
     """What the newest head says, and who waits for the next."""
 
-    def __init__(self, asked: Asked | None) -> None:
+    def __init__(self, asked: Terms | None) -> None:
         self.asked = asked
         self._lot = trio.lowlevel.ParkingLot()
 
-    def tell(self, asked: Asked | None) -> None:
+    def tell(self, asked: Terms | None) -> None:
         self.asked = asked
         self._lot.unpark_all()
 
@@ -58,8 +60,8 @@ async def working(heads: Heads, store: MemoryStore, relay: bytes = RELAY) -> Asy
         nursery.cancel_scope.cancel()
 
 
-def asked(bits: int, day: int = 100, epoch: int = 24 * 100) -> Asked:
-    return Asked(bits, Beacon(day, bytes([day]) * 32), epoch)
+def asked(bits: int, day: int = 100, epoch: int = 24 * 100) -> Terms:
+    return Terms(epoch, Admission(work=bits), Beacon(day, bytes([day]) * 32), {})
 
 
 async def test_nothing_is_looked_for_unless_it_is_asked_for() -> None:
@@ -78,7 +80,7 @@ async def test_it_is_found_with_half_of_a_core_and_kept() -> None:
         assert made.search is not None
         assert made.search.tries == 5  # each with as long a rest
         assert made.search.expected == pytest.approx(32 * 2 * TRY)
-        await made.found()
+        await made.done()
         assert made.work is not None
         assert is_worth(made.work, NETWORK, RELAY, 5)
         await trio.testing.wait_all_tasks_blocked()
@@ -96,7 +98,7 @@ async def test_a_search_goes_on_with_the_newest_beacon() -> None:
     async with working(heads, MemoryStore()) as made:
         await trio.sleep(3 * TRY)
         heads.tell(asked(7, day=101))
-        await made.found()
+        await made.done()
         assert made.work is not None
         assert made.work.beacon.day == 101
 
@@ -104,17 +106,18 @@ async def test_a_search_goes_on_with_the_newest_beacon() -> None:
 async def test_it_is_renewed_in_time_and_when_more_is_asked_for() -> None:
     heads = Heads(asked(2))
     async with working(heads, MemoryStore()) as made:
-        await made.found()
+        await made.done()
         first = made.work
         heads.tell(asked(2, day=100 + RENEWED, epoch=24 * (100 + RENEWED) - 1))
         await trio.sleep(100)
         assert made.work == first
         heads.tell(asked(2, day=100 + RENEWED, epoch=24 * (100 + RENEWED)))
-        await made.found()
+        assert not made.lacks()  # what there is holds for some days yet
+        await trio.sleep(100)
         assert made.work is not None
         assert made.work.beacon.day == 100 + RENEWED
         heads.tell(asked(4, day=100 + RENEWED, epoch=24 * (100 + RENEWED)))
-        await made.found()
+        await made.done()
         assert is_worth(made.work, NETWORK, RELAY, 4)
 
 

@@ -18,7 +18,7 @@ from random import Random
 
 from hushcast_protocol.purposes.cached import Cached
 from hushcast_protocol.purposes.clauses import of_message, reserve
-from hushcast_protocol.purposes.deciding import decide
+from hushcast_protocol.purposes.deciding import decide, refuses
 from hushcast_protocol.purposes.names import Purpose
 from hushcast_protocol.purposes.stores import Flat, Tree
 from hushcast_protocol.purposes.vocabulary import Vocabulary
@@ -182,6 +182,8 @@ class World:
         owner = self.random.choice(OWNERS)
         clause = of_message(owner, text, texts(own[0]), texts(own[1]), self.drawn.vocabulary)
         found = decide([*self.stores["tree"].covering(text), clause], named(purpose), strict).allowed
+        if refuses(clause, named(purpose)):  # whatever the others say
+            self._compare("message alone", found, False)
         self._compare("message", found, self.oracle.allowed(topic, purpose, strict, own))
         if self.oracle.is_reserved(topic) or not strict:
             self.wrong["a message widened"] += found and not before

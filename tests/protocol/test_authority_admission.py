@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hushcast_protocol.authorities import listing
 from hushcast_protocol.authorities.admission import Admission
-from hushcast_protocol.authorities.listing import AGED, Listing, place_in_line, settle
+from hushcast_protocol.authorities.listing import AGED, Listing, first_chance, place_in_line, settle
 
 FIRST = 24 * 100
 SEEDS = st.integers(0, 2**32)
@@ -102,6 +102,27 @@ def test_what_it_promises(seed: int) -> None:
         for one in seated(last).keys() - seated(before).keys():
             assert listed_since[one] <= midnight - DAY + AGED
             assert drawn
+
+
+@pytest.mark.parametrize("age", [False, True])
+@pytest.mark.parametrize("came", [FIRST + 25, FIRST + 24 + AGED, FIRST + 24 + AGED + 1, FIRST + 47])
+def test_a_relay_is_told_when_it_may_be_seated(age: bool, came: int) -> None:
+    """Alone it is seated in just that epoch, with no beacon and no place taken before."""
+    admission = Admission(1, 0, age, 0)
+    early = FIRST + 26  # takes the place of its day, unless the other does
+    last = settle([(name(1), bytes(16))], None, FIRST, admission, None)
+    told = None
+    for epoch in range(FIRST + 1, FIRST + 24 * 5):
+        here = [1, *([2] if epoch >= early and not age else []), *([3] if epoch >= came else [])]
+        last = settle([(name(one), bytes(16)) for one in here], last, epoch, admission, beacon(epoch // 24))
+        if 3 in seated(last):
+            assert told in (None, epoch)
+            assert told is not None or epoch == came
+            return
+        if 3 in waiting(last):
+            told = first_chance(waiting(last)[3], epoch, admission, seated(last).values())
+            assert told > epoch
+    raise AssertionError("never seated")
 
 
 @pytest.mark.parametrize("age", [False, True])

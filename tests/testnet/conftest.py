@@ -149,21 +149,26 @@ def tcp_testnet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningTes
         yield net
 
 
-Running = Callable[[Path, int, int, testnet.Transport, int], AbstractContextManager[RunningTestnet]]
+Running = Callable[..., AbstractContextManager[RunningTestnet]]
 
 
 @pytest.fixture(scope="session")
 def running_testnet() -> Running:
-    """Makes testnets of a test's own: directory, relays, clients, transport, seconds of an epoch."""
+    """Makes testnets of a test's own: folder, relays, clients, transport, epoch's seconds, directories."""
     return _running
 
 
 @contextmanager
 def _running(
-    directory: Path, nodes: int, clients: int, transport: testnet.Transport, epoch: int
+    directory: Path,
+    nodes: int,
+    clients: int,
+    transport: testnet.Transport,
+    epoch: int,
+    authorities: int | None = None,
 ) -> Iterator[RunningTestnet]:
     directory = directory / "net"
-    testnet.up(directory, nodes, clients, transport, epoch)
+    testnet.up(directory, nodes, clients, transport, epoch, authorities=authorities)
     try:
         yield RunningTestnet(directory)
     finally:

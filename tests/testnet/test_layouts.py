@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from pathlib import Path
 from types import SimpleNamespace
 
 import msgspec
 import pytest
 
+from hushcast_directory.settings import DirectorySettings
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.central.network import MAX_PROXIES
+from hushcast_runtime.config import NetworkSection, parse_settings
+from hushcast_runtime.network_file import network_section
 from hushcast_testnet import testnet
 from hushcast_testnet.inventory import CarrierName, Member, load, run_by
 from hushcast_testnet.layouts import CentralLayout, OverlayLayout, Profile, layout_of, proxy_names
@@ -66,8 +70,66 @@ def test_brokers_may_have_a_tomography_service() -> None:
 def test_numbers_that_are_not_given_are_the_usual_ones() -> None:
     assert layout_of("overlay", None, None, None) == OverlayLayout(10, 2)
     assert layout_of("overlay", 3, 0, None) == OverlayLayout(3, 0)
+    assert layout_of("overlay", 3, 0, None, directories=5) == OverlayLayout(3, 0, directories=5)
     assert layout_of("central", None, None, None) == CentralLayout(6, 2)
     assert layout_of("central", 4, None, 5) == CentralLayout(4, 5)
+
+
+def test_several_directories_stand_beside_each_other() -> None:
+    members = OverlayLayout(1, 0, directories=3).members(HERE)
+    assert [member.name for member in members] == ["directory-1", "directory-2", "directory-3", "relay-1"]
+    assert len({member.state for member in members}) == 4
+    with pytest.raises(UsageError, match="--authorities"):
+        layout_of("central", None, None, None, directories=3)
+
+
+async def test_directories_are_told_of_each_other_and_nodes_of_all() -> None:
+    layout, builder = OverlayLayout(2, 1, directories=3), Telling()
+    await layout.start(builder, layout.members(HERE))  # type: ignore[arg-type]
+    assert builder.started == ["directory-1", "directory-2", "directory-3"]
+    assert set(builder.restarted) == set(builder.started)
+    for name, text in builder.restarted.items():
+        whole = f'state = "/x"\ntransport = "tcp"\n{text}'
+        settings = parse_settings(whole.encode(), name, DirectorySettings)
+        sitting = settings.sitting(Telling.key_of(name))
+        assert sitting is not None
+        assert len(sitting.authorities.members) == 3
+        assert sitting.authorities.quorum == 2
+    assert builder.nodes == dict.fromkeys(("relay-1", "relay-2", "client-1"), "network.authorities")
+
+
+class Telling:
+    """Stands for a builder, and writes what directories would."""
+
+    testnet = SimpleNamespace(epoch=30)
+
+    def __init__(self) -> None:
+        self.started: list[str] = []
+        self.restarted: dict[str, str] = {}
+        self.nodes: dict[str, str] = {}
+
+    @staticmethod
+    def key_of(name: str) -> bytes:
+        return name.encode().rjust(32, b"-")
+
+    def progress(self, text: str) -> None:
+        pass
+
+    async def start(self, member: Member, keys: list[str], sections: list[str]) -> None:
+        self.started.append(member.name)
+
+    async def restart(self, member: Member, keys: list[str], sections: list[str]) -> None:
+        self.restarted[member.name] = "\n".join([*keys, *sections])
+
+    async def start_node(self, member: Member, network: str) -> None:
+        self.nodes[member.name] = network
+
+    async def written(self, member: Member, name: str, holding: Collection[str] = ()) -> str:
+        if holding:
+            return "".join(holding)
+        number = self.started.index(member.name)
+        key = self.key_of(member.name).hex()
+        return network_section(NetworkSection(name="testnet"), f"127.0.0.1:{700 + number}", key)
 
 
 class Writing:

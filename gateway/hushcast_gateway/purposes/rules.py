@@ -36,7 +36,7 @@ from hushcast_protocol.mqtt.session import Granted, Session
 from hushcast_protocol.mqtt.topics import matches, split_share
 from hushcast_protocol.purposes import spelled
 from hushcast_protocol.purposes.clauses import Clause, of_message, reserve
-from hushcast_protocol.purposes.deciding import decide
+from hushcast_protocol.purposes.deciding import decide, refuses
 from hushcast_protocol.purposes.names import Purpose, is_purpose
 from hushcast_protocol.purposes.vocabulary import Vocabulary
 from hushcast_runtime.counters import Counters
@@ -136,8 +136,7 @@ class Purposes:
     def tick(self) -> None:
         """Tell clients whose subscriptions rest since changes, or go on; call it once a second."""
         assert self._broker is not None
-        if self.withdrawals.is_new:
-            self.withdrawals.is_new = False
+        if self.withdrawals.is_due(self._now()):
             found = self._broker.withdraw(lambda message: self.withdrawals.is_withdrawn(message.properties))
             for topic in islice(found, MAX_TOLD):
                 self._audit(AuditRecord(0.0, "", "", "withdrawn", topic))
@@ -303,6 +302,8 @@ class Purposes:
         purpose = self._purpose(session, granted)
         if terms is None:
             return store.decide(topic, purpose, strict).allowed
+        if refuses(terms, purpose):  # as it does most readers of a busy topic
+            return False
         return decide([*store.covering(topic), terms], purpose, strict).allowed
 
     def _purpose(self, session: Session, granted: Granted | None) -> Purpose | None:

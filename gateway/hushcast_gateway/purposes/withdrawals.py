@@ -1,6 +1,6 @@
 """Withdrawals: by which locks this gateway's users can withdraw what they published, and what was withdrawn.
 
-A withdrawn message is kept from everybody at once, also one that comes late, and deleted with the next look.
+A withdrawn message is kept from everybody at once, also one that comes late, and deleted some seconds later.
 What this gateway withdraws stays on disk until the daemon has the message that says so to the others.
 """
 
@@ -29,6 +29,7 @@ from hushcast_runtime.store import Records, Store
 MAX_WITHDRAWALS = 1_000  # topics that one user withdrew from; each is a number on disk
 MAX_WITHDRAWN = 10_000  # digests that are remembered, for what comes late; 1 MB. Then the oldest goes
 MAX_UNSENT = 64  # withdrawals of one topic that wait for the daemon: as a rule one
+LOOK_EVERY = 10.0  # seconds between two looks for what is to be deleted; of a million messages one takes 0.9
 WITHDRAWN_BY = "hushcast-withdrawn-by"
 """The user property that the gateway writes beside a message: the digest of the lock that withdraws it."""
 
@@ -58,8 +59,8 @@ class Withdrawals:
         self._next = 1
         self._numbers: dict[bytes, int] = {}
         self._ledger: Ledger | None = None
-        self.is_new = False
-        """Whether something was withdrawn that may still be kept."""
+        self._is_new = False  # whether something was withdrawn that may still be kept
+        self._next_look = 0.0
 
     async def load(self, store: Store) -> None:
         """Take up what an earlier run left; raises `StoreError` or `DamagedRecord`."""
@@ -70,7 +71,7 @@ class Withdrawals:
             self._made[record.user, record.topic] = record
         async for key, value in Records(store, WITHDRAWN, at_once=_PAGE):
             self._note(value, int.from_bytes(key, "big"))
-        self.is_new = bool(self._withdrawn)
+        self._is_new = bool(self._withdrawn)
 
     def attach(self, ledger: Ledger, randomness: Randomness) -> None:
         """Write changes into a ledger from now on."""
@@ -105,7 +106,7 @@ class Withdrawals:
         assert self._ledger is not None
         self._ledger.put(WITHDRAWN, self._next.to_bytes(8, "big"), digest)
         self._note(digest, self._next)
-        self.is_new = True
+        self._is_new = True
         if len(self._withdrawn) > MAX_WITHDRAWN:
             oldest, _ = self._withdrawn.popitem(last=False)
             self._ledger.delete(WITHDRAWN, self._numbers.pop(oldest).to_bytes(8, "big"))
@@ -115,6 +116,13 @@ class Withdrawals:
         if not self._withdrawn or "user_property" not in properties:
             return False
         return digest_in(properties) in self._withdrawn
+
+    def is_due(self, now: float) -> bool:
+        """Tell whether it is time to delete what was withdrawn; whoever asks does so."""
+        if not self._is_new or now < self._next_look:
+            return False
+        self._is_new, self._next_look = False, now + LOOK_EVERY
+        return True
 
     def unsent(self) -> list[Unsent]:
         """Return what the other gateways are still to be told."""

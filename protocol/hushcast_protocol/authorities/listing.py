@@ -81,6 +81,22 @@ def settle(
     )
 
 
+def first_chance(since: int, epoch: int, admission: Admission, seated: Iterable[int]) -> int:
+    """Return the first epoch in which a relay that waits may be seated, if it is drawn then.
+
+    It waits `since` an epoch by the listing of `epoch`, whose seats are `seated` since these epochs.
+    """
+    today = epoch - epoch % EPOCHS_A_DAY
+    if admission.age:
+        aged = -(-(since - AGED) // EPOCHS_A_DAY) * EPOCHS_A_DAY + EPOCHS_A_DAY
+        return max(aged, today + EPOCHS_A_DAY)
+    begun = list(seated)
+    fresh = sum(since >= today for since in begun)
+    if fresh < admission.cap(len(begun) - fresh):
+        return epoch + 1
+    return today + EPOCHS_A_DAY
+
+
 def _is_aged(since: int | None, last: Listing, epoch: int, beacon: bytes | None) -> bool:
     """Tell whether a relay has waited since before the day's beacon was revealed, and a day begins.
 

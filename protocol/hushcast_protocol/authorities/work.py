@@ -66,6 +66,11 @@ def is_worth(work: Work, network: bytes, relay: RelayId, bits: int) -> bool:
     return int.from_bytes(found, "big") >> (8 * _OUTPUT - bits) == 0
 
 
+def has_ended(work: Work, epoch: int) -> bool:
+    """Tell whether work holds no more."""
+    return work.beacon.day + VALID < day_of(epoch)
+
+
 def is_to_be_renewed(work: Work, epoch: int) -> bool:
     """Tell whether a relay should look for other work."""
     return day_of(epoch) >= work.beacon.day + RENEWED
@@ -88,7 +93,7 @@ def check_beacon(work: Work, known: Mapping[int, bytes], epoch: int, seated: boo
     day, today = work.beacon.day, day_of(epoch)
     if day > today + 1:  # clocks differ, and a day's first head comes before the day
         raise Refusal("the work is of a day to come: check the relay's clock")
-    if day + VALID < today:
+    if has_ended(work, epoch):
         raise Refusal(f"the work is older than {VALID} days: the relay looks for other work by itself")
     is_first = work.beacon.value == NO_BEACON and day < min(known, default=today + 2)
     if is_first or known.get(day) == work.beacon.value or (seated and day not in known):

@@ -103,6 +103,14 @@ def decide(clauses: Iterable[Clause], purpose: Purpose | None, strict: bool = Fa
     )
 
 
+def refuses(own: Clause, purpose: Purpose | None) -> bool:
+    """Tell whether a message's own clause refuses a purpose by itself, whatever the others say."""
+    if purpose is None:
+        return True
+    above = ancestors(purpose)
+    return own.aip.isdisjoint(above) or not own.pip.isdisjoint(above)
+
+
 def _owner(clause: Clause) -> _Owner:
     return (clause.owner,) if clause.of_message else clause.owner
 

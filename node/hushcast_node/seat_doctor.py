@@ -1,0 +1,60 @@
+"""What the doctor says of a relay's seat where several directories agree: why it has none yet, and when."""
+
+from __future__ import annotations
+
+from hushcast_directory.sources import Terms
+from hushcast_overlay.working import Search
+from hushcast_protocol.authorities.admission import Admission
+from hushcast_protocol.authorities.listing import first_chance
+from hushcast_protocol.base.epochs import Calendar
+from hushcast_protocol.base.findings import Finding, good, warning
+from hushcast_protocol.base.roster import Roster
+from hushcast_protocol.base.wire import RelayId
+from hushcast_runtime.wording import counted
+
+_SPANS = ((172_800, 86_400, "day"), (7_200, 3_600, "hour"), (120, 60, "minute"), (0, 1, "second"))
+
+
+def examine_seat(
+    relay: RelayId, roster: Roster, terms: Terms, search: Search | None, calendar: Calendar, now: float
+) -> Finding:
+    """Return the finding; `roster` is the newest, whose head has these terms."""
+    if relay in roster.relays:
+        return good("seat", f"since epoch {roster.relays[relay].since}")
+    if search is not None:
+        return warning(
+            "seat",
+            f"none: newcomers show work of {search.bits} bits, and it is being looked for;"
+            f" {counted(search.tries, 'try', 'tries')} so far, {_span(search.expected)} expected",
+            "leave the relay running: chance decides, and a search that is interrupted loses nothing",
+        )
+    since = terms.waiting.get(relay)
+    if since is None:
+        return warning(
+            "seat",
+            "none: more than half of the directories have not reached this relay yet",
+            "wait an epoch; then look at `registration` in `hushcast status`, and at the onion service",
+        )
+    seated = (one.since for one in roster.relays.values())
+    chance = first_chance(since, roster.epoch, terms.admission, seated)
+    others = len(terms.waiting) - 1
+    return warning(
+        "seat",
+        f"none yet: it waits since epoch {since}, with {counted(others, 'other relay')};"
+        f" {_rule(terms.admission)}",
+        f"leave it running: the next chance is epoch {chance}, in"
+        f" {_span(max(0.0, calendar.epoch_start(chance) - now))}",
+    )
+
+
+def _rule(admission: Admission) -> str:
+    cap = counted(admission.newcomers, "newcomer")
+    if admission.growth:
+        cap = f"{cap}, or {admission.growth / 10:g} % of the network,"
+    drawn = f"{cap} a day are drawn" if admission.newcomers else "all are seated"
+    return f"{drawn} among those known since epoch 5 of the day before" if admission.age else drawn
+
+
+def _span(seconds: float) -> str:
+    unit, name = next((unit, name) for least, unit, name in _SPANS if seconds >= least)
+    return f"some {counted(round(seconds / unit), name)}"

@@ -1,0 +1,172 @@
+"""`hushcast directory init`, `members`, `audit` and `evidence`: a set made, put together, looked at."""
+
+from __future__ import annotations
+
+import json
+import stat
+import tomllib
+from pathlib import Path
+
+import pytest
+import trio
+from running import environment, hushcast
+
+from hushcast_cli.directory_audit import MOST_EPOCHS
+from hushcast_cli.directory_set import MOST_RELAYS, MOST_WORK
+from hushcast_directory.auditing import MAX_AUDITED
+from hushcast_directory.run import KEY_FILES
+from hushcast_directory.settings import DirectorySettings
+from hushcast_node.settings import NetworkFile
+from hushcast_protocol.authorities.actions import Kept
+from hushcast_protocol.authorities.admission import MAX_WORK, Admission
+from hushcast_protocol.authorities.ballots import Cast
+from hushcast_protocol.authorities.chain import Followed
+from hushcast_protocol.authorities.evidence import Evidence
+from hushcast_protocol.base.addresses import onion_address
+from hushcast_protocol.base.roster import MAX_RELAYS
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.signatures import Purpose, Signed, signature
+from hushcast_protocol.base.wire import encode
+from hushcast_runtime.config import NetworkSection, load_settings, parse_toml
+from hushcast_runtime.layout import DATABASE
+from hushcast_runtime.network_file import network_section
+from hushcast_runtime.store import Change, SqliteStore
+
+RULES = ("--newcomers", "20", "--growth", "2", "--age", "--work", "12")
+
+
+def test_bounds_on_the_command_line_are_those_of_the_protocol() -> None:
+    assert (MOST_WORK, MOST_RELAYS, MOST_EPOCHS) == (MAX_WORK, MAX_RELAYS, MAX_AUDITED)
+
+
+async def test_init_makes_a_set_that_directories_take(tmp_path: Path) -> None:
+    folder = tmp_path / "set"
+    made = await hushcast("directory", "init", folder, "--authorities", "3", "--network", "ours", *RULES)
+    assert (made.code, made.stderr) == (0, "")
+    joined = parse_toml((folder / "network.toml").read_bytes(), "network.toml", NetworkFile).network
+    assert (joined.name, joined.quorum) == ("ours", 2)
+    pinned = joined.pinned("tor")
+    sets = set()
+    for number in (1, 2, 3):
+        own = folder / str(number)
+        settings = load_settings(own / "directory.toml", DirectorySettings)
+        assert (await hushcast("check-config", own / "directory.toml")).code == 0
+        seed, service = (Seed((own / "state" / name).read_bytes()) for name in KEY_FILES)
+        assert settings.state_path() == own / "state"
+        sitting = settings.sitting(seed.public())
+        assert sitting is not None
+        sets.add(sitting.authorities)
+        member = next(one for one in pinned.members if one.key == seed.public())
+        assert member.address == onion_address(service.public())
+        for path, mode in ((own, 0o700), (own / "state", 0o700), (own / "directory.toml", 0o600)):
+            assert stat.S_IMODE(path.stat().st_mode) == mode
+    (authorities,) = sets
+    assert (len(authorities.keys), authorities.quorum) == (3, 2)
+    assert authorities.admission == Admission(20, 20, True, 12)
+    again = await hushcast("directory", "init", folder, "--authorities", "3")
+    assert again.code == 2
+    assert "is not empty" in again.error
+
+
+@pytest.mark.parametrize("quorum", ["2", "6"])
+async def test_a_quorum_is_more_than_half(tmp_path: Path, quorum: str) -> None:
+    folder = tmp_path / "set"
+    made = await hushcast("directory", "init", folder, "--authorities", "5", "--quorum", quorum)
+    assert made.code == 2
+    assert "between 3 and 5" in made.error
+    assert not folder.exists()
+
+
+def single(number: int, name: str = "ours") -> str:
+    key, service = Seed(bytes([number]) * 32).public(), Seed(bytes([100 + number]) * 32).public()
+    return network_section(NetworkSection(name=name), onion_address(service), key.hex())
+
+
+async def test_members_puts_a_set_together_from_what_each_gave_out(tmp_path: Path) -> None:
+    files = []
+    for number in (1, 2, 3):
+        files.append(tmp_path / f"{number}.toml")
+        files[-1].write_text(single(number))
+    made = await hushcast("directory", "members", *files, "--quorum", "3", *RULES)
+    assert made.code == 0
+    config = f'state = "{tmp_path}/state"\n\n[network]\nname = "ours"\n\n' + made.stdout.decode()
+    assert tomllib.loads(config)["authorities"]["quorum"] == 3
+    (tmp_path / "directory.toml").write_text(config)
+    settings = load_settings(tmp_path / "directory.toml", DirectorySettings)
+    assert settings.sitting(Seed(bytes([2]) * 32).public()) is not None
+    (tmp_path / "other.toml").write_text(single(4, "theirs"))
+    (tmp_path / "several.toml").write_text("[network]\nname = 'ours'\nquorum = 1\nauthorities = []\n")
+    for wrong, why in (
+        ([files[0], files[0]], "given twice"),
+        ([files[0], tmp_path / "other.toml"], "another network"),
+        ([tmp_path / "several.toml"], "each one's own"),
+        ([tmp_path / "none.toml"], "cannot be read"),
+        ([*files, *files, *files, *files], "too many"),
+    ):
+        outcome = await hushcast("directory", "members", *wrong)
+        assert outcome.code == 2
+        assert why in outcome.error
+
+
+def two_ballots(network: bytes, author: Seed) -> Evidence:
+    bodies = [encode(Cast(network, 7, author.public(), bytes([one]) * 32)) for one in (1, 2)]
+    first, second = (Signed(body, signature(author, Purpose.BALLOT, body)) for body in bodies)
+    return Evidence(author.public(), first, second)
+
+
+async def test_evidence_is_shown_and_checked_elsewhere(tmp_path: Path) -> None:
+    folder = tmp_path / "set"
+    await hushcast("directory", "init", folder, "--authorities", "3", "--network", "ours")
+    config = folder / "1" / "directory.toml"
+    settings = load_settings(config, DirectorySettings)
+    accused = Seed((folder / "2" / "state" / KEY_FILES[0]).read_bytes())
+    own = Seed((folder / "1" / "state" / KEY_FILES[0]).read_bytes())
+    sitting = settings.sitting(own.public())
+    assert sitting is not None
+    network = settings.network.network().id
+    await _keep(folder / "1" / "state", Kept(Followed(sitting.authorities)), two_ballots(network, accused))
+    shown = await hushcast("directory", "evidence", "--config", config)
+    assert shown.stdout.decode() == f"epoch 7: two statements, by {accused.public().hex()}\n"
+    lines = await hushcast("directory", "evidence", "--config", config, "--json")
+    assert [one["accused"] for one in lines.objects] == [[accused.public().hex()]]
+    (tmp_path / "proofs").write_bytes(lines.stdout)
+    node = tmp_path / "node.toml"
+    joined = (folder / "network.toml").read_text()
+    node.write_text(f'role = "client"\nstate = "{tmp_path}/node"\n\n{joined}')
+    there = await hushcast("directory", "evidence", tmp_path / "proofs", "--config", node)
+    assert there.stdout == shown.stdout
+    stranger = two_ballots(network, Seed(bytes(32)))
+    line = json.dumps({"proof": encode(stranger).hex()}).encode()
+    told = await hushcast("directory", "evidence", "-", "--config", node, stdin=line)
+    assert "none of the directories of the configuration" in told.stdout.decode()
+    foreign = json.dumps({"proof": encode(two_ballots(bytes(32), accused)).hex()}).encode()
+    refused = await hushcast("directory", "evidence", "-", "--config", node, stdin=foreign)
+    assert refused.code == 2
+    assert "proves nothing" in refused.error
+
+
+async def _keep(state: Path, kept: Kept, evidence: Evidence) -> None:
+    store = SqliteStore(state / DATABASE)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(store.run)
+        await store.write(Change("evidence", b"1", encode(evidence)), Change("authority", b"", encode(kept)))
+        nursery.cancel_scope.cancel()
+    store.close()
+
+
+async def test_an_audit_says_who_is_not_reached(tmp_path: Path) -> None:
+    """Over loopback, where nobody listens: what is found of directories that answer, other tests tell."""
+    key = Seed(bytes(32)).public().hex()
+    config = tmp_path / "node.toml"
+    config.write_text(
+        f'role = "client"\nstate = "{tmp_path}/state"\ntransport = "tcp"\n\n[network]\nname = "ours"\n'
+        f'directory = "127.0.0.1:9"\ndirectory_key = "{key}"\n'
+    )
+    env = environment(HOME=str(tmp_path))
+    outcome = await hushcast("directory", "audit", "--config", config, "--json", env=env)
+    assert outcome.code == 1
+    found = {one["check"]: one for one in outcome.objects}
+    assert found[f"directory 1 ({key[:8]}…)"]["verdict"] == "warning"
+    assert found["agreement"]["verdict"] == "bad"
+    assert "not well: agreement" in outcome.stderr
+    assert not (tmp_path / "state").exists()

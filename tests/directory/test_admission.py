@@ -1,0 +1,121 @@
+"""Admission by directories that run: work before anybody is reached, a seat a day, and a flood of names."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+from authority_bench import AuthorityBench, Directory, authority_bench
+from directory_bench import DIRECTORY, NETWORK, parcel_key, relay_seed
+
+from hushcast_directory.roll import Roll
+from hushcast_protocol.authorities import work as work_module
+from hushcast_protocol.authorities.admission import Admission
+from hushcast_protocol.authorities.listing import Listing, descriptor_digest, place_in_line
+from hushcast_protocol.authorities.work import Work, attempt, beacon_for, is_worth
+from hushcast_protocol.base.addresses import memory_address
+from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.roster import Descriptor, sign_descriptor
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.signatures import Signed
+from hushcast_runtime.store import MemoryStore
+
+BITS = 3
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(work_module, "WORK_OPERATIONS", 1)
+    monkeypatch.setattr(work_module, "WORK_MEMORY", 8192)
+
+
+def name(number: int) -> bytes:
+    return relay_seed(number).public()
+
+
+def work_of(made: AuthorityBench, number: int, at: Directory) -> Work:
+    head = at.head
+    assert head is not None
+    beacon = beacon_for(head.draw, head.epoch)
+    while (found := attempt(NETWORK.id, name(number), beacon, BITS, made.env.randomness)) is None:
+        pass
+    return found
+
+
+async def test_newcomers_show_work_and_wait_for_their_day() -> None:
+    """Three at the beginning, who are asked for no work at once; two newcomers, and one seat a day."""
+    async with authority_bench(1, 1, admission=Admission(1, 0, False, BITS)) as made:
+        (directory,) = made.directories
+        await made.until(made.epoch + 2)
+        newcomers = (7, 8)
+        for number in newcomers:
+            await made.relay(number)
+            with pytest.raises(Refusal, match="work of 3 bits"):
+                await directory.client().register(made.descriptor(number))
+        works = {number: work_of(made, number, directory) for number in newcomers}
+        while is_worth(others := work_of(made, 7, directory), NETWORK.id, name(8), BITS):
+            pass
+        with pytest.raises(Refusal, match="not of this relay"):
+            await directory.client().register(made.descriptor(8), others)
+
+        async def keep(number: int) -> None:
+            while True:
+                await directory.client().register(made.descriptor(number), works[number])
+                await trio.sleep(45)
+
+        for number in newcomers:
+            made.nursery.start_soon(keep, number)
+        seats = []
+        midnight = (made.epoch // 24 + 1) * 24
+        for day in range(3):
+            await made.until(midnight + 24 * day - 1)
+            seats.append({relay for relay, *_ in directory.listing.seats} - {name(one) for one in range(3)})
+            await made.until(midnight + 24 * day + 1)
+        last = {relay for relay, *_ in directory.listing.seats}
+        assert [len(one) for one in seats] == [0, 1, 2]
+        assert seats[1] < seats[2]
+        assert {name(number) for number in (0, 1, 2, *newcomers)} == last
+
+
+def signed(seed: Seed, now: int) -> Signed:
+    key = seed.public()
+    address, parcel = memory_address(key), parcel_key(1).public()
+    return sign_descriptor(seed, Descriptor(NETWORK.id, key, address, parcel, now, now + 180, 0))
+
+
+async def test_a_flood_of_names_stays_under_its_cap_and_moves_no_seat(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Fifteen names for each place: who waits is drawn, whoever came first; memory and disk hold no more."""
+    monkeypatch.setattr(Roll, "most", 200)
+    store, now, beacon = MemoryStore(), 1_000_000, b"b" * 32
+    roll = Roll(NETWORK, DIRECTORY, store)
+    seated = [Seed(b"s" + number.to_bytes(31, "big")) for number in range(50)]
+    seats = []
+    for seed in seated:
+        one = signed(seed, now)
+        await roll.admit(roll.examine(one, now), one)
+        seats.append((seed.public(), descriptor_digest(one.body), 0))
+    roll.follow(Listing(now // 60, tuple(sorted(seats)), ()), beacon)
+    names = [Seed(b"n" + number.to_bytes(31, "big")) for number in range(3000)]
+    refused = 0
+    for seed in names:
+        one = signed(seed, now)
+        try:
+            await roll.admit(roll.examine(one, now), one)
+        except Refusal:
+            refused += 1
+        assert len(roll._descriptors) <= 200
+    assert refused > 2000
+    assert len(await store.scan("descriptor")) == 200
+    assert len(roll._by_digest) + len(roll._places) < 1500
+    listed = {relay for relay, _ in roll.ballot(now // 60 + 1, now + 1, False)}
+    keys = sorted((seed.public() for seed in names), key=lambda key: place_in_line(beacon, key))
+    assert listed == {seed.public() for seed in seated} | set(keys[:150])
+    for seed in seated:  # they renew as ever
+        one = signed(seed, now + 30)
+        await roll.admit(roll.examine(one, now + 30), one)
+    # On another day others are drawn: among those who ask again, and those who are there.
+    roll.follow(Listing(now // 60 + 1, tuple(sorted(seats)), ()), b"c" * 32)
+    one = signed(min(names[:500], key=lambda seed: place_in_line(b"c" * 32, seed.public())), now + 40)
+    await roll.admit(roll.examine(one, now + 40), one)
+    assert len(roll._descriptors) == 200

@@ -1,0 +1,120 @@
+"""Links between authorities: who may say how much, and what is lost when one is away."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+from authority_bench import SEEDS, AuthorityBench, authority_bench
+from directory_bench import EPOCH, NETWORK
+
+from hushcast_directory import peers
+from hushcast_directory.peers import Peers
+from hushcast_protocol.authorities.ballots import MAX_BALLOT
+from hushcast_protocol.authorities.frames import MAX_ECHO, Assent, Echo
+from hushcast_protocol.authorities.gathering import PeerFrame, decode_peer_frame
+from hushcast_protocol.authorities.heads import Mark
+from hushcast_protocol.base.addresses import memory_address
+from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.wire import Wire
+from hushcast_runtime.channel import Channel, open_channel
+from hushcast_runtime.transports.base import TransportError
+
+LARGE = Echo(0, bytes(32), bytes(32), (Mark(0, bytes(64)),), bytes(MAX_BALLOT))
+
+
+async def linked(made: AuthorityBench, as_: Seed | None) -> Channel[PeerFrame]:
+    """Open a link to the first authority, under a name or none."""
+    key = made.directories[0].seed.public()
+    link = Link.initiate(NETWORK.id, key, made.env.randomness, MAX_ECHO, identity=as_)
+    transport, address = made.wires.transport(), memory_address(key)
+    channel, _ = await open_channel(transport, address, made.env.isolation(), link, decode_peer_frame)
+    return channel
+
+
+async def is_closed(channel: Channel[PeerFrame]) -> bool:
+    """Tell whether the other end closes a link within a moment."""
+    with trio.move_on_after(1):
+        try:
+            return await channel.receive() == []
+        except TransportError:
+            return True
+    return False
+
+
+async def test_an_authority_may_say_more_than_a_stranger() -> None:
+    async with authority_bench(3, 2) as made:
+        await made.directories[1].kill()  # under whose name links are opened here
+        await trio.sleep(1)
+        for who, is_heard in ((SEEDS[1], True), (SEEDS[8], False), (None, False)):
+            channel = await linked(made, who)
+            await channel.send(LARGE)
+            assert await is_closed(channel) is not is_heard
+            await channel.aclose()
+
+
+async def test_a_later_link_takes_the_place_of_one_before() -> None:
+    async with authority_bench(3, 2) as made:
+        await made.directories[1].kill()  # under whose name links are opened here
+        await trio.sleep(1)
+        first = await linked(made, SEEDS[1])
+        assert not await is_closed(first)
+        second = await linked(made, SEEDS[1])
+        assert await is_closed(first)
+        assert not await is_closed(second)
+
+
+async def test_one_that_says_too_much_is_cut_off_for_an_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peers, "MAX_PEER_BYTES", 2 * MAX_ECHO)
+    async with authority_bench(3, 2) as made:
+        await made.directories[1].kill()
+        await made.until(made.epoch + 1)
+        for number in range(3):
+            channel = await linked(made, SEEDS[1])
+            await channel.send(LARGE)
+            assert await is_closed(channel) is (number == 2)
+        await trio.sleep(EPOCH)
+        channel = await linked(made, SEEDS[1])
+        await channel.send(LARGE)
+        assert not await is_closed(channel)
+
+
+async def test_what_waits_for_one_that_is_away_is_bounded_and_the_newest_stays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(peers, "MAX_QUEUED", 5)
+    async with authority_bench(3, 2) as made:
+        heard: list[Wire] = []
+
+        async def hear(sender: bytes, frame: Wire) -> None:
+            await trio.lowlevel.checkpoint()
+            heard.append(frame)
+
+        one, other = made.directories[0], made.directories[1]
+        await one.kill()
+        await other.kill()
+        transport = made.wires.transport()
+        speaker, listener = (
+            Peers(transport, NETWORK.id, each.seed, made.env, NETWORK.calendar, hear) for each in (one, other)
+        )
+        members = {member.key: member for member in one.sitting.authorities.members[:2]}
+        speaker.follow(members)
+        listener.follow(members)
+        made.nursery.start_soon(speaker.run)
+        to = (other.seed.public(),)
+        for number in range(20):
+            speaker.send(to, Assent(number, bytes(32), bytes(64)))
+        await trio.sleep(5)
+        assert speaker.is_cut_off
+
+        async def answer(stream: trio.abc.Stream) -> None:
+            link = Link.respond(NETWORK.id, other.seed, made.env.randomness, 100, larger=listener.largest)
+            channel = Channel(stream, link, decode_peer_frame)
+            await channel.handshake()
+            await listener.serve(channel)
+
+        opened = await made.wires.transport().listen(other.seed)
+        made.nursery.start_soon(opened.serve, answer)
+        await trio.sleep(5)
+        assert heard == [Assent(number, bytes(32), bytes(64)) for number in range(15, 20)]
+        assert (speaker.reached, speaker.count, speaker.is_cut_off) == (1, 1, False)

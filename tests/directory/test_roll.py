@@ -1,0 +1,104 @@
+"""Whom an authority lists: what all hold by then, those with a seat first, and of a flood those drawn."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import trio
+from directory_bench import BEGIN, CALENDAR, EPOCH, NETWORK, parcel_key, relay_seed
+
+from hushcast_directory.roll import Roll
+from hushcast_protocol.authorities.listing import Listing, descriptor_digest, place_in_line
+from hushcast_protocol.base.addresses import memory_address
+from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.roster import Descriptor, sign_descriptor
+from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.signatures import Signed
+from hushcast_runtime.store import MemoryStore
+
+OWN = Seed(bytes([250]) * 32)
+NEXT = CALENDAR.epoch(BEGIN) + 1
+DRAWN = b"\x05" * 32
+
+
+def descriptor(number: int, now: float, epochs: int = 3) -> Signed:
+    seed = relay_seed(number)
+    address, key = memory_address(seed.public()), parcel_key(number).public()
+    body = Descriptor(NETWORK.id, seed.public(), address, key, int(now), int(now) + epochs * EPOCH, 0)
+    return sign_descriptor(seed, body)
+
+
+def name(number: int) -> bytes:
+    return relay_seed(number).public()
+
+
+async def admit(roll: Roll, number: int, now: float) -> Signed:
+    signed = descriptor(number, now)
+    await roll.admit(roll.examine(signed, now), signed)
+    return signed
+
+
+def seats(*numbers: int, epoch: int = NEXT - 1) -> Listing:
+    return Listing(epoch, tuple(sorted((name(n), bytes(16), epoch) for n in numbers)), ())
+
+
+async def test_a_ballot_names_what_all_hold_by_then() -> None:
+    """Of two descriptors the one from before the exchange, as others may not have the other yet."""
+    roll = Roll(NETWORK, OWN, MemoryStore())
+    early = await admit(roll, 1, BEGIN)
+    late = await admit(roll, 1, BEGIN + 40)
+    fresh = await admit(roll, 2, BEGIN + 40)
+    digests = [descriptor_digest(signed.body) for signed in (early, late, fresh)]
+    assert dict(roll.ballot(NEXT, BEGIN + 10, False)) == {name(1): digests[0], name(2): digests[2]}
+    assert dict(roll.ballot(NEXT, BEGIN + 50, False))[name(1)] == digests[1]
+    assert dict(roll.ballot(NEXT, math.inf, False))[name(1)] == digests[1]
+    # The one before has expired by then.
+    assert dict(roll.ballot(NEXT + 3, BEGIN + 10, False)) == {name(1): digests[1], name(2): digests[2]}
+    assert [roll.find(known) for known in digests] == [early, late, fresh]
+    assert {held[0] for held in roll.held(BEGIN + 50)} == {name(1), name(2)}
+    assert roll.issued(name(1)) == int(BEGIN + 40)
+    assert roll.issued(name(3)) is None
+
+
+async def test_who_could_not_renew_stays_where_there_were_no_heads() -> None:
+    roll = Roll(NETWORK, OWN, MemoryStore())
+    for number in range(3):
+        await admit(roll, number, BEGIN)
+    roll.follow(seats(0, 1), None)
+    assert roll.ballot(NEXT + 5, math.inf, False) != ()  # more than half would be gone at once
+    assert {relay for relay, _ in roll.ballot(NEXT + 5, math.inf, True)} == {name(0), name(1)}
+    for number in (0, 2):
+        await admit(roll, number, BEGIN + 3 * EPOCH)
+    assert {relay for relay, _ in roll.ballot(NEXT + 4, math.inf, False)} == {name(0), name(2)}
+    assert {relay for relay, _ in roll.ballot(NEXT + 4, math.inf, True)} == {name(0), name(1), name(2)}
+    await roll.forget(BEGIN + 30 * EPOCH)
+    assert roll.ballot(NEXT + 30, math.inf, True) == ()
+    assert await roll.store.scan("descriptor") == []
+
+
+async def test_a_flood_takes_nobodys_seat_and_the_line_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names come without end; memory and disk hold as many as are named on ballots."""
+    monkeypatch.setattr(Roll, "most", 12)
+    roll = Roll(NETWORK, OWN, MemoryStore())
+    for number in range(4):
+        await admit(roll, number, BEGIN)
+    roll.follow(seats(0, 1, 2, 3), DRAWN)
+    refused = 0
+    for number in range(4, 100):
+        try:
+            await admit(roll, number, BEGIN)
+        except Refusal:
+            refused += 1
+    listed = {relay for relay, _ in roll.ballot(NEXT, math.inf, False)}
+    line = sorted((name(n) for n in range(4, 100)), key=lambda relay: place_in_line(DRAWN, relay))
+    assert listed == {*(name(n) for n in range(4)), *line[:8]}
+    assert refused > 50
+    assert len(await roll.store.scan("descriptor")) == 12
+    assert len(roll._by_digest) <= 2 * 12 + 64 + 1
+    for number in range(4):  # who has a seat renews, however full it is
+        await admit(roll, number, BEGIN + 10)
+    again = Roll(NETWORK, OWN, roll.store)
+    await again.load()
+    assert {relay for relay, _ in again.ballot(NEXT, math.inf, False)} == listed
+    await trio.lowlevel.checkpoint()

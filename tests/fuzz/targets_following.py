@@ -1,0 +1,108 @@
+"""Targets: what authorities answer a daemon, and what it keeps of whom it follows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import structlog
+from fuzzing import Target
+from mutating import mutate_packed
+from several_bench import FIRST, NETWORK, Truth, a_set, agreed
+from targets_daemons import _SILENT, _Records, finished
+
+from hushcast_directory.following import Following
+from hushcast_protocol.authorities.answers import follow, roster_of
+from hushcast_protocol.authorities.chain import Followed
+from hushcast_protocol.authorities.heads import Change
+from hushcast_protocol.authorities.requests import Agreed, decode_directory_answer
+from hushcast_protocol.base.errors import HushcastError, PeerError
+from hushcast_protocol.base.wire import encode
+
+
+@cache
+def _truth() -> Truth:
+    """What authorities agreed on, over a change of theirs."""
+    truth = Truth(a_set(3, 2))
+    for epoch in range(FIRST, FIRST + 4):
+        truth.agree(epoch, change=Change(FIRST + 2, a_set(5, 3)) if epoch == FIRST else None)
+    return truth
+
+
+@cache
+def _other() -> Agreed:
+    """Another head of the last epoch, which a quorum signed as well."""
+    return agreed(a_set(5, 3), FIRST + 3, (4, 5))
+
+
+@cache
+def _answers() -> dict[str, Agreed]:
+    """What an honest authority answers, also after a fork."""
+    newest = _truth().answer(None)
+    forked = Agreed((*newest.heads, _other().heads[-1]), (), (), False)
+    return {
+        "newest": newest,
+        "next": _truth().answer(FIRST),
+        "fork": forked,
+        "nothing": _truth().answer(FIRST + 9),
+    }
+
+
+@cache
+def _known() -> dict[bytes, Any]:
+    """The relays of each head that a quorum signed."""
+    every = [*_truth().held, _other()]
+    return {one.heads[-1].head: roster_of(one, NETWORK).relays for one in every}
+
+
+def _agreed(data: bytes) -> object:
+    """Whoever begins, or held the first head, follows nothing but heads that a quorum signed."""
+    answer = decode_directory_answer(data)
+    if not isinstance(answer, Agreed):
+        return answer
+    first = Followed(a_set(3, 2))
+    for begun in (first, follow(first, _answers()["next"], NETWORK.id)):
+        state = follow(begun, answer, NETWORK.id)
+        assert state.newest is None or state.newest.head in _known()
+        if state.fork is not None:
+            assert {state.fork.first.head, state.fork.second.head} <= _known().keys()
+    if answer.heads and answer.heads[-1].head in _known():
+        assert roster_of(answer, NETWORK).relays == _known()[answer.heads[-1].head]
+    return answer
+
+
+def _followed(data: bytes) -> None:
+    """A damaged record is taken for what it says, or the daemon says that it is damaged."""
+    structlog.configure(wrapper_class=_SILENT)
+    store: Any = _Records()
+    store.records = {"authorities": {b"followed": data}}
+    following = Following(NETWORK, a_set(3, 2).members, 2)
+    finished(following.load(store))
+    assert following.members()
+    following.coming()
+    assert following.forked is None or following.state is not None
+    state = following.after(_answers()["newest"])
+    assert state.newest is not None
+    following.move(state)
+
+
+def _records() -> Iterator[bytes]:
+    for name in ("newest", "fork"):
+        following = Following(NETWORK, a_set(3, 2).members, 2)
+        change = following.move(following.after(_answers()[name]))
+        assert change.value is not None
+        yield change.value
+
+
+TARGETS = [
+    Target(
+        "directory-agreed",
+        _agreed,
+        lambda: [encode(answer) for answer in _answers().values()],
+        (PeerError,),
+        mutate_packed,
+        1,
+    ),
+    Target("followed-authorities", _followed, _records, (HushcastError,), mutate_packed, 1),
+]
