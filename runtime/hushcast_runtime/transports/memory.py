@@ -10,7 +10,7 @@ import trio
 
 from hushcast_protocol.base.addresses import Address, memory_address
 from hushcast_protocol.base.secrets import Seed
-from hushcast_runtime.transports.base import StreamHandler, TransportError
+from hushcast_runtime.transports.base import PromptStream, StreamHandler, TransportError
 
 CallAt = Callable[[float, Callable[[], None]], None]
 """Calls a function when trio's clock shows a moment."""
@@ -158,8 +158,16 @@ class Pipe:
         if self._closed:
             raise trio.BrokenResourceError("the other end closed the stream")
         if data:
-            self._size += len(data)
-            self.send(data)
+            self.start(data)
+
+    def has_room(self) -> bool:
+        """Tell whether bytes may be written without waiting."""
+        return self._size <= MAX_IN_FLIGHT and not self._closed
+
+    def start(self, data: bytes) -> None:
+        """Send bytes on their way, for which there is room."""
+        self._size += len(data)
+        self.send(data)
 
     def send(self, data: bytes) -> None:
         """Send bytes on their way; a network that makes more of a way than a delay overrides it."""
@@ -175,13 +183,15 @@ class Pipe:
 
     async def readable(self) -> None:
         """Return when bytes can be read, or the end."""
-        if self._arrival() <= trio.current_time():
+        if (arrival := self._arrival()) <= trio.current_time():
             await trio.lowlevel.checkpoint()  # to wait is one
-        while (arrival := self._arrival()) > trio.current_time():
+            return
+        while arrival > trio.current_time():
             if arrival < math.inf and self._call_at is None:
                 await trio.sleep_until(arrival)
             else:
                 await trio.lowlevel.wait_task_rescheduled(self._wake_at_more())
+            arrival = self._arrival()
 
     def _arrival(self) -> float:
         """Return when the next bytes can be read, or the end; infinite while nothing is on its way."""
@@ -190,7 +200,13 @@ class Pipe:
         return -math.inf if self._closed else math.inf
 
     def take(self, most: int) -> bytes:
-        """Return what has arrived, at most so many bytes."""
+        """Return what has arrived, at most so many bytes, once there is something `readable`."""
+        if len(self._chunks) == 1 and len(self._chunks[0][1]) <= most:  # as a rule
+            ((_, chunk),) = self._chunks
+            self._chunks.clear()
+            self._size -= len(chunk)
+            self._wake_writers()
+            return chunk
         now, taken, size = trio.current_time(), [], 0
         for arrival, chunk in self._chunks:
             if arrival > now or size >= most:
@@ -236,7 +252,7 @@ class Pipe:
             writable.set()
 
 
-class MemoryStream(trio.abc.Stream):
+class MemoryStream(PromptStream):
     """One end of a stream between two daemons of one process."""
 
     __slots__ = ("_closed", "_incoming", "_outgoing")
@@ -250,6 +266,14 @@ class MemoryStream(trio.abc.Stream):
         """Send all of `data`."""
         self._check_open()
         await self._outgoing.write(bytes(data))
+
+    def has_room(self) -> bool:
+        """Tell whether bytes can be put: both ends are open, and not too many are on their way."""
+        return not self._closed and self._outgoing.has_room()
+
+    def put(self, data: bytes) -> None:
+        """Send bytes while there is room."""
+        self._outgoing.start(data)
 
     async def wait_send_all_might_not_block(self) -> None:
         """Return at once."""
