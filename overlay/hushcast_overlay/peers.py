@@ -12,7 +12,6 @@ import trio
 from hushcast_overlay.connector import Connector, OverlayChannel
 from hushcast_overlay.detours import Detours
 from hushcast_overlay.dials import Dials
-from hushcast_overlay.flushes import Flushes
 from hushcast_overlay.session import Session
 from hushcast_protocol.base import observed
 from hushcast_protocol.base.addresses import Address
@@ -85,7 +84,6 @@ class Peers:
         self._counters = context.counters
         self._tracer = context.tracer
         self._spawn = context.spawn
-        self._flushes = Flushes(context.spawn)
         self._rules = Rules(spool.holds, context.env.randomness, detours is not None)
         self._peers: dict[Hop, Peer] = {}
         self.away: set[Hop] = set()
@@ -169,7 +167,7 @@ class Peers:
         return self._take_part(self._peer(relay_hop(channel.peer)), channel, is_dialled=False)
 
     async def _take_part(self, peer: Peer, channel: OverlayChannel, is_dialled: bool) -> None:
-        link = Session(channel, self._spawn, self._flushes, self._now())
+        link = Session(channel, self._spawn, self._now())
         self._dials.answered(peer.hop)
         actions = peer.link_up(link, is_dialled, self._now())
         if peer.linked is not None:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 import trio
 
 from hushcast_overlay.connector import OverlayChannel
-from hushcast_overlay.flushes import Flushes
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.hop_link import LinkState
 from hushcast_protocol.base.wire import Wire
@@ -33,7 +32,6 @@ class Session(LinkState[Spooled]):
 
     __slots__ = (
         "_answers",
-        "_flushes",
         "_flushing",
         "_outbox",
         "_parcels",
@@ -44,16 +42,13 @@ class Session(LinkState[Spooled]):
         "scope",
     )
 
-    def __init__(
-        self, channel: OverlayChannel, spawn: Callable[..., None], flushes: Flushes, now: float
-    ) -> None:
+    def __init__(self, channel: OverlayChannel, spawn: Callable[..., None], now: float) -> None:
         super().__init__(now)
         self.channel = channel
         self.scope = trio.CancelScope()
         """Cancelled to end the session."""
         self._parcels: set[trio.CancelScope] | None = None  # of the peer's that are being carried out
         self._spawn = spawn
-        self._flushes = flushes
         self._outbox: list[Wire] = []
         self._flushing = False
         self._answers: dict[int, _Awaited] = {}
@@ -134,32 +129,17 @@ class Session(LinkState[Spooled]):
         """Have written what waits, and the acknowledgement that is owed."""
         if not self._flushing:
             self._flushing = True
-            if self.channel.is_prompt:
-                self._flushes.ask(self)
-            else:
-                self._spawn(self._flush)
-
-    def write(self) -> None:
-        """Write what waits; if the stream makes writers wait by now, in a task of its own."""
-        if self.channel.is_prompt:
-            self.channel.send_now(*self._frames())
-            self._flushing = False
-        else:
             self._spawn(self._flush)
 
     async def _flush(self) -> None:
         # In a task of its own: a reader that waited to send could wait for a peer that waits for it.
         try:
             while self._outbox or self.is_due:
-                await self.channel.send(*self._frames())
+                frames, self._outbox = self._outbox, []
+                if (due := self.due()) is not None:
+                    frames.append(Ack(*due))
+                await self.channel.send(*frames)
         except TransportError:
             self.scope.cancel()
         finally:
             self._flushing = False
-
-    def _frames(self) -> list[Wire]:
-        """Return what waits, and the acknowledgement that is owed."""
-        frames, self._outbox = self._outbox, []
-        if (due := self.due()) is not None:
-            frames.append(Ack(*due))
-        return frames

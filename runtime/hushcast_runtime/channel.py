@@ -11,7 +11,7 @@ from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.base.links import Established, Link
 from hushcast_protocol.base.wire import Wire, encode
-from hushcast_runtime.transports.base import PromptStream, Transport, TransportError
+from hushcast_runtime.transports.base import Transport, TransportError
 
 FrameT = TypeVar("FrameT")
 OtherT = TypeVar("OtherT")
@@ -25,21 +25,10 @@ _READ = 256 * 1024  # bytes; at 64 KiB a busy link spent a third of its time on 
 class Channel(Generic[FrameT]):
     """Frames over an open link. Sending is for any task; receiving for one."""
 
-    __slots__ = (
-        "_broken",
-        "_decode",
-        "_early",
-        "_failure",
-        "_link",
-        "_prompt",
-        "_sending",
-        "_stream",
-        "peer",
-    )
+    __slots__ = ("_broken", "_decode", "_early", "_failure", "_link", "_sending", "_stream", "peer")
 
     def __init__(self, stream: trio.abc.Stream, link: Link, decode: Callable[[bytes], FrameT]) -> None:
         self._stream = stream
-        self._prompt = stream if isinstance(stream, PromptStream) else None
         self._link = link
         self._decode = decode
         # Set when the current write has finished. A lock would take 300 bytes of each idle channel.
@@ -84,21 +73,6 @@ class Channel(Generic[FrameT]):
         finally:
             self._sending = None
             sent.set()
-
-    @property
-    def is_prompt(self) -> bool:
-        """Tell whether `send_now` may be called: nothing is broken, and nothing would have to wait."""
-        if self._prompt is None or self._sending is not None or self._broken:
-            return False
-        return self._link.is_open and self._prompt.has_room()
-
-    def send_now(self, *frames: Wire) -> None:
-        """Send frames in order, in one write, while the channel `is_prompt`."""
-        assert self._prompt is not None
-        for frame in frames:
-            self._link.send(encode(frame))
-        if data := self._link.data_to_send():
-            self._prompt.put(data)
 
     async def receive(self) -> list[FrameT]:
         """Return the frames of the next read that ends one; none when the other end closed the stream.

@@ -27,7 +27,7 @@ from hushcast_runtime.channel import (
 )
 from hushcast_runtime.environment import simulated_environment
 from hushcast_runtime.transports.base import TransportError
-from hushcast_runtime.transports.memory import MAX_IN_FLIGHT, MemoryNetwork
+from hushcast_runtime.transports.memory import MemoryNetwork
 
 NETWORK = bytes(range(32))
 RELAY, US, OTHER = (Seed(bytes([number]) * 32) for number in (1, 2, 3))
@@ -218,61 +218,6 @@ async def test_a_send_cancelled_before_its_turn_breaks_nothing() -> None:
             await pair.left.send(Ack(2, ()))
         nursery.start_soon(pair.left.send, Ack(3, ()))
         assert await take(pair.right, 2) == [Ack(1, ()), Ack(3, ())]
-
-
-@asynccontextmanager
-async def within_a_process() -> AsyncIterator[Pair]:
-    """Two channels over the `memory` transport."""
-    network, accepted = MemoryNetwork(), list[Channel[OverlayFrame]]()
-    listener = await network.transport().listen(RELAY)
-
-    async def keep(stream: trio.abc.Stream) -> None:
-        accepted.append((await accept_channel(stream, responder(), decode_overlay))[0])
-        await trio.sleep_forever()
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(listener.serve, keep)
-        transport = network.transport()
-        ours, _ = await open_channel(transport, listener.address, "test", initiator(), decode_overlay)
-        await trio.testing.wait_all_tasks_blocked()
-        yield Pair(ours, accepted[0], (ours._stream, accepted[0]._stream))
-        nursery.cancel_scope.cancel()
-
-
-async def test_within_a_process_frames_go_without_waiting_and_in_order() -> None:
-    async with within_a_process() as pair:
-        assert pair.left.is_prompt
-        pair.left.send_now(Ack(1, ()), Ack(2, ()))
-        await pair.left.send(Ack(3, ()))
-        pair.left.send_now(Ack(4, ()))
-        heard: list[OverlayFrame] = []
-        while len(heard) < 4:
-            heard += await pair.right.receive()
-        assert heard == [Ack(number, ()) for number in (1, 2, 3, 4)]
-
-
-async def test_nothing_goes_at_once_where_a_writer_would_wait() -> None:
-    async with within_a_process() as pair:
-        count = 0
-        while pair.left.is_prompt:
-            pair.left.send_now(ParcelFrame(1, bytes(9000), None))
-            count += 1
-        assert count > MAX_IN_FLIGHT / 10_000
-        while not pair.left.is_prompt:
-            await pair.right.receive()
-
-
-@pytest.mark.parametrize("closing", ["ours", "theirs"])
-async def test_nothing_goes_at_once_on_a_stream_that_ended(closing: str) -> None:
-    async with within_a_process() as pair:
-        await pair.streams[closing == "theirs"].aclose()
-        assert not pair.left.is_prompt
-        with pytest.raises(TransportError):
-            await pair.left.send(Ack(1, ()))
-
-
-async def test_streams_that_make_writers_wait_take_nothing_at_once() -> None:
-    assert not (await connect()).left.is_prompt
 
 
 async def test_a_broken_stream_is_a_transport_error() -> None:

@@ -6,7 +6,6 @@ under a mock clock. Callers do not depend on which one it is.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
@@ -24,20 +23,6 @@ class TransportError(HushcastError):
 
     Its text names the kind of failure and never the address.
     """
-
-
-class PromptStream(trio.abc.Stream):
-    """A stream that can take bytes without waiting, as one within this process."""
-
-    __slots__ = ()
-
-    @abstractmethod
-    def has_room(self) -> bool:
-        """Tell whether it takes bytes now: it is open, and not too many are on their way."""
-
-    @abstractmethod
-    def put(self, data: bytes) -> None:
-        """Send bytes, at least one, while there is room."""
 
 
 class Listener(Protocol):

@@ -10,7 +10,7 @@ import trio
 
 from hushcast_protocol.base.addresses import Address, memory_address
 from hushcast_protocol.base.secrets import Seed
-from hushcast_runtime.transports.base import PromptStream, StreamHandler, TransportError
+from hushcast_runtime.transports.base import StreamHandler, TransportError
 
 CallAt = Callable[[float, Callable[[], None]], None]
 """Calls a function when trio's clock shows a moment."""
@@ -158,16 +158,8 @@ class Pipe:
         if self._closed:
             raise trio.BrokenResourceError("the other end closed the stream")
         if data:
-            self.start(data)
-
-    def has_room(self) -> bool:
-        """Tell whether bytes may be written without waiting."""
-        return self._size <= MAX_IN_FLIGHT and not self._closed
-
-    def start(self, data: bytes) -> None:
-        """Send bytes on their way, for which there is room."""
-        self._size += len(data)
-        self.send(data)
+            self._size += len(data)
+            self.send(data)
 
     def send(self, data: bytes) -> None:
         """Send bytes on their way; a network that makes more of a way than a delay overrides it."""
@@ -252,7 +244,7 @@ class Pipe:
             writable.set()
 
 
-class MemoryStream(PromptStream):
+class MemoryStream(trio.abc.Stream):
     """One end of a stream between two daemons of one process."""
 
     __slots__ = ("_closed", "_incoming", "_outgoing")
@@ -266,14 +258,6 @@ class MemoryStream(PromptStream):
         """Send all of `data`."""
         self._check_open()
         await self._outgoing.write(bytes(data))
-
-    def has_room(self) -> bool:
-        """Tell whether bytes can be put: both ends are open, and not too many are on their way."""
-        return not self._closed and self._outgoing.has_room()
-
-    def put(self, data: bytes) -> None:
-        """Send bytes while there is room."""
-        self._outgoing.start(data)
 
     async def wait_send_all_might_not_block(self) -> None:
         """Return at once."""
