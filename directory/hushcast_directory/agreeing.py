@@ -300,7 +300,7 @@ class Agreeing:
 
     async def _accuse(self, evidence: Evidence) -> None:
         self._counters.add("evidence_found")
-        log.error("an authority said two things for one epoch", shown_by="hushcast directory evidence")
+        log.error("an authority said two things for one epoch")
         key = descriptor_digest(encode(evidence))
         held = [known for known, _ in await self._store.scan(_EVIDENCE)]
         if len(held) < MAX_EVIDENCE:

@@ -138,7 +138,7 @@ class _Directory:
             status["tor"] = asdict(self._tor.state)
         publishing = self._publishing
         if isinstance(publishing, Agreeing):
-            status["authorities"] = {"others": publishing.peers.count, "reached": publishing.peers.reached}
+            status["authorities_reached"] = publishing.peers.reached
         if publishing is not None and publishing.epoch is not None:
             status["roster"] = {"epoch": publishing.epoch, "relays": publishing.relays}
             status["epoch"] = self._settings.network.network().calendar.epoch(self._env.now())
