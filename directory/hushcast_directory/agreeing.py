@@ -130,6 +130,10 @@ class Agreeing:
             problem = "the other authorities look for this one at another address: see authorities.next"
         return problem
 
+    def sit(self, sitting: Sitting) -> None:
+        """Take what the operator says of the others now: vote for another set from the next ballot on."""
+        self._sitting = sitting
+
     def note_registered(self) -> None:
         """Look at once whether enough relays have registered."""
         self._woken.set()

@@ -9,10 +9,11 @@ import structlog
 
 from hushcast_protocol.authorities.answers import follow
 from hushcast_protocol.authorities.chain import MAX_TURNS, Chain, Followed
+from hushcast_protocol.authorities.evidence import Fork
 from hushcast_protocol.authorities.heads import Certified, decode_head
 from hushcast_protocol.authorities.members import Authorities, Member
 from hushcast_protocol.authorities.requests import Agreed
-from hushcast_protocol.base.errors import AuthenticationError
+from hushcast_protocol.base.errors import AuthenticationError, PeerError
 from hushcast_protocol.base.roster import Network
 from hushcast_protocol.base.wire import PublicKey, encode
 from hushcast_runtime.store import Change, Store, record_reader
@@ -101,6 +102,23 @@ class Following:
             members = tuple(sorted(self._members, key=lambda member: member.key))
             state = Followed(Authorities(members, self._pin[1]))
         return follow(state, agreed, self._network.id)
+
+    def forked_by(self, shown: Sequence[Certified]) -> Followed | None:
+        """Return where two heads of one epoch lead that a quorum signed each, `None` if there are none.
+
+        What does not hold is passed over.
+        """
+        assert self._state is not None
+        held: dict[int, Certified] = {}
+        for certified in shown:
+            try:
+                head = Chain(self._network.id, self._state).check(certified)
+            except PeerError:
+                continue
+            known = held.setdefault(head.epoch, certified)
+            if known.head != certified.head:
+                return msgspec.structs.replace(self._state, fork=Fork(known, certified))
+        return None
 
     def move(self, state: Followed) -> Change:
         """Stand there from now on; return what is to be kept."""

@@ -7,6 +7,8 @@ nothing new. What counts is a head with the signatures of a quorum, whoever show
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import NoReturn
 
 import msgspec
 import structlog
@@ -17,7 +19,7 @@ from hushcast_directory.following import Following
 from hushcast_directory.sources import NOTHING, Fetched, Reached, Terms
 from hushcast_protocol.authorities.answers import roster_of
 from hushcast_protocol.authorities.chain import Followed
-from hushcast_protocol.authorities.heads import decode_head, head_digest
+from hushcast_protocol.authorities.heads import Certified, decode_head, head_digest
 from hushcast_protocol.authorities.members import Member
 from hushcast_protocol.authorities.requests import Agreed
 from hushcast_protocol.authorities.work import Work, beacon_for
@@ -110,6 +112,8 @@ class SeveralDirectories:
                 nursery.start_soon(ask, member, asked)
                 with trio.move_on_after(self._patience):
                     await asked.wait()
+        if self._following.forked is not None:  # whatever another one answered meanwhile
+            raise AuthenticationError(self._two_heads())
         if not found and len(problems) == len(members):
             raise problems[-1]
         return self.lead(*found[0]) if found else NOTHING
@@ -124,9 +128,7 @@ class SeveralDirectories:
         try:
             state = self._following.after(agreed)
             if state.fork is not None:
-                await self._store.write(self._following.move(state))
-                log.error("two heads of one epoch: no roster is taken", epoch=self._following.forked)
-                raise AuthenticationError(self._two_heads())
+                await self._stop(state)
             last = agreed.heads[-1]
             if state.newest is None or state.newest.head != last.head:
                 return None  # older than what is held
@@ -141,6 +143,30 @@ class SeveralDirectories:
         self._waiting = dict(agreed.waiting)
         record = encode(msgspec.structs.replace(agreed, heads=(last,), more=False))
         return Fetched(roster, record, agreed.more), state
+
+    async def compare(self, epoch: int) -> None:
+        """Ask all for the head of an epoch: a peer shows another than ours, and one of them may have it."""
+        shown: list[Certified] = []
+        async with trio.open_nursery() as nursery:
+
+            async def ask(member: Member) -> None:
+                with suppress(TransportError, PeerError, Refusal):
+                    shown.extend((await self._ask(member, epoch - 1)).heads)
+
+            for member in self._following.members():
+                nursery.start_soon(ask, member)
+        state = self._following.state
+        newest = state.newest if state is not None else None
+        if newest is not None and self._following.forked is None:
+            forked = self._following.forked_by([newest, *shown])
+            if forked is not None:
+                await self._stop(forked)
+
+    async def _stop(self, state: Followed) -> NoReturn:
+        """Keep proof of a fork, and take nothing any more."""
+        await self._store.write(self._following.move(state))
+        log.error("two heads of one epoch: no roster is taken", epoch=self._following.forked)
+        raise AuthenticationError(self._two_heads())
 
     def lead(self, fetched: Fetched, state: Followed) -> Fetched:
         """Note where a roster leads, until it is taken."""

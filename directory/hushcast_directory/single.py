@@ -97,6 +97,11 @@ class SingleDirectory:
         """Return what newcomers meet, once it is an authority."""
         return self._several.terms()
 
+    async def compare(self, epoch: int) -> None:
+        """Look, if it is one of several; one alone would show what it showed."""
+        if self._several.has_begun:
+            await self._several.compare(epoch)
+
     def reached(self) -> Reached:
         """Tell whether it answers."""
         return self._several.reached() if self._several.has_begun else Reached(1, int(self._answers))

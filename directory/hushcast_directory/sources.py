@@ -76,5 +76,11 @@ class Source(Protocol):
     def terms(self) -> Terms | None:
         """Return what newcomers meet, `None` where there are no several directories, or no head yet."""
 
+    async def compare(self, epoch: int) -> None:
+        """Look whether the directories agreed on two rosters for an epoch: a peer shows another than ours.
+
+        Proof of it is kept. Raises what `fetch` does where there is proof.
+        """
+
     def reached(self) -> Reached:
         """Tell how many there are, and answer."""

@@ -59,6 +59,8 @@ class RosterKeeper:
         self._digests: dict[int, bytes] = {}
         self._begin: int | None = None
         """Where to begin without a chain: after this epoch; `None`: with the newest."""
+        self._doubted: int | None = None
+        """An epoch for which a peer showed another roster."""
         self._changed = trio.lowlevel.ParkingLot()
         self._began = env.now()
         self._asked = trio.Event()
@@ -146,6 +148,7 @@ class RosterKeeper:
         if self._digests.get(view.epoch, view.digest) == view.digest:
             return
         self._counters.add("roster_mismatches")
+        self._doubted = view.epoch
         log.error("a peer holds another roster for the same epoch: the directory may lie", epoch=view.epoch)
         raise AuthenticationError("a peer holds another roster for the same epoch")
 
@@ -164,6 +167,7 @@ class RosterKeeper:
         while True:
             before, asked = self.newest, False
             try:
+                await self._compare_doubted()
                 await self._catch_up()
                 asked = bool(self._clock.jump())
             except (TransportError, PeerError, Refusal) as error:
@@ -175,6 +179,12 @@ class RosterKeeper:
             # After a jump of the clock the directory is asked at once: it tells which time is right.
             while self._env.now() < moment and (asked or not self._clock.jump()):  # noqa: ASYNC110
                 await trio.sleep(min(max(0.0, moment - self._env.now()), LOOK_EVERY))
+
+    async def _compare_doubted(self) -> None:
+        """Where a peer showed another roster, see whether the directories agreed on two: once a fetch."""
+        epoch, self._doubted = self._doubted, None
+        if epoch is not None:
+            await self._source.compare(epoch)
 
     async def _catch_up(self) -> None:
         self._pass_over_ahead()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from contextlib import nullcontext
 
 import msgspec
 import pytest
@@ -27,7 +28,7 @@ from hushcast_protocol.authorities.heads import Certified, Change, decode_head
 from hushcast_protocol.authorities.members import Member
 from hushcast_protocol.authorities.requests import Agreed, HandedOver, Rosters, decode_directory_answer
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError, Refusal
-from hushcast_protocol.base.roster import Network, Roster
+from hushcast_protocol.base.roster import Network, Roster, View
 from hushcast_protocol.base.wire import encode
 from hushcast_runtime.store import MemoryStore
 from hushcast_runtime.transports.base import TransportError
@@ -244,6 +245,24 @@ async def test_another_head_of_the_epoch_held_is_a_fork() -> None:
     with pytest.raises(AuthenticationError, match="two rosters"):
         await daemon.source.examine(other, daemon.keeper.newest)
     assert daemon.source.reached().fork == FIRST
+
+
+async def test_where_a_peer_shows_another_roster_all_are_asked_and_a_fork_is_found() -> None:
+    world = SeveralBench()
+    world.truth.agree(FIRST)
+    daemon = world.daemon()
+    await daemon.catch_up()
+    last = agreed(world.truth.authorities, FIRST, (4, 5))
+    for claimed, fork in ((made_up(world.truth, None), None), (last, FIRST)):
+        # One of five has another head; the relay that shows it, or the directory, may have made it up.
+        world.lies = {world.truth.authorities.keys[2]: lambda truth, after, given=claimed: given}  # type: ignore[misc]
+        with pytest.raises(AuthenticationError, match="another roster"):
+            daemon.keeper.compare(View(FIRST, digest_of(claimed)))
+        with pytest.raises(AuthenticationError, match="two rosters") if fork else nullcontext():
+            await daemon.keeper._compare_doubted()
+        assert daemon.source.reached().fork == fork
+        await daemon.keeper._compare_doubted()  # asked once
+    assert daemon.keeper.current().epoch == FIRST
 
 
 async def test_two_heads_of_too_few_signatures_are_no_fork() -> None:
