@@ -103,7 +103,7 @@ class Inside:
             self.rules = Purposes(section, {"": user}, Vocabulary(named), lambda: _NOW)
         self.broker = Broker(os.urandom, _NOW, rules=self.rules)
         if self.rules is not None:
-            self.rules.attach(self.broker)
+            self.rules.attach(self.broker, os.urandom)
         self.links = [self._connect(f"car{number}") for number in range(world.clients)]
         for number in range(world.reservations):
             self.reserve(number)

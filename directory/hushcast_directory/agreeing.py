@@ -130,6 +130,10 @@ class Agreeing:
             problem = "the other authorities look for this one at another address: see authorities.next"
         return problem
 
+    def sit(self, sitting: Sitting) -> None:
+        """Take what the operator says of the others now: vote for another set from the next ballot on."""
+        self._sitting = sitting
+
     def note_registered(self) -> None:
         """Look at once whether enough relays have registered."""
         self._woken.set()
@@ -296,7 +300,7 @@ class Agreeing:
 
     async def _accuse(self, evidence: Evidence) -> None:
         self._counters.add("evidence_found")
-        log.error("an authority said two things for one epoch", shown_by="hushcast directory evidence")
+        log.error("an authority said two things for one epoch")
         key = descriptor_digest(encode(evidence))
         held = [known for known, _ in await self._store.scan(_EVIDENCE)]
         if len(held) < MAX_EVIDENCE:

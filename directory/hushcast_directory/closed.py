@@ -14,16 +14,23 @@ _NAME = 64  # hexadecimal digits
 
 
 def read_names(file: Path) -> frozenset[RelayId]:
-    """Return the names in a file: one a line, 64 hexadecimal digits; `#` begins a comment.
-
-    Raises `UsageError`, with the line, if it cannot be read or says something else.
-    """
+    """Return the names in a file; raise `UsageError` if it cannot be read, and as `names_in`."""
     try:
         with file.open("rb") as opened:
-            data = opened.read(MAX_NAMES_FILE + 1)
-        lines = data.decode().splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+            return names_in(opened.read(MAX_NAMES_FILE + 1), str(file))
+    except OSError as error:
         raise UsageError(f"{file}: the relays of a closed network cannot be read: {error}") from None
+
+
+def names_in(data: bytes, file: str) -> frozenset[RelayId]:
+    """Return the names in a text: one a line, 64 hexadecimal digits; `#` begins a comment.
+
+    Raises `UsageError`, with the line, if it says something else.
+    """
+    try:
+        lines = data.decode().splitlines()
+    except UnicodeDecodeError:
+        raise UsageError(f"{file}: the relays of a closed network cannot be read: not a text") from None
     if len(data) > MAX_NAMES_FILE:
         raise UsageError(f"{file}: the list of relays is over {MAX_NAMES_FILE:,} bytes")
     names = set()

@@ -19,8 +19,9 @@ from hushcast_directory.server import DirectoryServer
 from hushcast_directory.settings import DirectorySettings
 from hushcast_directory.upgrade import MIGRATIONS, VERSION
 from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.wire import RelayId
+from hushcast_protocol.base.wire import PublicKey, RelayId
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import system_environment
 from hushcast_runtime.files import load_seed, write_private
@@ -61,11 +62,19 @@ class _Directory:
         self._publishing: Publishing | Agreeing | None = None
         self._counters = Counters(DIRECTORY_COUNTERS)
         self._published = False
+        self._key: PublicKey | None = None
         self._names = _names(settings)
 
     def apply(self, settings: DirectorySettings) -> None:
-        """Take another list of relays; raise `UsageError` if there is none to be read."""
-        self._names = _names(settings)
+        """Take another list of relays and what is voted for; `UsageError`, which changes nothing."""
+        names = _names(settings)
+        if self._publishing is not None and self._key is not None:
+            sitting, agreeing = settings.sitting(self._key), self._publishing
+            if isinstance(agreeing, Agreeing) is (sitting is None):
+                raise UsageError("authorities: a directory becomes one of several, or alone, at a restart")
+            if isinstance(agreeing, Agreeing) and sitting is not None:
+                agreeing.sit(sitting)
+        self._names = names
         if self._registry is not None:
             self._registry.confine(self._names)
 
@@ -82,7 +91,8 @@ class _Directory:
         try:
             seed, service = (load_seed(state / name, env.randomness) for name in KEY_FILES)
             network = settings.network.network()
-            sitting = settings.sitting(seed.public())
+            self._key = seed.public()
+            sitting = settings.sitting(self._key)
             registry = (
                 Registry(network, seed, store, settings.first_roster)
                 if sitting is None
@@ -128,7 +138,7 @@ class _Directory:
             status["tor"] = asdict(self._tor.state)
         publishing = self._publishing
         if isinstance(publishing, Agreeing):
-            status["authorities"] = {"others": publishing.peers.count, "reached": publishing.peers.reached}
+            status["authorities_reached"] = publishing.peers.reached
         if publishing is not None and publishing.epoch is not None:
             status["roster"] = {"epoch": publishing.epoch, "relays": publishing.relays}
             status["epoch"] = self._settings.network.network().calendar.epoch(self._env.now())

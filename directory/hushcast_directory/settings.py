@@ -69,7 +69,7 @@ class AuthoritiesSection(SetSection, frozen=True, kw_only=True):
 class DirectorySettings(DaemonSettings, frozen=True, kw_only=True):
     """Settings of `hushcast directory run`."""
 
-    live: ClassVar[frozenset[str]] = frozenset({"log", "relays"})
+    live: ClassVar[frozenset[str]] = frozenset({"log", "relays", "authorities"})
     """The keys that a running directory applies."""
 
     network: NetworkSection

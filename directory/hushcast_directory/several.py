@@ -125,6 +125,8 @@ class SeveralDirectories:
                     await asked.wait()
             are_asked = True
             stop_if_enough()
+        if self._following.forked is not None:  # whatever another one answered meanwhile
+            raise AuthenticationError(self._two_heads())
         if not found and not nothing_new:
             raise problems[-1]
         return self.lead(*found[0]) if found else NOTHING

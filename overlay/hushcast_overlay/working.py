@@ -83,10 +83,10 @@ class Working:
 
     def lacks(self) -> bool:
         """Tell whether the authorities ask for work that there is not yet."""
-        asked, found = self._terms(), self._found
-        if asked is None or asked.admission.work == 0:
+        bits, found = self._bits(), self._found
+        if bits == 0:
             return False
-        return found is None or found.bits < asked.admission.work or has_ended(found.work, asked.epoch)
+        return found is None or found.bits < bits or has_ended(found.work, self._epoch())
 
     async def done(self) -> None:
         """Wait until there is work that is worth what they ask for."""
@@ -96,11 +96,10 @@ class Working:
     async def run(self) -> None:
         """Look for work whenever it is needed, until cancelled."""
         while True:
-            asked = self._terms()
-            if asked is None or not self._is_needed(asked):
+            bits = self._bits()
+            if not self._is_needed():
                 await self._changed()
                 continue
-            bits = asked.admission.work
             log.info("looking for work", bits=bits)
             if (work := await self._look(bits)) is not None:
                 self._found = _Found(self._relay, bits, work)
@@ -108,17 +107,32 @@ class Working:
                 log.info("work found", bits=bits)
             self._looked.unpark_all()
 
-    def _is_needed(self, asked: Terms) -> bool:
-        found = self._found
-        return self.lacks() or (
-            asked.admission.work > 0 and found is not None and is_to_be_renewed(found.work, asked.epoch)
-        )
+    def _bits(self) -> int:
+        """Return how many bits are to be found now, 0 for none.
+
+        Where there was no beacon for so long that work of the last one would have to be renewed at once,
+        there is nothing to be found until there is one.
+        """
+        terms = self._terms()
+        if terms is None or is_to_be_renewed(terms.beacon, terms.epoch):
+            return 0
+        return terms.admission.work
+
+    def _epoch(self) -> int:
+        terms = self._terms()
+        assert terms is not None
+        return terms.epoch
+
+    def _is_needed(self) -> bool:
+        if self._bits() == 0:
+            return False
+        return self.lacks() or (self.work is not None and is_to_be_renewed(self.work.beacon, self._epoch()))
 
     async def _look(self, bits: int) -> Work | None:
         """Try until something is found, or something else is asked for."""
         began, tries = self._env.elapsed(), 0
         try:
-            while (asked := self._terms()) is not None and asked.admission.work == bits:
+            while self._bits() == bits and (asked := self._terms()) is not None:
                 before = self._env.elapsed()
                 work = await self._env.compute(
                     attempt, self._network, self._relay, asked.beacon, bits, self._env.randomness

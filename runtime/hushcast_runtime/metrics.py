@@ -28,6 +28,7 @@ GAUGES = {
     "roster_age_epochs": "epochs that have begun since the newest roster's; 0 or -1 when all is well",
     "links": "links to other relays that are open",
     "leases": "leases held for subscriptions of the network",
+    "authorities_reached": "of several directories: others that this one reached at its last attempts",
 }
 """Every gauge with its meaning; a daemon leaves out those that it has no value for."""
 
@@ -48,7 +49,8 @@ def readings(status: Mapping[str, Any]) -> dict[str, float]:
     if roster := status.get("roster"):
         found["roster_relays"] = float(roster["relays"])
         found["roster_age_epochs"] = float(status["epoch"] - roster["epoch"])
-    return found | {name: float(status[name]) for name in ("links", "leases") if name in status}
+    counted = ("links", "leases", "authorities_reached")
+    return found | {name: float(status[name]) for name in counted if name in status}
 
 
 class MetricsServer:

@@ -21,13 +21,15 @@ class ClockCalls:
     """
 
     def __init__(self, clock: trio.testing.MockClock) -> None:
-        """`clock` has calls once; its rate is 0, its `autojump_threshold` finite."""
+        """`clock` has calls once; its rate is 0 and stays so, its `autojump_threshold` finite."""
         self._clock = clock
         self._calls: list[tuple[float, int, Callable[[], None]]] = []
         self._asked = 0  # breaks ties: what was asked for first is called first
         # trio asks this of the clock when no task can run. There is no public way, and a mock clock has no
         # subclasses.
         clock._autojump = self._pass_time  # type: ignore[method-assign]
+        # A clock that only jumps shows its base: to compute that took a twentieth of a simulation's time.
+        clock.current_time = lambda: clock._virtual_base  # type: ignore[method-assign]
 
     def call_at(self, moment: float, function: Callable[[], None]) -> None:
         """Call `function`, which only wakes somebody, when the clock shows `moment`."""

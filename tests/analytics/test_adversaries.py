@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from hushcast_analytics.adversaries import Adversary, Choice, colluders
 from hushcast_analytics.attacks.catalogue import ATTACKS
 from hushcast_analytics.examine import Case, Examination
+from hushcast_analytics.keeping import kept
 from hushcast_analytics.lab.networks import SCANNER, Lab
 
 pytestmark = pytest.mark.spark
@@ -18,8 +19,11 @@ LAB = Lab(runs=2, topics=2, relays=24, depth=2, listed=True, messages=4, scan=Tr
 ADVERSARY = Adversary((0.25, 0.5), active=True, clients=(SCANNER,))
 
 
-def case_of(spark: SparkSession, lab: Lab) -> Case:
-    return Case(lab.observations(spark), lab.truths(spark), lab.rosters(spark), lab.relays, lab.depth)
+@pytest.fixture(scope="module")
+def case(spark: SparkSession) -> Case:
+    """The lab's networks, drawn once."""
+    tables = (kept(table) for table in (LAB.observations(spark), LAB.truths(spark), LAB.rosters(spark)))
+    return Case(*tables, LAB.relays, LAB.depth)
 
 
 def nodes(table: DataFrame) -> set[tuple[str, ...]]:
@@ -27,11 +31,11 @@ def nodes(table: DataFrame) -> set[tuple[str, ...]]:
 
 
 @pytest.mark.parametrize("chosen", ["random", "degree", "sybil"])
-def test_the_choice_depends_on_seed_and_names_alone(spark: SparkSession, chosen: Choice) -> None:
+def test_the_choice_depends_on_seed_and_names_alone(spark: SparkSession, case: Case, chosen: Choice) -> None:
     relays = spark.createDataFrame(
         [("r", f"{i * 37 % 100:02}") for i in range(100)], "run string, node string"
     )
-    seen = LAB.observations(spark)
+    seen = case.observations
     adversary = Adversary((0.1, 0.255), chosen, seed=3)
     found = nodes(colluders(adversary, relays, seen))
     assert sum(share == "0.1" for _, _, share in found) == 10
@@ -71,8 +75,8 @@ def posteriors(case: Case) -> set[tuple[str, ...]]:
 
 
 @pytest.fixture(scope="module")
-def honest_view(spark: SparkSession) -> set[tuple[str, ...]]:
-    return posteriors(case_of(spark, LAB))
+def honest_view(case: Case) -> set[tuple[str, ...]]:
+    return posteriors(case)
 
 
 def untrue(case: Case, members: DataFrame) -> Case:
@@ -100,17 +104,16 @@ def unseen(case: Case, members: DataFrame) -> Case:
 
 @pytest.mark.parametrize("change", [untrue, unseen])
 def test_neither_truth_nor_what_honest_nodes_saw_enters(
-    spark: SparkSession, honest_view: set[tuple[str, ...]], change: Callable[[Case, DataFrame], Case]
+    case: Case, honest_view: set[tuple[str, ...]], change: Callable[[Case, DataFrame], Case]
 ) -> None:
-    case = case_of(spark, LAB)
     members = Examination(case, ADVERSARY).view("topic").members
     # Relays that collude under one share and not under another are left alone.
     assert posteriors(change(case, members)) == honest_view
     assert len(honest_view) > 50
 
 
-def test_what_the_view_holds_was_written_by_members(spark: SparkSession) -> None:
-    view = Examination(case_of(spark, LAB), ADVERSARY).view("topic")
+def test_what_the_view_holds_was_written_by_members(case: Case) -> None:
+    view = Examination(case, ADVERSARY).view("topic")
     rows = view.observations.select("run", "node").distinct()
     assert rows.join(view.members, ["run", "node"], "left_anti").count() == 0
     assert (

@@ -90,8 +90,8 @@ LAB = Lab(runs=4, topics=10, relays=60, depth=2, listed=True, messages=10, seed=
 
 
 def test_of_topics_that_it_does_not_know_it_recognises_nothing(spark: SparkSession) -> None:
-    case = Case(LAB.observations(spark), LAB.truths(spark), LAB.rosters(spark), LAB.relays, LAB.depth)
-    case = replace(case, observations=kept(case.observations), truths=kept(case.truths))
+    tables = (kept(table) for table in (LAB.observations(spark), LAB.truths(spark), LAB.rosters(spark)))
+    case = Case(*tables, LAB.relays, LAB.depth)
     names = ("install-depth", "trained", "dictionary", "first-spy")
     none, half, all_of_them = (
         figures(case, Adversary((0.2,), topics_known=share), names) for share in (0.0, 0.5, 1.0)

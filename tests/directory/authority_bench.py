@@ -200,9 +200,8 @@ class AuthorityBench:
         """Have all vote for a larger set, and start those of it that are not there yet."""
         now, following = sets(len(self.directories), len(self.directories) // 2 + 1), sets(count, quorum)
         for directory in self.directories:
-            await directory.kill()
             directory.sitting = Sitting(now, following, 1)
-            await directory.start()
+            directory.agreeing.sit(directory.sitting)
         for seed in SEEDS[len(self.directories) : count]:
             directory = Directory(self, seed, Sitting(now, following, 1))
             self.directories.append(directory)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from random import Random
 from typing import Any
@@ -10,10 +11,16 @@ from fuzzing import Target
 from mutating import mutate_text
 from topic_examples import EVENTS, PRIVATE, WORD
 
+from hushcast_directory.closed import names_in
+from hushcast_directory.kept_evidence import checked, read_proofs
+from hushcast_protocol.authorities.ballots import Cast
+from hushcast_protocol.authorities.evidence import Evidence
 from hushcast_protocol.base import addresses
 from hushcast_protocol.base.errors import DecodeError, UsageError
-from hushcast_protocol.base.secrets import TopicKey
+from hushcast_protocol.base.secrets import Seed, TopicKey
+from hushcast_protocol.base.signatures import Purpose, Signed, signature
 from hushcast_protocol.base.trace import Observation, Truth, to_line
+from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content import attributes, bodies, predicates, tokens, topics
 from hushcast_runtime.tor.endpoints import parse_endpoint
 
@@ -148,6 +155,25 @@ def _value_maps() -> list[bytes]:
     return [bodies.encode(values) for values in maps]
 
 
+def _names(data: bytes) -> None:
+    """Names of a closed network's relays, as its operator wrote them."""
+    assert all(len(name) == 32 for name in names_in(data, "there"))
+
+
+def _proofs(data: bytes) -> None:
+    """Proofs that somebody sent: what is read is told in the same words."""
+    for proof in read_proofs(data, "there"):
+        line = json.dumps(checked(proof, bytes(32)).line()).encode()
+        assert read_proofs(line, "there") == [proof]
+
+
+def _proof() -> str:
+    seed, network = Seed(bytes(32)), bytes(32)
+    bodies = [encode(Cast(network, 7, seed.public(), bytes([one]) * 32)) for one in (1, 2)]
+    first, second = (Signed(body, signature(seed, Purpose.BALLOT, body)) for body in bodies)
+    return json.dumps(checked(Evidence(seed.public(), first, second), network).line())
+
+
 def _targets() -> list[Target]:
     from mutating import mutate_packed
 
@@ -182,6 +208,10 @@ def _targets() -> list[Target]:
         Target("values", _values, _value_maps, (DecodeError,), mutate_packed, 10),
         Target("address", _address, _lines(*whole), (DecodeError,), mutate_text, 10),
         Target("endpoint", _endpoint, _lines(*places), (UsageError,), mutate_text, 10),
+        Target(
+            "names", _names, _lines(f"# ours\n{'0a' * 32} # one\n", "ab" * 32), (UsageError,), mutate_text, 5
+        ),
+        Target("proofs", _proofs, _lines(_proof()), (UsageError,), mutate_text, 5),
         Target("trace", _trace, _lines("node", "a\u2028b\r\n", '"\\'), (), mutate_text, 5),
     ]
 

@@ -10,6 +10,7 @@ from hushcast_directory.directories import Pinned
 from hushcast_directory.registry import Registry
 from hushcast_directory.roll import Roll
 from hushcast_directory.server import DirectoryServer
+from hushcast_protocol.authorities.admission import OPEN, Admission
 from hushcast_protocol.authorities.heads import Head, decode_head
 from hushcast_protocol.authorities.members import Authorities, Member
 from hushcast_protocol.base.addresses import memory_address
@@ -21,10 +22,10 @@ from hushcast_runtime.transports.base import Transport
 SEEDS = sorted((Seed(bytes([220 + number]) * 32) for number in range(5)), key=Seed.public)
 
 
-def a_set(count: int, quorum: int) -> Authorities:
-    """The first so many authorities."""
+def a_set(count: int, quorum: int, admission: Admission = OPEN) -> Authorities:
+    """The first so many authorities, and their rules."""
     keys = [seed.public() for seed in SEEDS[:count]]
-    return Authorities(tuple(Member(key, memory_address(key)) for key in keys), quorum)
+    return Authorities(tuple(Member(key, memory_address(key)) for key in keys), quorum, admission)
 
 
 class Authority(Process):
@@ -64,11 +65,18 @@ class Authority(Process):
 class Directories:
     """All directories of a network; to begin with, so many of them agree, or (`0`) the first is alone."""
 
-    def __init__(self, network: SmallNetwork, first_roster: int, count: int, quorum: int) -> None:
+    def __init__(
+        self,
+        network: SmallNetwork,
+        first_roster: int,
+        count: int,
+        quorum: int,
+        admission: Admission = OPEN,
+    ) -> None:
         self._network = network
         self._first_roster = first_roster
         self.all: list[Authority] = []
-        self.now = a_set(count, quorum) if count else None
+        self.now = a_set(count, quorum, admission) if count else None
         self._pinned = self.now or a_set(1, 1)
         self.add(max(count, 1))
         self.sit(self.now, None)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 import trio
@@ -42,7 +43,7 @@ class Heads:
 def slow_environment() -> Environment:
     env = simulated_environment("working")
 
-    async def compute(function, *args):
+    async def compute(function: Callable[..., Any], *args: Any) -> Any:
         await trio.sleep(TRY)
         return function(*args)
 
@@ -108,7 +109,7 @@ async def test_it_is_renewed_in_time_and_when_more_is_asked_for() -> None:
     async with working(heads, MemoryStore()) as made:
         await made.done()
         first = made.work
-        heads.tell(asked(2, day=100 + RENEWED, epoch=24 * (100 + RENEWED) - 1))
+        heads.tell(asked(2, day=99 + RENEWED, epoch=24 * (100 + RENEWED) - 1))
         await trio.sleep(100)
         assert made.work == first
         heads.tell(asked(2, day=100 + RENEWED, epoch=24 * (100 + RENEWED)))
@@ -130,3 +131,15 @@ async def test_a_search_ends_when_nothing_is_asked_for_any_more() -> None:
         await trio.sleep(1)
         assert made.search is None
         assert made.work is None
+
+
+async def test_nothing_is_looked_for_by_a_beacon_that_is_too_old() -> None:
+    """No day had one for long: what was found would have ended at once, again and again."""
+    heads = Heads(asked(3, epoch=24 * (100 + RENEWED)))
+    async with working(heads, MemoryStore()) as made:
+        await trio.sleep(100)
+        assert made.work is None
+        assert not made.lacks()
+        heads.tell(asked(3, day=101 + RENEWED, epoch=24 * (101 + RENEWED)))
+        await made.done()
+        assert made.work is not None

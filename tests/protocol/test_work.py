@@ -87,9 +87,8 @@ def test_work_begins_with_the_newest_beacon() -> None:
 
 
 def test_a_relay_looks_for_other_work_in_time() -> None:
-    one = Work(BEACON, bytes(8))
-    assert not is_to_be_renewed(one, EPOCHS_A_DAY * (100 + RENEWED) - 1)
-    assert is_to_be_renewed(one, EPOCHS_A_DAY * (100 + RENEWED))
+    assert not is_to_be_renewed(BEACON, EPOCHS_A_DAY * (100 + RENEWED) - 1)
+    assert is_to_be_renewed(BEACON, EPOCHS_A_DAY * (100 + RENEWED))
     assert RENEWED < VALID
 
 

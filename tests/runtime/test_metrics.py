@@ -26,6 +26,7 @@ STATUS = {
     "roster": {"epoch": 13, "relays": 7},
     "links": 6,
     "leases": 3,
+    "authorities_reached": 4,
     "address": "not to be told",
     "subscriptions": 2,
 }

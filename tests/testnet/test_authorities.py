@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
+from hushcast_testnet.authorities.liars import main
 from hushcast_testnet.authorities.run import Outcome, Plan, simulate
 
 
@@ -35,3 +40,13 @@ def test_one_authority_and_the_same_seed() -> None:
     assert simulate(plan) == Outcome(epochs=30, heads=30)
     plan = Plan(authorities=3, quorum=2, faulty=1, epochs=10, late=0.1)
     assert simulate(plan) == simulate(plan)
+
+
+def test_liars_need_a_directory_that_is_one_of_several_and_stands_still(tmp_path: Path) -> None:
+    (tmp_path / "state").mkdir()
+    config = tmp_path / "directory.toml"
+    config.write_text(f'state = "{tmp_path / "state"}"\ntransport = "tcp"\n[network]\nname = "n"\n')
+    with pytest.raises(SystemExit, match="alone"):
+        main([str(config)])
+    with pytest.raises(SystemExit, match="give the configurations"):
+        main([])

@@ -71,9 +71,9 @@ def has_ended(work: Work, epoch: int) -> bool:
     return work.beacon.day + VALID < day_of(epoch)
 
 
-def is_to_be_renewed(work: Work, epoch: int) -> bool:
-    """Tell whether a relay should look for other work."""
-    return day_of(epoch) >= work.beacon.day + RENEWED
+def is_to_be_renewed(beacon: Beacon, epoch: int) -> bool:
+    """Tell whether a relay should look for work of a newer beacon."""
+    return day_of(epoch) >= beacon.day + RENEWED
 
 
 def remember(known: Mapping[int, bytes], beacon: Beacon | None) -> dict[int, bytes]:

@@ -19,21 +19,10 @@ from dataclasses import dataclass
 from enum import Enum
 from hmac import compare_digest
 
-from nacl.bindings import (
-    crypto_aead_xchacha20poly1305_ietf_ABYTES as TAG,
-)
-from nacl.bindings import (
-    crypto_aead_xchacha20poly1305_ietf_decrypt as aead_open,
-)
-from nacl.bindings import (
-    crypto_aead_xchacha20poly1305_ietf_encrypt as aead_seal,
-)
-from nacl.bindings import (
-    crypto_scalarmult,
-    crypto_scalarmult_base,
-)
+from nacl.bindings import crypto_scalarmult, crypto_scalarmult_base
 from nacl.exceptions import CryptoError
 
+from hushcast_protocol.base.aead import TAG, seal, unseal
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
 from hushcast_protocol.base.hashes import LABEL, Domain, digest
 from hushcast_protocol.base.roster import View
@@ -101,12 +90,12 @@ class _Cipher:
 
     def seal(self, plain: bytes) -> bytes:
         header = _LENGTH.pack(len(plain) + TAG)
-        return header + aead_seal(plain, header, self._nonce(), self._key)
+        return header + seal(plain, header, self._nonce(), self._key)
 
     def open(self, header: bytes, sealed: bytes) -> bytes:
         try:
-            return aead_open(sealed, header, self._nonce(), self._key)
-        except (CryptoError, ValueError):
+            return unseal(sealed, header, self._nonce(), self._key)
+        except CryptoError:
             raise AuthenticationError("a record on a link was altered") from None
 
 

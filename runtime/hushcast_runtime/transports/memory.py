@@ -175,13 +175,15 @@ class Pipe:
 
     async def readable(self) -> None:
         """Return when bytes can be read, or the end."""
-        if self._arrival() <= trio.current_time():
+        if (arrival := self._arrival()) <= trio.current_time():
             await trio.lowlevel.checkpoint()  # to wait is one
-        while (arrival := self._arrival()) > trio.current_time():
+            return
+        while arrival > trio.current_time():
             if arrival < math.inf and self._call_at is None:
                 await trio.sleep_until(arrival)
             else:
                 await trio.lowlevel.wait_task_rescheduled(self._wake_at_more())
+            arrival = self._arrival()
 
     def _arrival(self) -> float:
         """Return when the next bytes can be read, or the end; infinite while nothing is on its way."""
@@ -190,7 +192,13 @@ class Pipe:
         return -math.inf if self._closed else math.inf
 
     def take(self, most: int) -> bytes:
-        """Return what has arrived, at most so many bytes."""
+        """Return what has arrived, at most so many bytes, once there is something `readable`."""
+        if len(self._chunks) == 1 and len(self._chunks[0][1]) <= most:  # as a rule
+            ((_, chunk),) = self._chunks
+            self._chunks.clear()
+            self._size -= len(chunk)
+            self._wake_writers()
+            return chunk
         now, taken, size = trio.current_time(), [], 0
         for arrival, chunk in self._chunks:
             if arrival > now or size >= most:

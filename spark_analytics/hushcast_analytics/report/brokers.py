@@ -64,7 +64,7 @@ BESIDE = (
         "the same",
         "10 % read, by its edge broker, where a dictionary has the word",
     ),
-    ("brokers, community", "the same, outside", "the same", "0 %; 10 % with one member: not measured"),
+    ("brokers, community", "the same, outside", "the same", "0 % read; 9.4 % with the key of one member"),
     (
         "brokers, full, paper",
         "the same",

@@ -48,7 +48,7 @@ class Faulty:
     def __init__(self, world: World) -> None:
         self._world = world
         self._random = world.random
-        self._kinds: dict[bytes, set[Fault]] = {}
+        self._kinds: dict[bytes, set[Fault]] = {member.key: set() for member in world.faulty}
         self._epoch = 0
         self._bodies: dict[bytes, tuple[Cast, bytes]] = {}  # of ballots that it made, by digest
         self._seen: dict[bytes, dict[bytes, bytes]] = {}  # signatures of honest assents, by head
