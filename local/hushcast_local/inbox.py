@@ -98,6 +98,8 @@ class Inbox:
         self._held: deque[_Held] = deque()
         self._size = 0
         self._seen: dict[bytes, int] = {}
+        self.forgot_at = -math.inf
+        """Unix seconds when ids of a past day were last forgotten: of what came before nobody can tell."""
         self._passed_over: dict[bytes, int] = {}
         self._listeners: list[InboxListener] = []
         self._arrival = trio.Event()
@@ -210,6 +212,7 @@ class Inbox:
             gone = [message_id for message_id, day in memory.items() if day < before_day]
             for message_id in gone:
                 del memory[message_id]
+                self.forgot_at = self._env.now()
             self._store.write_soon(*(Change(_SEEN, self._subscription + name, None) for name in gone))
         self._make_room()
 

@@ -120,7 +120,7 @@ class Subscription:
         except DecodeError:
             self._counters.add("messages_not_ours")
             return
-        since = self._env.now() - self.recent.whole_since - WHOLE_AFTER
+        since = self._env.now() - max(self.recent.whole_since + WHOLE_AFTER, self.inbox.forgot_at)
         found = self.recent.new_gaps(
             missed(report, self.interest.predicate, self.inbox.knows, SETTLED, since)
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import trio
-from small_network import ONE, Node, small_network, until
+from small_network import DAY_SECONDS, EPOCH_SECONDS, ONE, Node, small_network, until
 
 from hushcast_local.subscription import SETTLED
 from hushcast_overlay.probing import PROBE_WITHIN
@@ -115,3 +115,17 @@ async def test_who_comes_later_misses_nothing_of_before() -> None:
         await late.listen()
         await trio.sleep(2 * EPOCH)
         assert late.count("gaps_found") == 0
+
+
+async def test_messages_of_a_day_that_is_over_are_no_gaps() -> None:
+    """Their ids are forgotten half an epoch after it; others may still tell of them."""
+    async with small_network(relays=6, clients=3, probes_an_epoch=10.0) as net:
+        first, second, publisher = net.clients
+        ears = await first.listen(), await second.listen()
+        over = (net.now // DAY_SECONDS + 1) * DAY_SECONDS
+        await net.sleep_until(over - EPOCH_SECONDS)
+        await publisher.daemon.service.publish(ONE, Content(b"of a day that is over"))
+        for ear in ears:
+            await ear.hears(1)
+        await net.sleep_until(over + EPOCH_SECONDS + 2 * SETTLED)
+        assert first.count("gaps_found") == second.count("gaps_found") == 0

@@ -16,7 +16,7 @@ from hushcast_testnet.private_tor import TorNetwork
 def assert_nothing_came_of_lies(figures: Figures) -> None:
     assert figures.heads == figures.rosters == figures.epochs
     assert figures.forks == figures.wrong == figures.internal_errors == 0
-    assert (figures.lost, figures.twice, figures.refused) == (0, 0, 0)
+    assert (figures.lost, figures.twice, figures.gaps, figures.refused) == (0, 0, 0, 0)
     assert figures.published > 0
     assert figures.deliveries == 5 * figures.published
     assert figures.evidence > 0

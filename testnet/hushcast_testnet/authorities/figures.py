@@ -69,7 +69,7 @@ class Figures:
     def held(self) -> bool:
         """Tell whether every epoch had its head, whoever lied was found out, and nothing was lost."""
         whole = self.heads == self.rosters == self.epochs
-        wrong = (self.forks, self.late, self.wrong, self.lost, self.twice, self.refused, self.internal_errors)
+        wrong = self.forks, self.wrong, self.lost, self.twice, self.gaps, self.refused, self.internal_errors
         return whole and not any(wrong) and self.published > 0
 
 
