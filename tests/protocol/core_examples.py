@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from hushcast_protocol.authorities import heads
 from hushcast_protocol.authorities import requests as asked
+from hushcast_protocol.authorities.work import Work
 from hushcast_protocol.base import links, roster, stamps
 from hushcast_protocol.base.addresses import Address, memory_address, onion_address
 from hushcast_protocol.base.epochs import Calendar
@@ -253,7 +254,8 @@ certified = st.builds(
     st.binary(max_size=100),
     st.lists(st.builds(heads.Mark, st.integers(0, 8), bytes64), min_size=1, max_size=3).map(tuple),
 )
-requests = st.builds(asked.Register, signed) | st.builds(asked.Fetch, st.none() | counters)
+works = st.builds(Work, st.builds(heads.Beacon, counters, bytes32), st.binary(min_size=8, max_size=8))
+requests = st.builds(asked.Register, signed, st.none() | works) | st.builds(asked.Fetch, st.none() | counters)
 answers = st.one_of(
     st.just(asked.Registered()),
     st.builds(asked.Rosters, st.none() | signed, st.booleans()),

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from hushcast_protocol.authorities.admission import MAX_WORK, Admission
 from hushcast_protocol.authorities.chain import MAX_TURNS
-from hushcast_protocol.authorities.heads import MAX_HEAD, Certified, Mark
+from hushcast_protocol.authorities.heads import MAX_HEAD, Beacon, Certified, Mark
 from hushcast_protocol.authorities.listing import MAX_WAITING
 from hushcast_protocol.authorities.members import MAX_AUTHORITIES, MAX_SET, Authorities, Member
 from hushcast_protocol.authorities.requests import (
@@ -33,6 +33,7 @@ from hushcast_protocol.authorities.requests import (
     Register,
     Rosters,
 )
+from hushcast_protocol.authorities.work import Work
 from hushcast_protocol.base.addresses import MAX_ADDRESS, onion_address
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError
 from hushcast_protocol.base.roster import (
@@ -145,7 +146,8 @@ def test_the_largest_descriptors_and_rosters_fit_their_limits():
     largest = descriptor(address="a" * MAX_ADDRESS, issued=2**48 - 1, expires=2**48 - 1)
     signed = sign_descriptor(seed(1000), largest)
     assert len(signed.body) <= MAX_DESCRIPTOR
-    assert len(encode(Register(signed))) <= MAX_DIRECTORY_REQUEST
+    work = Work(Beacon(2**48 - 1, bytes(32)), bytes(8))
+    assert len(encode(Register(signed, work))) <= MAX_DIRECTORY_REQUEST
     full = body(entries=(Entry(signed, 2**48 - 1),) * MAX_RELAYS)
     roster = sign_roster(DIRECTORY, full)
     assert len(roster.body) <= MAX_ROSTER

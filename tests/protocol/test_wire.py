@@ -3,7 +3,6 @@
 import msgspec
 import pytest
 from core_examples import (
-    AUTHORITIES,
     DAY,
     DIRECTORY,
     EPOCH,
@@ -35,6 +34,7 @@ from hypothesis import strategies as st
 
 from hushcast_protocol.authorities import heads
 from hushcast_protocol.authorities import requests as asked
+from hushcast_protocol.authorities.work import Work
 from hushcast_protocol.base import handovers, links, roster
 from hushcast_protocol.base.errors import DecodeError, PeerError, Refusal
 from hushcast_protocol.base.signatures import Purpose, Signed, signature
@@ -51,6 +51,7 @@ PROOF = links.Proof(
     seed(5).public(), signature(seed(5), Purpose.LINK_INITIATOR, b"x"), roster.View(3, bytes(32))
 )
 HEAD = heads.Certified(b"head", (heads.Mark(0, bytes(64)), heads.Mark(8, bytes(64))))
+WORK = Work(heads.Beacon(7, bytes(32)), b"8 bytes!")
 
 EXAMPLES: list[tuple[str, object]] = [
     ("message", frames.Forward(small_message((b"t" * 16, b"u" * 16)))),
@@ -68,8 +69,9 @@ EXAMPLES: list[tuple[str, object]] = [
     ("answer", asked.Registered()),
     ("answer", asked.Rosters(roster.sign_roster(DIRECTORY, roster_body(2)), True)),
     ("answer", asked.Rosters(None, False)),
-    ("answer", asked.Agreed(AUTHORITIES, (), (), (), False)),
-    ("answer", asked.Agreed(AUTHORITIES, (HEAD, HEAD), roster_body(2).entries, ((relay_id(3), 7),), True)),
+    ("request", asked.Register(signed_descriptor(0), WORK)),
+    ("answer", asked.Agreed((), (), (), False)),
+    ("answer", asked.Agreed((HEAD, HEAD), roster_body(2).entries, ((relay_id(3), 7),), True)),
     ("answer", asked.HandedOver((HANDED, HANDED))),
     ("answer", asked.Refused("quota")),
     ("proof", PROOF),
