@@ -1,4 +1,4 @@
-"""`make soak`: ten minutes each of chaos on each carrier, of kills, of steady traffic, on real processes."""
+"""`make soak`: chaos on each carrier, kills and steady traffic on real processes; directories that lie."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from typing import Any
 
 from hushcast_protocol.base.errors import HushcastError
 from hushcast_testnet import testnet
+from hushcast_testnet.authorities.scene import Plan
 from hushcast_testnet.chaos.run import Chaos, run_chaos
+from soak.authorities import watch_authorities
 from soak.memory import watch_memory
 
 EPOCH = 60  # seconds: a day ends every 24 minutes, so most runs see one epoch after another, some a day's end
@@ -51,7 +53,12 @@ def memory(directory: Path, minutes: float, seed: int, progress: Progress) -> di
     return watch_memory(directory, minutes, seed, progress)
 
 
-RUNS = {run.__name__: run for run in (chaos, central, brokers, kills, memory)}
+def authorities(directory: Path, minutes: float, seed: int, progress: Progress) -> dict[str, Any]:
+    """Five directories over Tor of which two lie, for a day of 24 epochs in any case."""
+    return watch_authorities(directory, Plan(EPOCH, seed=seed), progress)
+
+
+RUNS = {run.__name__: run for run in (chaos, central, brokers, kills, memory, authorities)}
 
 
 def soak(names: list[str], minutes: float, seed: int, progress: Progress) -> bool:

@@ -66,7 +66,8 @@ class SeveralDirectories:
         """Where the roster fetched last leads, once it is taken."""
         self._waiting: dict[RelayId, int] = {}
         self._answered: dict[PublicKey, bool] = {}
-        self._patience = min(PATIENCE, network.calendar.lead / 2)
+        # Asked half a lead late, and with two who are silent, a roster still comes before its epoch.
+        self._patience = min(PATIENCE, network.calendar.lead / 6)
 
     @property
     def has_begun(self) -> bool:
@@ -94,27 +95,39 @@ class SeveralDirectories:
             raise AuthenticationError(self._two_heads())
         found: list[tuple[Fetched, Followed]] = []
         problems: list[Exception] = []
+        members = self._following.members()
+        answered, nothing_new, are_asked = 0, False, False
         async with trio.open_nursery() as nursery:
 
+            def stop_if_enough() -> None:
+                # Once all had their time, a minority that is silent keeps nobody waiting.
+                if found or (are_asked and 2 * answered > len(members)):
+                    nursery.cancel_scope.cancel()
+
             async def ask(member: Member, asked: trio.Event) -> None:
+                nonlocal answered, nothing_new
                 try:
                     taken = await self.examine(await self._ask(member, after), held)
                     if taken is not None:
                         found.append(taken)
-                        nursery.cancel_scope.cancel()
+                    else:
+                        nothing_new = True
                 except (TransportError, PeerError, Refusal) as error:
                     problems.append(error)
+                answered += 1
+                stop_if_enough()
                 asked.set()
 
-            members = self._following.members()
             for member in self._env.sample(members, len(members)):
                 asked = trio.Event()
                 nursery.start_soon(ask, member, asked)
                 with trio.move_on_after(self._patience):
                     await asked.wait()
+            are_asked = True
+            stop_if_enough()
         if self._following.forked is not None:  # whatever another one answered meanwhile
             raise AuthenticationError(self._two_heads())
-        if not found and len(problems) == len(members):
+        if not found and not nothing_new:
             raise problems[-1]
         return self.lead(*found[0]) if found else NOTHING
 
@@ -145,7 +158,10 @@ class SeveralDirectories:
         return Fetched(roster, record, agreed.more), state
 
     async def compare(self, epoch: int) -> None:
-        """Ask all for the head of an epoch: a peer shows another than ours, and one of them may have it."""
+        """Ask all for the head of an epoch: a peer shows another than ours, and one of them may have it.
+
+        A directory that does not answer in time may be silent on purpose, and is not waited for.
+        """
         shown: list[Certified] = []
         async with trio.open_nursery() as nursery:
 
@@ -153,6 +169,7 @@ class SeveralDirectories:
                 with suppress(TransportError, PeerError, Refusal):
                     shown.extend((await self._ask(member, epoch - 1)).heads)
 
+            nursery.cancel_scope.deadline = trio.current_time() + self._patience
             for member in self._following.members():
                 nursery.start_soon(ask, member)
         state = self._following.state

@@ -223,7 +223,7 @@ class AuthorityBench:
         world = LiveWorld(NETWORK, authorities, liars, self.env, self.random, look)
         transport = self.wires.transport()
         listeners = [await transport.listen(liar) for liar in liars]
-        await world.serve(transport, listeners, kinds, reached)
+        await world.serve(transport, listeners, lambda epoch: kinds[epoch % len(kinds)], reached)
 
     @staticmethod
     async def accused(directory: Directory) -> set[bytes]:

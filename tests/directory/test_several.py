@@ -181,9 +181,25 @@ async def test_a_silent_one_is_not_waited_for() -> None:
     daemon, began = world.daemon(), trio.current_time()
     await daemon.catch_up()
     assert daemon.digest == digest_of(newest(world.truth))
-    patience = min(PATIENCE, CALENDAR.lead / 2)
+    patience = min(PATIENCE, CALENDAR.lead / 6)
     assert trio.current_time() - began <= 4 * patience
     assert daemon.source.reached().answered == 5, "those left aside were not heard out"
+
+
+async def test_silent_ones_keep_no_daemon_that_asks_too_early() -> None:
+    """The others have nothing new yet: it asks again soon, and has not waited for an answer of the silent."""
+    world = SeveralBench()
+    world.silent = set(world.truth.authorities.keys[:2])
+    daemon, began = world.daemon(), trio.current_time()
+    await daemon.catch_up()
+    assert daemon.digest is None
+    world.truth.agree(FIRST)
+    await daemon.catch_up()
+    assert daemon.digest == digest_of(newest(world.truth))
+    assert trio.current_time() - began <= 4 * min(PATIENCE, CALENDAR.lead / 6)
+    world.away = set(world.truth.authorities.keys[2:])
+    with pytest.raises(TransportError):
+        await daemon.catch_up()
 
 
 async def test_without_any_a_daemon_goes_on_with_what_it_has() -> None:
@@ -263,6 +279,18 @@ async def test_where_a_peer_shows_another_roster_all_are_asked_and_a_fork_is_fou
         assert daemon.source.reached().fork == fork
         await daemon.keeper._compare_doubted()  # asked once
     assert daemon.keeper.current().epoch == FIRST
+
+
+async def test_silent_ones_are_not_waited_for_when_heads_are_compared() -> None:
+    world = SeveralBench()
+    world.truth.agree(FIRST)
+    daemon = world.daemon()
+    await daemon.catch_up()
+    world.silent = set(world.truth.authorities.keys[:2])
+    began = trio.current_time()
+    await daemon.source.compare(FIRST)
+    assert trio.current_time() - began <= PATIENCE
+    assert daemon.following.forked is None
 
 
 async def test_two_heads_of_too_few_signatures_are_no_fork() -> None:

@@ -14,9 +14,11 @@ from hushcast_protocol.authorities.actions import Kept
 from hushcast_protocol.authorities.chain import Followed
 from hushcast_protocol.authorities.frames import Frame, decode_frame
 from hushcast_protocol.authorities.gathering import Gathered, PeerFrame, decode_peer_frame
+from hushcast_protocol.authorities.heads import Certified
 from hushcast_protocol.authorities.listing import Listed
 from hushcast_protocol.authorities.machine import Authority
 from hushcast_protocol.authorities.members import Authorities
+from hushcast_protocol.authorities.requests import decode_directory_request
 from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.roster import Network
@@ -26,14 +28,19 @@ from hushcast_runtime.channel import Channel
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.transports.base import Listener, Transport, TransportError
 from hushcast_testnet.authorities.adversary import Fault, Faulty
+from hushcast_testnet.authorities.desk import Desk
 from hushcast_testnet.authorities.world import Member, World
 
-MAX_STRANGERS_FRAME = 4096  # bytes; relays that register get no answer here
+MAX_STRANGERS_FRAME = 4096  # bytes
+ASKED_WITHIN = 10.0  # seconds in which a daemon asks
+SILENCE = 90.0  # seconds for which a daemon that gets no answer waits at most
 
 Look = Callable[[PublicKey], Authority | None]
 """Returns the machine of an honest authority, where the adversary can see it."""
 Reached = Callable[[int], tuple[Listed, ...]]
 """Returns what faulty authorities list for an epoch."""
+Kinds = Callable[[int], Iterable[Fault]]
+"""Returns what each of the faulty ones does in an epoch."""
 
 
 class LiveWorld(World):
@@ -65,10 +72,11 @@ class LiveWorld(World):
         self,
         transport: Transport,
         listeners: Sequence[Listener],
-        kinds: Sequence[tuple[Fault, ...]],
+        kinds: Kinds,
         reached: Reached,
+        desk: Desk | None = None,
     ) -> None:
-        """Move all faulty ones until cancelled, each epoch by the next of `kinds`; listeners as `faulty`."""
+        """Move all faulty ones until cancelled; `listeners` as `faulty`. A `desk` answers daemons."""
         calendar, addresses = self.network.calendar, {m.key: m for m in self.authorities.members}
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
@@ -79,16 +87,16 @@ class LiveWorld(World):
                 peers.follow(addresses)
                 self._peers[member.key] = peers
                 nursery.start_soon(peers.run)
-                nursery.start_soon(listener.serve, partial(self._answer, member, peers))
+                nursery.start_soon(listener.serve, partial(self._answer, member, peers, desk))
                 member.start()
             nursery.start_soon(self._tick)
-            for combination in _endless(kinds):
+            while True:
                 epoch = calendar.epoch(self._env.now() + calendar.grace) + 1
                 await self._env.sleep_until(self.times(epoch).gathered - 1)
                 self._look_around()
                 for member in self.faulty:
                     member.listed = reached(epoch)
-                self._faulty.begin(epoch, combination)
+                self._faulty.begin(epoch, kinds(epoch))
                 await self._env.sleep_until(self.times(epoch).gathered)
 
     def at(self, moment: float, call: Callable[[], None]) -> None:
@@ -144,7 +152,11 @@ class LiveWorld(World):
             member.hear(sender, encode(frame), frame)
             self._moved.set()
 
-    async def _answer(self, member: Member, peers: Peers, stream: trio.abc.Stream) -> None:
+    def made_up(self, epoch: int) -> Certified:
+        """Return a head with the signatures of all who are faulty, and none of others."""
+        return self._faulty.made_up(epoch)
+
+    async def _answer(self, member: Member, peers: Peers, desk: Desk | None, stream: trio.abc.Stream) -> None:
         link = Link.respond(
             self.network.id, member.seed, self._env.randomness, MAX_STRANGERS_FRAME, larger=peers.largest
         )
@@ -153,6 +165,14 @@ class LiveWorld(World):
             await channel.handshake()
             if peers.knows(channel.peer):
                 await peers.serve(channel)
+            elif desk is not None:
+                asking = channel.speaking(decode_directory_request)
+                answer = desk.answer(member.seed, await asking.one(ASKED_WITHIN))
+                if answer is None:
+                    await trio.sleep(SILENCE)
+                else:
+                    await asking.send(answer)
+                    await asking.finish()
         except (PeerError, TransportError):
             pass
         finally:
@@ -166,8 +186,3 @@ class _Honest(Member):
         self.world, self.key, self.is_faulty = world, key, False
         self.machine = None
         self.disk = Kept(Followed(world.authorities))
-
-
-def _endless(kinds: Sequence[tuple[Fault, ...]]) -> Iterable[tuple[Fault, ...]]:
-    while True:
-        yield from kinds
