@@ -124,7 +124,11 @@ def _fresh(number: int, issued: float = NOW, expires: float = NOW + 120) -> Desc
 
 def _registry(data: bytes) -> None:
     script, now = Script(data, 200), NOW  # a move may sign and check rosters
-    with mock.patch.object(registry, "MAX_RELAYS", 4), mock.patch.object(registry, "ROSTERS_KEPT", 3):
+    with (
+        mock.patch.object(registry, "MAX_RELAYS", 4),
+        mock.patch.object(Registry, "most", 4),
+        mock.patch.object(registry, "ROSTERS_KEPT", 3),
+    ):
         kept: Any = _Records()
         book = Registry(NETWORK, DIRECTORY, kept, script.number() % 3)
         last = None

@@ -165,7 +165,9 @@ async def test_a_victim_is_left_alone_after_a_few_messages() -> None:
         await trio.sleep(30)
         assert net.count("leases_pruned") >= 5
         unrouted = victim.count("messages_unrouted")
-        assert unrouted <= 2 * 5 * PRUNE_AFTER  # more than five times eight is what was under way
+        # Five times eight straight from the liars. Each of these then goes around by relays drawn at random,
+        # and so comes by the victim once more in the mean: 80 of it is seven deviations from 40.
+        assert 5 * PRUNE_AFTER <= unrouted <= 3 * 5 * PRUNE_AFTER
         for number in range(20):
             await publisher.daemon.service.publish(ONE, Content(b"more %d" % number))
         await ear.hears(100)
