@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 import trio
+from running_net import LONG_EPOCH
 
 import hushcast
 from hushcast_testnet import processes, testnet
 
 TOPIC, CLIENT = "kept", "client-1"
-LONG_EPOCH = 3600  # seconds
 HEARS_WITHIN = 60.0  # seconds; relays that were stopped are tried again with backoff
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import trio
-from conftest import LONG_EPOCH, RunningTestnet
+from running_net import LONG_EPOCH, RunningTestnet
 
 from hushcast_cli.main import run
 from hushcast_testnet import testnet
