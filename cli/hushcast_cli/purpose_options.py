@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,14 +71,25 @@ def allowed_options(command: Callable[..., None]) -> Callable[..., None]:
             allowed = keys.withdraw(_spent(withdraw))
             named |= _without_payload(named)
         else:
-            allowed = keys.allow(
-                None if purposes is None else _listed(purposes),
-                _listed(but_not or ""),
-                lock=None if lock is None else read_lock(lock),
-            )
+            held = None if lock is None else read_lock(lock)
+            with _as_typed():
+                allowed = keys.allow(
+                    None if purposes is None else _listed(purposes), _listed(but_not or ""), lock=held
+                )
         command(*given, allowed=allowed, **named)
 
     return wrapped
+
+
+@contextmanager
+def _as_typed() -> Iterator[None]:
+    """Name options in place of the parts of a clause."""
+    try:
+        yield
+    except UsageError as error:
+        part, colon, problem = str(error).partition(": ")
+        option = {"aip": "--for", "pip": "--not"}.get(part)
+        raise UsageError(f"{option or part}{colon}{problem}") from None
 
 
 def _spent(file: Path) -> Lock:

@@ -112,7 +112,7 @@ async def test_what_was_published_with_a_lock_is_withdrawn_by_it_once(fleet: Fle
     [
         (("publish", "t", "x", "--for", "operations"), "give its file with --vocabulary"),
         (("publish", "t", "x", "--vocabulary", "V"), "are for --for, --not and --withdraw"),
-        (("publish", "t", "x", "--for", "ads", "--vocabulary", "V"), "not in the vocabulary"),
+        (("publish", "t", "x", "--for", "ads", "--vocabulary", "V"), "--for: 'ads' is not in the vocabulary"),
         (
             ("publish", "t", "x", "--for", "operations", "--vocabulary", "V", "--issuer", "0"),
             "64 hexadecimal",
