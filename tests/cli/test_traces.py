@@ -88,11 +88,18 @@ def test_help_shows_without_spark(empty_path):
 
 
 ONE_OF_EACH = ("first-spy", "timing", "install-depth", "renewal-times", "dictionary")
-SCALED = {"--nodes": "20", "--topics": "18", "--publications": "36"}
+SCALED = {
+    "--nodes": "20",
+    "--topics": "18",
+    "--publications": "36",
+    "--relays": "4000",
+    "--shards": "8",
+    "--days": "2",
+}
 
 
 def _examples() -> list[list[str]]:
-    """Return the command lines of the help's example, scaled down."""
+    """Return the command lines of the help's examples, scaled down."""
     command = cli.commands["traces"].commands["generate"]
     lines = command.help.partition("Example")[2].replace("\\\n", " ").splitlines()
     words = [shlex.split(line) for line in lines if line.strip().startswith("hushcast ")]
@@ -110,8 +117,36 @@ def warm_spark(spark, monkeypatch):
 
 
 @pytest.mark.spark
+def test_the_helps_example_of_shards_tells_its_figures(warm_spark, capfd):
+    (example,) = (line for line in _examples() if "--relays" in line)
+    assert run([*example, "--down", "6", "--json"]) == 0
+    found = json.loads(capfd.readouterr().out)
+    assert found["shard_days"] == 16
+    assert 400 < found["smallest"] <= 500 <= found["largest"] < 600
+    assert 0 <= found["above_20"] <= found["above_15"] <= 16
+    assert 100_000 < found["client_bytes"] < 250_000
+    assert 0 < found["named_fresh"] <= found["named_staying"] <= 1
+    assert run(example) == 0
+    assert "16 shard-days" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ("--relays 5", "--shards is missing"),
+        ("--relays 5 --shards 3", "a power of two"),
+        ("--relays 5 --shards 2 --out x", "--out is for traces"),
+        ("--days 5", "give --relays, too"),
+    ],
+)
+def test_traces_and_shards_are_not_asked_for_together(asked, told, capsys):
+    assert run(["traces", "generate", *asked.split()]) == 2
+    assert told in capsys.readouterr().err
+
+
+@pytest.mark.spark
 def test_the_helps_example_gives_something_to_see(tmp_path, warm_spark, capfd):
-    examples = _examples()
+    examples = [line for line in _examples() if "--relays" not in line]
     assert [line[0] for line in examples] == ["traces", "traces", "analyze"]
     commands = [[word.replace("/tmp/", f"{tmp_path}/") for word in line] for line in examples]
     # One attack of each kind of trial: the others have the same trials, and Spark takes its time.
