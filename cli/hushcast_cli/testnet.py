@@ -19,8 +19,8 @@ from hushcast_cli.options import (
     testnet_option,
 )
 from hushcast_cli.simulate import simulate
+from hushcast_cli.simulated_authorities import AUTHORITIES
 from hushcast_cli.watch import watch
-from hushcast_protocol.authorities.members import MAX_AUTHORITIES
 from hushcast_protocol.base.epochs import MAX_EPOCH, MIN_EPOCH
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.overlay.profile import PROFILES
@@ -60,7 +60,7 @@ testnet.add_command(watch)
 @click.option("--clients", type=click.IntRange(min=0), help="Clients beside the relays.  [default: 2]")
 @click.option(
     "--authorities",
-    type=click.IntRange(1, MAX_AUTHORITIES),
+    type=click.IntRange(1, AUTHORITIES),
     metavar="N",
     help="Directories, of which more than half agree on each roster.  [default: 1]",
 )

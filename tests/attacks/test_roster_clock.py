@@ -109,8 +109,8 @@ def rank_of_companions(seated: Seated) -> float:
     return sum(ranks) / len(ranks)
 
 
-async def played(clients: int, rounds: int) -> Seated:
-    async with small_network(relays=3, clients=clients, epoch=EPOCH) as net:
+async def played(clients: int, rounds: int, seed: int = 1) -> Seated:
+    async with small_network(relays=3, clients=clients, epoch=EPOCH, seed=seed) as net:
         for number, client in enumerate(net.clients):
             for topic in "ab":
                 await client.listen(parse_topic(f"{number} {topic}"))
@@ -131,8 +131,12 @@ async def test_who_got_the_roster_late_acts_when_the_others_do() -> None:
 
 @pytest.mark.network
 async def test_companions_act_no_more_alike_than_others() -> None:
-    """Ten subscriptions of five daemons: by chance 0.5, with a standard deviation of 0.13; linked, 0."""
-    seated = await played(clients=5, rounds=24)
-    rank = rank_of_companions(seated)
+    """Ten subscriptions of five daemons in each of two networks: linked, 0.
+
+    By chance 0.5, with a standard deviation of 0.13 for one network, 0.09 for both. Longer watching makes
+    that no smaller: more networks do. (Of eight networks watched for 24 rounds: 0.10, and 0.40 to 0.76.)
+    """
+    ranks = [rank_of_companions(await played(clients=5, rounds=12, seed=seed)) for seed in (1, 2)]
+    rank = sum(ranks) / len(ranks)
     print(f"companions are at {rank:.2f} of the way from the most alike to the least; by chance 0.5")
     assert rank > 0.15

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import stat
+import tempfile
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -32,6 +34,14 @@ from hushcast_runtime.layout import DATABASE
 from hushcast_runtime.network_file import network_section
 from hushcast_runtime.store import Change, SqliteStore
 
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder to be made, of a short name: states have sockets in them; pytest's own path may be long."""
+    with tempfile.TemporaryDirectory(prefix="hushcast-set-") as above:
+        yield Path(above) / "set"
+
+
 RULES = ("--newcomers", "20", "--growth", "2", "--age", "--work", "12")
 
 
@@ -39,8 +49,7 @@ def test_bounds_on_the_command_line_are_those_of_the_protocol() -> None:
     assert (MOST_WORK, MOST_RELAYS, MOST_EPOCHS) == (MAX_WORK, MAX_RELAYS, MAX_AUDITED)
 
 
-async def test_init_makes_a_set_that_directories_take(tmp_path: Path) -> None:
-    folder = tmp_path / "set"
+async def test_init_makes_a_set_that_directories_take(folder: Path) -> None:
     made = await hushcast("directory", "init", folder, "--authorities", "3", "--network", "ours", *RULES)
     assert (made.code, made.stderr) == (0, "")
     joined = parse_toml((folder / "network.toml").read_bytes(), "network.toml", NetworkFile).network
@@ -114,8 +123,7 @@ def two_ballots(network: bytes, author: Seed) -> Evidence:
     return Evidence(author.public(), first, second)
 
 
-async def test_evidence_is_shown_and_checked_elsewhere(tmp_path: Path) -> None:
-    folder = tmp_path / "set"
+async def test_evidence_is_shown_and_checked_elsewhere(tmp_path: Path, folder: Path) -> None:
     await hushcast("directory", "init", folder, "--authorities", "3", "--network", "ours")
     config = folder / "1" / "directory.toml"
     settings = load_settings(config, DirectorySettings)
