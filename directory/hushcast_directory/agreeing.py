@@ -12,6 +12,7 @@ import trio
 
 from hushcast_directory.archive import Archive, epoch_key, epoch_of
 from hushcast_directory.exchange import Check, Exchange
+from hushcast_directory.kept_evidence import AUTHORITY, EVIDENCE, read_kept
 from hushcast_directory.peers import Peers
 from hushcast_directory.registry import CATCH_UP, Registry
 from hushcast_directory.roll import Roll
@@ -39,11 +40,9 @@ from hushcast_runtime.transports.base import Transport
 MAX_EVIDENCE = 256  # pieces that are kept, some 400 bytes each; more say nothing new of so few authorities
 TELLS = 24  # times an epoch that descriptors which came since are told: four times while others wait for them
 _ANY_TIME = -math.inf, math.inf
-_AUTHORITY, _LISTING, _EVIDENCE = "authority", "listing", "evidence"
+_LISTING = "listing"
 
-_decode_kept: Callable[[bytes], Kept] = record_reader(Kept, "authority")
 _decode_listing: Callable[[bytes], Listing] = record_reader(Listing, "listing")
-decode_evidence: Callable[[bytes], Evidence] = record_reader(Evidence, "evidence")
 
 log = structlog.get_logger("authorities")
 
@@ -193,7 +192,7 @@ class Agreeing:
     async def _load(self) -> Authority:
         await self._archive.load()
         await self.works.load()
-        stored = [_decode_kept(value) for _, value in await self._store.scan(_AUTHORITY)]
+        stored = [read_kept(value) for _, value in await self._store.scan(AUTHORITY)]
         kept, beginning = stored[0] if stored else Kept(Followed(self._sitting.authorities)), None
         if kept.chain.newest is None:
             registry = Registry(self._roll.network, self._roll.seed, self._store, first_roster=1)
@@ -272,17 +271,22 @@ class Agreeing:
         return tuple(one for one in listed if self.works.lets(one[0], epoch))
 
     async def _keep(self, machine: Authority, action: Keep) -> None:
-        changes = [Change(_AUTHORITY, b"", encode(action.kept))]
+        changes = [Change(AUTHORITY, b"", encode(action.kept))]
         if action.listing is not None:
             changes += await self._listing_changes(action.listing)
         await self._store.write(*changes)
         self.peers.follow(machine.chain.named())
 
     async def _listing_changes(self, listing: Listing) -> list[Change]:
-        key = epoch_key(listing.epoch)
-        held = sorted({known for known, _ in await self._store.scan(_LISTING)} | {key})
-        old = [Change(_LISTING, known, None) for known in held[:-MAX_LISTINGS] if known != key]
-        return [Change(_LISTING, key, encode(listing)), *old]
+        key, record = epoch_key(listing.epoch), encode(listing)
+        held = dict(await self._store.scan(_LISTING))
+        if held.get(key) == record:
+            return []  # as a rule: it was kept before it was assented to
+        stay = sorted({*held, key})[-MAX_LISTINGS:]
+        return [
+            Change(_LISTING, key, record),
+            *(Change(_LISTING, old, None) for old in held if old not in stay),
+        ]
 
     async def _publish(self, machine: Authority, action: Publish) -> None:
         head = decode_head(action.certified.head)
@@ -302,9 +306,9 @@ class Agreeing:
         self._counters.add("evidence_found")
         log.error("an authority said two things for one epoch")
         key = descriptor_digest(encode(evidence))
-        held = [known for known, _ in await self._store.scan(_EVIDENCE)]
+        held = [known for known, _ in await self._store.scan(EVIDENCE)]
         if len(held) < MAX_EVIDENCE:
-            await self._store.write(Change(_EVIDENCE, key, encode(evidence)))
+            await self._store.write(Change(EVIDENCE, key, encode(evidence)))
 
     def _tell_published(self) -> None:
         self._counters.add("heads_published")

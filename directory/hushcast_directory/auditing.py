@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import trio
 
+from hushcast_directory.archive import HEADS_KEPT
 from hushcast_directory.client import DirectoryClient
 from hushcast_protocol.authorities.auditing import SHOWN, Answers
 from hushcast_protocol.authorities.heads import decode_head
@@ -17,7 +18,7 @@ from hushcast_protocol.base.roster import Network
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.transports.base import Transport, TransportError
 
-MAX_AUDITED = 48  # epochs that one audit asks of: as many as authorities keep
+MAX_AUDITED = HEADS_KEPT  # epochs that one audit asks of
 
 
 async def ask_all(

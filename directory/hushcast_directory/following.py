@@ -109,10 +109,10 @@ class Following:
         What does not hold is passed over.
         """
         assert self._state is not None
-        held: dict[int, Certified] = {}
+        chain, held = Chain(self._network.id, self._state), dict[int, Certified]()
         for certified in shown:
             try:
-                head = Chain(self._network.id, self._state).check(certified)
+                head = chain.check(certified)
             except PeerError:
                 continue
             known = held.setdefault(head.epoch, certified)

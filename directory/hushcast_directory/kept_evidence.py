@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import sqlite3
-from contextlib import closing
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -16,15 +15,17 @@ from hushcast_protocol.authorities.heads import decode_head
 from hushcast_protocol.base.errors import PeerError, UsageError
 from hushcast_protocol.base.wire import decoder, encode
 from hushcast_runtime.layout import DATABASE
-from hushcast_runtime.store import StoreError, record_reader
+from hushcast_runtime.store import StoreError, read_records, record_reader
 
 MAX_PROOF = 64 * 1024  # bytes of one proof; a fork of nine authorities has some 12 kB
 MAX_PROOFS_FILE = 4 * 1024 * 1024  # bytes of a file of proofs: an authority keeps 256, of 1 kB each as text
 
-_EVIDENCE, _AUTHORITY = "evidence", "authority"
+EVIDENCE, AUTHORITY = "evidence", "authority"
+"""Kinds of records of an authority: proofs, each by a digest; all that its machine keeps, in one."""
+read_evidence: Callable[[bytes], Evidence] = record_reader(Evidence, "evidence")
+read_kept: Callable[[bytes], Kept] = record_reader(Kept, "authority")
+
 _decode = decoder(Evidence | Fork, "proof", MAX_PROOF)
-_read_evidence = record_reader(Evidence, "evidence")
-_read_kept = record_reader(Kept, "authority")
 
 
 class Proof(NamedTuple):
@@ -50,12 +51,10 @@ def kept_proofs(state: Path) -> list[Evidence | Fork]:
     """Return what an authority keeps in its state directory; it may run meanwhile. Raises `UsageError`."""
     file = state / DATABASE
     try:
-        with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as database:
-            ask = "SELECT value FROM records WHERE kind = ? ORDER BY key"
-            evidence = [_read_evidence(value) for (value,) in database.execute(ask, (_EVIDENCE,))]
-            forks = [_read_kept(value).chain.fork for (value,) in database.execute(ask, (_AUTHORITY,))]
-    except (sqlite3.Error, StoreError) as error:
-        raise UsageError(f"{file} cannot be read: {error}") from None
+        evidence = [read_evidence(value) for _, value in read_records(file, EVIDENCE)]
+        forks = [read_kept(value).chain.fork for _, value in read_records(file, AUTHORITY)]
+    except StoreError as error:
+        raise UsageError(str(error)) from None
     return [*evidence, *(fork for fork in forks if fork is not None)]
 
 

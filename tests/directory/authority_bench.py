@@ -11,8 +11,9 @@ from random import Random
 import trio
 from directory_bench import BEGIN, CALENDAR, EPOCH, NETWORK, parcel_key, relay_seed
 
-from hushcast_directory.agreeing import Agreeing, Sitting, decode_evidence
+from hushcast_directory.agreeing import Agreeing, Sitting
 from hushcast_directory.client import DirectoryClient
+from hushcast_directory.kept_evidence import EVIDENCE, read_evidence
 from hushcast_directory.registry import Registry
 from hushcast_directory.roll import Roll
 from hushcast_directory.server import DirectoryServer
@@ -228,7 +229,7 @@ class AuthorityBench:
     @staticmethod
     async def accused(directory: Directory) -> set[bytes]:
         """Return whom it keeps evidence against."""
-        found = [decode_evidence(value) for _, value in await directory.store.scan("evidence")]
+        found = [read_evidence(value) for _, value in await directory.store.scan(EVIDENCE)]
         for evidence in found:
             check_evidence(evidence, NETWORK.id)
         return {evidence.accused for evidence in found}

@@ -82,10 +82,6 @@ class Chain:
         sets = (state.before, state.authorities, coming.authorities if coming is not None else None)
         return {member.key: member for one in sets if one is not None for member in one.members}
 
-    def members(self) -> set[PublicKey]:
-        """Return the keys of all authorities of just before, of now and to come."""
-        return set(self.named())
-
     def knows_set_of(self, certified: Certified) -> bool:
         """Tell whether a head is of the set that is in charge of its epoch, as far as is known here."""
         head = decode_head(certified.head)

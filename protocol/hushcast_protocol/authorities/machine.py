@@ -123,8 +123,13 @@ class Authority:
         return self._calendar.epoch_start(self._epoch) - self._calendar.grace
 
     def know(self, listing: Listing) -> Actions:
-        """Take a listing that was kept, those of later epochs later."""
-        return self._learn(listing)
+        """Take a listing that was kept, came or was counted, those of later epochs later."""
+        self._listings[listing.root] = listing
+        for root in list(self._listings)[:-MAX_LISTINGS]:
+            del self._listings[root]
+        newest, head = self.chain.state.newest, self.chain.head
+        is_newest = newest is not None and head is not None and head.root == listing.root
+        return [Publish(newest, listing)] if newest is not None and is_newest else []
 
     def tick(self, now: float) -> Actions:
         """Do what the deadline that has passed asks for; call it again while there is another."""
@@ -193,7 +198,7 @@ class Authority:
             return [] if listing is None else self._to(sender, listing)
         if isinstance(frame, Listing):
             lacks = self._lacks_listing()
-            return self._learn(frame) if lacks is not None and lacks == frame.root else []
+            return self.know(frame) if lacks is not None and lacks == frame.root else []
         rounds = self._rounds
         if rounds is None or frame.epoch != rounds.epoch or self.phase is Phase.STOPPED:
             return []  # of another epoch: it came late, or this one sat it out
@@ -258,7 +263,7 @@ class Authority:
             return actions + self._ask_listing(key for key in rounds.authorities.keys if key != self.key)
         self.phase = Phase.ASSENTING
         head, listing = found
-        self._learn(listing)
+        self.know(listing)
         self._head, self._assented = encode(head), rounds.epoch
         digest = head_digest(self._head)
         given = assent_to(self._seed, Accord(self._network, rounds.epoch, digest))
@@ -290,14 +295,6 @@ class Authority:
             return []
         self._asked.update(to)
         return [Send(to, AskListing(root))]
-
-    def _learn(self, listing: Listing) -> Actions:
-        self._listings[listing.root] = listing
-        for root in list(self._listings)[:-MAX_LISTINGS]:
-            del self._listings[root]
-        newest, head = self.chain.state.newest, self.chain.head
-        is_newest = newest is not None and head is not None and head.root == listing.root
-        return [Publish(newest, listing)] if newest is not None and is_newest else []
 
     def _agreed(self, sender: PublicKey, assent: Assent, rounds: Rounds) -> Actions:
         given = self._assents.setdefault(sender, {})
@@ -359,7 +356,7 @@ class Authority:
     def _to(self, sender: PublicKey, frame: AskHeads | Heads | Listing) -> Actions:
         """Send to one authority, of now, of before or to come, a few times an epoch."""
         told = self._answered.get(sender, 0)
-        if told >= MAX_ASKED or sender not in self.chain.members():
+        if told >= MAX_ASKED or sender not in self.chain.named():
             return []
         self._answered[sender] = told + 1
         return [Send((sender,), frame)]

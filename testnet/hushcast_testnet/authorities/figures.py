@@ -10,7 +10,7 @@ from typing import Any
 
 import trio
 
-from hushcast_directory.agreeing import decode_evidence
+from hushcast_directory.kept_evidence import EVIDENCE, read_evidence
 from hushcast_local.inbox import Gap
 from hushcast_local.outbox import NotYetTaken
 from hushcast_protocol.authorities.evidence import check_evidence
@@ -260,7 +260,7 @@ async def _lies(scene: Scene) -> set[tuple[bytes, int]]:
     """Return who is accused on honest disks, and for which epoch."""
     found = set()
     for directory in scene.directories.values():
-        for _, value in await directory.store.scan("evidence"):
-            evidence = decode_evidence(value)
+        for _, value in await directory.store.scan(EVIDENCE):
+            evidence = read_evidence(value)
             found.add((evidence.accused, check_evidence(evidence, scene.network.id)))
     return found
