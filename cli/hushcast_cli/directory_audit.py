@@ -109,8 +109,7 @@ def _named(file: Path) -> tuple[NodeSettings, Authorities]:
     if not isinstance(settings.network, JoinedNetworkSection):
         raise UsageError(f"{file} is of a network without directories")
     pinned = settings.network.pinned(settings.transport)
-    members = tuple(sorted(pinned.members, key=lambda member: member.key))
-    return settings, Authorities(members, pinned.quorum)
+    return settings, Authorities.of(pinned.members, pinned.quorum)
 
 
 def _directory(file: Path) -> tuple[Network, Path, set[str]]:

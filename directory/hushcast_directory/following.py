@@ -99,8 +99,7 @@ class Following:
         """Return where an answer leads; raise a `PeerError` if it is not of those that are believed."""
         state = self._state
         if state is None:
-            members = tuple(sorted(self._members, key=lambda member: member.key))
-            state = Followed(Authorities(members, self._pin[1]))
+            state = Followed(Authorities.of(self._members, self._pin[1]))
         return follow(state, agreed, self._network.id)
 
     def forked_by(self, shown: Sequence[Certified]) -> Followed | None:

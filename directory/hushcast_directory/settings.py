@@ -7,8 +7,9 @@ from typing import Annotated, ClassVar
 import msgspec
 
 from hushcast_directory.agreeing import Sitting
+from hushcast_directory.listed import check_set, members_of
 from hushcast_protocol.authorities.admission import MAX_WORK, Admission
-from hushcast_protocol.authorities.members import MAX_AUTHORITIES, Authorities, Member
+from hushcast_protocol.authorities.members import MAX_AUTHORITIES, Authorities
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.roster import MAX_RELAYS
 from hushcast_protocol.base.wire import PublicKey
@@ -18,7 +19,6 @@ from hushcast_runtime.config import (
     NetworkSection,
     PathText,
     Section,
-    reachable,
 )
 
 
@@ -46,17 +46,11 @@ class SetSection(Section, frozen=True, kw_only=True):
 
     def agreed(self, key: str, transport: str) -> Authorities:
         """Return the set, if the transport may reach it; raise `UsageError` that names the key."""
-        members = []
-        for number, one in enumerate(self.members, 1):
-            address = reachable(f"{key}.members #{number}.address", one.address, transport)
-            members.append(Member(bytes.fromhex(one.key), address))
-        if len({member.key for member in members}) < len(members):
-            raise UsageError(f"{key}.members: two have the same key; each has one of its own")
-        if not len(members) < 2 * self.quorum <= 2 * len(members):
-            raise UsageError(f"{key}.quorum: write more than half of the directories, at most all of them")
+        members = members_of(self.members, f"{key}.members", transport)
+        check_set(self.members, self.quorum, f"{key}.members", f"{key}.quorum")
         rules = self.admission
         admission = Admission(rules.newcomers, rules.growth, rules.age, rules.work)
-        return Authorities(tuple(sorted(members, key=lambda one: one.key)), self.quorum, admission)
+        return Authorities.of(members, self.quorum, admission)
 
 
 class AuthoritiesSection(SetSection, frozen=True, kw_only=True):

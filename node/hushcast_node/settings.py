@@ -12,11 +12,12 @@ import msgspec
 from hushcast_brokers.network_file import BrokersNetworkSection
 from hushcast_central.network_file import CentralNetworkSection
 from hushcast_directory.directories import Pinned
+from hushcast_directory.listed import check_set, members_of
 from hushcast_local.settings import CoverageSection, InboxSection
 from hushcast_node.brokers_side import BrokersParts
 from hushcast_node.central_side import CentralParts
 from hushcast_node.overlay_side import OverlayParts
-from hushcast_protocol.authorities.members import MAX_AUTHORITIES, Member
+from hushcast_protocol.authorities.members import MAX_AUTHORITIES
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.overlay.profile import MAX_DEPTH, MAX_TREES, PROFILES, Profile
@@ -59,10 +60,7 @@ class JoinedNetworkSection(
             raise UsageError("network.directory: with network.authorities take it and directory_key out")
         if self.quorum is None:
             raise UsageError("network.quorum: this is missing: how many of the directories agree, over half")
-        if len({one.key for one in self.authorities}) < len(self.authorities):
-            raise UsageError("network.authorities: two have the same key; each has one of its own")
-        if not len(self.authorities) < 2 * self.quorum <= 2 * len(self.authorities):
-            raise UsageError("network.quorum: write more than half of the directories, at most all of them")
+        check_set(self.authorities, self.quorum, "network.authorities", "network.quorum")
 
     def pinned(self, transport: str) -> Pinned:
         """Return the directories, if the transport may reach them; raise `UsageError`."""
@@ -72,11 +70,8 @@ class JoinedNetworkSection(
             assert self.directory_key is not None
             address = reachable("network.directory", self.directory, transport)
             return Pinned.alone(address, bytes.fromhex(self.directory_key))
-        members = []
-        for number, one in enumerate(self.authorities, 1):
-            address = reachable(f"network.authorities #{number}.address", one.address, transport)
-            members.append(Member(bytes.fromhex(one.key), address))
-        return Pinned(tuple(members), self.quorum or 0)
+        assert self.quorum is not None
+        return Pinned(members_of(self.authorities, "network.authorities", transport), self.quorum)
 
 
 class NetworkFile(Section, frozen=True, kw_only=True):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterable
+from typing import Annotated, Self
 
 import msgspec
 
@@ -43,6 +44,11 @@ class Authorities(Wire, frozen=True, tag="authorities/1"):
             raise ValueError("authorities are listed once each, in ascending order of their keys")
         if not len(self.members) < 2 * self.quorum <= 2 * len(self.members):
             raise ValueError("a quorum is more than half of the authorities, and no more than all of them")
+
+    @classmethod
+    def of(cls, members: Iterable[Member], quorum: int, admission: Admission = OPEN) -> Self:
+        """Return the set of these members, in whatever order; raises `ValueError` as the set itself."""
+        return cls(tuple(sorted(members, key=lambda member: member.key)), quorum, admission)
 
     @property
     def keys(self) -> tuple[PublicKey, ...]:

@@ -103,7 +103,7 @@ class Scene:
         pairs = zip(seeds[::2], seeds[1::2], strict=True)
         self._services = {seed.public(): service for seed, service in pairs}
         members = (Member(key, place.address(service.public())) for key, service in self._services.items())
-        self.authorities = Authorities(tuple(sorted(members, key=lambda one: one.key)), QUORUM)
+        self.authorities = Authorities.of(members, QUORUM)
         drawn = self._random.sample(seeds[::2], LIARS)
         self.liars = sorted(drawn, key=Seed.public)
         self._honest = [seed for seed in seeds[::2] if seed not in drawn]
