@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 
 import msgspec
 import trio
@@ -14,7 +14,7 @@ from hushcast_protocol.base.links import Established, Link
 from hushcast_protocol.base.roster import Relay
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.stamps import Stamp, mint
-from hushcast_protocol.base.wire import PublicKey
+from hushcast_protocol.base.wire import PublicKey, RelayId
 from hushcast_protocol.overlay.frames import (
     MAX_OVERLAY_FRAME,
     Drop,
@@ -39,11 +39,18 @@ class Connector:
     """
 
     def __init__(
-        self, transport: Transport, env: Environment, rosters: RosterKeeper, counters: Counters
+        self,
+        transport: Transport,
+        env: Environment,
+        rosters: RosterKeeper,
+        is_listed: Callable[[RelayId], bool],
+        counters: Counters,
     ) -> None:
+        """`is_listed` tells whether a peer is a relay that this daemon has to do with under its name."""
         self._transport = transport
         self._env = env
         self._rosters = rosters
+        self._is_listed = is_listed
         self._counters = counters
         self._network = rosters.network.id
         self._minting = trio.Lock()
