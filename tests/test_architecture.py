@@ -22,20 +22,20 @@ ARROWS: dict[str, set[str]] = {
     "mqtt family": {"base"},
     "spatial family": {"base"},
     "purposes family": {"base", "mqtt family"},
-    "authorities family": {"base", "shards family"},
     "shards family": {"base"},
+    "authorities family": {"base", "shards family"},
     "runtime": {"base", "content"},
-    "directory": {"base", "authorities family", "shards family", "overlay family", "runtime"},
+    "directory": {"base", "shards family", "authorities family", "overlay family", "runtime"},
     "client": {"base", "content", "mqtt family", "purposes family"},
     "local": {"base", "content", "runtime", "client"},
-    "overlay": {"base", "content", "shards family", "overlay family", "runtime", "directory"},
+    "overlay": {"base", "content", "shards family", "authorities family", "overlay family"},
     "central": {"base", "content", "central family", "runtime"},
     "brokers": {"base", "content", "brokers family", "runtime"},
     "node": {"base", "content", "runtime", "directory", "client", "local", "overlay", "central", "brokers"},
 }
-ARROWS["overlay"].add("authorities family")
-ARROWS["node"] |= {"authorities family", "shards family", "overlay family"}
-ARROWS["node"] |= {"central family", "brokers family"}
+ARROWS["overlay"] |= {"runtime", "directory"}
+ARROWS["node"] |= {"authorities family", "overlay family", "central family", "brokers family"}
+ARROWS["node"].add("shards family")
 ARROWS["gateway"] = {"base", "content", "mqtt family", "purposes family", "runtime", "client"}
 ARROWS["located"] = {"base", "content", "spatial family", "runtime", "client"}
 ARROWS["testnet"] = {*ARROWS["node"], "node", "mqtt family"}
