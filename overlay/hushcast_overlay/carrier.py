@@ -9,9 +9,13 @@ import trio
 
 from hushcast_overlay.dropping import Dropper
 from hushcast_overlay.probing import Probes
+<<<<<<< HEAD
 from hushcast_overlay.shards import Shards
+=======
+>>>>>>> h3
 from hushcast_overlay.route import Route
 from hushcast_overlay.routes import Routes
+from hushcast_overlay.shards import Shards
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.content.messages import Message

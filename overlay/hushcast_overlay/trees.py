@@ -8,8 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Set
 
+<<<<<<< HEAD
 from hushcast_overlay.shards import Shards
+=======
+>>>>>>> h3
 from hushcast_overlay.route import Planned, Route
+from hushcast_overlay.shards import Shards
 from hushcast_protocol.base.secrets import LeaseSecret
 from hushcast_protocol.base.standing import Seating
 from hushcast_protocol.base.wire import RelayId
