@@ -131,7 +131,7 @@ class OverlaySide:
             self.relay_id,
             profile,
             Mailboxes(self._around.transport, connector, shards.calendar, records, context),
-            Upkeep(profile, self.rosters, shards, trees, installer, records, context),
+            Upkeep(profile, shards, trees, installer, records, context),
             Withdrawals(installer, records, shards, context),
             records,
             context,

@@ -97,10 +97,13 @@ class RosterKeeper:
         """How many rosters in a row, up to the newest, are not acted on: they lack too many relays."""
         return self._standings[-1].held if self._standings else 0
 
+    def rosters(self) -> list[Roster]:
+        """Return the rosters held, ascending by epoch, the coming one among them."""
+        return [standing.roster for standing in self._standings]
+
     def of_day(self, day: int) -> Roster | None:
         """Return the newest roster held of an epoch that is not after a day, or the oldest of all."""
-        last = (day + 1) * EPOCHS_A_DAY - 1
-        rosters = [standing.roster for standing in self._standings]
+        last, rosters = (day + 1) * EPOCHS_A_DAY - 1, self.rosters()
         return next((held for held in reversed(rosters) if held.epoch <= last), next(iter(rosters), None))
 
     def view(self) -> View | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import trio
+
 from hushcast_overlay.neighbourhood import Neighbourhood
 from hushcast_overlay.rosters import RosterKeeper
 from hushcast_protocol.base.epochs import Calendar
@@ -25,6 +27,13 @@ class Shards:
     def calendar(self) -> Calendar:
         """Its epochs and days."""
         return self._rosters.calendar
+
+    async def fresh(self, patience: float) -> None:
+        """Wait for the roster of this epoch, so many seconds at most, and for any where there is none."""
+        with trio.move_on_after(patience):
+            await self._rosters.fresh()
+        while self._rosters.newest is None:
+            await self._rosters.changed()
 
     def is_cut(self, day: int) -> bool:
         """Tell whether a day has more than one shard, as far as this daemon knows."""

@@ -8,7 +8,6 @@ import structlog
 import trio
 
 from hushcast_overlay.installing import Installer
-from hushcast_overlay.rosters import RosterKeeper
 from hushcast_overlay.route import Planned, Route, RouteRecords
 from hushcast_overlay.shards import Shards
 from hushcast_overlay.trees import Trees
@@ -32,7 +31,6 @@ class Upkeep:
     def __init__(
         self,
         profile: Profile,
-        rosters: RosterKeeper,
         shards: Shards,
         trees: Trees,
         installer: Installer,
@@ -40,9 +38,8 @@ class Upkeep:
         context: Context,
     ) -> None:
         self._profile = profile
-        self._rosters = rosters
         self._shards = shards
-        self._calendar = rosters.calendar
+        self._calendar = shards.calendar
         self._trees = trees
         self._installer = installer
         self._records = records
@@ -91,10 +88,7 @@ class Upkeep:
         """Take up what a restart interrupted, with rosters of now if the directory has any."""
         if self._is_told(route):
             route.ready.set()
-        with trio.move_on_after(ASK_WITHIN):
-            await self._rosters.fresh()
-        while self._rosters.newest is None:
-            await self._rosters.changed()
+        await self._shards.fresh(ASK_WITHIN)
         await trio.sleep(self._env.uniform(0.0, RESUME_WITHIN))
 
     def _is_told(self, route: Route) -> bool:

@@ -278,7 +278,7 @@ async def test_rosters_that_a_daemon_of_before_kept_are_taken_up() -> None:
         assert keeper.newest is not None
         assert again.newest.digest == keeper.newest.digest
         assert again.held == 0
-        assert again.seating().kept == again.newest.relays.keys()
+        assert again.whole.seating().kept == again.newest.relays.keys()
 
 
 async def test_a_roster_that_comes_when_others_acted_on_it_is_counted() -> None:
