@@ -9,10 +9,6 @@ import trio
 
 from hushcast_overlay.dropping import Dropper
 from hushcast_overlay.probing import Probes
-<<<<<<< HEAD
-from hushcast_overlay.shards import Shards
-=======
->>>>>>> h3
 from hushcast_overlay.route import Route
 from hushcast_overlay.routes import Routes
 from hushcast_overlay.shards import Shards

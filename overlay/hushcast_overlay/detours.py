@@ -91,11 +91,7 @@ class Detours:
         return await self._spool.move(detours + mended)
 
     def with_room(self, day: int, size: int, away: Container[Hop]) -> list[Hop]:
-<<<<<<< HEAD
-        """Return the relays of a day that are not `away` and whose share of the spool takes `size` bytes more."""
-=======
         """Return a day's relays that are not `away` and whose share of the spool takes `size` bytes more."""
->>>>>>> h3
         return [hop for hop in self._others(day, None, away) if self._spool.has_share(hop, size)]
 
     def aside(self, send: Send, others: Sequence[Hop]) -> Send | None:

@@ -42,13 +42,7 @@ class Handed(Protocol):
 class Dropper:
     """Drops the messages of one daemon."""
 
-<<<<<<< HEAD
-    def __init__(
-        self, profile: Profile, shards: Shards, connector: Connector, env: Environment
-    ) -> None:
-=======
     def __init__(self, profile: Profile, shards: Shards, connector: Connector, env: Environment) -> None:
->>>>>>> h3
         self._profile = profile
         self._shards = shards
         self._connector = connector

@@ -9,7 +9,8 @@ import trio
 
 from hushcast_overlay.connector import Connector
 from hushcast_overlay.mailbox import MAX_CONNECTIONS, Mailbox
-from hushcast_overlay.route import Route, RouteMailbox, RouteRecords
+from hushcast_overlay.route import Route, RouteMailbox
+from hushcast_overlay.route_records import RouteRecords
 from hushcast_overlay.spare_mailbox import Owner, SpareMailbox
 from hushcast_protocol.base import told
 from hushcast_protocol.base.backoff import Backoff
@@ -39,7 +40,7 @@ class Mailboxes:
     ) -> None:
         self._transport = transport
         self._connector = connector
-        self._calendar = calendar
+        self.calendar = calendar
         self._records = records
         self._env = context.env
         self._counters = context.counters
@@ -48,7 +49,7 @@ class Mailboxes:
         self.spare = SpareMailbox(transport, self._receive, context)
 
     async def of_day(self, route: Route, day: int, is_cut: bool) -> RouteMailbox:
-        """Return the mailbox that trees of a day lead to, being served or opened; draw one where none is there.
+        """Return the mailbox that trees of a day lead to, being served or opened; draw one if there is none.
 
         On a day that `is_cut` it is one of that day alone. Its seed is on disk before anybody hears of it.
         """
@@ -79,7 +80,17 @@ class Mailboxes:
         """Open a mailbox and serve it until it is closed."""
         if not mailbox.is_begun:
             mailbox.is_begun = True
+            self.keep_apart(route)
             self._spawn(self._serve, route, mailbox)
+
+    def keep_apart(self, route: Route) -> None:
+        """Open no other mailbox of a route that is seen to begin, or to be back, soon after: draw a moment.
+
+        It is in the first half of what is left of the day. Of two that appear at once both would be known.
+        """
+        now = self._env.now()
+        left = self.calendar.day_start(self.calendar.day(now) + 1) - now
+        route.no_other_before = now + self._env.uniform(0.0, 0.5) * left
 
     async def close_lapsed(self, route: Route, wanted: Collection[int]) -> None:
         """Close and forget the mailboxes that no day needs: `wanted` are those to be installed now.
@@ -88,7 +99,7 @@ class Mailboxes:
         """
         used = [route.mailbox(day) for day in wanted]
         for mailbox in route.mailboxes:
-            over = mailbox.day is None or self._calendar.lapse(mailbox.day) <= self._env.now()
+            over = mailbox.day is None or self.calendar.lapse(mailbox.day) <= self._env.now()
             if over and mailbox not in used and not route.towards(mailbox.seed):
                 mailbox.scope.cancel()
                 route.leave(mailbox)
@@ -156,7 +167,7 @@ class Mailboxes:
 
         To refuse them would lose them, and not to confirm them would show top relays that the time is wrong.
         """
-        if route.wanted.knows(message.id) or message.day in self._calendar.open_days(self._env.now()):
+        if route.wanted.knows(message.id) or message.day in self.calendar.open_days(self._env.now()):
             return True
         if not self._env.is_certain() and route.on(message.day):
             return True

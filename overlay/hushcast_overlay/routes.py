@@ -7,7 +7,8 @@ from collections.abc import Collection
 import trio
 
 from hushcast_overlay.mailboxes import Mailboxes
-from hushcast_overlay.route import Planned, Route, RouteMailbox, RouteRecords
+from hushcast_overlay.route import Planned, Route, RouteMailbox
+from hushcast_overlay.route_records import RouteRecords
 from hushcast_overlay.spare_mailbox import SpareMailbox
 from hushcast_overlay.upkeep import Upkeep
 from hushcast_overlay.withdrawals import Withdrawals
@@ -38,7 +39,7 @@ class Routes:
         self._mailboxes = mailboxes
         self._upkeep = upkeep
         self._withdrawals = withdrawals
-        self._calendar = upkeep.calendar
+        self._calendar = mailboxes.calendar
         self._records = records
         self._env = context.env
         self._tracer = context.tracer
@@ -125,11 +126,14 @@ class Routes:
 
     async def _live(self, route: Route, resumed: bool) -> None:
         with route.scope:
+            self._mailboxes.keep_apart(route)
             for mailbox in route.mailboxes:
                 if not resumed:
                     await self._records.keep(route, mailbox)
                 if self._profile.root is Root.LISTED:
-                    mailbox.is_begun = True  # the relay is there already; the mailbox's key but names the route
+                    mailbox.is_begun = (
+                        True  # the relay is there already; the mailbox's key but names the route
+                    )
                     mailbox.published.set()
                 elif not resumed or self._is_used(route, mailbox):
                     self._mailboxes.begin(route, mailbox)

@@ -8,7 +8,8 @@ import structlog
 import trio
 
 from hushcast_overlay.installing import Installer
-from hushcast_overlay.route import Planned, RouteMailbox, RouteRecords, Withdrawal
+from hushcast_overlay.route import Planned, RouteMailbox, Withdrawal
+from hushcast_overlay.route_records import RouteRecords
 from hushcast_overlay.shards import Shards
 from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_runtime.context import Context
