@@ -218,7 +218,7 @@ class AuthorityBench:
 
         def reached(epoch: int) -> tuple[Listed, ...]:
             roll = self.directories[0].agreeing._roll
-            return (*roll.ballot(epoch, self.now, False), (PHANTOM, bytes(16)))
+            return (*roll.ballot(epoch, self.now, False), (PHANTOM, bytes(16), 0))
 
         liars = sorted(self.liars, key=Seed.public)
         world = LiveWorld(NETWORK, authorities, liars, self.env, self.random, look)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from hushcast_protocol.authorities.chain import Chain, Followed
 from hushcast_protocol.authorities.heads import decode_head, head_digest
-from hushcast_protocol.authorities.listing import Listing, descriptor_digest
+from hushcast_protocol.authorities.listing import Listing
 from hushcast_protocol.authorities.requests import Agreed
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
-from hushcast_protocol.base.roster import Network, Roster, checked_relays
+from hushcast_protocol.base.roster import Network, Roster, checked_relays, descriptor_digest
 
 
 def follow(state: Followed, agreed: Agreed, network: bytes) -> Followed:
@@ -37,8 +37,8 @@ def roster_of(agreed: Agreed, network: Network) -> Roster:
     head = decode_head(certified.head)
     relays = checked_relays(agreed.seats, network, head.epoch)
     seats = tuple(
-        (relay, descriptor_digest(entry.descriptor.body), entry.since)
-        for relay, entry in zip(relays, agreed.seats, strict=True)
+        (relay.id, descriptor_digest(entry.descriptor.body), relay.difficulty, entry.since)
+        for relay, entry in zip(relays.values(), agreed.seats, strict=True)
     )
     if Listing(head.epoch, seats, agreed.waiting).root != head.root:
         raise AuthenticationError("the relays of an answer are not those that its head stands for")
