@@ -9,10 +9,12 @@ import msgspec
 from hushcast_directory.agreeing import Sitting
 from hushcast_directory.listed import check_set, members_of
 from hushcast_protocol.authorities.admission import MAX_WORK, Admission
-from hushcast_protocol.authorities.members import MAX_AUTHORITIES, Authorities
+from hushcast_protocol.authorities.members import MAX_AUTHORITIES, MIN_SHARD_SIZE, Authorities
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.roster import MAX_RELAYS
+from hushcast_protocol.base.shard_count import SHARD_SIZE
 from hushcast_protocol.base.wire import PublicKey
+from hushcast_protocol.overlay.profile import PROFILES, Root
 from hushcast_runtime.config import (
     AuthoritySection,
     DaemonSettings,
@@ -43,14 +45,23 @@ class SetSection(Section, frozen=True, kw_only=True):
     quorum: Annotated[int, msgspec.Meta(ge=1, le=MAX_AUTHORITIES)]
     """How many of them agree on a roster: more than half."""
     admission: AdmissionSection = AdmissionSection()
+    shard_size: Annotated[int, msgspec.Meta(ge=0, le=SHARD_SIZE)] = SHARD_SIZE
+    """Relays of a shard in the mean, where there are more than 1.41 times as many; 0: never cut."""
 
-    def agreed(self, key: str, transport: str) -> Authorities:
-        """Return the set, if the transport may reach it; raise `UsageError` that names the key."""
+    def agreed(self, key: str, transport: str, profile: str) -> Authorities:
+        """Return the set, if the transport may reach it; raise `UsageError` that names the key.
+
+        Where trees have listed roots, as in profile `paper`, the network is never cut: the subscriber's relay
+        has to be in its own tree.
+        """
         members = members_of(self.members, f"{key}.members", transport)
         check_set(self.members, self.quorum, f"{key}.members", f"{key}.quorum")
         rules = self.admission
         admission = Admission(rules.newcomers, rules.growth, rules.age, rules.work)
-        return Authorities.of(members, self.quorum, admission)
+        if 0 < self.shard_size < MIN_SHARD_SIZE:
+            raise UsageError(f"{key}.shard_size: write {MIN_SHARD_SIZE} or more, or 0 for a network without shards")
+        size = 0 if PROFILES[profile].root is Root.LISTED else self.shard_size
+        return Authorities.of(members, self.quorum, admission, size)
 
 
 class AuthoritiesSection(SetSection, frozen=True, kw_only=True):
@@ -97,6 +108,6 @@ class DirectorySettings(DaemonSettings, frozen=True, kw_only=True):
         section = self.authorities
         if section is None:
             return None
-        coming = section.next
-        following = None if coming is None else coming.agreed("authorities.next", self.transport)
-        return section.agreed("authorities", self.transport), following
+        coming, profile = section.next, self.network.profile
+        following = None if coming is None else coming.agreed("authorities.next", self.transport, profile)
+        return section.agreed("authorities", self.transport, profile), following
