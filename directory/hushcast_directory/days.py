@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from hushcast_protocol.authorities.beacon import day_of
 from hushcast_protocol.authorities.drawing import cut_of, leaves_of
 from hushcast_protocol.authorities.listing import Drawn, Listing
+from hushcast_protocol.base.roster import descriptor_digest
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.shards.cutting import Leaves
@@ -75,8 +76,7 @@ class Days:
             day = _Day(self._network, _decode_drawn(value))
             self._days[day.drawn.day] = day
             for _, held in await self._store.scan(_HELD, key):
-                given = by_digest(_decode_held(held))
-                day.supply(given.get)
+                day.supply({descriptor_digest(signed.body): signed for signed in _decode_held(held)}.get)
 
     @property
     def missing(self) -> set[bytes]:
