@@ -58,8 +58,8 @@ def roster_of(agreed: Agreed, network: Network) -> Roster:
 def _listed(agreed: Agreed, head: Head, network: Network) -> dict[RelayId, Relay]:
     relays = checked_relays(agreed.seats, network, head.epoch)
     seats = tuple(
-        (relay, descriptor_digest(entry.descriptor.body), relays[relay].difficulty, entry.since)
-        for relay, entry in zip(relays, agreed.seats, strict=True)
+        (relay.id, descriptor_digest(entry.descriptor.body), relay.difficulty, entry.since)
+        for relay, entry in zip(relays.values(), agreed.seats, strict=True)
     )
     shards = _NO_SHARDS if agreed.shards is None else agreed.shards
     if listing_root(head.epoch, seats, agreed.waiting, shards) != head.root:
