@@ -1,7 +1,7 @@
 """The archive: the last heads, each with the descriptors of the relays that it stands for, to be served.
 
-On a day of shards a head is served alone. What it stands for is asked for in parts: how each shard stands in an
-epoch, which is kept with its head, and the shards themselves, which are those of a day (`days.py`).
+On a day of shards a head is served alone. What it stands for is asked for in parts: how each shard stands in
+an epoch, which is kept with its head, and the shards themselves, which are those of a day (`days.py`).
 """
 
 from __future__ import annotations

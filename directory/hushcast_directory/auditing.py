@@ -113,9 +113,7 @@ class _Walk:
         limiter = trio.CapacityLimiter(MAX_WALKS)
         cuts = [sharding for sharding in self._head.shards if sharding.bits]
         shards = [(sharding, number) for sharding in cuts for number in range(2**sharding.bits)]
-        pieces = [
-            (sharding, number) for sharding in cuts for number in range(2 ** piece_bits(sharding.bits))
-        ]
+        pieces = [(sharding, number) for sharding in cuts for number in range(2 ** piece_bits(sharding.bits))]
         async with trio.open_nursery() as nursery:
             for sharding, number in shards:
                 nursery.start_soon(self._part, limiter, self._shard, "shard", sharding, number)

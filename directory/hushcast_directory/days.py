@@ -15,7 +15,14 @@ from hushcast_protocol.base.roster import descriptor_digest
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.shards.cutting import Leaves
-from hushcast_protocol.shards.requests import AskPiece, AskSlice, NotShown, ShardAnswer, ShownPiece, ShownSlice
+from hushcast_protocol.shards.requests import (
+    AskPiece,
+    AskSlice,
+    NotShown,
+    ShardAnswer,
+    ShownPiece,
+    ShownSlice,
+)
 from hushcast_protocol.shards.slices import Find
 from hushcast_runtime.store import Change, Store, record_reader
 
@@ -90,8 +97,8 @@ class Days:
     def follow(self, listing: Listing, find: Find) -> list[Change]:
         """Go on from a published listing: serve its days, and forget others; return what is to be kept.
 
-        `find` is asked for the descriptors. Another cut of the same day takes the place of one that was made by
-        a head which nobody followed.
+        `find` is asked for the descriptors. Another cut of the same day takes the place of one that was made
+        by a head which nobody followed.
         """
         named = {drawn.day: drawn for drawn in listing.shards if drawn.bits}
         changes = []

@@ -59,7 +59,7 @@ class SetSection(Section, frozen=True, kw_only=True):
         rules = self.admission
         admission = Admission(rules.newcomers, rules.growth, rules.age, rules.work)
         if 0 < self.shard_size < MIN_SHARD_SIZE:
-            raise UsageError(f"{key}.shard_size: write {MIN_SHARD_SIZE} or more, or 0 for a network without shards")
+            raise UsageError(f"{key}.shard_size: write {MIN_SHARD_SIZE} or more, or 0 for no shards at all")
         size = 0 if PROFILES[profile].root is Root.LISTED else self.shard_size
         return Authorities.of(members, self.quorum, admission, size)
 

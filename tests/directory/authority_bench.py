@@ -43,9 +43,7 @@ from hushcast_testnet.authorities.live import LiveWorld
 SEEDS = sorted((Seed(bytes([200 + number]) * 32) for number in range(9)), key=Seed.public)
 
 
-def sets(
-    count: int, quorum: int, admission: Admission = OPEN, shard_size: int = SHARD_SIZE
-) -> Authorities:
+def sets(count: int, quorum: int, admission: Admission = OPEN, shard_size: int = SHARD_SIZE) -> Authorities:
     keys = [seed.public() for seed in SEEDS[:count]]
     members = tuple(Member(key, memory_address(key)) for key in keys)
     return Authorities(members, quorum, admission, shard_size)
