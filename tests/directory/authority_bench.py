@@ -124,6 +124,7 @@ class AuthorityBench:
         self.env = simulated_environment(seed, BEGIN)
         self.random = Random(seed)
         self.wires = MemoryNetwork(lambda: 0.1)
+        self._joined: list[trio.CancelScope] = []
         keys = sitting.authorities.keys
         own = [one for one in SEEDS if one.public() in keys]
         self.liars = self.random.sample(own, faulty)
@@ -175,6 +176,21 @@ class AuthorityBench:
             await self.register(number)
             await trio.sleep(EPOCH * self.random.uniform(0.6, 1.0))
 
+    async def join(self, number: int) -> None:
+        """Have one more relay, which registers until `leave`."""
+        await self.relay(number)
+        self.nursery.start_soon(self._register_until_gone, number)
+
+    def leave(self) -> None:
+        """Have those that joined register no more."""
+        for scope in self._joined:
+            scope.cancel()
+
+    async def _register_until_gone(self, number: int) -> None:
+        with trio.CancelScope() as scope:
+            self._joined.append(scope)
+            await self.keep_registering(number)
+
     def env_at(self, now: Callable[[], float]) -> Environment:
         """Return an environment with another clock."""
         return dataclasses.replace(self.env, now=now)
@@ -220,7 +236,7 @@ class AuthorityBench:
 
         def reached(epoch: int) -> tuple[Listed, ...]:
             roll = self.directories[0].agreeing._roll
-            return (*roll.ballot(epoch, self.now, False), (PHANTOM, bytes(16)))
+            return (*roll.ballot(epoch, self.now, False), (PHANTOM, bytes(16), 0))
 
         liars = sorted(self.liars, key=Seed.public)
         world = LiveWorld(NETWORK, authorities, liars, self.env, self.random, look)

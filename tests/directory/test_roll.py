@@ -40,7 +40,7 @@ async def admit(roll: Roll, number: int, now: float) -> Signed:
 
 
 def seats(*numbers: int, epoch: int = NEXT - 1) -> Listing:
-    return Listing(epoch, tuple(sorted((name(n), bytes(16), epoch) for n in numbers)), ())
+    return Listing(epoch, tuple(sorted((name(n), bytes(16), 0, epoch) for n in numbers)), ())
 
 
 async def test_a_ballot_names_what_all_hold_by_then() -> None:
@@ -67,11 +67,11 @@ async def test_who_could_not_renew_stays_where_there_were_no_heads() -> None:
         await admit(roll, number, BEGIN)
     roll.follow(seats(0, 1), None)
     assert roll.ballot(NEXT + 5, math.inf, False) != ()  # more than half would be gone at once
-    assert {relay for relay, _ in roll.ballot(NEXT + 5, math.inf, True)} == {name(0), name(1)}
+    assert {relay for relay, *_ in roll.ballot(NEXT + 5, math.inf, True)} == {name(0), name(1)}
     for number in (0, 2):
         await admit(roll, number, BEGIN + 3 * EPOCH)
-    assert {relay for relay, _ in roll.ballot(NEXT + 4, math.inf, False)} == {name(0), name(2)}
-    assert {relay for relay, _ in roll.ballot(NEXT + 4, math.inf, True)} == {name(0), name(1), name(2)}
+    assert {relay for relay, *_ in roll.ballot(NEXT + 4, math.inf, False)} == {name(0), name(2)}
+    assert {relay for relay, *_ in roll.ballot(NEXT + 4, math.inf, True)} == {name(0), name(1), name(2)}
     await roll.forget(BEGIN + 30 * EPOCH)
     assert roll.ballot(NEXT + 30, math.inf, True) == ()
     assert await roll.store.scan("descriptor") == []
@@ -90,7 +90,7 @@ async def test_a_flood_takes_nobodys_seat_and_the_line_is_drawn(monkeypatch: pyt
             await admit(roll, number, BEGIN)
         except Refusal:
             refused += 1
-    listed = {relay for relay, _ in roll.ballot(NEXT, math.inf, False)}
+    listed = {relay for relay, *_ in roll.ballot(NEXT, math.inf, False)}
     line = sorted((name(n) for n in range(4, 100)), key=lambda relay: place_in_line(DRAWN, relay))
     assert listed == {*(name(n) for n in range(4)), *line[:8]}
     assert refused > 50
@@ -100,5 +100,5 @@ async def test_a_flood_takes_nobodys_seat_and_the_line_is_drawn(monkeypatch: pyt
         await admit(roll, number, BEGIN + 10)
     again = Roll(NETWORK, OWN, roll.store)
     await again.load()
-    assert {relay for relay, _ in again.ballot(NEXT, math.inf, False)} == listed
+    assert {relay for relay, *_ in again.ballot(NEXT, math.inf, False)} == listed
     await trio.lowlevel.checkpoint()
