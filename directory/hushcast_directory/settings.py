@@ -45,23 +45,27 @@ class SetSection(Section, frozen=True, kw_only=True):
     quorum: Annotated[int, msgspec.Meta(ge=1, le=MAX_AUTHORITIES)]
     """How many of them agree on a roster: more than half."""
     admission: AdmissionSection = AdmissionSection()
-    shard_size: Annotated[int, msgspec.Meta(ge=0, le=SHARD_SIZE)] = SHARD_SIZE
+    shard_size: Annotated[int, msgspec.Meta(ge=0, le=SHARD_SIZE)] | None = None
     """Relays of a shard in the mean, where there are more than 1.41 times as many; 0: never cut."""
 
     def agreed(self, key: str, transport: str, profile: str) -> Authorities:
-        """Return the set, if the transport may reach it; raise `UsageError` that names the key.
-
-        Where trees have listed roots, as in profile `paper`, the network is never cut: the subscriber's relay
-        has to be in its own tree.
-        """
+        """Return the set, if the transport may reach it; raise `UsageError` that names the key."""
         members = members_of(self.members, f"{key}.members", transport)
         check_set(self.members, self.quorum, f"{key}.members", f"{key}.quorum")
         rules = self.admission
         admission = Admission(rules.newcomers, rules.growth, rules.age, rules.work)
-        if 0 < self.shard_size < MIN_SHARD_SIZE:
+        return Authorities.of(members, self.quorum, admission, self._shard_size(key, profile))
+
+    def _shard_size(self, key: str, profile: str) -> int:
+        """Return the size; in profile `paper` a subscriber's relay is in its own tree, so all are in one."""
+        size, has_listed_roots = self.shard_size, PROFILES[profile].root is Root.LISTED
+        if size is None:
+            return 0 if has_listed_roots else SHARD_SIZE
+        if size and has_listed_roots:
+            raise UsageError(f"{key}.shard_size: a network of profile {profile} has no shards: write 0")
+        if 0 < size < MIN_SHARD_SIZE:
             raise UsageError(f"{key}.shard_size: write {MIN_SHARD_SIZE} or more, or 0 for no shards at all")
-        size = 0 if PROFILES[profile].root is Root.LISTED else self.shard_size
-        return Authorities.of(members, self.quorum, admission, size)
+        return size
 
 
 class AuthoritiesSection(SetSection, frozen=True, kw_only=True):
