@@ -10,7 +10,7 @@ from directory_bench import EPOCH, NETWORK
 from hushcast_directory import peers
 from hushcast_directory.peers import Peers
 from hushcast_protocol.authorities.ballots import MAX_BALLOT
-from hushcast_protocol.authorities.frames import MAX_PEER_FRAME, Assent, Echo
+from hushcast_protocol.authorities.frames import MAX_ECHO, MAX_PEER_FRAME, Assent, Echo
 from hushcast_protocol.authorities.gathering import PeerFrame, decode_peer_frame
 from hushcast_protocol.authorities.heads import Mark
 from hushcast_protocol.base.addresses import memory_address
@@ -65,7 +65,7 @@ async def test_a_later_link_takes_the_place_of_one_before() -> None:
 
 
 async def test_one_that_says_too_much_is_cut_off_for_an_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(peers, "MAX_PEER_BYTES", 2 * MAX_PEER_FRAME)
+    monkeypatch.setattr(peers, "MAX_PEER_BYTES", 2 * MAX_ECHO)
     async with authority_bench(3, 2) as made:
         await made.directories[1].kill()
         await made.until(made.epoch + 1)

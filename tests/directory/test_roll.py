@@ -9,7 +9,7 @@ import trio
 from directory_bench import BEGIN, CALENDAR, EPOCH, NETWORK, parcel_key, relay_seed
 
 from hushcast_directory.roll import Roll
-from hushcast_protocol.authorities.listing import Listing, place_in_line
+from hushcast_protocol.authorities.listing import Listed, Listing, place_in_line
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.roster import Descriptor, descriptor_digest, sign_descriptor
@@ -25,7 +25,7 @@ DRAWN = b"\x05" * 32
 def descriptor(number: int, now: float, epochs: int = 3) -> Signed:
     seed = relay_seed(number)
     address, key = memory_address(seed.public()), parcel_key(number).public()
-    body = Descriptor(NETWORK.id, seed.public(), address, key, int(now), int(now) + epochs * EPOCH, 0)
+    body = Descriptor(NETWORK.id, seed.public(), address, key, int(now), int(now) + epochs * EPOCH, 5)
     return sign_descriptor(seed, body)
 
 
@@ -43,6 +43,11 @@ def seats(*numbers: int, epoch: int = NEXT - 1) -> Listing:
     return Listing(epoch, tuple(sorted((name(n), bytes(16), 0, epoch) for n in numbers)), ())
 
 
+def named(listed: tuple[Listed, ...]) -> dict[bytes, bytes]:
+    assert all(bits == 5 for *_, bits in listed)  # as each descriptor has it
+    return {relay: known for relay, known, _ in listed}
+
+
 async def test_a_ballot_names_what_all_hold_by_then() -> None:
     """Of two descriptors the one from before the exchange, as others may not have the other yet."""
     roll = Roll(NETWORK, OWN, MemoryStore())
@@ -50,11 +55,11 @@ async def test_a_ballot_names_what_all_hold_by_then() -> None:
     late = await admit(roll, 1, BEGIN + 40)
     fresh = await admit(roll, 2, BEGIN + 40)
     digests = [descriptor_digest(signed.body) for signed in (early, late, fresh)]
-    assert dict(roll.ballot(NEXT, BEGIN + 10, False)) == {name(1): digests[0], name(2): digests[2]}
-    assert dict(roll.ballot(NEXT, BEGIN + 50, False))[name(1)] == digests[1]
-    assert dict(roll.ballot(NEXT, math.inf, False))[name(1)] == digests[1]
+    assert named(roll.ballot(NEXT, BEGIN + 10, False)) == {name(1): digests[0], name(2): digests[2]}
+    assert named(roll.ballot(NEXT, BEGIN + 50, False))[name(1)] == digests[1]
+    assert named(roll.ballot(NEXT, math.inf, False))[name(1)] == digests[1]
     # The one before has expired by then.
-    assert dict(roll.ballot(NEXT + 3, BEGIN + 10, False)) == {name(1): digests[1], name(2): digests[2]}
+    assert named(roll.ballot(NEXT + 3, BEGIN + 10, False)) == {name(1): digests[1], name(2): digests[2]}
     assert [roll.find(known) for known in digests] == [early, late, fresh]
     assert {held[0] for held in roll.held(BEGIN + 50)} == {name(1), name(2)}
     assert roll.issued(name(1)) == int(BEGIN + 40)
