@@ -47,6 +47,7 @@ ANALYTICS = "spark_analytics"  # stands beside the daemon: it reads traces
 ALONE = {
     "base.hashes",
     "base.intervals",
+    "base.shard_count",
     "base.trace",
     "overlay.tree",
     "overlay.profile",
