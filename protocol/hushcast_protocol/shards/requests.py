@@ -10,8 +10,8 @@ from typing import Annotated
 
 import msgspec
 
+from hushcast_protocol.base.shard_count import MAX_BITS
 from hushcast_protocol.base.wire import Bytes32, Counter, Wire, decoder
-from hushcast_protocol.shards.assignment import MAX_BITS
 from hushcast_protocol.shards.guides import MAX_PIECE, PIECE_BITS
 from hushcast_protocol.shards.slices import MAX_LEAF, MAX_SLICE, ShardNumber
 
