@@ -73,7 +73,7 @@ class ParcelAnswer(Wire, frozen=True, tag="parcel-answer"):
 
 
 OverlayFrame = Forward | Ack | Ping | Drop | Receipt | ParcelFrame | ParcelAnswer | ShardRequest | ShardAnswer
-"""Requests for shards come from strangers alone: a link that names its ends refuses them, and mailboxes do."""
+"""Requests for shards come from strangers alone: named links refuse them, and mailboxes do."""
 
 
 def handed_in(frame: Drop | ParcelFrame) -> bytes:
