@@ -9,8 +9,10 @@ import trio
 from hushcast_directory.sources import Source
 from hushcast_overlay.neighbourhood import Neighbourhood, staying
 from hushcast_protocol.base.clocks import published
+from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.errors import AuthenticationError, PeerError, Refusal
 from hushcast_protocol.base.roster import Network, Roster, View
+from hushcast_protocol.base.sharding import Sharding, sharding_for
 from hushcast_protocol.base.standing import Standing, follow, restored
 from hushcast_protocol.base.wire import encode
 from hushcast_runtime.clock import DaemonClock
@@ -56,7 +58,7 @@ class RosterKeeper:
         self._counters = counters
         self._clock = clock or DaemonClock(env, network.calendar)
         self.whole = Neighbourhood(network.calendar, env)
-        """All relays of the network."""
+        """All relays, by the rosters of epochs in which the network was not cut into shards."""
         self._standings: list[Standing] = []
         self._digests: dict[int, bytes] = {}
         self._begin: int | None = None
@@ -94,6 +96,15 @@ class RosterKeeper:
     def held(self) -> int:
         """How many rosters in a row, up to the newest, are not acted on: they lack too many relays."""
         return self._standings[-1].held if self._standings else 0
+
+    def rosters(self) -> list[Roster]:
+        """Return the rosters held, ascending by epoch, the coming one among them."""
+        return [standing.roster for standing in self._standings]
+
+    def of_day(self, day: int) -> Roster | None:
+        """Return the newest roster held of an epoch that is not after a day, or the oldest of all."""
+        last, rosters = (day + 1) * EPOCHS_A_DAY - 1, self.rosters()
+        return next((held for held in reversed(rosters) if held.epoch <= last), next(iter(rosters), None))
 
     def view(self) -> View | None:
         """Return what this daemon, as a relay, tells its peers to hold: the roster of an epoch that began.
@@ -174,13 +185,18 @@ class RosterKeeper:
             log.warning("away for too long to follow the chain of rosters: starting with the newest")
             self._hold_all([])
             self._digests.clear()
-        standing = follow(self._standings[-1] if self._standings else None, roster)
+        standing = self._next_standing(roster)
         await self._keep(standing, record)
         self._hold(standing)
         self._counters.add("rosters_taken")
-        log.info("roster taken", epoch=roster.epoch, relays=len(roster.relays))
+        log.info("roster taken", epoch=roster.epoch, relays=count(roster))
         self._tell(standing)
         self._changed.unpark_all()
+
+    def _next_standing(self, roster: Roster) -> Standing:
+        if is_cut(roster):
+            return Standing(roster, roster)  # it lists nobody: what is missing shows in shards
+        return follow(self._standings[-1] if self._standings else None, roster)
 
     async def _keep(self, standing: Standing, record: bytes) -> None:
         roster = standing.roster
@@ -201,7 +217,8 @@ class RosterKeeper:
             del self._digests[epoch]
 
     def _hold_all(self, standings: list[Standing]) -> None:
-        self._standings = self.whole.standings = standings
+        self._standings = standings
+        self.whole.standings = [standing for standing in standings if not is_cut(standing.roster)]
 
     def _tell(self, standing: Standing) -> None:
         roster = standing.roster
@@ -245,6 +262,21 @@ class RosterKeeper:
 
     def _longest_pause(self) -> float:
         return min(LONGEST_PAUSE, self.calendar.lead) if self.newest else 4 * FIRST_PAUSE
+
+
+def is_cut(roster: Roster) -> bool:
+    """Tell whether the network was cut into shards in the epoch of a roster, which lists no relay then."""
+    return _sharding(roster) is not None
+
+
+def count(roster: Roster) -> int:
+    """Return how many relays there are in the epoch of a roster, in whatever shards."""
+    sharding = _sharding(roster)
+    return sharding.count if sharding is not None else len(roster.relays)
+
+
+def _sharding(roster: Roster) -> Sharding | None:
+    return sharding_for(roster.shards, roster.epoch // EPOCHS_A_DAY)
 
 
 def _key(epoch: int) -> bytes:

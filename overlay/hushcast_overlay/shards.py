@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import trio
+
 from hushcast_overlay.neighbourhood import Neighbourhood
 from hushcast_overlay.rosters import RosterKeeper
 from hushcast_protocol.base.epochs import Calendar
-from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.roster import Network, Relay
+from hushcast_protocol.base.sharding import Sharding, sharding_for
 from hushcast_protocol.base.wire import RelayId
 
 
@@ -26,9 +28,21 @@ class Shards:
         """Its epochs and days."""
         return self._rosters.calendar
 
+    async def fresh(self, patience: float) -> None:
+        """Wait for the roster of this epoch, so many seconds at most, and for any where there is none."""
+        with trio.move_on_after(patience):
+            await self._rosters.fresh()
+        while self._rosters.newest is None:
+            await self._rosters.changed()
+
     def is_cut(self, day: int) -> bool:
         """Tell whether a day has more than one shard, as far as this daemon knows."""
-        return False
+        return self.sharding(day) is not None
+
+    def sharding(self, day: int) -> Sharding | None:
+        """Return what is known of a day's shards by the newest roster that tells; `None`: it is not cut."""
+        roster = self._rosters.of_day(day)
+        return sharding_for(roster.shards, day) if roster is not None else None
 
     def knows(self, day: int) -> bool:
         """Tell whether it is settled how a day is cut: not for tomorrow before the head that would cut it."""
@@ -49,6 +63,11 @@ class Shards:
     def own(self, day: int) -> Neighbourhood | None:
         """Return the relays that this daemon's own relay is among on a day, if they are held."""
         return self._rosters.whole
+
+    def is_seated(self, relay: RelayId, day: int) -> bool:
+        """Tell whether this daemon's own relay is listed among its neighbours of a day."""
+        near = self.own(day)
+        return near is not None and near.newest is not None and relay in near.newest.relays
 
     def relay(self, relay: RelayId) -> Relay | None:
         """Return what is known of a relay that is listed where this daemon is at home.
@@ -73,11 +92,3 @@ class Shards:
     def check_origins(self) -> None:
         """Raise `Refusal` while no relay that takes messages is known of, so that nothing is published."""
         self._rosters.whole.origins()
-
-    def has_relays(self) -> bool:
-        """Tell whether any relay is known of."""
-        try:
-            self.check_relays()
-        except Refusal:
-            return False
-        return True
