@@ -94,7 +94,7 @@ class ShardKeeper:
                     self._kept[kept.day, kept.number] = kept
 
     def own_shard(self, sharding: Sharding) -> int | None:
-        """Return in which shard of a cut this daemon's own relay is, if it has a seat; `None` for a client."""
+        """Return in which shard of a cut our own relay is, if it has a seat; `None` for a client."""
         return None if self._us is None else shard_of_relay(sharding.beacon, self._us, sharding.bits)
 
     def held(self, sharding: Sharding, shard: int) -> KeptShard | None:
@@ -259,7 +259,7 @@ class ShardKeeper:
         return self._calendar.epoch(self._env.now())
 
     def _next(self, kept: KeptShard) -> tuple[Roster, Sharding] | None:
-        """Return the head by which to take the next leaf: the newest, for its own relay the coming one too."""
+        """Return the head by which to take the next leaf: the newest, of our own shard also the coming one."""
         last = kept.near.newest
         heads = telling(self._rosters.rosters(), kept.day)
         later = [pair for pair in heads if last is None or pair[0].epoch > last.epoch]
