@@ -52,11 +52,11 @@ class ShardKeeper:
         rosters: RosterKeeper,
         fetching: ShardFetching,
         guides: GuideBook,
-        serving: ShardServing | None,
+        serving: ShardServing,
         env: Environment,
         counters: Counters,
     ) -> None:
-        """`us` is this daemon's own relay, if it runs one, and `serving` what that serves."""
+        """`us` is this daemon's own relay, if it runs one; `serving` is what that shows to strangers."""
         self._us = us
         self._rosters = rosters
         self._calendar = rosters.calendar
@@ -139,11 +139,10 @@ class ShardKeeper:
 
     async def _restore(self, kept: KeptShard) -> None:
         """Read a shard from what is served of it, all of it checked again; raises a `PeerError`."""
-        shown = self._serving.slice(kept.day, kept.number) if self._serving is not None else None
-        for head, sharding in telling(self._rosters.rosters(), kept.day) if shown is not None else ():
-            assert self._serving is not None
+        shown = self._serving.slice(kept.day, kept.number)
+        for head, sharding in telling(self._rosters.rosters(), kept.day):
             part = self._serving.leaf(head.epoch, kept.day, kept.number)
-            if part is None:
+            if shown is None or part is None:
                 continue
             leaf = read_leaf(part.leaf, part.path, sharding, kept.number)
             if kept.leaf is None:
@@ -249,7 +248,7 @@ class ShardKeeper:
         return leaf
 
     async def _serve(self, kept: KeptShard, request: ShardRequest, shown: Shown) -> None:
-        if kept.is_own and self._serving is not None:
+        if kept.is_own:
             await self._serving.keep(request, shown)
 
     def _turn(self, kept: KeptShard) -> AbstractAsyncContextManager[object]:
@@ -259,7 +258,7 @@ class ShardKeeper:
         return self._calendar.epoch(self._env.now())
 
     def _next(self, kept: KeptShard) -> tuple[Roster, Sharding] | None:
-        """Return the head by which to take the next leaf: the newest, of our own shard also the coming one."""
+        """Return the head by which to take the next leaf: the newest; of our own shard also the coming."""
         last = kept.near.newest
         heads = telling(self._rosters.rosters(), kept.day)
         later = [pair for pair in heads if last is None or pair[0].epoch > last.epoch]
