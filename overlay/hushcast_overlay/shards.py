@@ -7,6 +7,7 @@ import trio
 from hushcast_overlay.neighbourhood import Neighbourhood
 from hushcast_overlay.rosters import RosterKeeper
 from hushcast_protocol.base.epochs import Calendar
+from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.roster import Network, Relay
 from hushcast_protocol.base.sharding import Sharding, sharding_for
 from hushcast_protocol.base.wire import RelayId
@@ -45,24 +46,34 @@ class Shards:
         return sharding_for(roster.shards, day) if roster is not None else None
 
     def knows(self, day: int) -> bool:
-        """Tell whether it is settled how a day is cut: not for tomorrow before the head that would cut it."""
+        """Tell whether it is settled who there will be on a day.
+
+        It is not for tomorrow before the head that would cut it; nor, where the network is cut no more from
+        tomorrow on, before the first roster that lists all relays again.
+        """
         return True
 
     def of(self, day: int, trunk: bytes) -> Neighbourhood | None:
-        """Return the relays of a topic on a day by its trunk token, if they are held; fetches nothing."""
-        return self._rosters.whole
+        """Return the relays of a topic on a day by its trunk token, if they are held; fetches nothing.
+
+        What is returned has a roster at least.
+        """
+        return self._whole()
 
     async def find(self, day: int, trunk: bytes) -> Neighbourhood:
         """Return the relays of a topic on a day by its trunk token; fetch what is not held.
 
-        On a day that is not cut it may be empty. Raises `Refusal`, `TransportError` or a `PeerError` where
-        they cannot be had now.
+        What is returned has a roster at least. Raises `Refusal`, `TransportError` or a `PeerError` where none
+        can be had now.
         """
-        return self._rosters.whole
+        whole = self._whole()
+        if whole is None:
+            raise Refusal("no roster yet: the directory was not reached, or waits for relays to register")
+        return whole
 
     def own(self, day: int) -> Neighbourhood | None:
         """Return the relays that this daemon's own relay is among on a day, if they are held."""
-        return self._rosters.whole
+        return self._whole()
 
     def is_seated(self, relay: RelayId, day: int) -> bool:
         """Tell whether this daemon's own relay is listed among its neighbours of a day."""
@@ -92,3 +103,6 @@ class Shards:
     def check_origins(self) -> None:
         """Raise `Refusal` while no relay that takes messages is known of, so that nothing is published."""
         self._rosters.whole.origins()
+
+    def _whole(self) -> Neighbourhood | None:
+        return self._rosters.whole if self._rosters.whole.standings else None
