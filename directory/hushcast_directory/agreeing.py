@@ -363,6 +363,7 @@ def _listing_of(roster: SignedRoster, roll: Roll) -> Listing:
     """Return a single directory's last roster as the listing that a first head goes on from."""
     seats = []
     for signed in listed_descriptors(roster):
-        relay = check_descriptor(signed, roll.network).relay
-        seats.append((relay, descriptor_digest(signed.body), roster.relays[relay].since))
+        held = check_descriptor(signed, roll.network)
+        since = roster.relays[held.relay].since
+        seats.append((held.relay, descriptor_digest(signed.body), held.difficulty, since))
     return Listing(roster.epoch, tuple(sorted(seats)), ())

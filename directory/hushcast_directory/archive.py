@@ -31,7 +31,7 @@ class Shown(msgspec.Struct, frozen=True, array_like=True):
     def entries(self) -> tuple[Entry, ...]:
         """The relays with a seat as daemons get them."""
         seats = zip(self.descriptors, self.listing.seats, strict=True)
-        return tuple(Entry(signed, since) for signed, (_, _, since) in seats)
+        return tuple(Entry(signed, since) for signed, (*_, since) in seats)
 
 
 _decode: Callable[[bytes], Shown] = record_reader(Shown, "head")
@@ -84,7 +84,7 @@ class Archive:
         """Serve a head once all its descriptors are there; tell whether that is now. Durable on return."""
         if listing.epoch in self._shown:
             return False
-        digests = [known for _, known, _ in listing.seats]
+        digests = [known for _, known, *_ in listing.seats]
         found = {known: signed for known in digests if (signed := find(known)) is not None}
         self._pending = _Pending(certified, listing, found, set(digests) - found.keys())
         return await self._complete()
@@ -103,7 +103,7 @@ class Archive:
         if pending is None or pending.missing:
             return False
         listing, found = pending.listing, pending.found
-        descriptors = tuple(found[known] for _, known, _ in listing.seats)
+        descriptors = tuple(found[known] for _, known, *_ in listing.seats)
         record = encode(Shown(pending.certified, listing, descriptors))
         old = self.epochs[: max(0, len(self._shown) + 1 - HEADS_KEPT)]
         await self._store.write(

@@ -66,7 +66,10 @@ class OverlaySide:
         )
         """Where rosters come from."""
         self.rosters = RosterKeeper(network, self.source, self._env, store, counters, around.clock)
-        self.shards = Shards(self.rosters)
+        self._connector = Connector(around.transport, self._env, self.rosters, self._is_listed, counters)
+        self.shards = Shards(
+            self.relay_id, self.rosters, self.source, self._connector, self._env, store, counters
+        )
         """Which relays serve which topics."""
         self._registration = Registration()
         self._routes: Routes | None = None
@@ -107,13 +110,13 @@ class OverlaySide:
 
     async def start(self, context: Context) -> OverlayCarrier:
         """Make the carrier; start a relay, and what keeps rosters fresh."""
-        parts, around = self._parts, self._around
         await self.rosters.load()
-        connector = Connector(around.transport, self._env, self.rosters, self._is_listed, around.counters)
-        carrier = self._carrier(connector, context)
-        if parts.identity is not None:
-            await self._start_relay(parts.identity, connector, context)
+        await self.shards.load()
+        carrier = self._carrier(context)
+        if self._parts.identity is not None:
+            await self._start_relay(self._parts.identity, context)
         context.spawn(self.rosters.run)
+        context.spawn(self.shards.run)
         if context.tracer.is_on:  # it looks through each roster
             context.spawn(self._trace_rosters, context)
         return carrier
@@ -121,9 +124,10 @@ class OverlaySide:
     def _is_listed(self, relay: RelayId) -> bool:
         return self.shards.relay(relay) is not None
 
-    def _carrier(self, connector: Connector, context: Context) -> OverlayCarrier:
+    def _carrier(self, context: Context) -> OverlayCarrier:
         profile, shards, env = self._parts.profile, self.shards, context.env
         records = RouteRecords(context.store)
+        connector = self._connector
         installer = Installer(connector, env)
         dropper = Dropper(profile, shards, connector, env)
         trees = Trees(self.relay_id, profile, shards, env)
@@ -140,10 +144,10 @@ class OverlaySide:
         probes = Probes(dropper, env)
         return OverlayCarrier(shards, dropper, self._routes, probes, env, can_subscribe)
 
-    async def _start_relay(self, identity: Identity, connector: Connector, context: Context) -> None:
+    async def _start_relay(self, identity: Identity, context: Context) -> None:
         parts, around = self._parts, self._around
         relay = self.relay = make_relay(
-            identity, parts.profile, self.shards, connector, self.routes.take_listed, context
+            identity, parts.profile, self.shards, self._connector, self.routes.take_listed, context
         )
         await relay.load()
         listener = self.listener = await open_address(identity.service, around.transport, around.store)

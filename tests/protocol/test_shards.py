@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hushcast_protocol.base.addresses import MAX_ADDRESS
 from hushcast_protocol.base.errors import PeerError
-from hushcast_protocol.base.roster import MAX_DESCRIPTOR, Entry, sign_descriptor
+from hushcast_protocol.base.roster import MAX_DESCRIPTOR, Descriptor, Entry, sign_descriptor
 from hushcast_protocol.base.shard_count import MAX_BITS, bits_for
 from hushcast_protocol.base.sharding import Sharding
 from hushcast_protocol.base.signatures import Signed
@@ -256,8 +256,12 @@ def test_a_relay_is_refused_in_a_shard_that_is_not_its_own():
 
 
 def test_what_is_largest_fits():
-    entry = Entry(Signed(bytes(MAX_DESCRIPTOR), bytes(64)), 2**48 - 1)
+    largest_id, last = bytes([255]) * 32, 2**48 - 1
+    held = Descriptor(largest_id, largest_id, "a" * MAX_ADDRESS, largest_id, last, last, MAX_DIFFICULTY)
+    entry = Entry(Signed(encode(held), bytes(64)), last)
     assert len(encode(Slice(bytes(32), 2**48 - 1, 4095, (entry,) * MAX_SEATS))) <= MAX_SLICE
+    padded = Entry(Signed(bytes(MAX_DESCRIPTOR), bytes(64)), last)  # as far as a descriptor may be
+    assert len(encode(Slice(bytes(32), last, 4095, (padded,) * 840))) <= MAX_SLICE  # five deviations of 707
     with pytest.raises(PeerError):
         decode_slice(encode(Slice(bytes(32), 1, 0, (entry,) * (MAX_SEATS + 1))))
     assert len(encode(Leaf(2**48 - 1, 4095, bytes(32), bytes(MAX_SEATS)))) <= MAX_LEAF

@@ -37,8 +37,8 @@ def roster_of(agreed: Agreed, network: Network) -> Roster:
     head = decode_head(certified.head)
     relays = checked_relays(agreed.seats, network, head.epoch)
     seats = tuple(
-        (relay, descriptor_digest(entry.descriptor.body), entry.since)
-        for relay, entry in zip(relays, agreed.seats, strict=True)
+        (relay.id, descriptor_digest(entry.descriptor.body), relay.difficulty, entry.since)
+        for relay, entry in zip(relays.values(), agreed.seats, strict=True)
     )
     if Listing(head.epoch, seats, agreed.waiting).root != head.root:
         raise AuthenticationError("the relays of an answer are not those that its head stands for")

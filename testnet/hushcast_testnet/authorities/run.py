@@ -9,6 +9,7 @@ from random import Random
 
 from hushcast_protocol.authorities.chain import Chain, Followed
 from hushcast_protocol.authorities.heads import Certified, decode_head, head_digest
+from hushcast_protocol.authorities.listing import Listed
 from hushcast_protocol.authorities.members import Authorities
 from hushcast_protocol.authorities.members import Member as Named
 from hushcast_protocol.base.addresses import memory_address
@@ -119,13 +120,13 @@ class _Run:
             self._begin(epoch + 1)
         self._healing = not healing and len(heads) > 1
 
-    def _reached(self, member: Member, epoch: int) -> tuple[tuple[bytes, bytes], ...]:
+    def _reached(self, member: Member, epoch: int) -> tuple[Listed, ...]:
         reached = [
-            (relay, _named(relay + bytes([epoch % 256])))
+            (relay, _named(relay + bytes([epoch % 256])), relay[0] % 4)
             for relay in self._relays
             if self._random.random() < REACHED
         ]
-        phantom = [(PHANTOM, _named(PHANTOM))] if member.is_faulty else []
+        phantom = [(PHANTOM, _named(PHANTOM), 0)] if member.is_faulty else []
         return tuple(sorted(reached + phantom))
 
     def _heads(self, epoch: int) -> dict[bytes, Certified]:
@@ -150,10 +151,10 @@ class _Run:
         for member in world.honest:
             listing = member.published.pop(epoch, None)
             seats = () if listing is None else listing.seats
-            outcome.wrong += sum(not self._is_reached((relay, known)) for relay, known, _ in seats)
+            outcome.wrong += sum(not self._is_reached(seat[:3]) for seat in seats)
         self._ask_as_daemon(heads)
 
-    def _is_reached(self, one: tuple[bytes, bytes]) -> bool:
+    def _is_reached(self, one: Listed) -> bool:
         """Tell whether so many honest authorities list a relay that with all faulty ones it is a majority."""
         votes = sum(one in member.listed for member in self.world.honest)
         return votes > 0 and votes + self._plan.faulty >= self.world.authorities.majority

@@ -188,7 +188,7 @@ class Scene:
     def _reached(self, epoch: int) -> tuple[Listed, ...]:
         """List whom an honest one does, and a relay that nobody reached."""
         honest = self._victim().roll.ballot(epoch, self.env.now(), False) if self.directories else ()
-        return (*honest, (PHANTOM, bytes(16)))
+        return (*honest, (PHANTOM, bytes(16), 0))
 
 
 @asynccontextmanager
