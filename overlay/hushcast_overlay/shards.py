@@ -18,6 +18,7 @@ from hushcast_overlay.shard_keeper import ShardKeeper
 from hushcast_overlay.shard_serving import ShardServing
 from hushcast_protocol.authorities.beacon import DRAWN
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY, Calendar
+from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.roster import Network, Relay
 from hushcast_protocol.base.sharding import Sharding, sharding_for
 from hushcast_protocol.base.wire import RelayId
@@ -101,35 +102,40 @@ class Shards:
         """Tell whether it is settled how a day is cut: not for tomorrow before the head that would cut it.
 
         Where that is missed, tomorrow is taken to be like today for its last quarter. Of a day that is whole
-        after one that is cut nothing is known before it begins: no list has its relays.
+        after one that is cut nothing is known before its first roster: no other has its relays.
         """
         today = self.calendar.day(self._env.now())
         if day <= today or self._source.terms() is None:
             return True  # or a directory alone, which cuts nothing
-        if not self.is_cut(day) and self.is_cut(today):
-            return False
         newest = self._rosters.newest
+        if not self.is_cut(day) and self.is_cut(today):
+            return newest is not None and newest.epoch >= day * EPOCHS_A_DAY
         if newest is not None and newest.epoch >= (day - 1) * EPOCHS_A_DAY + DRAWN:
             return True
         return self.calendar.epoch(self._env.now()) >= (day - 1) * EPOCHS_A_DAY + GIVEN_UP
 
     def of(self, day: int, trunk: bytes) -> Neighbourhood | None:
-        """Return the relays of a topic on a day by its trunk token, if they are held; fetches nothing."""
+        """Return the relays of a topic on a day by its trunk token, if they are held; fetches nothing.
+
+        What is returned has a roster at least.
+        """
         sharding = self.sharding(day)
         if sharding is None:
-            return self._rosters.whole
+            return self._whole()
         kept = self._keeper.held(sharding, shard_of_topic(trunk, 0, sharding.bits))
         return kept.near if kept is not None else None
 
     async def find(self, day: int, trunk: bytes) -> Neighbourhood:
         """Return the relays of a topic on a day by its trunk token; fetch what is not held.
 
-        On a day that is not cut it may be empty. Raises `Refusal`, `TransportError` or a `PeerError` where
-        they cannot be had now.
+        What is returned has a roster at least. Raises `Refusal`, `TransportError` or a `PeerError` where none
+        can be had now.
         """
         sharding = self.sharding(day)
         if sharding is None:
-            return self._rosters.whole
+            if (whole := self._whole()) is None:
+                raise Refusal("no roster yet: the directory was not reached, or waits for relays to register")
+            return whole
         return (await self._keeper.find(sharding, shard_of_topic(trunk, 0, sharding.bits))).near
 
     def own(self, day: int) -> Neighbourhood | None:
@@ -139,7 +145,7 @@ class Shards:
         """
         sharding = self.sharding(day)
         if sharding is None:
-            return self._rosters.whole
+            return self._whole()
         kept = self._own_kept(sharding)
         return kept.near if kept is not None and self._us in kept.seated else None
 
@@ -176,6 +182,9 @@ class Shards:
         """Raise `Refusal` while no relay that takes messages is known of, so that nothing is published."""
         if not self.is_cut(self.calendar.day(self._env.now())):
             self._rosters.whole.origins()
+
+    def _whole(self) -> Neighbourhood | None:
+        return self._rosters.whole if self._rosters.whole.standings else None
 
     def _own_kept(self, sharding: Sharding) -> KeptShard | None:
         shard = self._keeper.own_shard(sharding)
