@@ -19,7 +19,7 @@ from hushcast_overlay.mailboxes import Mailboxes
 from hushcast_overlay.probing import Probes
 from hushcast_overlay.registration import Registration, keep_registered
 from hushcast_overlay.rosters import RosterKeeper, count
-from hushcast_overlay.route import RouteRecords
+from hushcast_overlay.route_records import RouteRecords
 from hushcast_overlay.routes import Routes
 from hushcast_overlay.shards import Shards
 from hushcast_overlay.trees import Trees
@@ -131,11 +131,12 @@ class OverlaySide:
         installer = Installer(connector, env)
         dropper = Dropper(profile, shards, connector, env)
         trees = Trees(self.relay_id, profile, shards, env)
+        mailboxes = Mailboxes(self._around.transport, connector, shards.calendar, records, context)
         self._routes = Routes(
             self.relay_id,
             profile,
-            Mailboxes(self._around.transport, connector, shards.calendar, records, context),
-            Upkeep(profile, shards, trees, installer, records, context),
+            mailboxes,
+            Upkeep(profile, shards, trees, installer, mailboxes, records, context),
             Withdrawals(installer, records, shards, context),
             records,
             context,
