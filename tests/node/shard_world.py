@@ -100,9 +100,7 @@ class ShardWorld:
     def _descriptor(self, identity: Any) -> Signed:
         relay, address = identity.seed.public(), memory_address(identity.service.public())
         issued = int(BEGIN)
-        held = Descriptor(
-            NETWORK.id, relay, address, identity.parcel_key.public(), issued, issued + 10**6, 0
-        )
+        held = Descriptor(NETWORK.id, relay, address, identity.parcel_key.public(), issued, issued + 10**6, 0)
         return sign_descriptor(identity.seed, held)
 
     def cut(self, day: int) -> Cut:
@@ -343,4 +341,3 @@ class _Noting:
         self._connected.append((self._env.now(), address, isolation))
         stream: trio.abc.Stream = await self._inner.connect(address, isolation)
         return stream
-
