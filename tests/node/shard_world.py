@@ -1,11 +1,13 @@
-"""A network in shards over `memory`: its heads and cuts are real, whoever signs them; relays serve as they do."""
+"""A network in shards over `memory`: heads and cuts are real, and so are relays; nobody signs heads."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import trio
+from small_network import until
 
 from hushcast_directory.sources import NOTHING, CheckPart, Fetched, Reached, Terms
 from hushcast_node.counted import COUNTERS
@@ -35,7 +37,6 @@ from hushcast_protocol.shards.assignment import shard_of_relay, shard_of_topic
 from hushcast_protocol.shards.cutting import Cut, cut
 from hushcast_protocol.shards.requests import (
     AskLeaf,
-    AskPiece,
     AskSlice,
     NotShown,
     ShardAnswer,
@@ -81,6 +82,9 @@ class ShardWorld:
         """By epoch, who was not reached."""
         self.without: set[int] = set()
         """Days for which no beacon was drawn."""
+        self.stuck = False
+        """Whether authorities agree on nothing more."""
+        self._seated_from: dict[RelayId, int] = {}
         self.asked: list[tuple[str, float, ShardRequest]] = []
         """What authorities were asked: by whom, which they do not see, and when."""
         self.authorities: Answer = self.true_answer
@@ -110,6 +114,7 @@ class ShardWorld:
             named = [
                 (relay, descriptor_digest(signed.body), since)
                 for relay, signed in zip(self.ids, self.signed, strict=True)
+                if self._seated_from.get(relay, day) <= day
             ]
             beacon = digest(Domain.BEACON, b"day %d" % day)
             self.cuts[day] = cut(NETWORK.id, day, beacon, self.bits, named)
@@ -140,6 +145,8 @@ class ShardWorld:
         while True:
             epoch = max(self.heads) + 1
             await self.env.sleep_until(CALENDAR.epoch_start(epoch) - CALENDAR.lead)
+            if self.stuck:
+                return
             self._agree(epoch)
 
     def find(self, known: bytes) -> Signed | None:
@@ -178,6 +185,16 @@ class ShardWorld:
         keys = (b"topic %d" % number for number in range(10_000))
         return next(key for key in keys if shard_of_topic(key, 0, self.bits) == shard)
 
+    def newcomer(self, relay: RelayId, day: int) -> None:
+        """Have a relay in no shard before the cut of a day; nothing was fetched yet."""
+        self._seated_from[relay] = day
+        self.cuts.clear()
+        for epoch in list(self.heads):
+            self._agree(epoch)
+
+    def address(self, relay: RelayId) -> str:
+        return memory_address(self.identities[self.ids.index(relay)].service.public())
+
     def member(self, name: str, relay: RelayId | None = None, store: MemoryStore | None = None) -> Member:
         """A daemon, a relay's if that is named."""
         made = Member(self, name, relay, store or MemoryStore())
@@ -189,9 +206,7 @@ class ShardWorld:
         """Start all relays, and wait until all hold the shard they are in."""
         for number, relay in enumerate(self.ids):
             await self.member(f"relay {number}", relay).start()
-        with trio.fail_after(EPOCH):
-            while not all(member.shards.own(DAY) for member in self.relays.values()):
-                await trio.sleep(1)
+        await until(lambda: all(member.shards.own(DAY) for member in self.relays.values()), EPOCH)
 
 
 class WorldSource:
@@ -316,9 +331,7 @@ class Member:
         self.shards.serving.answer = answer  # type: ignore[method-assign]
 
     async def rosters_held(self) -> None:
-        with trio.fail_after(30):
-            while self.rosters.newest is None:
-                await trio.sleep(0.1)
+        await until(lambda: self.rosters.newest is not None, 30.0)
 
     async def roster_of(self, shard: int, day: int = DAY) -> set[RelayId]:
         """The relays that it knows of a shard, fetched if need be."""
@@ -341,3 +354,21 @@ class _Noting:
         self._connected.append((self._env.now(), address, isolation))
         stream: trio.abc.Stream = await self._inner.connect(address, isolation)
         return stream
+
+
+@asynccontextmanager
+async def network(relays: int = 24, bits: int = 2) -> AsyncIterator[ShardWorld]:
+    """A network whose authorities agree in time; no relay is up."""
+    async with trio.open_nursery() as nursery:
+        world = ShardWorld(nursery, relays, bits)
+        nursery.start_soon(world.run)
+        yield world
+        nursery.cancel_scope.cancel()
+
+
+async def client(world: ShardWorld, name: str = "client") -> Member:
+    """A client that holds a head."""
+    member = world.member(name)
+    await member.start()
+    await member.rosters_held()
+    return member
