@@ -71,7 +71,8 @@ def count(
     listed = listed_by(authorities, ballots.values())
     size, held = authorities.shard_size, before.listing
     listing = settle(listed, held, epoch, authorities.admission, drawn, most_seated(held, epoch, size))
-    shards = drawn_by(network, held, epoch, listing.seats, draw.tomorrow, size)
+    fresh = None if last is not None and last.draw.tomorrow == draw.tomorrow else draw.tomorrow
+    shards = drawn_by(network, held, epoch, listing.seats, fresh, size)
     listing = msgspec.structs.replace(listing, shards=shards)
     head = Head(
         network,

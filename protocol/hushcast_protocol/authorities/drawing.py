@@ -2,13 +2,14 @@
 
     head                                       shards of its listing
     the first, of enough relays                those of its own day, under a beacon that can be foreseen
-    epochs 12 to 23 of a day, with a beacon    those of now, and those of tomorrow, of all that have a seat
+    the first that has tomorrow's beacon       those of now, and those of tomorrow, of all that have a seat
+    the same, of too few relays                those of now, and that tomorrow has none
     later ones until tomorrow is over          the same
     of a day for which there is no beacon      those of the newest day before it
-    with a beacon, and too few relays          those of now, and that tomorrow has none
 
 So a cut stands before its day begins, and stays as it is for the day; who is seated later is in no shard
-until the next. Everybody comes to the same by the listing before and the ballots that count.
+until the next, as it could choose its name by the beacon. Everybody comes to the same by the head before, its
+listing, and the ballots that count.
 """
 
 from __future__ import annotations
@@ -46,13 +47,13 @@ def drawn_by(
     last: Listing | None,
     epoch: int,
     seats: tuple[Seat, ...],
-    tomorrow: Beacon | None,
+    fresh: Beacon | None,
     shard_size: int,
 ) -> tuple[Drawn, ...]:
     """Return the shards of now and of tomorrow, as far as the network is cut.
 
-    `last` is the listing before, `None` for the first; `seats` are those of this epoch, `tomorrow` is the
-    next day's beacon once there is one.
+    `last` is the listing before, `None` for the first; `seats` are those of this epoch; `fresh` is tomorrow's
+    beacon where this head is the first that has it.
     """
     today = day_of(epoch)
     bits = bits_for(len(seats), shard_size) if shard_size else 0
@@ -60,9 +61,8 @@ def drawn_by(
         held = [Drawn(today, first_beacon(network, today, seats), bits, _named(seats))] if bits else []
     else:
         held = _held(last, epoch)
-    is_due = tomorrow is not None and not any(one.day > today for one in held)
-    if tomorrow is not None and is_due and (bits or held):
-        held.append(Drawn(tomorrow.day, tomorrow.value, bits, _named(seats) if bits else ()))
+    if fresh is not None and (bits or held):
+        held.append(Drawn(fresh.day, fresh.value, bits, _named(seats) if bits else ()))
     return tuple(held)
 
 

@@ -10,11 +10,10 @@ import msgspec
 from hushcast_protocol.authorities.admission import OPEN, Admission
 from hushcast_protocol.base.addresses import MAX_ADDRESS, parse_address
 from hushcast_protocol.base.errors import DecodeError
-from hushcast_protocol.base.shard_count import SHARD_SIZE
+from hushcast_protocol.base.shard_count import MIN_SHARD_SIZE, SHARD_SIZE
 from hushcast_protocol.base.wire import PublicKey, Wire
 
 MAX_AUTHORITIES = 9  # messages grow with the cube; more than nine operators who never meet agree on nothing
-MIN_SHARD_SIZE = 4  # relays in the mean: trials on one machine; smaller ones may have none
 MAX_SET = MAX_AUTHORITIES * (MAX_ADDRESS + 56) + 64  # bytes of a set with its rules
 
 
