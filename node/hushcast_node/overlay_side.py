@@ -19,7 +19,7 @@ from hushcast_overlay.mailboxes import Mailboxes
 from hushcast_overlay.probing import Probes
 from hushcast_overlay.registration import Registration, keep_registered
 from hushcast_overlay.rosters import RosterKeeper, count
-from hushcast_overlay.route import RouteRecords
+from hushcast_overlay.route_records import RouteRecords
 from hushcast_overlay.routes import Routes
 from hushcast_overlay.shards import Shards
 from hushcast_overlay.trees import Trees
@@ -28,6 +28,7 @@ from hushcast_overlay.withdrawals import Withdrawals
 from hushcast_overlay.working import Search, Working
 from hushcast_protocol.base import observed
 from hushcast_protocol.base.roster import Network, Roster
+from hushcast_protocol.base.sharding import Sharding
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.overlay.profile import Profile, Root
 from hushcast_protocol.shards.assignment import shard_of_relay
@@ -131,11 +132,12 @@ class OverlaySide:
         installer = Installer(connector, env)
         dropper = Dropper(profile, shards, connector, env)
         trees = Trees(self.relay_id, profile, shards, env)
+        mailboxes = Mailboxes(self._around.transport, connector, shards.calendar, records, context)
         self._routes = Routes(
             self.relay_id,
             profile,
-            Mailboxes(self._around.transport, connector, shards.calendar, records, context),
-            Upkeep(profile, shards, trees, installer, records, context),
+            mailboxes,
+            Upkeep(profile, shards, trees, installer, mailboxes, records, context),
             Withdrawals(installer, records, shards, context),
             records,
             context,
@@ -182,16 +184,23 @@ class OverlaySide:
     async def _trace_rosters(self, context: Context) -> None:
         while True:
             await self.rosters.changed()
-            if self.rosters.newest is not None:
-                context.tracer.observe(self._observed(self.rosters.newest))
+            if (newest := self.rosters.newest) is not None:
+                sharding = self.shards.sharding(self._day_of(newest))
+                if sharding is not None:  # whom it lists is known once the shard's leaf came
+                    await self._env.sleep_until(self.rosters.calendar.epoch_start(newest.epoch))
+                context.tracer.observe(self._observed(newest, sharding))
 
-    def _observed(self, roster: Roster) -> observed.Roster:
-        """Return how many a roster lists; the first of them notes whom, too.
-
-        Of shards' relays nobody notes the names here.
-        """
-        first = self.relay is not None and self.relay.id == min(roster.relays, default=None)
-        return observed.Roster(count(roster), sorted(roster.relays) if first else None)
+    def _observed(self, roster: Roster, sharding: Sharding | None) -> observed.Roster:
+        """Return how many a roster lists; the first of them, or of each shard, notes whom, too."""
+        if self.relay is None:
+            return observed.Roster(count(roster), None)
+        near = None if sharding is None else self.shards.own(self._day_of(roster))
+        listing = near.newest if near is not None else None
+        relays = (roster if listing is None else listing).relays
+        if self.relay.id != min(relays, default=None):
+            return observed.Roster(count(roster), None)
+        shard = None if sharding is None else self._shard_in(sharding)
+        return observed.Roster(count(roster), sorted(relays), shard)
 
     def waits_for(self) -> str:
         """Say what is missing until it is ready."""
@@ -237,8 +246,12 @@ class OverlaySide:
         if (sharding := self.shards.sharding(day)) is not None:
             described["shards"] = 2**sharding.bits
             if self.relay is not None and self.shards.is_seated(self.relay.id, day):
-                described["shard"] = shard_of_relay(sharding.beacon, self.relay.id, sharding.bits)
+                described["shard"] = self._shard_in(sharding)
         return described
+
+    def _shard_in(self, sharding: Sharding) -> int:
+        assert self.relay is not None
+        return shard_of_relay(sharding.beacon, self.relay.id, sharding.bits)
 
     def _day_of(self, roster: Roster) -> int:
         calendar = self.rosters.calendar

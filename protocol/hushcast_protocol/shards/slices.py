@@ -37,8 +37,8 @@ from hushcast_protocol.shards.assignment import shard_of_relay
 from hushcast_protocol.shards.merkle import root_by
 
 MAX_SEATS = 1000  # relays of a shard: 707 in the mean at most, and eleven deviations of the draw
+# Bytes, so that a link carries it. Relays take 309 each at most; padded as far as a descriptor may be, 604.
 MAX_SLICE = MAX_SEATS * MAX_DESCRIPTOR
-"""Bytes, so that a link carries it; onion relays take 284 each, 309 at most."""
 MAX_LEAF = MAX_SEATS + 128  # bytes
 AWAY = 255
 """How a relay stands that was not reached; everything below is bits of the stamps that it asks for."""
