@@ -53,7 +53,9 @@ class Plan:
     epoch: int = 60
     """Seconds."""
     epochs: int = 24
-    """Beginning with the first of a day: a day's beacon is drawn in the thirteenth."""
+    """A day's beacon is drawn in its thirteenth."""
+    phase: int = 0
+    """Which epoch of a day is the first that counts."""
     relays: int = 6
     clients: int = 4
     pause: float = 10.0
@@ -80,7 +82,7 @@ class Plan:
     @property
     def first(self) -> int:
         """The first epoch that counts."""
-        return DAY * EPOCHS_A_DAY
+        return DAY * EPOCHS_A_DAY + self.phase
 
     @property
     def begin(self) -> float:
