@@ -53,7 +53,7 @@ class Upkeep:
         if resumed:
             await self._resume(route)
         mending = self._next_mending()
-        longest = min(LONGEST_PAUSE, self._calendar.lead)
+        longest = self._longest_pause()
         backoff = Backoff(min(FIRST_PAUSE, longest), longest, self._env.randomness)
         while True:
             mends = self._env.now() >= mending
@@ -135,9 +135,20 @@ class Upkeep:
 
     def _until_next_look(self, route: Route, mending: float) -> float:
         now = self._env.now()
-        renewal = self._renews_at(route, self._today())
+        today = self._today()
+        looks = [mending, self._renews_at(route, today)]
+        if looks[1] <= now and not self._shards.knows(today + 1):
+            # The roster that tells of tomorrow may be the first of tomorrow, which comes a lead before it.
+            mailbox = route.mailbox(today)
+            share = 0.5 if mailbox is None else mailbox.renewal
+            looks.append(self._calendar.day_start(today + 1) - share * self._calendar.lead)
+            if looks[2] <= now:
+                looks.append(now + self._env.uniform(0.5, 1.0) * self._longest_pause())
         # Telling relays may have taken until after the moment to mend.
-        return max(0.0, (min(mending, renewal) if renewal > now else mending) - now)
+        return max(0.0, min([mending, *(look for look in looks if look > now)]) - now)
+
+    def _longest_pause(self) -> float:
+        return min(LONGEST_PAUSE, self._calendar.lead)
 
     async def _plan(self, route: Route, day: int, number: int) -> None:
         planned = await self._trees.plan(route, day, number)
