@@ -20,7 +20,7 @@ SIGN_OF_LIFE = 120.0  # seconds between two looks at a link; idle ones end after
 PREPARE = 2.0  # seconds after an install until its next hop is dialled, if nobody else has opened the link
 CONNECT_WITHIN = 30.0  # seconds in which a link opens, or is left for a while
 LEFT_FOR = 300.0  # seconds of that while
-DIAL_AHEAD = 0.25, 1.0  # epochs before a day between which its links are opened: there is time for all of them
+DIAL_AHEAD = 0.25, 1.0  # epochs before a day between which its links are opened: in time for all of them
 
 
 class KeptLinks:
