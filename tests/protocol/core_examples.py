@@ -255,7 +255,15 @@ certified = st.builds(
     st.lists(st.builds(heads.Mark, st.integers(0, 8), bytes64), min_size=1, max_size=3).map(tuple),
 )
 works = st.builds(Work, st.builds(heads.Beacon, counters, bytes32), st.binary(min_size=8, max_size=8))
-requests = st.builds(asked.Register, signed, st.none() | works) | st.builds(asked.Fetch, st.none() | counters)
+shard_numbers = st.integers(0, 2**MAX_BITS - 1)
+paths = st.lists(bytes32, max_size=MAX_BITS).map(tuple)
+requests = st.one_of(
+    st.builds(asked.Register, signed, st.none() | works),
+    st.builds(asked.Fetch, st.none() | counters),
+    st.builds(shards.AskLeaf, counters, counters, shard_numbers),
+    st.builds(shards.AskSlice, counters, shard_numbers),
+    st.builds(shards.AskPiece, counters, st.integers(0, 2 ** piece_bits(MAX_BITS) - 1)),
+)
 answers = st.one_of(
     st.just(asked.Registered()),
     st.builds(asked.Rosters, st.none() | signed, st.booleans()),
@@ -265,8 +273,13 @@ answers = st.one_of(
         st.lists(st.builds(roster.Entry, signed, counters), max_size=3).map(tuple),
         st.lists(st.tuples(bytes32, counters), max_size=3).map(tuple),
         st.booleans(),
+        st.none() | bytes32,
     ),
     st.builds(asked.Refused, printable),
+    st.builds(shards.ShownLeaf, st.binary(max_size=100), paths),
+    st.builds(shards.ShownSlice, st.binary(max_size=100)),
+    st.builds(shards.ShownPiece, st.binary(max_size=100), paths),
+    st.just(shards.NotShown()),
 )
 proofs = st.builds(links.Proof, bytes32, bytes64, views) | st.builds(links.Anonymous, views)
 open_parcels = st.builds(
