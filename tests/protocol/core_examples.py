@@ -18,11 +18,14 @@ from hushcast_protocol.base import links, roster, stamps
 from hushcast_protocol.base.addresses import Address, memory_address, onion_address
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.secrets import LeaseSecret, ParcelKey, Randomness, Seed, TopicKey
+from hushcast_protocol.base.shard_count import MAX_BITS
 from hushcast_protocol.base.signatures import Purpose, Signed, signature
 from hushcast_protocol.base.wire import decoder
 from hushcast_protocol.content import bodies, messages
 from hushcast_protocol.content.messages import TRAIL_SIZE
 from hushcast_protocol.overlay import frames, leases, parcels
+from hushcast_protocol.shards import requests as shards
+from hushcast_protocol.shards.guides import piece_bits
 
 CALENDAR = Calendar(60)
 DAY = 1000
