@@ -19,6 +19,7 @@ import targets_mqtt
 import targets_purpose_commands
 import targets_purpose_keys
 import targets_purposes
+import targets_shard_requests
 import targets_shards
 import targets_texts
 import targets_tomography
@@ -48,6 +49,7 @@ _EVERY = [
         targets_authorities,
         targets_following,
         targets_shards,
+        targets_shard_requests,
     )
     for target in module.TARGETS
 ]
