@@ -26,7 +26,7 @@ from hushcast_protocol.authorities import (
 )
 from hushcast_protocol.authorities import frames as authorities
 from hushcast_protocol.authorities import requests as directory_requests
-from hushcast_protocol.base import handovers, links, roster, signatures, stamps
+from hushcast_protocol.base import handovers, links, roster, sharding, signatures, stamps
 from hushcast_protocol.base.hashes import Domain
 from hushcast_protocol.base.signatures import Purpose
 from hushcast_protocol.brokers import frames as brokers
@@ -195,7 +195,7 @@ SECTIONS: dict[str, tuple[type, ...]] = {
         evidence.Evidence,
         evidence.Fork,
     ),
-    "shards": (slices.Sharding, slices.Slice, slices.Leaf, guides.Piece, guides.Guide),
+    "shards": (sharding.Sharding, slices.Slice, slices.Leaf, guides.Piece, guides.Guide),
     "roster": (roster.RosterBody, roster.Network, roster.Entry, roster.Descriptor),
 }
 

@@ -22,14 +22,21 @@ from hushcast_protocol.authorities.chain import Followed
 from hushcast_protocol.authorities.evidence import Evidence
 from hushcast_protocol.authorities.gathering import Gathered, PeerFrame
 from hushcast_protocol.authorities.heads import decode_head
-from hushcast_protocol.authorities.listing import Listed, Listing, descriptor_digest
+from hushcast_protocol.authorities.listing import Listed, Listing
 from hushcast_protocol.authorities.machine import MAX_LISTINGS, Authority
 from hushcast_protocol.authorities.members import Authorities
 from hushcast_protocol.authorities.requests import Agreed, Fetch, Refused
 from hushcast_protocol.authorities.schedule import schedule
 from hushcast_protocol.base.addresses import Address, parse_address
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.base.roster import Descriptor, SignedRoster, check_descriptor, listed_descriptors
+from hushcast_protocol.base.hashes import LABEL, Domain, digest
+from hushcast_protocol.base.roster import (
+    Descriptor,
+    SignedRoster,
+    check_descriptor,
+    descriptor_digest,
+    listed_descriptors,
+)
 from hushcast_protocol.base.wire import PublicKey, encode
 from hushcast_runtime.clock import DaemonClock
 from hushcast_runtime.counters import Counters
@@ -305,7 +312,7 @@ class Agreeing:
     async def _accuse(self, evidence: Evidence) -> None:
         self._counters.add("evidence_found")
         log.error("an authority said two things for one epoch")
-        key = descriptor_digest(encode(evidence))
+        key = digest(Domain.LISTING, encode(evidence), size=LABEL)
         held = [known for known, _ in await self._store.scan(EVIDENCE)]
         if len(held) < MAX_EVIDENCE:
             await self._store.write(Change(EVIDENCE, key, encode(evidence)))

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable, Mapping
 from hushcast_directory.descriptors import DESCRIPTOR, Descriptors
 from hushcast_protocol.authorities.ballots import MAX_LISTED
 from hushcast_protocol.authorities.gathering import Held
-from hushcast_protocol.authorities.listing import Listed, Listing, descriptor_digest, place_in_line
+from hushcast_protocol.authorities.listing import Listed, Listing, place_in_line
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.base.roster import Descriptor, Network
+from hushcast_protocol.base.roster import Descriptor, Network, descriptor_digest
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import RelayId

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Set
 
-from hushcast_overlay.rosters import RosterKeeper
 from hushcast_overlay.route import Planned, Route
+from hushcast_overlay.shards import Shards
 from hushcast_protocol.base.secrets import LeaseSecret
 from hushcast_protocol.base.standing import Seating
 from hushcast_protocol.base.wire import RelayId
@@ -26,21 +26,22 @@ class Trees:
         self,
         relay: RelayId | None,
         profile: Profile,
-        rosters: RosterKeeper,
+        shards: Shards,
         env: Environment,
     ) -> None:
         """`relay` is this daemon's own relay, if it runs one."""
         self._relay = relay
         self._profile = profile
-        self._rosters = rosters
+        self._shards = shards
         self._env = env
 
     async def plan(self, route: Route, day: int, number: int) -> Planned:
         """Plan an installation for a day: along the tree with this number, if there is one, or a new one.
 
-        There is a roster. As published, every day has a new tree.
+        There is a roster. As published, every day has a new tree. Raises what `Shards.find` does.
         """
-        seating = self._rosters.seating()
+        tokens = await route.wanted.tokens(day)
+        seating = (await self._shards.find(day, tokens.trunk)).seating()
         before = [planned for planned in route.planned.values() if planned.number == number]
         if self._profile.root is Root.LISTED or not before:
             own = self._relay if self._profile.root is Root.LISTED else None
@@ -49,7 +50,6 @@ class Trees:
             last = max(before, key=lambda planned: planned.key).installation.tree
             suspects = route.coverage.shunned(len(seating.listed))
             tree = await self._mended(last, seating, seating.listed.keys(), suspects, STRAINED)
-        tokens = await route.wanted.tokens(day)
         secret = LeaseSecret.draw(self._env.randomness)
         installation = Installation(day, self._root(route), tree, tokens.trunk, tokens.entries, secret)
         return Planned(route.wanted.name, number, installation, set(tree.parents))
@@ -57,12 +57,13 @@ class Trees:
     async def mend(self, route: Route, planned: Planned) -> bool:
         """Bring an installation's tree in step with the roster, and put suspects where they harm nobody.
 
-        Whose seat changed has to confirm. Returns whether any did.
+        Whose seat changed has to confirm. Returns whether any did; none does where the relays are not held.
         """
         tree, root = planned.installation.tree, planned.installation.root
-        if isinstance(root, ListedRoot):
+        near = self._shards.of(planned.installation.day, planned.installation.trunk)
+        if near is None or isinstance(root, ListedRoot):
             return False
-        seating = self._rosters.seating()
+        seating = near.seating()
         suspects = route.coverage.shunned(len(seating.listed))
         in_step = seating.listed.keys() <= tree.parents.keys() <= seating.kept
         if (

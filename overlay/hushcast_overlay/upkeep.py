@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import structlog
 import trio
 
 from hushcast_overlay.installing import Installer
-from hushcast_overlay.rosters import RosterKeeper
 from hushcast_overlay.route import Planned, Route, RouteRecords
+from hushcast_overlay.shards import Shards
 from hushcast_overlay.trees import Trees
 from hushcast_protocol.base import told
 from hushcast_protocol.base.backoff import Backoff
+from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.overlay.profile import Profile
 from hushcast_runtime.context import Context
+from hushcast_runtime.transports.base import TransportError
 
 FIRST_PAUSE, LONGEST_PAUSE = 2.0, 60.0  # seconds before the next attempt where no relay confirmed
 ASK_WITHIN = 30.0  # seconds after a restart that old trees wait for the rosters missed
 RESUME_WITHIN = 10.0  # seconds after a restart in which relays are told what is missing, each at its moment
+
+log = structlog.get_logger("upkeep")
 
 
 class Upkeep:
@@ -26,15 +31,15 @@ class Upkeep:
     def __init__(
         self,
         profile: Profile,
-        rosters: RosterKeeper,
+        shards: Shards,
         trees: Trees,
         installer: Installer,
         records: RouteRecords,
         context: Context,
     ) -> None:
         self._profile = profile
-        self._rosters = rosters
-        self._calendar = rosters.calendar
+        self._shards = shards
+        self._calendar = shards.calendar
         self._trees = trees
         self._installer = installer
         self._records = records
@@ -55,27 +60,35 @@ class Upkeep:
             mends = self._env.now() >= mending
             if mends:
                 mending = self._next_mending()
-            for day in self._days_wanted(route):
+            is_seen_to = await self._see_to(route, mends)
+            self._forget_lapsed(route)
+            if self._is_told(route):
+                route.ready.set()
+                if is_seen_to:
+                    backoff.reset()
+                    await trio.sleep(self._until_next_look(route, mending))
+                    continue
+            await trio.sleep(backoff.next())
+
+    async def _see_to(self, route: Route, mends: bool) -> bool:
+        """Have what is wanted planned and told; return whether it was known of each day who is to be told."""
+        is_seen_to = True
+        for day in self._days_wanted(route):
+            try:
                 for number in range(self._profile.trees):
                     if (day, number) not in route.planned:
                         await self._plan(route, day, number)
                     await self._complete(route, route.planned[day, number], mends)
-            self._forget_lapsed(route)
-            if not self._is_told(route):
-                await trio.sleep(backoff.next())
-                continue
-            backoff.reset()
-            route.ready.set()
-            await trio.sleep(self._until_next_look(route, mending))
+            except (TransportError, PeerError, Refusal) as error:
+                log.warning("a tree has to wait: its relays are not known yet", reason=str(error))
+                is_seen_to = False
+        return is_seen_to
 
     async def _resume(self, route: Route) -> None:
         """Take up what a restart interrupted, with rosters of now if the directory has any."""
         if self._is_told(route):
             route.ready.set()
-        with trio.move_on_after(ASK_WITHIN):
-            await self._rosters.fresh()
-        while self._rosters.newest is None:
-            await self._rosters.changed()
+        await self._shards.fresh(ASK_WITHIN)
         await trio.sleep(self._env.uniform(0.0, RESUME_WITHIN))
 
     def _is_told(self, route: Route) -> bool:
@@ -87,7 +100,8 @@ class Upkeep:
 
     def _days_wanted(self, route: Route) -> Iterable[int]:
         today = self._calendar.day(self._env.now())
-        return (today, today + 1) if self._renews_at(route, today) <= self._env.now() else (today,)
+        renews = self._renews_at(route, today) <= self._env.now() and self._shards.knows(today + 1)
+        return (today, today + 1) if renews else (today,)
 
     def _renews_at(self, route: Route, day: int) -> float:
         return self._calendar.day_start(day + 1) - route.renewal * self._calendar.day_seconds
@@ -130,6 +144,7 @@ class Upkeep:
         installation = planned.installation
         await self._installer.deliver(
             installation.tree,
+            await self._shards.find(installation.day, installation.trunk),
             sorted(planned.unconfirmed),
             lambda relay: installation.install(self._profile, relay),
             planned.confirm,

@@ -10,11 +10,11 @@ from directory_bench import DIRECTORY, NETWORK, parcel_key, relay_seed
 from hushcast_directory.roll import Roll
 from hushcast_protocol.authorities import work as work_module
 from hushcast_protocol.authorities.admission import Admission
-from hushcast_protocol.authorities.listing import Listing, descriptor_digest, place_in_line
+from hushcast_protocol.authorities.listing import Listing, place_in_line
 from hushcast_protocol.authorities.work import Work, attempt, beacon_for, is_worth
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.base.roster import Descriptor, sign_descriptor
+from hushcast_protocol.base.roster import Descriptor, descriptor_digest, sign_descriptor
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import Signed
 from hushcast_runtime.store import MemoryStore

@@ -9,10 +9,10 @@ from fuzzing import Target
 from mutating import mutate_packed
 
 from hushcast_protocol.base.errors import PeerError
+from hushcast_protocol.base.sharding import Sharding
 from hushcast_protocol.shards.cutting import Cut, Leaves, Seat, cut
 from hushcast_protocol.shards.guides import piece_digest, read_piece
 from hushcast_protocol.shards.slices import (
-    Sharding,
     Slice,
     decode_leaf,
     decode_slice,

@@ -39,12 +39,7 @@ from hushcast_protocol.authorities.heads import (
     decode_head,
     head_digest,
 )
-from hushcast_protocol.authorities.listing import (
-    MAX_LISTING,
-    MAX_WAITING,
-    Listing,
-    descriptor_digest,
-)
+from hushcast_protocol.authorities.listing import MAX_LISTING, MAX_WAITING, Listing
 from hushcast_protocol.authorities.members import MAX_AUTHORITIES, MAX_SET, Authorities
 from hushcast_protocol.authorities.rounds import MAX_ANSWERS, MAX_SHOWN, Rounds
 from hushcast_protocol.base.addresses import onion_address
@@ -328,7 +323,6 @@ def test_a_relay_is_listed_with_the_descriptor_that_most_name() -> None:
 
     assert listed_by(FIVE, [ballot(one)] * 3 + [ballot(other)] * 2) == (one,)
     assert listed_by(FIVE, [ballot(one)] * 2 + [ballot(other)] * 2) == ()
-    assert descriptor_digest(b"one") != descriptor_digest(b"two")
 
 
 # The beacon.

@@ -14,17 +14,12 @@ from hypothesis import strategies as st
 from hushcast_protocol.base.addresses import MAX_ADDRESS
 from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.base.roster import MAX_DESCRIPTOR, Entry, sign_descriptor
+from hushcast_protocol.base.shard_count import MAX_BITS, bits_for
+from hushcast_protocol.base.sharding import Sharding
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.stamps import MAX_DIFFICULTY
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.shards.assignment import (
-    MAX_BITS,
-    MAX_WIDTH,
-    bits_for,
-    shard_of_relay,
-    shard_of_topic,
-    shards_of_topic,
-)
+from hushcast_protocol.shards.assignment import MAX_WIDTH, shard_of_relay, shard_of_topic, shards_of_topic
 from hushcast_protocol.shards.cost import topic_day
 from hushcast_protocol.shards.cutting import Cut, Seat, cut
 from hushcast_protocol.shards.guides import (
@@ -43,7 +38,6 @@ from hushcast_protocol.shards.slices import (
     MAX_SEATS,
     MAX_SLICE,
     Leaf,
-    Sharding,
     Slice,
     decode_leaf,
     decode_slice,

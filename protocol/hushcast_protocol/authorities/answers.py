@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from hushcast_protocol.authorities.chain import Chain, Followed
 from hushcast_protocol.authorities.heads import decode_head, head_digest
-from hushcast_protocol.authorities.listing import Listing, descriptor_digest
+from hushcast_protocol.authorities.listing import Listing
 from hushcast_protocol.authorities.requests import Agreed
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
-from hushcast_protocol.base.roster import Network, Roster, checked_relays
+from hushcast_protocol.base.roster import Network, Roster, checked_relays, descriptor_digest
 
 
 def follow(state: Followed, agreed: Agreed, network: bytes) -> Followed:

@@ -14,8 +14,7 @@ import msgspec
 
 from hushcast_protocol.authorities.ballots import MAX_LISTED
 from hushcast_protocol.authorities.frames import MAX_ECHO, Frame
-from hushcast_protocol.authorities.listing import descriptor_digest
-from hushcast_protocol.base.roster import MAX_DESCRIPTOR
+from hushcast_protocol.base.roster import MAX_DESCRIPTOR, descriptor_digest
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import Bytes16, Counter, PublicKey, RelayId, Wire, decoder
 
@@ -97,7 +96,10 @@ class Gathering:
         return Descriptors(tuple(found))
 
     def given(self, sender: PublicKey, frame: Descriptors) -> list[tuple[bytes, Signed]]:
-        """Return what this authority was asked for in this exchange, each with its digest, and once."""
+        """Return what this authority was asked for in this exchange, each with its digest, and once.
+
+        `DecodeError` where something is no descriptor.
+        """
         waiting = self._asked.get(sender, set())
         fresh = {descriptor_digest(signed.body): signed for signed in frame.descriptors}
         wanted = [(known, signed) for known, signed in fresh.items() if known in waiting]

@@ -38,11 +38,6 @@ class Listing(Wire, frozen=True, tag="listing/1"):
         return digest(Domain.LISTING, encode(self))
 
 
-def descriptor_digest(body: bytes) -> bytes:
-    """Return the 16 bytes that ballots name a relay's signed descriptor by (`Signed.body`)."""
-    return digest(Domain.LISTING, body, size=16)
-
-
 def place_in_line(beacon: bytes | None, relay: RelayId) -> bytes:
     """Return what newcomers are ordered by: drawn anew with each day's beacon (32 bytes), if there is one."""
     return digest(Domain.ADMISSION, beacon or bytes(32), relay)

@@ -11,12 +11,14 @@ from functools import cached_property
 
 from hushcast_protocol.base.addresses import parse_address
 from hushcast_protocol.base.roster import Descriptor, Entry, Network, Relay
+from hushcast_protocol.base.shard_count import SHARD_SIZE, bits_for
+from hushcast_protocol.base.sharding import Sharding
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import RelayId, encode
-from hushcast_protocol.shards.assignment import SHARD_SIZE, bits_for, shard_of_relay
+from hushcast_protocol.shards.assignment import shard_of_relay
 from hushcast_protocol.shards.guides import PIECE_BITS, Piece, draw_guides, piece_digest
 from hushcast_protocol.shards.merkle import MerkleTree
-from hushcast_protocol.shards.slices import AWAY, Sharding, Slice, leaf_digest, make_leaf, slice_digest
+from hushcast_protocol.shards.slices import AWAY, Slice, leaf_digest, make_leaf, slice_digest
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from hushcast_protocol.base.addresses import MAX_ADDRESS, parse_address
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
 from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.roster import Relay
+from hushcast_protocol.base.sharding import Sharding
 from hushcast_protocol.base.wire import Counter, RelayId, Wire, decoder
 from hushcast_protocol.shards.merkle import root_by
-from hushcast_protocol.shards.slices import Sharding
 
 GUIDES = 5  # relays of a shard that a guide names: all at fault in one shard of 10^5 at 10 % colluders
 PIECE_BITS = 5

@@ -17,13 +17,17 @@ from hushcast_protocol.base.addresses import parse_address
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
 from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.roster import MAX_DESCRIPTOR, Entry, Network, Relay, check_descriptor
+from hushcast_protocol.base.shard_count import MAX_BITS
+from hushcast_protocol.base.sharding import Sharding
 from hushcast_protocol.base.stamps import MAX_DIFFICULTY
 from hushcast_protocol.base.wire import Bytes32, Counter, RelayId, Wire, decoder, encode
-from hushcast_protocol.shards.assignment import MAX_BITS, shard_of_relay
+from hushcast_protocol.shards.assignment import shard_of_relay
 from hushcast_protocol.shards.merkle import root_by
 
 MAX_SEATS = 1000  # relays of a shard: 707 in the mean at most, and eleven deviations of the draw
-MAX_SLICE = MAX_SEATS * (MAX_DESCRIPTOR + 96)  # bytes
+MAX_SLICE = (
+    MAX_SEATS * MAX_DESCRIPTOR
+)  # bytes, so that a link carries it; onion relays take 284 each, 309 at most
 MAX_LEAF = MAX_SEATS + 128  # bytes
 AWAY = 255
 """How a relay stands that was not reached; everything below is bits of the stamps that it asks for."""
@@ -51,21 +55,6 @@ class Leaf(Wire, frozen=True, tag="leaf/1"):
     slice: Bytes32
     standing: Annotated[bytes, msgspec.Meta(max_length=MAX_SEATS)]
     """A byte a relay, in the slice's order."""
-
-
-class Sharding(Wire, frozen=True, tag="sharding/1"):
-    """What a head says of a day's shards."""
-
-    day: Counter
-    beacon: Bytes32
-    bits: Annotated[int, msgspec.Meta(ge=0, le=MAX_BITS)]
-    """k for 2^k shards."""
-    root: Bytes32
-    """Of the leaves of all shards, in an epoch."""
-    guides: Bytes32
-    """Of the pieces of the guide, for the day."""
-    count: Counter
-    """Relays with a seat."""
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ from random import Random
 
 from hushcast_protocol.authorities.chain import Chain, Followed
 from hushcast_protocol.authorities.heads import Certified, decode_head, head_digest
-from hushcast_protocol.authorities.listing import descriptor_digest
 from hushcast_protocol.authorities.members import Authorities
 from hushcast_protocol.authorities.members import Member as Named
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.errors import PeerError
+from hushcast_protocol.base.hashes import LABEL, Domain, digest
 from hushcast_protocol.base.secrets import Seed
 from hushcast_testnet.authorities.adversary import PHANTOM, Fault, Faulty
 from hushcast_testnet.authorities.world import EPOCH_SECONDS, Member, World
@@ -121,11 +121,11 @@ class _Run:
 
     def _reached(self, member: Member, epoch: int) -> tuple[tuple[bytes, bytes], ...]:
         reached = [
-            (relay, descriptor_digest(relay + bytes([epoch % 256])))
+            (relay, _named(relay + bytes([epoch % 256])))
             for relay in self._relays
             if self._random.random() < REACHED
         ]
-        phantom = [(PHANTOM, descriptor_digest(PHANTOM))] if member.is_faulty else []
+        phantom = [(PHANTOM, _named(PHANTOM))] if member.is_faulty else []
         return tuple(sorted(reached + phantom))
 
     def _heads(self, epoch: int) -> dict[bytes, Certified]:
@@ -169,3 +169,8 @@ class _Run:
                 assert chain.state.newest is before
         for one in heads.values():
             chain.take(one)
+
+
+def _named(descriptor: bytes) -> bytes:
+    """Return what ballots name a descriptor by; nobody asks here for what is in it."""
+    return digest(Domain.LISTING, descriptor, size=LABEL)
