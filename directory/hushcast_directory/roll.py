@@ -39,7 +39,7 @@ class Roll(Descriptors):
 
     def follow(self, listing: Listing, beacon: bytes | None) -> None:
         """Go on from a head: who has a seat, and by which beacon newcomers are drawn."""
-        self._seats = {relay: since for relay, _, since in listing.seats}
+        self._seats = {relay: since for relay, *_, since in listing.seats}
         if beacon != self._beacon:
             self._places = {}
         self._epoch, self._beacon = listing.epoch, beacon
@@ -90,9 +90,7 @@ class Roll(Descriptors):
             chosen |= {
                 relay: carried[relay] for relay in self._seats if relay in carried and relay not in chosen
             }
-        return tuple(
-            sorted((relay, descriptor_digest(chosen[relay][1].body)) for relay in self._first_in_line(chosen))
-        )
+        return tuple(sorted(_listed(*chosen[relay]) for relay in self._first_in_line(chosen)))
 
     async def admit(self, descriptor: Descriptor, signed: Signed) -> None:
         """Keep a descriptor as `Descriptors.admit` does; where there are too many, the last in line goes."""
@@ -150,3 +148,8 @@ class Roll(Descriptors):
             }
             held = (*self._descriptors.values(), *self._replaced.values())
             self._by_digest = {descriptor_digest(signed.body): signed for _, signed in held}
+
+
+def _listed(descriptor: Descriptor, signed: Signed) -> Listed:
+    """Return a relay as ballots name it; who asks for other stamps signs another descriptor."""
+    return descriptor.relay, descriptor_digest(signed.body), descriptor.difficulty

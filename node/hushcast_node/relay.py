@@ -97,6 +97,6 @@ def make_relay(
         return max(leases.book.fullness(), parcels.fullness())
 
     admission = AdmissionControl(relay, shards, env, fullness)
-    strangers = Strangers(admission, drops, parcels, env, counters)
+    strangers = Strangers(admission, drops, parcels, shards.serving, env, counters)
     incoming = Incoming(identity.seed, connector, shards, peers, strangers)
     return Relay(relay, leases, peers, forwarding, drops, parcels, admission, incoming, kept_links)

@@ -14,7 +14,7 @@ from hushcast_protocol.base.links import Established, Link
 from hushcast_protocol.base.roster import Relay
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.stamps import Stamp, mint
-from hushcast_protocol.base.wire import PublicKey, RelayId
+from hushcast_protocol.base.wire import PublicKey, RelayId, Wire
 from hushcast_protocol.overlay.frames import (
     MAX_OVERLAY_FRAME,
     Drop,
@@ -67,7 +67,14 @@ class Connector:
         if relay.difficulty:
             stamp = await self._mint(relay, handed_in(frame))
             frame = msgspec.structs.replace(frame, stamp=stamp)
-        channel = await self._open(relay.id, relay.address, None, is_listed=True)
+        return await self.ask(relay.id, relay.address, frame, timeout)
+
+    async def ask(self, relay: PublicKey, address: Address, frame: Wire, timeout: float) -> OverlayFrame:
+        """Say one thing to a listed relay anonymously, over a fresh circuit; return its answer.
+
+        `timeout` are the seconds that the answer may take once the link is open.
+        """
+        channel = await self._open(relay, address, None, is_listed=True)
         try:
             await channel.send(frame)
             return await channel.one(timeout)

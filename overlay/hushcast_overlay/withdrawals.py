@@ -8,7 +8,8 @@ import structlog
 import trio
 
 from hushcast_overlay.installing import Installer
-from hushcast_overlay.route import Planned, RouteRecords, Withdrawal
+from hushcast_overlay.route import Planned, RouteMailbox, Withdrawal
+from hushcast_overlay.route_records import RouteRecords
 from hushcast_overlay.shards import Shards
 from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_runtime.context import Context
@@ -34,9 +35,11 @@ class Withdrawals:
         self._env = context.env
         self._spawn = context.spawn
 
-    async def end(self, name: bytes, installed: Iterable[Planned]) -> list[Withdrawal]:
+    async def end(
+        self, name: bytes, mailboxes: Iterable[RouteMailbox], installed: Iterable[Planned]
+    ) -> list[Withdrawal]:
         """Turn what was installed for an interest into withdrawals, durably; return them, begun."""
-        ended = await self._records.end(name, installed)
+        ended = await self._records.end(name, mailboxes, installed)
         for withdrawal in ended:
             self.begin(withdrawal)
         return ended

@@ -81,7 +81,7 @@ def agreed(
 ) -> Agreed:
     """What the authorities agree on for an epoch; with a quorum's signatures unless told otherwise."""
     entries = tuple(sorted((entry(number, epoch) for number in numbers), key=relay_of))
-    seats = tuple((relay_of(one), descriptor_digest(one.descriptor.body), one.since) for one in entries)
+    seats = tuple((relay_of(one), descriptor_digest(one.descriptor.body), 0, one.since) for one in entries)
     root = Listing(epoch, seats, ()).root
     head = Head(NETWORK.id, epoch, previous, authorities, root, len(entries), NOTHING, (), change)
     places = range(authorities.quorum if signers is None else signers)

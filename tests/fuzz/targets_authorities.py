@@ -135,7 +135,7 @@ def _gathered(data: bytes) -> object:
 def _gatherings() -> list[bytes]:
     signed = signed_descriptor(1)
     own = descriptor_digest(signed.body)
-    have = Have(tuple((relay, known, 10 + number) for number, (relay, known) in enumerate(RELAYS)))
+    have = Have(tuple((relay, known, 10 + number) for number, (relay, known, _) in enumerate(RELAYS)))
     frames = (have, AskDescriptors((own, bytes(16))), AskDescriptors((own,)), Descriptors((signed, signed)))
     return [encode(one) for one in frames]
 

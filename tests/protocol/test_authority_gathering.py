@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hushcast_protocol.authorities.ballots import MAX_LISTED
-from hushcast_protocol.authorities.frames import MAX_ECHO
+from hushcast_protocol.authorities.frames import MAX_PEER_FRAME
 from hushcast_protocol.authorities.gathering import (
     MAX_BATCH,
     MAX_GATHERED,
@@ -87,11 +87,11 @@ def test_one_asker_is_given_no_more_than_its_share() -> None:
 def test_the_largest_frames_fit() -> None:
     all_held = [(bytes([255]) * 32, bytes(16), 2**47)] * MAX_LISTED
     frames = shown(all_held)
-    assert [len(frame.held) for frame in frames] == [MAX_HAVE] * 4
+    assert [len(frame.held) for frame in frames] == [*[MAX_HAVE] * 18, MAX_LISTED - 18 * MAX_HAVE]
     largest = Descriptors((Signed(bytes(MAX_DESCRIPTOR), bytes(64)),) * MAX_BATCH)
     for frame in (frames[0], largest, AskDescriptors((bytes(16),) * MAX_BATCH)):
         assert decode_peer_frame(encode(frame)) == frame
-        assert len(encode(frame)) <= MAX_ECHO
+        assert len(encode(frame)) <= MAX_PEER_FRAME
     for bad in (["have", [held(1)] * (MAX_HAVE + 1)], ["ask-descriptors", []], ["descriptors", [1]]):
         with pytest.raises(DecodeError):
             decode_peer_frame(encode(bad))

@@ -21,6 +21,7 @@ from hushcast_protocol.base.stamps import MAX_DIFFICULTY
 from hushcast_protocol.base.wire import Bytes32, Counter, PublicKey, RelayId, Wire, decoder, encode
 
 MAX_RELAYS = 2000  # threat model, row 12: beyond it a full mesh of onion links breaks, and shards are needed
+MAX_SEATED = 16_384  # relays with a seat on a day that the network is cut: a ballot of them has 1 MB
 MAX_DESCRIPTOR = 512  # bytes; a descriptor has about 300
 MAX_ROSTER = MAX_RELAYS * (MAX_DESCRIPTOR + 32)  # bytes
 _ANY_SCALAR = b"\x01" * 32
@@ -118,6 +119,11 @@ class SignedRoster(Roster):
 
 _decode_descriptor: Callable[[bytes], Descriptor] = decoder(Descriptor, "descriptor", MAX_DESCRIPTOR)
 _decode_roster: Callable[[bytes], RosterBody] = decoder(RosterBody, "roster", MAX_ROSTER)
+
+
+def read_descriptor(body: bytes) -> Descriptor:
+    """Return what a relay says of itself (`Signed.body`), whoever signed it; `DecodeError`."""
+    return _decode_descriptor(body)
 
 
 def sign_descriptor(seed: Seed, descriptor: Descriptor) -> Signed:

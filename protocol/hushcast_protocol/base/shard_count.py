@@ -4,6 +4,7 @@ from __future__ import annotations
 
 SHARD_SIZE = 500
 """Relays of a shard in the mean: 250 double the tails of colluders, 1,000 break a relay's links."""
+MIN_SHARD_SIZE = 4  # relays in the mean: trials on one machine; of smaller ones some would be empty
 MAX_BITS = 12  # 4,096 shards: two million relays of `SHARD_SIZE`
 
 

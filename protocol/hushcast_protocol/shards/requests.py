@@ -10,16 +10,16 @@ from typing import Annotated
 
 import msgspec
 
+from hushcast_protocol.base.shard_count import MAX_BITS
 from hushcast_protocol.base.wire import Bytes32, Counter, Wire, decoder
-from hushcast_protocol.shards.assignment import MAX_BITS
 from hushcast_protocol.shards.guides import MAX_PIECE, PIECE_BITS
 from hushcast_protocol.shards.slices import MAX_LEAF, MAX_SLICE, ShardNumber
 
 MAX_SHARD_REQUEST = 64  # bytes
 MAX_SHARD_ANSWER = MAX_SLICE + 64  # bytes; the largest is a slice
-_MAX_PATH = 34 * MAX_BITS  # bytes of a path's hashes as msgpack has them
+_PATH = 34 * MAX_BITS  # bytes of a path's hashes as msgpack has them
 
-assert max(MAX_LEAF, MAX_PIECE) + _MAX_PATH + 64 <= MAX_SHARD_ANSWER
+assert max(MAX_LEAF, MAX_PIECE) + _PATH + 64 <= MAX_SHARD_ANSWER
 
 PieceNumber = Annotated[int, msgspec.Meta(ge=0, lt=2 ** (MAX_BITS - PIECE_BITS))]
 Path = Annotated[tuple[Bytes32, ...], msgspec.Meta(max_length=MAX_BITS)]
