@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable, Mapping
 from hushcast_directory.descriptors import DESCRIPTOR, Descriptors
 from hushcast_protocol.authorities.ballots import MAX_LISTED
 from hushcast_protocol.authorities.gathering import Held
-from hushcast_protocol.authorities.listing import Listed, Listing, descriptor_digest, place_in_line
+from hushcast_protocol.authorities.listing import Listed, Listing, place_in_line
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.base.roster import Descriptor, Network
+from hushcast_protocol.base.roster import Descriptor, Network, descriptor_digest
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import RelayId
@@ -39,7 +39,7 @@ class Roll(Descriptors):
 
     def follow(self, listing: Listing, beacon: bytes | None) -> None:
         """Go on from a head: who has a seat, and by which beacon newcomers are drawn."""
-        self._seats = {relay: since for relay, _, since in listing.seats}
+        self._seats = {relay: since for relay, *_, since in listing.seats}
         if beacon != self._beacon:
             self._places = {}
         self._epoch, self._beacon = listing.epoch, beacon
@@ -86,9 +86,7 @@ class Roll(Descriptors):
             chosen |= {
                 relay: carried[relay] for relay in self._seats if relay in carried and relay not in chosen
             }
-        return tuple(
-            sorted((relay, descriptor_digest(chosen[relay][1].body)) for relay in self._first_in_line(chosen))
-        )
+        return tuple(sorted(_listed(*chosen[relay]) for relay in self._first_in_line(chosen)))
 
     async def admit(self, descriptor: Descriptor, signed: Signed) -> None:
         """Keep a descriptor as `Descriptors.admit` does; where there are too many, the last in line goes."""
@@ -146,3 +144,8 @@ class Roll(Descriptors):
             }
             held = (*self._descriptors.values(), *self._replaced.values())
             self._by_digest = {descriptor_digest(signed.body): signed for _, signed in held}
+
+
+def _listed(descriptor: Descriptor, signed: Signed) -> Listed:
+    """Return a relay as ballots name it; who asks for other stamps signs another descriptor."""
+    return descriptor.relay, descriptor_digest(signed.body), descriptor.difficulty

@@ -23,13 +23,13 @@ from hushcast_protocol.authorities.heads import (
     decode_head,
     head_digest,
 )
-from hushcast_protocol.authorities.listing import Listing, descriptor_digest
+from hushcast_protocol.authorities.listing import Listing
 from hushcast_protocol.authorities.members import Authorities, Member
 from hushcast_protocol.authorities.requests import Agreed, HandedOver, Rosters
 from hushcast_protocol.authorities.work import Work
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.base.roster import GENESIS, Descriptor, Entry, sign_descriptor
+from hushcast_protocol.base.roster import GENESIS, Descriptor, Entry, descriptor_digest, sign_descriptor
 from hushcast_protocol.base.secrets import ParcelKey, Seed
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import PublicKey, encode
@@ -81,7 +81,7 @@ def agreed(
 ) -> Agreed:
     """What the authorities agree on for an epoch; with a quorum's signatures unless told otherwise."""
     entries = tuple(sorted((entry(number, epoch) for number in numbers), key=relay_of))
-    seats = tuple((relay_of(one), descriptor_digest(one.descriptor.body), one.since) for one in entries)
+    seats = tuple((relay_of(one), descriptor_digest(one.descriptor.body), 0, one.since) for one in entries)
     root = Listing(epoch, seats, ()).root
     head = Head(NETWORK.id, epoch, previous, authorities, root, len(entries), NOTHING, (), change)
     places = range(authorities.quorum if signers is None else signers)

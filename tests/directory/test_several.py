@@ -151,7 +151,7 @@ async def test_whatever_two_of_five_do_every_epoch_s_head_is_taken_and_no_other(
         honest = world.truth.agree(epoch, draw.sample(range(6), 4))
         await daemon.catch_up()
         assert daemon.digest == digest_of(honest), epoch
-        assert set(daemon.keeper.current().relays) == set(roster_of(honest, NETWORK).relays)
+        assert set(daemon.keeper.whole.current().relays) == set(roster_of(honest, NETWORK).relays)
         if draw.random() < 0.3:
             daemon = world.daemon(store)
             await daemon.keeper.load()
@@ -211,7 +211,7 @@ async def test_without_any_a_daemon_goes_on_with_what_it_has() -> None:
     world.truth.agree(FIRST + 1)
     with pytest.raises(TransportError):
         await daemon.catch_up()
-    assert daemon.keeper.current().epoch == FIRST
+    assert daemon.keeper.whole.current().epoch == FIRST
     assert daemon.source.reached() == (5, 0, None)
     world.away = set(world.truth.authorities.keys[1:])
     await daemon.catch_up()
@@ -245,7 +245,7 @@ async def test_a_fork_is_kept_and_ends_it_while_the_daemon_goes_on() -> None:
         with pytest.raises(AuthenticationError, match="two rosters"):
             await again.catch_up()
         assert again.source.reached().fork == FIRST + 1
-        assert again.keeper.current().epoch == FIRST
+        assert again.keeper.whole.current().epoch == FIRST
         state = again.following.state
         assert state is not None
         assert state.fork is not None
@@ -278,7 +278,7 @@ async def test_where_a_peer_shows_another_roster_all_are_asked_and_a_fork_is_fou
             await daemon.keeper._compare_doubted()
         assert daemon.source.reached().fork == fork
         await daemon.keeper._compare_doubted()  # asked once
-    assert daemon.keeper.current().epoch == FIRST
+    assert daemon.keeper.whole.current().epoch == FIRST
 
 
 async def test_silent_ones_are_not_waited_for_when_heads_are_compared() -> None:

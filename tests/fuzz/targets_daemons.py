@@ -32,7 +32,8 @@ from hushcast_node.counted import COUNTERS
 from hushcast_overlay.identity import Identity
 from hushcast_overlay.lease_store import LeaseStore
 from hushcast_overlay.parcels import Parcels
-from hushcast_overlay.route import Planned, RouteRecords, mailbox_record
+from hushcast_overlay.route import Planned, mailbox_record
+from hushcast_overlay.route_records import RouteRecords
 from hushcast_protocol.authorities.requests import (
     MAX_DIRECTORY_ANSWER,
     Fetch,
@@ -350,12 +351,12 @@ def _stored(data: bytes) -> None:
     finished(kept(store))
     finished(load_succession(store, NETWORK, examples.seed(9).public()))
     finished(Trust(NETWORK, DIRECTORY.public()).load(store))
-    rosters: Any = SimpleNamespace(calendar=NETWORK.calendar, network=NETWORK)
+    shards: Any = SimpleNamespace(calendar=NETWORK.calendar, network=NETWORK)
     identity = Identity(examples.seed(0), examples.seed(0), examples.parcel_key(0), FilterKey(bytes(32)))
     context = Context(_environment(), store, Counters(COUNTERS), NoTracer(), print)
     leases = LeaseStore(identity, NETWORK.calendar, context)
     finished(leases.load())
-    finished(Parcels(identity, rosters, leases, None, print, context).load())  # type: ignore[arg-type]
+    finished(Parcels(identity, shards, leases, None, print, context).load())  # type: ignore[arg-type]
 
 
 def _record_inputs() -> Iterator[bytes]:

@@ -31,7 +31,9 @@ STRANGER = Seed(b"stranger" * 4)
 
 def a_top(net: SmallNetwork, is_top: bool = True) -> Node:
     """A relay that stands directly under the mailbox, or one that does not."""
-    return next(node for node in net.relays if net.clients[0].route().is_top(node.id) == is_top)
+    route = net.clients[0].route()
+    (held,) = route.mailboxes
+    return next(node for node in net.relays if route.is_top(held.seed, node.id) == is_top)
 
 
 def seed_of(node: Node) -> Seed:
@@ -43,7 +45,7 @@ async def visit(
     net: SmallNetwork, us: Seed | None, view: View | None = None
 ) -> tuple[Channel[OverlayFrame], View | None]:
     """Open a link to the mailbox of the first client's subscription."""
-    held = net.clients[0].route()
+    (held,) = net.clients[0].route().mailboxes
     assert held.address is not None
     link = Link.initiate(net.net.id, held.seed.public(), net.env.randomness, MAX_OVERLAY_FRAME, us, view)
     channel, established = await open_channel(
@@ -184,9 +186,10 @@ async def test_mailboxes_of_one_subscriber_share_nothing() -> None:
         for topic in (ONE, TWO):
             await subscriber.listen(topic)
         one, two = subscriber.route(ONE), subscriber.route(TWO)
-        assert one.address != two.address
-        assert one.seed != two.seed
-        assert one.renewal != two.renewal
+        (one_mailbox,), (two_mailbox,) = one.mailboxes, two.mailboxes
+        assert one_mailbox.address != two_mailbox.address
+        assert one_mailbox.seed != two_mailbox.seed
+        assert one_mailbox.renewal != two_mailbox.renewal
         (first,), (second,) = one.planned.values(), two.planned.values()
         assert first.installation.secret != second.installation.secret
         assert first.installation.trunk != second.installation.trunk
@@ -199,7 +202,7 @@ async def test_a_mailbox_whose_address_cannot_be_opened_is_tried_again() -> None
         await subscriber.listen()
         held = subscriber.route()
         await subscriber.stop()
-        squatter = await net.wires.transport().listen(held.seed)
+        squatter = await net.wires.transport().listen(held.mailboxes[0].seed)
         await subscriber.start()
         await trio.sleep(5)
         assert not subscriber.daemon.service.subscriptions()[0]["ready"]
