@@ -20,6 +20,7 @@ import targets_mqtt
 import targets_purpose_commands
 import targets_purpose_keys
 import targets_purposes
+import targets_shard_requests
 import targets_shards
 import targets_texts
 import targets_tomography
@@ -50,6 +51,7 @@ _EVERY = [
         targets_following,
         targets_archive,
         targets_shards,
+        targets_shard_requests,
     )
     for target in module.TARGETS
 ]

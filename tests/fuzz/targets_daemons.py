@@ -32,8 +32,8 @@ from hushcast_node.counted import COUNTERS
 from hushcast_overlay.identity import Identity
 from hushcast_overlay.lease_store import LeaseStore
 from hushcast_overlay.parcels import Parcels
-from hushcast_overlay.route import Planned, mailbox_record
-from hushcast_overlay.route_records import RouteRecords
+from hushcast_overlay.route import Planned
+from hushcast_overlay.route_records import RouteRecords, mailbox_record
 from hushcast_protocol.authorities.requests import (
     MAX_DIRECTORY_ANSWER,
     Fetch,
