@@ -56,6 +56,8 @@ class Scenario:
     """What a network of brokers lets them learn."""
     zipf: bool = False
     """Messages are of topics by Zipf's law, instead of each topic's in turn."""
+    authorities: int = 0
+    """Directories that agree on rosters; 0: one that signs them alone."""
 
 
 @dataclass(frozen=True)
