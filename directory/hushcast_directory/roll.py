@@ -26,6 +26,8 @@ class Roll(Descriptors):
     def __init__(self, network: Network, seed: Seed, store: Store) -> None:
         super().__init__(network, seed, store)
         self._seats: Mapping[RelayId, int] = {}
+        self.waiting = 0
+        """How many relays wait for a seat, by the newest head."""
         self._epoch = -1  # of the newest head
         self._beacon: bytes | None = None
         self._replaced: dict[RelayId, _Known] = {}  # what relays signed before their newest descriptors
@@ -40,6 +42,7 @@ class Roll(Descriptors):
     def follow(self, listing: Listing, beacon: bytes | None) -> None:
         """Go on from a head: who has a seat, and by which beacon newcomers are drawn."""
         self._seats = {relay: since for relay, *_, since in listing.seats}
+        self.waiting = len(listing.waiting)
         if beacon != self._beacon:
             self._places = {}
         self._epoch, self._beacon = listing.epoch, beacon
