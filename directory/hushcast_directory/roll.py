@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable, Mapping
 from hushcast_directory.descriptors import DESCRIPTOR, Descriptors
 from hushcast_protocol.authorities.ballots import MAX_LISTED
 from hushcast_protocol.authorities.gathering import Held
-from hushcast_protocol.authorities.listing import Listed, Listing, place_in_line
+from hushcast_protocol.authorities.listing import MAX_WAITING, Listed, Listing, place_in_line
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.base.roster import Descriptor, Network, descriptor_digest
+from hushcast_protocol.base.roster import MAX_RELAYS, Descriptor, Network, descriptor_digest
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import RelayId
@@ -43,6 +43,8 @@ class Roll(Descriptors):
         if beacon != self._beacon:
             self._places = {}
         self._epoch, self._beacon = listing.epoch, beacon
+        # More than these could neither be seated nor wait by the next head.
+        self.most = min(Roll.most, max(MAX_RELAYS, len(self._seats)) + MAX_WAITING)
 
     def listed(self) -> Collection[RelayId]:
         """Return who has a seat."""
