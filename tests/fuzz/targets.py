@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import targets_archive
 import targets_authorities
 import targets_broker
 import targets_central
@@ -48,6 +49,7 @@ _EVERY = [
         targets_purposes,
         targets_authorities,
         targets_following,
+        targets_archive,
         targets_shards,
         targets_shard_requests,
     )
