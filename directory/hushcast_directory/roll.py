@@ -52,10 +52,6 @@ class Roll(Descriptors):
         """Return the epoch of the next head."""
         return max(self._epoch + 1, self._calendar.epoch(now + self._calendar.lead))
 
-    def count(self, now: float) -> int:
-        """Return how many relays are known whose descriptors hold."""
-        return len(self._live(now))
-
     def issued(self, relay: RelayId) -> int | None:
         """Return when a relay's newest descriptor was issued (Unix seconds), `None` if there is none."""
         known = self._descriptors.get(relay)
