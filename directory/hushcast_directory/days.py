@@ -32,7 +32,7 @@ _CUT, _HELD = "cut", "cut-descriptors"
 
 _decode_drawn: Callable[[bytes], Drawn] = record_reader(Drawn, "cut")
 _decode_held: Callable[[bytes], tuple[Signed, ...]] = record_reader(
-    tuple[Signed, ...],  # type: ignore[arg-type]
+    tuple[Signed, ...],
     "descriptors of a cut",
 )
 
