@@ -102,10 +102,12 @@ class SimulatedNetwork(World):
         """Return what the members know of the directories."""
         return self.directory.pinned
 
-    async def open_directory(self, relays: int, authorities: int, nursery: trio.Nursery) -> None:
+    async def open_directory(
+        self, relays: int, authorities: int, shard_size: int, nursery: trio.Nursery
+    ) -> None:
         """Start so many directories that agree, or one (0) that signs alone; they wait for so many relays."""
         if authorities:
-            self.directory = SeveralDirectories(self, self.network, relays, authorities)
+            self.directory = SeveralDirectories(self, self.network, relays, authorities, shard_size)
         else:
             self.directory = AloneDirectory(self, self.network, relays)
         await self.directory.open(nursery)

@@ -39,14 +39,14 @@ class AloneDirectory:
 class SeveralDirectories:
     """Authorities that agree on heads; a majority signs each."""
 
-    def __init__(self, world: World, network: Network, relays: int, count: int) -> None:
+    def __init__(self, world: World, network: Network, relays: int, count: int, shard_size: int) -> None:
         """Their first head has so many relays."""
         self._world = world
         self._network = network
         self._seeds = [Seed.draw(world.env.randomness) for _ in range(count)]
         keys = [seed.public() for seed in self._seeds]
         members = [Member(key, memory_address(key)) for key in keys]
-        self.authorities = Authorities.of(members, count // 2 + 1)
+        self.authorities = Authorities.of(members, count // 2 + 1, shard_size=shard_size)
         self.pinned = Pinned(self.authorities.members, self.authorities.quorum)
         """What daemons know of them."""
         self._relays = relays
