@@ -125,12 +125,26 @@ class Agreeing:
         return len(self._roll.listed())
 
     @property
+    def waiting(self) -> int:
+        """How many wait for a seat, by the newest head."""
+        return self._roll.waiting
+
+    @property
+    def machine(self) -> Authority | None:
+        """What decides; `None` while what was kept is read."""
+        return self._machine
+
+    @property
+    def doubt(self) -> str | None:
+        """One line of what is wrong with the time; `None`: nothing."""
+        return self._clock.problem() if self._waits is None else self._waits
+
+    @property
     def problem(self) -> str | None:
         """One line for the operator of what is wrong; `None`: nothing."""
         if self._machine is not None and self._machine.chain.state.fork is not None:
             return "the authorities forked: this one votes no more, see `hushcast directory evidence`"
-        if self._waits is not None or (problem := self._clock.problem()) is None:
-            problem = self._waits
+        problem = self.doubt
         if problem is None and self.peers.is_cut_off:
             problem = "no other authority is reached"
         if problem is None and self._is_elsewhere():

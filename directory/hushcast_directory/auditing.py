@@ -12,7 +12,7 @@ import trio
 
 from hushcast_directory.archive import HEADS_KEPT
 from hushcast_directory.client import DirectoryClient
-from hushcast_protocol.authorities.auditing import SHOWN, Answers, Audit, Walked, audit
+from hushcast_protocol.authorities.auditing import Answers, Audit, Walked, audit, called
 from hushcast_protocol.authorities.heads import Head, decode_head
 from hushcast_protocol.authorities.members import Authorities, Member
 from hushcast_protocol.authorities.requests import Agreed
@@ -61,7 +61,7 @@ async def ask_all(
     found: dict[bytes, Answers] = {}
 
     async def ask(number: int, member: Member) -> None:
-        name = f"directory {number} ({member.key.hex()[:SHOWN]}…)"
+        name = called(number, member.key)
         client = DirectoryClient(env, transport, network.id, Address(member.address), member)
         try:
             found[member.key] = Answers(name, await _shown(client, epochs))

@@ -84,6 +84,10 @@ class Peers:
         """How many of them were reached at the last attempt."""
         return sum(sender.is_reached is True for sender in self._senders.values())
 
+    def reach(self) -> dict[PublicKey, bool | None]:
+        """Return of each whether it was reached at the last attempt, `None` before the first."""
+        return {key: sender.is_reached for key, sender in self._senders.items()}
+
     @property
     def is_cut_off(self) -> bool:
         """Whether all were tried in vain."""
@@ -193,6 +197,7 @@ class _Sender:
         self.member = member
         self.frames: deque[Wire] = deque(maxlen=MAX_QUEUED)
         self.arrival = trio.Event()
+        self.arrival.set()  # a first link although nothing is to be sent: operators see who is reached
         self.scope = trio.CancelScope()
         self.is_running = False
         self.is_reached: bool | None = None  # by the last attempt, if there was one

@@ -26,6 +26,8 @@ class Roll(Descriptors):
     def __init__(self, network: Network, seed: Seed, store: Store) -> None:
         super().__init__(network, seed, store)
         self._seats: Mapping[RelayId, int] = {}
+        self.waiting = 0
+        """How many relays wait for a seat, by the newest head."""
         self._epoch = -1  # of the newest head
         self._beacon: bytes | None = None
         self._replaced: dict[RelayId, _Known] = {}  # what relays signed before their newest descriptors
@@ -40,6 +42,7 @@ class Roll(Descriptors):
     def follow(self, listing: Listing, beacon: bytes | None) -> None:
         """Go on from a head: who has a seat, and by which beacon newcomers are drawn."""
         self._seats = {relay: since for relay, *_, since in listing.seats}
+        self.waiting = len(listing.waiting)
         if beacon != self._beacon:
             self._places = {}
         self._epoch, self._beacon = listing.epoch, beacon
@@ -53,10 +56,6 @@ class Roll(Descriptors):
     def coming(self, now: float) -> int:
         """Return the epoch of the next head."""
         return max(self._epoch + 1, self._calendar.epoch(now + self._calendar.lead))
-
-    def count(self, now: float) -> int:
-        """Return how many relays are known whose descriptors hold."""
-        return len(self._live(now))
 
     def issued(self, relay: RelayId) -> int | None:
         """Return when a relay's newest descriptor was issued (Unix seconds), `None` if there is none."""

@@ -15,13 +15,8 @@ from hushcast_protocol.base.roster import MAX_RELAYS
 from hushcast_protocol.base.shard_count import MIN_SHARD_SIZE, SHARD_SIZE
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.overlay.profile import PROFILES, Root
-from hushcast_runtime.config import (
-    AuthoritySection,
-    DaemonSettings,
-    NetworkSection,
-    PathText,
-    Section,
-)
+from hushcast_runtime.config import AuthoritySection, NetworkSection, PathText, Section
+from hushcast_runtime.doctors_socket import ExaminedSettings
 
 
 class AdmissionSection(Section, frozen=True, kw_only=True):
@@ -75,7 +70,7 @@ class AuthoritiesSection(SetSection, frozen=True, kw_only=True):
     """Another set, which takes over a day after a quorum votes for it."""
 
 
-class DirectorySettings(DaemonSettings, frozen=True, kw_only=True):
+class DirectorySettings(ExaminedSettings, frozen=True, kw_only=True):
     """Settings of `hushcast directory run`."""
 
     live: ClassVar[frozenset[str]] = frozenset({"log", "relays", "authorities"})
@@ -90,7 +85,8 @@ class DirectorySettings(DaemonSettings, frozen=True, kw_only=True):
     """The directories that agree, if this is one of them, or is to be alone what they are together."""
 
     def check_own(self) -> None:
-        """Raise `UsageError` if directories cannot agree as these settings have it."""
+        """Raise `UsageError` if directories cannot agree like this, or the doctor's socket has no room."""
+        super().check_own()
         self._sets()
 
     def sitting(self, key: PublicKey) -> Sitting | None:

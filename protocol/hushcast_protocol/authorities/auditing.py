@@ -15,8 +15,9 @@ from hushcast_protocol.authorities.requests import Agreed
 from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.base.findings import Finding, bad, good, warning
 from hushcast_protocol.base.roster import Network
+from hushcast_protocol.base.wire import PublicKey
 
-SHOWN = 8  # hexadecimal digits of a head's digest: enough to read out to another operator
+SHOWN = 8  # hexadecimal digits of a head's digest, or of a key: enough to read out to another operator
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,12 @@ class Walked:
             text = f"{self.lacking} of {self.asked} parts were not shown"
             return warning(check, text, "ask its operator, if that lasts")
         return good(check, f"all {self.asked} parts are served, and hold")
+
+
+def called(number: int | None, key: PublicKey) -> str:
+    """Return what people call a directory: by its place in the set, from 1, or `None`, and its key."""
+    place = "a directory of another set" if number is None else f"directory {number}"
+    return f"{place} ({key.hex()[:SHOWN]}…)"
 
 
 def audit(network: Network, pinned: Authorities, answers: Sequence[Answers]) -> Audit:
