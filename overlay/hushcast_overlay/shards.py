@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import trio
 
 from hushcast_directory.sources import Source
-from hushcast_overlay.connector import Connector
 from hushcast_overlay.guide_book import GuideBook
 from hushcast_overlay.kept_shard import KeptShard
 from hushcast_overlay.neighbourhood import Neighbourhood
@@ -39,7 +38,7 @@ class Shards:
         us: RelayId | None,
         rosters: RosterKeeper,
         source: Source,
-        connector: Connector,
+        fetching: ShardFetching,
         env: Environment,
         store: Store,
         counters: Counters,
@@ -48,7 +47,7 @@ class Shards:
         self._rosters = rosters
         self._source = source
         self._env = env
-        self._fetching = ShardFetching(rosters.network, connector, source, env, counters)
+        self._fetching = fetching
         self._guides = GuideBook(self._fetching, env)
         self.serving = ShardServing(store, counters)
         """What this daemon's own relay shows to strangers."""
