@@ -190,6 +190,7 @@ SECTIONS: dict[str, tuple[type, ...]] = {
         authorities.Heads,
         authorities.AskListing,
         listing.Listing,
+        listing.Drawn,
         gathering.Have,
         gathering.AskDescriptors,
         gathering.Descriptors,

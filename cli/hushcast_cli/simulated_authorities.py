@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 import click
 
-from hushcast_cli.options import Choices, json_option, pass_choices
+from hushcast_cli.options import Choices, json_option, pass_choices, shard_size_option
 from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.base.shard_count import SHARD_SIZE
 
 AUTHORITIES = 9  # `MAX_AUTHORITIES`, which loads what `--version` need not wait for
 MAX_EPOCHS = 1_000_000  # of a simulation: ten hours
@@ -22,7 +23,7 @@ _ROWS = {
     "proven": "forks proven",
     "accused": "evidence",
     "named": "named in heads",
-    "cut": "cut into shards",
+    "cut": "in shards",
     "wrong": "wrong",
 }
 
@@ -72,7 +73,7 @@ _ROWS = {
     metavar="N",
     help="Relays that register.",
 )
-@shard_size_option(help="Relays of a shard; more than 1.41 times as many are cut.")
+@shard_size_option(default=SHARD_SIZE)
 @click.option("--seed", type=int, default=1, show_default=True, metavar="S", help="The same gives the same.")
 @json_option
 @pass_choices

@@ -126,9 +126,8 @@ class Agreeing:
 
     @property
     def waiting(self) -> int:
-        """How many wait for a seat, by the newest head that is served."""
-        found, _ = self._archive.after(None)
-        return 0 if found is None else len(found.listing.waiting)
+        """How many wait for a seat, by the newest head."""
+        return self._roll.waiting
 
     @property
     def machine(self) -> Authority | None:

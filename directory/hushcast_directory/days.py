@@ -7,10 +7,12 @@ each epoch. So they are kept, in memory and on disk; what is missing is asked of
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 
 from hushcast_protocol.authorities.beacon import day_of
 from hushcast_protocol.authorities.drawing import cut_of, leaves_of
 from hushcast_protocol.authorities.listing import Drawn, Listing
+from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.roster import descriptor_digest
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import encode
@@ -83,7 +85,7 @@ class Days:
             day = _Day(self._network, _decode_drawn(value))
             self._days[day.drawn.day] = day
             for _, held in await self._store.scan(_HELD, key):
-                day.supply({descriptor_digest(signed.body): signed for signed in _decode_held(held)}.get)
+                day.supply(_by_digest(_decode_held(held)).get)
 
     @property
     def missing(self) -> set[bytes]:
@@ -148,6 +150,15 @@ class Days:
         gone = self._days.pop(day)
         keys = [_key(day) + shard.to_bytes(2, "big") for shard in range(len(gone.cut.shards))]
         return [Change(_CUT, _key(day), None), *(Change(_HELD, key, None) for key in keys)]
+
+
+def _by_digest(descriptors: Iterable[Signed]) -> dict[bytes, Signed]:
+    """Return descriptors that were kept; one that the disk has damaged is missing, and asked for again."""
+    found = {}
+    for signed in descriptors:
+        with suppress(DecodeError):
+            found[descriptor_digest(signed.body)] = signed
+    return found
 
 
 def _key(day: int) -> bytes:

@@ -9,9 +9,9 @@ from collections.abc import Collection, Mapping
 from hushcast_directory.descriptors import DESCRIPTOR, Descriptors
 from hushcast_protocol.authorities.ballots import MAX_LISTED
 from hushcast_protocol.authorities.gathering import Held
-from hushcast_protocol.authorities.listing import Listed, Listing, place_in_line
+from hushcast_protocol.authorities.listing import MAX_WAITING, Listed, Listing, place_in_line
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.base.roster import Descriptor, Network, descriptor_digest
+from hushcast_protocol.base.roster import MAX_RELAYS, Descriptor, Network, descriptor_digest
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import RelayId
@@ -30,6 +30,8 @@ class Roll(Descriptors):
     def __init__(self, network: Network, seed: Seed, store: Store) -> None:
         super().__init__(network, seed, store)
         self._seats: Mapping[RelayId, int] = {}
+        self.waiting = 0
+        """How many relays wait for a seat, by the newest head."""
         self._epoch = -1  # of the newest head
         self._beacon: bytes | None = None
         self._replaced: dict[RelayId, _Known] = {}  # what relays signed before their newest descriptors
@@ -45,8 +47,11 @@ class Roll(Descriptors):
     def follow(self, listing: Listing, beacon: bytes | None) -> None:
         """Go on from a head: who has a seat, and by which beacon newcomers are drawn."""
         self._seats = {relay: since for relay, *_, since in listing.seats}
+        self.waiting = len(listing.waiting)
         self._epoch, self._beacon = listing.epoch, beacon
         self._line = sorted(self._place(relay) for relay in self._descriptors if relay not in self._seats)
+        # More than these could neither be seated nor wait by the next head.
+        self.most = min(Roll.most, max(MAX_RELAYS, len(self._seats)) + MAX_WAITING)
 
     def listed(self) -> Collection[RelayId]:
         """Return who has a seat."""

@@ -9,10 +9,10 @@ import msgspec
 from hushcast_directory.agreeing import Sitting
 from hushcast_directory.listed import check_set, members_of
 from hushcast_protocol.authorities.admission import MAX_WORK, Admission
-from hushcast_protocol.authorities.members import MAX_AUTHORITIES, MIN_SHARD_SIZE, Authorities
+from hushcast_protocol.authorities.members import MAX_AUTHORITIES, Authorities
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.roster import MAX_RELAYS
-from hushcast_protocol.base.shard_count import SHARD_SIZE
+from hushcast_protocol.base.shard_count import MIN_SHARD_SIZE, SHARD_SIZE
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.overlay.profile import PROFILES, Root
 from hushcast_runtime.config import AuthoritySection, NetworkSection, PathText, Section

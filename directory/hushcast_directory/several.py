@@ -68,6 +68,7 @@ class SeveralDirectories:
         """Where the roster fetched last leads, once it is taken."""
         self._waiting: dict[RelayId, int] = {}
         self._answered: dict[PublicKey, bool] = {}
+        self._without = 0  # of those asked last, how many had no head
         # Asked half a lead late, and with two who are silent, a roster still comes before its epoch.
         self._patience = min(PATIENCE, network.calendar.lead / 6)
 
@@ -75,6 +76,15 @@ class SeveralDirectories:
     def has_begun(self) -> bool:
         """Whether a head was ever taken."""
         return self._following.state is not None
+
+    @property
+    def awaits_first(self) -> bool:
+        """Whether more than half of several said when they were last asked that there is no head yet.
+
+        They agree on the first at a moment that is known; one alone publishes it at once.
+        """
+        count = len(self._following.members())
+        return not self.has_begun and 1 < count < 2 * self._without
 
     def pin(self, key: PublicKey) -> None:
         """Pin another key of a directory alone."""
@@ -99,6 +109,7 @@ class SeveralDirectories:
         problems: list[Exception] = []
         members = self._following.members()
         answered, nothing_new, are_asked = 0, False, False
+        self._without = 0
         async with trio.open_nursery() as nursery:
 
             def stop_if_enough() -> None:
@@ -109,7 +120,9 @@ class SeveralDirectories:
             async def ask(member: Member, asked: trio.Event) -> None:
                 nonlocal answered, nothing_new
                 try:
-                    taken = await self.examine(await self._ask(member, after), held)
+                    agreed = await self._ask(member, after)
+                    self._without += not agreed.heads
+                    taken = await self.examine(agreed, held)
                     if taken is not None:
                         found.append(taken)
                     else:

@@ -47,6 +47,11 @@ class SingleDirectory:
         self._check = check
         self._answers = True
 
+    @property
+    def awaits_first(self) -> bool:
+        """Alone it publishes the first roster at once, when enough relays have registered."""
+        return False
+
     async def load(self) -> None:
         """Read back how the directory came to its key, and whether it is one of several."""
         await self._trust.load(self._store)

@@ -56,6 +56,10 @@ CheckPart = Callable[[ShardAnswer], object]
 class Source(Protocol):
     """What gives a daemon rosters, and what it trusts there, which is kept in the store."""
 
+    @property
+    def awaits_first(self) -> bool:
+        """Whether there is no roster yet, and the first can only come when one is published for an epoch."""
+
     async def load(self) -> None:
         """Go on with what was trusted before a restart."""
 

@@ -84,7 +84,7 @@ def make_relay(
     placing = Placing(spool, detours, router, env, counters)
     forwarding = Forwarding(router, spool, placing, peers, shards.calendar, take_listed, context)
     drops = Drops(profile, forwarding, spool, context)
-    kept_links = KeptLinks(leases, peers, context)
+    kept_links = KeptLinks(leases, peers, shards.calendar, context)
 
     def lease_came(elements: tuple[bytes, ...]) -> None:
         kept_links.prepare()

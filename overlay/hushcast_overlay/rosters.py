@@ -254,14 +254,21 @@ class RosterKeeper:
 
     def _next_moment(self) -> float:
         """Unix time at which the next roster can be there; each daemon asks at a moment of its own."""
-        if self.newest is None:
+        now = self._env.now()
+        if self.newest is not None:
+            moment = published(self.calendar, self.newest.epoch + 1)
+        elif self._source.awaits_first and self._begin is None:
+            moment = published(self.calendar, self.calendar.epoch(now) + 1)
+            if moment <= now:
+                return 0.0
+        else:
             return 0.0
-        return published(self.calendar, self.newest.epoch + 1) + (
-            self._env.uniform(0.0, 0.5) * self.calendar.lead
-        )
+        return moment + self._env.uniform(0.0, 0.5) * self.calendar.lead
 
     def _longest_pause(self) -> float:
-        return min(LONGEST_PAUSE, self.calendar.lead) if self.newest else 4 * FIRST_PAUSE
+        if self.newest is not None or self._source.awaits_first:
+            return min(LONGEST_PAUSE, self.calendar.lead)
+        return 4 * FIRST_PAUSE
 
 
 def is_cut(roster: Roster) -> bool:

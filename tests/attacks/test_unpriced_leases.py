@@ -88,7 +88,7 @@ async def test_whoever_pays_nothing_leaves_half_and_honest_subscriptions_pay_for
         await until(lambda: held(relay) < ROOM, 1.0)
         assert await fill(net, relay, through, hop) == 0
         late = await net.clients[1].listen()
-        await until(lambda: held(relay) == ROOM // 2 + 1, 60, "who pays finds room")
+        await until(lambda: held(relay) == ROOM // 2 + 1, 2 * net.epoch, "who pays finds room")
         for ear in (early, late):
             ear.heard.clear()
         await net.clients[0].daemon.service.publish(ONE, Content(b"heard by both"))

@@ -28,6 +28,7 @@ from hushcast_protocol.authorities.evidence import Evidence
 from hushcast_protocol.base.addresses import onion_address
 from hushcast_protocol.base.roster import MAX_RELAYS
 from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.shard_count import SHARD_SIZE
 from hushcast_protocol.base.signatures import Purpose, Signed, signature
 from hushcast_protocol.base.wire import encode
 from hushcast_runtime.config import NetworkSection, load_settings, parse_toml
@@ -52,7 +53,10 @@ def test_bounds_on_the_command_line_are_those_of_the_protocol() -> None:
 
 
 async def test_init_makes_a_set_that_directories_take(folder: Path) -> None:
-    made = await hushcast("directory", "init", folder, "--authorities", "3", "--network", "ours", *RULES)
+    size = ("--shard-size", "20")
+    made = await hushcast(
+        "directory", "init", folder, "--authorities", "3", "--network", "ours", *RULES, *size
+    )
     assert (made.code, made.stderr) == (0, "")
     joined = parse_toml((folder / "network.toml").read_bytes(), "network.toml", NetworkFile).network
     assert (joined.name, joined.quorum) == ("ours", 2)
@@ -74,6 +78,7 @@ async def test_init_makes_a_set_that_directories_take(folder: Path) -> None:
     (authorities,) = sets
     assert (len(authorities.keys), authorities.quorum) == (3, 2)
     assert authorities.admission == Admission(20, 20, True, 12)
+    assert authorities.shard_size == 20
     again = await hushcast("directory", "init", folder, "--authorities", "3")
     assert again.code == 2
     assert "is not empty" in again.error
@@ -104,7 +109,11 @@ async def test_members_puts_a_set_together_from_what_each_gave_out(tmp_path: Pat
     assert tomllib.loads(config)["authorities"]["quorum"] == 3
     (tmp_path / "directory.toml").write_text(config)
     settings = load_settings(tmp_path / "directory.toml", DirectorySettings)
-    assert settings.sitting(Seed(bytes([2]) * 32).public()) is not None
+    sitting = settings.sitting(Seed(bytes([2]) * 32).public())
+    assert sitting is not None
+    assert sitting.authorities.shard_size == SHARD_SIZE
+    never = await hushcast("directory", "members", *files, "--shard-size", "0")
+    assert tomllib.loads(never.stdout.decode())["authorities"]["shard_size"] == 0
     (tmp_path / "other.toml").write_text(single(4, "theirs"))
     (tmp_path / "several.toml").write_text("[network]\nname = 'ours'\nquorum = 1\nauthorities = []\n")
     for wrong, why in (

@@ -10,10 +10,16 @@ import trio
 from directory_bench import BEGIN, CALENDAR, EPOCH, NETWORK, parcel_key, relay_seed
 
 from hushcast_directory.roll import LOOK_AGAIN, Roll
-from hushcast_protocol.authorities.listing import Listed, Listing, place_in_line
+from hushcast_protocol.authorities.listing import MAX_WAITING, Listed, Listing, place_in_line
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.base.roster import Descriptor, descriptor_digest, sign_descriptor
+from hushcast_protocol.base.roster import (
+    MAX_RELAYS,
+    MAX_SEATED,
+    Descriptor,
+    descriptor_digest,
+    sign_descriptor,
+)
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import Signed
 from hushcast_runtime.store import MemoryStore
@@ -42,6 +48,20 @@ async def admit(roll: Roll, number: int, now: float) -> Signed:
 
 def seats(*numbers: int, epoch: int = NEXT - 1) -> Listing:
     return Listing(epoch, tuple(sorted((name(n), bytes(16), 0, epoch) for n in numbers)), ())
+
+
+async def test_so_many_are_held_as_may_be_listed_next() -> None:
+    """All that may come before the first head; then those that could be seated or wait by the next one."""
+    roll = Roll(NETWORK, OWN, MemoryStore())
+    assert roll.most == MAX_SEATED + MAX_WAITING
+    roll.follow(seats(1, 2), DRAWN)
+    assert roll.most == MAX_RELAYS + MAX_WAITING
+    many = tuple((number.to_bytes(32, "big"), bytes(16), 0, NEXT) for number in range(5000))
+    roll.follow(Listing(NEXT, many, ()), DRAWN)
+    assert roll.most == 5000 + MAX_WAITING
+    largest = tuple((number.to_bytes(32, "big"), bytes(16), 0, NEXT) for number in range(MAX_SEATED))
+    roll.follow(Listing(NEXT + 1, largest, ()), DRAWN)
+    assert roll.most == MAX_SEATED + MAX_WAITING
 
 
 def named(listed: tuple[Listed, ...]) -> dict[bytes, bytes]:

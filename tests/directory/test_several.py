@@ -17,6 +17,7 @@ from several_bench import (
     a_set,
     agreed,
     digest_of,
+    drawn,
     entry,
     epoch_of,
 )
@@ -419,6 +420,36 @@ async def test_every_bit_of_an_answer_is_signed_or_stands_in_what_is() -> None:
         except PeerError:
             continue
     assert all(roster.relays == relays for roster in told)
+
+
+TODAY = FIRST // 24
+CUTS = {
+    "tomorrow": (drawn(FIRST, TODAY + 1),),
+    "whole again tomorrow": (drawn(FIRST, TODAY + 1, bits=0),),
+    "whole again": (drawn(FIRST, TODAY, bits=0),),
+    "today": (drawn(FIRST, TODAY),),
+    "yesterday": (drawn(FIRST, TODAY - 1),),
+    "both days": (drawn(FIRST, TODAY), drawn(FIRST, TODAY + 1, bits=2)),
+    "whole again after today": (drawn(FIRST, TODAY), drawn(FIRST, TODAY + 1, bits=0)),
+}
+
+
+@pytest.mark.parametrize("when", CUTS)
+async def test_a_roster_has_what_its_head_says_of_shards_and_no_relays_on_a_day_of_them(when: str) -> None:
+    honest = agreed(a_set(1, 1), FIRST, shards=CUTS[when])
+    roster, head = roster_of(honest, NETWORK), decode_head(honest.heads[-1].head)
+    is_whole = when in ("tomorrow", "whole again", "whole again tomorrow")
+    assert bool(roster.relays) == bool(honest.seats) == is_whole
+    assert roster.shards == head.shards
+    assert [one.day for one in roster.shards] == [one.day for one in CUTS[when]]
+    if is_whole:
+        for shards in (None, bytes(32)):  # the root is made of them as well
+            with pytest.raises(AuthenticationError, match="stands for"):
+                roster_of(replaced(honest, shards=shards), NETWORK)
+        return
+    for more in ({"seats": (entry(0, FIRST),)}, {"waiting": ((bytes(32), FIRST),)}, {"shards": bytes(32)}):
+        with pytest.raises(DecodeError, match="in shards"):
+            roster_of(replaced(honest, **more), NETWORK)
 
 
 async def test_the_relays_of_another_network_or_epoch_are_refused() -> None:

@@ -32,8 +32,8 @@ from hushcast_node.counted import COUNTERS
 from hushcast_overlay.identity import Identity
 from hushcast_overlay.lease_store import LeaseStore
 from hushcast_overlay.parcels import Parcels
-from hushcast_overlay.route import Planned, mailbox_record
-from hushcast_overlay.route_records import RouteRecords
+from hushcast_overlay.route import Planned
+from hushcast_overlay.route_records import RouteRecords, mailbox_record
 from hushcast_protocol.authorities.requests import (
     MAX_DIRECTORY_ANSWER,
     Fetch,
@@ -59,6 +59,7 @@ from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
 from hushcast_protocol.overlay.hops import relay_hop
 from hushcast_protocol.overlay.installations import Installation, MailboxRoot
 from hushcast_protocol.overlay.tree import plan
+from hushcast_protocol.shards.requests import AskLeaf, AskPiece, AskSlice, NotShown, ShownLeaf
 from hushcast_runtime.channel import accept_channel
 from hushcast_runtime.context import Context
 from hushcast_runtime.counters import Counters
@@ -288,6 +289,8 @@ def _in_trio(work: Any) -> Callable[[bytes], None]:
 def _requests() -> Iterator[bytes]:
     yield encode(Fetch(None))
     yield encode(Fetch(7))
+    for asked in (AskLeaf(7, 0, 1), AskSlice(0, 1), AskPiece(0, 0)):
+        yield encode(asked)
     for number in range(3):
         yield encode(Register(descriptor_signed_anew(encode(_fresh(number)))))
 
@@ -303,6 +306,8 @@ def _answers() -> Iterator[bytes]:
     yield encode(Rosters(examples.roster_of(2).signed, True))
     yield encode(Refused("no"))
     yield encode(Registered())
+    yield encode(ShownLeaf(bytes(9), (bytes(32),)))
+    yield encode(NotShown())
 
 
 # Records as a daemon left them, damaged since

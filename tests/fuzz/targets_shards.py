@@ -29,7 +29,7 @@ from hushcast_protocol.shards.slices import (
 
 
 @cache
-def _network() -> tuple[Cut, Leaves, Sharding]:
+def network_in_two() -> tuple[Cut, Leaves, Sharding]:
     relays = [
         (relay_id(number), descriptor_digest(signed_descriptor(number).body), number) for number in range(12)
     ]
@@ -39,14 +39,14 @@ def _network() -> tuple[Cut, Leaves, Sharding]:
 
 
 @cache
-def _held() -> dict[bytes, Signed]:
+def descriptors() -> dict[bytes, Signed]:
     signed = [signed_descriptor(number) for number in range(12)]
     return {descriptor_digest(one.body): one for one in signed}
 
 
 def _leaf(data: bytes) -> object:
     """Authorities agreed on it: what is taken is of its place."""
-    _, leaves, sharding = _network()
+    _, leaves, sharding = network_in_two()
     assert data == leaves.bodies[1] or _refused(data, leaves, sharding)
     leaf = read_leaf(data, (), Sharding(3, bytes(32), 0, leaf_digest(data), bytes(32), 0), 0)
     assert (leaf.day, leaf.shard) == (3, 0)
@@ -71,7 +71,7 @@ def _is_refused(data: bytes, leaf: Leaf, sharding: Sharding) -> bool:
 
 def _slice(data: bytes) -> object:
     """Authorities agreed on it: what is taken lists each relay once, in its shard, as it signed itself."""
-    done, leaves, sharding = _network()
+    done, leaves, sharding = network_in_two()
     held: Slice = decode_slice(data)
     named = tuple(
         (read_descriptor(body).relay, descriptor_digest(body), entry.since)
@@ -91,7 +91,7 @@ def _slice(data: bytes) -> object:
 
 def _piece(data: bytes) -> object:
     """Authorities agreed on other relays, or on it: each of its shards can be looked up."""
-    done, _, agreed = _network()
+    done, _, agreed = network_in_two()
     piece: Piece = _decode_piece(data)
     guides = tuple(
         tuple((guide.relay, guide_digest(guide.address, guide.inner)) for guide in shard)
@@ -111,11 +111,11 @@ _decode_piece = decoder(Piece, "piece", MAX_PIECE)
 
 
 def _pieces() -> list[bytes]:
-    return [body for body in (_network()[0].piece(0, _held().get),) if body is not None]
+    return [body for body in (network_in_two()[0].piece(0, descriptors().get),) if body is not None]
 
 
 def _slices() -> list[bytes]:
-    bodies = [_network()[0].slice(shard, _held().get) for shard in range(2)]
+    bodies = [network_in_two()[0].slice(shard, descriptors().get) for shard in range(2)]
     return [body for body in bodies if body is not None]
 
 
@@ -123,7 +123,7 @@ TARGETS = [
     Target(
         "shard-leaf",
         _leaf,
-        lambda: [*_network()[1].bodies, *cut(NETWORK.id, 3, bytes(32), 0, ()).leaves({}).bodies],
+        lambda: [*network_in_two()[1].bodies, *cut(NETWORK.id, 3, bytes(32), 0, ()).leaves({}).bodies],
         (PeerError,),
         mutate_packed,
     ),

@@ -23,6 +23,7 @@ from hushcast_protocol.overlay.frames import (
     OverlayFrame,
     decode_overlay,
 )
+from hushcast_protocol.shards.requests import AskSlice, NotShown
 from hushcast_runtime.channel import Channel, open_channel
 from hushcast_runtime.transports.base import TransportError
 
@@ -156,7 +157,7 @@ async def test_frames_other_than_messages_end_the_link() -> None:
     async with small_network(relays=3) as net:
         subscriber = net.clients[0]
         await subscriber.listen()
-        for number, frame in enumerate((Ack(1, ()), Drop(a_message(net), None))):
+        for number, frame in enumerate((Ack(1, ()), Drop(a_message(net), None), AskSlice(1, 0), NotShown())):
             channel, _ = await visit(net, seed_of(a_top(net)))
             await channel.send(frame)
             assert await says_nothing(channel)

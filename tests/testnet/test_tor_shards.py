@@ -12,7 +12,7 @@ from hushcast_testnet.authorities.scene import Plan
 from hushcast_testnet.private_tor import TorNetwork
 
 TWO_SHARDS = Plan(
-    epoch=20, epochs=4, phase=22, relays=12, clients=4, pause=5.0, before=3.9,
+    epoch=20, epochs=4, phase=22, relays=12, clients=4, pause=10.0, before=3.9,
     directories=3, liars=0, shard_size=6, topics=4,
 )  # fmt: skip
 """Mailboxes and trees of two days, one after the other. What a whole day shows is in docs/shards.md."""

@@ -49,7 +49,7 @@ def roster_of(agreed: Agreed, network: Network) -> Roster:
     relays: dict[RelayId, Relay] = {}
     if not is_cut(head):
         relays = _listed(agreed, head, network)
-    elif agreed.seats or agreed.waiting:
+    elif agreed.seats or agreed.waiting or agreed.shards is not None:
         raise DecodeError("an answer lists the relays of a network in shards")
     digest = head_digest(certified.head)
     return Roster(network, head.epoch, head.previous, digest, relays, shards=head.shards)

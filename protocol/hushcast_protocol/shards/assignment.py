@@ -1,7 +1,8 @@
 """Assignment: in which shard a relay is for a day, and in which a topic.
 
-Nobody foresees where: both hash under what the day brings, the beacon and the topic's key of the day. Without
-dependencies beyond the standard library, as analyses draw millions.
+Nobody foresees where: both hash under what the day brings, the beacon and the topic's trunk token, which
+those have who know the topic or are shown a message of it. Without dependencies beyond the standard library,
+as analyses draw millions.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ def shard_of_relay(beacon: bytes, relay: bytes, bits: int) -> int:
     return _first_bits(digest(Domain.SHARD, relay, key=beacon, size=8), bits)
 
 
-def shard_of_topic(key: bytes, copy: int, bits: int) -> int:
-    """Return the shard of a topic, by its key of the day; `copy` counts its shards, up to 2^width."""
-    return _first_bits(digest(Domain.TOPIC_SHARD, bytes((copy,)), key=key, size=8), bits)
+def shard_of_topic(trunk: bytes, copy: int, bits: int) -> int:
+    """Return the shard of a topic, by its trunk token of the day; `copy` counts its shards, up to 2^width."""
+    return _first_bits(digest(Domain.TOPIC_SHARD, bytes((copy,)), key=trunk, size=8), bits)
 
 
-def shards_of_topic(key: bytes, width: int, bits: int) -> tuple[int, ...]:
+def shards_of_topic(trunk: bytes, width: int, bits: int) -> tuple[int, ...]:
     """Return the shards that a publisher of a topic drops at, one for each copy; some may be the same."""
-    return tuple(shard_of_topic(key, copy, bits) for copy in range(2**width))
+    return tuple(shard_of_topic(trunk, copy, bits) for copy in range(2**width))
 
 
 def _first_bits(hashed: bytes, bits: int) -> int:

@@ -30,6 +30,7 @@ from hushcast_protocol.base.shard_count import SHARD_SIZE
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.content.tokens import topic_key
 from hushcast_protocol.overlay.profile import HARDENED
+from hushcast_protocol.shards.requests import ShardAnswer, ShardRequest
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.own_address import open_address, until_published
 from hushcast_runtime.store import Store
@@ -192,8 +193,9 @@ class Scene:
         directory = self.directories.get(key)
         return None if directory is None else directory.agreeing._machine
 
-    def _true(self, asked: Fetch) -> Agreed | Refused:
-        return self._victim().agreeing.answer(asked)
+    def _true(self, asked: Fetch | ShardRequest) -> Agreed | Refused | ShardAnswer:
+        agreeing = self._victim().agreeing
+        return agreeing.answer(asked) if isinstance(asked, Fetch) else agreeing.part(asked)
 
     def _victim(self) -> Directory:
         return next(iter(self.directories.values()))
