@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,14 @@ import trio
 from hushcast_directory.agreeing import Agreeing
 from hushcast_directory.closed import read_names
 from hushcast_directory.counted import DIRECTORY_COUNTERS
+from hushcast_directory.expelled import ExpelledFile, follow
 from hushcast_directory.publishing import Publishing
 from hushcast_directory.registry import Registry
 from hushcast_directory.roll import Roll
 from hushcast_directory.server import DirectoryServer
 from hushcast_directory.settings import DirectorySettings
 from hushcast_directory.upgrade import MIGRATIONS, VERSION
+from hushcast_protocol.authorities.expulsion import Expelled
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.secrets import Seed
@@ -64,10 +67,13 @@ class _Directory:
         self._published = False
         self._key: PublicKey | None = None
         self._names = _names(settings)
+        self._expelled = _expelled_file(settings)
+        self._left_out = _left_out(self._expelled)
 
     def apply(self, settings: DirectorySettings) -> None:
-        """Take another list of relays and what is voted for; `UsageError`, which changes nothing."""
-        names = _names(settings)
+        """Take other lists of relays and what is voted for; `UsageError`, which changes nothing."""
+        names, expelled = _names(settings), _expelled_file(settings)
+        left_out = _left_out(expelled)
         if self._publishing is not None and self._key is not None:
             sitting, agreeing = settings.sitting(self._key), self._publishing
             if isinstance(agreeing, Agreeing) is (sitting is None):
@@ -75,8 +81,10 @@ class _Directory:
             if isinstance(agreeing, Agreeing) and sitting is not None:
                 agreeing.sit(sitting)
         self._names = names
+        self._expelled = expelled
         if self._registry is not None:
             self._registry.confine(self._names)
+        self._expel(left_out)
 
     async def live(self, nursery: trio.Nursery) -> None:
         """Start everything; what it needs to be reached is in place when `running` is logged."""
@@ -103,7 +111,9 @@ class _Directory:
                 await migrate(store, MIGRATIONS)
                 await registry.load()
                 registry.confine(self._names)
+                registry.expel(self._left_out)
                 self._registry = registry
+                living.start_soon(follow, lambda: self._expelled, self._expel, network.calendar.lead)
                 transport = await open_transport(settings, nursery, self._announce)
                 wanted = None if sitting is None else sitting.address_of(seed.public())
                 listener = await open_address(service, transport, store, wanted)
@@ -118,6 +128,11 @@ class _Directory:
                 log.info("running")
         finally:
             store.close()
+
+    def _expel(self, expelled: Sequence[Expelled]) -> None:
+        self._left_out = expelled
+        if self._registry is not None:
+            self._registry.expel(expelled)
 
     def health(self) -> Health:
         """Tell how far the directory is: Tor, then the onion service; relays come when it is there."""
@@ -150,6 +165,14 @@ class _Directory:
 
 def _names(settings: DirectorySettings) -> frozenset[RelayId] | None:
     return None if settings.relays is None else read_names(Path(settings.relays))
+
+
+def _expelled_file(settings: DirectorySettings) -> ExpelledFile | None:
+    return None if settings.expelled is None else ExpelledFile(Path(settings.expelled))
+
+
+def _left_out(file: ExpelledFile | None) -> Sequence[Expelled]:
+    return (file.changed() or ()) if file is not None else ()
 
 
 def _write_network_file(path: Path, settings: DirectorySettings, address: Address, seed: Seed) -> None:
